@@ -1,0 +1,5 @@
+//! What a workload runs on.
+
+pub mod spec;
+
+pub use spec::{ClusterSpec, MachineGroup};

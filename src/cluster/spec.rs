@@ -1,0 +1,96 @@
+//! The description of a cluster: groups of equal machines.
+//!
+//! A spec in text is groups separated by commas, `COUNTxCAPACITY`: `400x16c32g`, `200x16c32g,100x64c256g4gpu`. Units
+//! are `c` (cores), `g` (GiB of memory), `m` (MiB of memory), `gpu` (GPUs) and `norm` (memory as a fraction of the
+//! largest machine); other resources come from a plan or a machines file.
+
+use crate::error::{Error, Result};
+use crate::units::{Dim, Round, Unit, decimal};
+
+/// So many equal machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineGroup {
+    /// How many (at least 1).
+    pub count: u32,
+    /// What each has, in base units.
+    pub capacity: Vec<(Dim, u64)>,
+}
+
+/// All machines, in the order that gives them their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSpec {
+    /// The groups.
+    pub groups: Vec<MachineGroup>,
+}
+
+impl ClusterSpec {
+    /// How many machines there are.
+    pub fn machines(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.count)).sum()
+    }
+
+    /// Reads `400x16c32g` or several groups separated by commas. Errors: [`Error::Plan`] under the name `key`.
+    pub fn parse(key: &str, text: &str) -> Result<ClusterSpec> {
+        let bad = |part: &str| {
+            Error::plan(
+                key,
+                format!("'{part}'"),
+                "COUNTxCAPACITY such as 400x16c32g or 100x64c256g4gpu, groups separated by commas",
+            )
+        };
+        let mut groups = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let (count, capacity) = part.split_once(['x', 'X']).ok_or_else(|| bad(part))?;
+            let count = count.trim().parse::<u32>().ok().filter(|&count| count > 0).ok_or_else(|| bad(part))?;
+            let capacity = parse_capacity(capacity.trim()).ok_or_else(|| bad(part))?;
+            groups.push(MachineGroup { count, capacity });
+        }
+        Ok(ClusterSpec { groups })
+    }
+}
+
+/// Reads `16c32g4gpu`.
+fn parse_capacity(mut text: &str) -> Option<Vec<(Dim, u64)>> {
+    let mut capacity: Vec<(Dim, u64)> = Vec::new();
+    while !text.is_empty() {
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let rest = &text[digits..];
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let (name, unit, scale) = match &rest[..letters] {
+            "c" => ("cpu", Unit::Milli, 1000),
+            "g" => ("memory", Unit::Mebibyte, 1024),
+            "m" => ("memory", Unit::Mebibyte, 1),
+            "gpu" => ("gpu", Unit::Milli, 1000),
+            "norm" => ("memory", Unit::Normalised, 1_000_000),
+            _ => return None,
+        };
+        let amount = decimal(&text.as_bytes()[..digits], scale, Round::Down).ok()?;
+        if capacity.iter().any(|(dim, _)| dim.name == name) {
+            return None;
+        }
+        capacity.push((Dim { name: name.to_owned(), unit }, amount));
+        text = &rest[letters..];
+    }
+    (!capacity.is_empty()).then_some(capacity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_groups_read_as_written() {
+        let spec = ClusterSpec::parse("--machines", "200x16c32g, 3x0.5c256m4gpu").expect("a valid spec");
+        assert_eq!(spec.machines(), 203);
+        let amounts: Vec<_> = spec.groups[1].capacity.iter().map(|(dim, base)| (dim.column(), *base)).collect();
+        assert_eq!(amounts, [("cpu".into(), 500), ("memory_mib".into(), 256), ("gpu".into(), 4000)]);
+    }
+
+    #[test]
+    fn bad_specs_say_what_would_be_accepted() {
+        for text in ["", "16c32g", "0x16c", "4x16q", "4x", "4x16c16c", "x16c", "-1x16c"] {
+            let message = ClusterSpec::parse("--machines", text).unwrap_err().to_string();
+            assert!(message.contains("400x16c32g"), "{text}: {message}");
+        }
+    }
+}

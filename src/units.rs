@@ -1,0 +1,393 @@
+//! Integers with few operations: time, resources and dense identifiers.
+//!
+//! Everything that decides in a simulation is one of these types, so a run is exact and repeats bit for bit;
+//! floats appear only in reports. Conversion from text happens once, in a reader, by decimal arithmetic
+//! ([`decimal`]): times round to the nearest microsecond, demands round up, capacities down.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// An instant of simulated time, in microseconds since the trace's origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+/// A length of simulated time, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub u64);
+
+/// Microseconds in a second.
+pub const US_PER_S: u64 = 1_000_000;
+
+/// The latest instant and the longest span a reader accepts: about 146,000 years, so that sums of two never overflow.
+pub const TIME_MAX_US: u64 = u64::MAX / 4;
+
+impl Time {
+    /// The instant at which a trace's clock starts.
+    pub const ZERO: Time = Time(0);
+    /// Later than anything that happens.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// The span since an `earlier` instant. Panics: only if `earlier` is later (programmer error).
+    pub fn since(self, earlier: Time) -> Span {
+        debug_assert!(self >= earlier, "time runs forward");
+        Span(self.0 - earlier.0)
+    }
+
+    /// Seconds, for a report.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / US_PER_S as f64
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+
+    /// A span of whole seconds.
+    pub const fn from_secs(seconds: u64) -> Span {
+        Span(seconds * US_PER_S)
+    }
+
+    /// Seconds, for a report.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / US_PER_S as f64
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Span> for Time {
+    type Output = Time;
+    fn sub(self, span: Span) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+/// The most resource dimensions a run can have.
+pub const MAX_DIMS: usize = 8;
+
+/// An amount of each resource, in the base unit of its dimension (milli-cores, MiB, milli-GPUs, thousandths,
+/// millionths of the largest machine). Dimensions past the run's own are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Resources(pub [u64; MAX_DIMS]);
+
+impl Resources {
+    /// Nothing of anything.
+    pub const ZERO: Resources = Resources([0; MAX_DIMS]);
+
+    /// The first `dims` amounts.
+    pub fn slice(&self, dims: usize) -> &[u64] {
+        &self.0[..dims]
+    }
+
+    /// Whether every amount is at most the one of `room`.
+    pub fn fits(&self, room: &Resources) -> bool {
+        self.0.iter().zip(&room.0).all(|(need, free)| need <= free)
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The identifier as an index.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// A user, dense in order of first appearance in the trace.
+    UserId
+);
+id!(
+    /// A job, dense in order of first appearance in the trace.
+    JobId
+);
+id!(
+    /// A machine, in the order of the cluster's description.
+    MachineId
+);
+
+/// What a resource is counted in, and how a column or a plan spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Thousandths of one: milli-cores, milli-GPUs, thousandths of a named extra. Spelt `cpu`, `gpu`, `licence`, ...
+    Milli,
+    /// Mebibytes. Spelt `memory_mib` or `memory_gib`, `disk_gib`, ...
+    Mebibyte,
+    /// Millionths of the largest machine, for traces that are published normalised. Spelt `memory_norm`, ...
+    Normalised,
+}
+
+impl Unit {
+    /// Base units in one unit as people write it: 1000 in a core, 1024 in a GiB, 1,000,000 in the largest machine.
+    pub fn scale(self) -> u64 {
+        match self {
+            Unit::Milli => 1000,
+            Unit::Mebibyte => 1024,
+            Unit::Normalised => 1_000_000,
+        }
+    }
+
+    /// The unit in words, for axes and messages.
+    pub fn label(self, resource: &str) -> &'static str {
+        match (self, resource) {
+            (Unit::Milli, "cpu") => "cores",
+            (Unit::Milli, "gpu") => "GPUs",
+            (Unit::Milli, _) => "units",
+            (Unit::Mebibyte, _) => "GiB",
+            (Unit::Normalised, _) => "of the largest machine",
+        }
+    }
+}
+
+/// One resource dimension: a name without its unit, and the unit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dim {
+    /// `cpu`, `memory`, `gpu`, `disk`, ...
+    pub name: String,
+    /// What its amounts are counted in.
+    pub unit: Unit,
+}
+
+impl Dim {
+    /// Reads a column or key such as `cpu`, `memory_gib` or `memory_norm`: the dimension, and how many base units
+    /// one written unit is.
+    pub fn parse(column: &str) -> (Dim, u64) {
+        for (suffix, unit, scale) in
+            [("_gib", Unit::Mebibyte, 1024), ("_mib", Unit::Mebibyte, 1), ("_norm", Unit::Normalised, 1_000_000)]
+        {
+            if let Some(name) = column.strip_suffix(suffix).filter(|name| !name.is_empty()) {
+                return (Dim { name: name.to_owned(), unit }, scale);
+            }
+        }
+        (Dim { name: column.to_owned(), unit: Unit::Milli }, 1000)
+    }
+
+    /// The column that holds this dimension in base units in a table or in a canonical trace.
+    pub fn column(&self) -> String {
+        match self.unit {
+            Unit::Milli => self.name.clone(),
+            Unit::Mebibyte => format!("{}_mib", self.name),
+            Unit::Normalised => format!("{}_norm", self.name),
+        }
+    }
+
+    /// An amount in the unit people write (cores, GiB), for reports.
+    pub fn display(&self, base: u64) -> String {
+        let scale = self.unit.scale();
+        let value = base as f64 / scale as f64;
+        format!("{} {}", trim_float(value), self.unit.label(&self.name))
+    }
+}
+
+/// A float with at most three decimals and no trailing zeros.
+pub fn trim_float(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// How [`decimal`] treats what is finer than the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// To the nearest, halves up: times.
+    Nearest,
+    /// Up: demands.
+    Up,
+    /// Down: capacities.
+    Down,
+}
+
+/// Why a number could not be read; each prints as the end of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberProblem {
+    /// Not a decimal number.
+    NotANumber,
+    /// `nan` or `inf`.
+    NotFinite,
+    /// Below zero.
+    Negative,
+    /// More base units than the type (or the stated limit) holds.
+    TooLarge,
+}
+
+impl fmt::Display for NumberProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NumberProblem::NotANumber => "is not a number",
+            NumberProblem::NotFinite => "is not finite",
+            NumberProblem::Negative => "is negative",
+            NumberProblem::TooLarge => "is too large",
+        })
+    }
+}
+
+/// Reads a non-negative decimal number (`12`, `0.25`, `1e-3`) times `scale`, exactly, rounded once at the end.
+///
+/// No float is involved, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed.
+/// Errors: a [`NumberProblem`]; more than 10^18 base units is `TooLarge`.
+pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
+    let text = text.trim_ascii();
+    // The common case first: a short run of digits.
+    if !text.is_empty() && text.len() <= 12 && text.iter().all(u8::is_ascii_digit) {
+        let value = text.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+        return value.checked_mul(scale).filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge);
+    }
+    decimal_general(text, scale, round)
+}
+
+/// The largest amount [`decimal`] returns.
+const DECIMAL_MAX: u64 = 1_000_000_000_000_000_000;
+
+fn decimal_general(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
+    let (negative, body) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let lower = body.to_ascii_lowercase();
+    if matches!(lower.as_slice(), b"nan" | b"inf" | b"infinity") {
+        return Err(NumberProblem::NotFinite);
+    }
+    let (mantissa, exponent) = match lower.iter().position(|&byte| byte == b'e') {
+        Some(at) => (&lower[..at], integer(&lower[at + 1..])?),
+        None => (lower.as_slice(), 0),
+    };
+    let mut digits: u128 = 0;
+    let mut power: i64 = exponent;
+    let mut lost = false;
+    let (mut seen, mut point) = (false, false);
+    for &byte in mantissa {
+        match byte {
+            b'0'..=b'9' => {
+                seen = true;
+                if digits < 10u128.pow(27) {
+                    digits = digits * 10 + u128::from(byte - b'0');
+                    power -= i64::from(point);
+                } else {
+                    // Past 27 digits only whether anything is left matters.
+                    lost |= byte != b'0';
+                    power += i64::from(!point);
+                }
+            }
+            b'.' if !point => point = true,
+            _ => return Err(NumberProblem::NotANumber),
+        }
+    }
+    if !seen {
+        return Err(NumberProblem::NotANumber);
+    }
+    if digits == 0 && !lost {
+        return Ok(0);
+    }
+    if negative {
+        return Err(NumberProblem::Negative);
+    }
+    let product = digits.checked_mul(u128::from(scale)).ok_or(NumberProblem::TooLarge)?;
+    let (whole, remainder, divisor) = if power >= 0 {
+        let factor = u32::try_from(power).ok().and_then(|p| 10u128.checked_pow(p)).ok_or(NumberProblem::TooLarge)?;
+        (product.checked_mul(factor).ok_or(NumberProblem::TooLarge)?, 0, 1)
+    } else {
+        match u32::try_from(-power).ok().and_then(|p| 10u128.checked_pow(p)) {
+            Some(divisor) => (product / divisor, product % divisor, divisor),
+            // Smaller than anything a u128 can tell from zero.
+            None => (0, 1, u128::MAX),
+        }
+    };
+    let up = match round {
+        Round::Down => false,
+        Round::Up => remainder > 0 || lost,
+        Round::Nearest => remainder >= divisor - divisor / 2 && remainder > 0,
+    };
+    let value = whole + u128::from(up);
+    u64::try_from(value).ok().filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge)
+}
+
+fn integer(text: &[u8]) -> Result<i64, NumberProblem> {
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok())
+        .filter(|value| value.abs() < 10_000)
+        .ok_or(NumberProblem::NotANumber)
+}
+
+/// Reads a span as people write it: `90` or `90s`, `15m`, `2h`, `7d`, `250ms`, `10us`.
+pub fn span(text: &str) -> Result<Span, NumberProblem> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
+    let scale = match text[split..].trim() {
+        "" | "s" | "sec" => US_PER_S,
+        "us" => 1,
+        "ms" => 1000,
+        "m" | "min" => 60 * US_PER_S,
+        "h" => 3600 * US_PER_S,
+        "d" => 86_400 * US_PER_S,
+        _ => return Err(NumberProblem::NotANumber),
+    };
+    decimal(text[..split].as_bytes(), scale, Round::Nearest).map(Span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_and_round_as_told() {
+        let up = |text: &str| decimal(text.as_bytes(), 1000, Round::Up);
+        assert_eq!(up("0.1"), Ok(100));
+        assert_eq!(up("0.1001"), Ok(101));
+        assert_eq!(up("1e-3"), Ok(1));
+        assert_eq!(up("1e-40"), Ok(1));
+        assert_eq!(up("2.5E2"), Ok(250_000));
+        assert_eq!(up("0.1000000000000000000000000000000001"), Ok(101));
+        assert_eq!(decimal(b"0.0015", 1000, Round::Nearest), Ok(2));
+        assert_eq!(decimal(b"0.0014999", 1000, Round::Nearest), Ok(1));
+        assert_eq!(decimal(b"0.0019", 1000, Round::Down), Ok(1));
+        assert_eq!(decimal(b" 7 ", 1, Round::Down), Ok(7));
+        assert_eq!(decimal(b"-0", 1, Round::Down), Ok(0));
+    }
+
+    #[test]
+    fn bad_numbers_say_why() {
+        let read = |text: &str| decimal(text.as_bytes(), 1000, Round::Up).unwrap_err();
+        assert_eq!(read(""), NumberProblem::NotANumber);
+        assert_eq!(read("1,5"), NumberProblem::NotANumber);
+        assert_eq!(read("NaN"), NumberProblem::NotFinite);
+        assert_eq!(read("-inf"), NumberProblem::NotFinite);
+        assert_eq!(read("-3"), NumberProblem::Negative);
+        assert_eq!(read("1e30"), NumberProblem::TooLarge);
+        assert_eq!(read("99999999999999999999"), NumberProblem::TooLarge);
+    }
+
+    #[test]
+    fn columns_carry_their_unit() {
+        assert_eq!(Dim::parse("memory_gib"), (Dim { name: "memory".into(), unit: Unit::Mebibyte }, 1024));
+        assert_eq!(Dim::parse("cpu"), (Dim { name: "cpu".into(), unit: Unit::Milli }, 1000));
+        assert_eq!(Dim::parse("memory_norm").0.column(), "memory_norm");
+    }
+
+    #[test]
+    fn spans_read_as_people_write_them() {
+        assert_eq!(span("90"), Ok(Span::from_secs(90)));
+        assert_eq!(span("1.5h"), Ok(Span::from_secs(5400)));
+        assert_eq!(span("250ms"), Ok(Span(250_000)));
+        assert_eq!(span("fast"), Err(NumberProblem::NotANumber));
+    }
+}

@@ -1,0 +1,78 @@
+//! What arrives: task sets of jobs of users, in order of submission.
+//!
+//! A [`Source`] hands the engine one [`TaskSet`] at a time, so that memory grows with what is active; it hears of
+//! finished jobs, so that closed-loop users can submit their next one. [`Workload`] is the whole of a small or
+//! generated workload in memory: importers and generators make one, and it can be replayed or written as a canonical
+//! trace.
+
+pub mod names;
+pub mod workload;
+
+pub use names::{JobName, JobNames, Names};
+pub use workload::{InMemory, Quality, Workload};
+
+use crate::error::Result;
+use crate::units::{Dim, JobId, Resources, Span, Time, UserId};
+
+/// One row of a trace: equal tasks of one stage of one job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskSet {
+    /// Position in the trace, from 0; the last tie-break of everything.
+    pub row: u64,
+    /// The job that the tasks belong to.
+    pub job: JobId,
+    /// Who submits.
+    pub user: UserId,
+    /// When the row is submitted.
+    pub submit: Time,
+    /// How long each task runs once launched.
+    pub duration: Span,
+    /// How many equal tasks (at least 1).
+    pub tasks: u32,
+    /// What each task needs, in the order of the source's dimensions.
+    pub demand: Resources,
+    /// The stage this row belongs to, an index into [`Source::stage_name`].
+    pub stage: Option<u32>,
+    /// Stages of the same job all of whose rows must have ended before this row is released.
+    pub after: Vec<u32>,
+    /// 0 (most urgent) to 9.
+    pub priority: u8,
+    /// All tasks start together, or none.
+    pub gang: bool,
+    /// A label that the machine must carry, an index into the source's labels.
+    pub label: Option<u32>,
+}
+
+/// Where task sets come from: sorted by submit time, ids dense in order of first appearance.
+///
+/// A job's rows stand together or share a submit time; a reader reports anything else as an error.
+pub trait Source {
+    /// The resource dimensions, in the order of every [`TaskSet::demand`].
+    fn dims(&self) -> &[Dim];
+
+    /// The next task set without taking it, or `None` when nothing is left (for a closed loop: nothing for now).
+    fn peek(&mut self) -> Result<Option<&TaskSet>>;
+
+    /// Takes the task set that [`Source::peek`] showed. `None` exactly when `peek` says so.
+    fn take(&mut self) -> Result<Option<TaskSet>>;
+
+    /// The name of the job of the task set taken last.
+    fn job_name(&self) -> JobName;
+
+    /// The names of all users met so far, indexed by [`UserId`].
+    fn users(&self) -> &Names;
+
+    /// Text of job names; see [`JobNames::render`].
+    fn job_names(&self) -> &JobNames;
+
+    /// The name of a stage.
+    fn stage_name(&self, stage: u32) -> &str;
+
+    /// Hears that a job has ended: a closed-loop user submits its next one.
+    fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
+
+    /// Where a row stands, for a message (`trace.csv, line 12`, or `row 11 of the generated workload`).
+    fn locate(&self, row: u64) -> String {
+        format!("row {row}")
+    }
+}

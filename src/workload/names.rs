@@ -1,0 +1,138 @@
+//! Names in, dense ids through, names out again.
+
+use std::collections::HashMap;
+
+/// Interned names: dense ids in order of first appearance. Memory grows with the number of distinct names.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: Vec<Box<str>>,
+    ids: HashMap<Box<str>, u32>,
+}
+
+impl Names {
+    /// The id of `name`, a new one if it is met for the first time.
+    pub fn intern(&mut self, name: &str) -> u32 {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = u32::try_from(self.names.len()).expect("fewer than 2^32 distinct names");
+        self.names.push(name.into());
+        self.ids.insert(name.into(), id);
+        id
+    }
+
+    /// The id of a known name.
+    pub fn id(&self, name: &str) -> Option<u32> {
+        self.ids.get(name).copied()
+    }
+
+    /// The name of an id that [`Names::intern`] gave. Panics: on any other id.
+    pub fn name(&self, id: u32) -> &str {
+        &self.names[id as usize]
+    }
+
+    /// How many distinct names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether nothing was interned yet.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// All names in id order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+}
+
+/// A job's name, kept only while the job is active: most traces number their jobs, so text and number stand apart
+/// and cost no allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum JobName {
+    /// A known prefix followed by a number without leading zeros (`job17`, `17`).
+    Numbered {
+        /// Which prefix of [`JobNames`].
+        prefix: u32,
+        /// The number behind it.
+        number: u64,
+    },
+    /// Any other name.
+    Text(Box<str>),
+}
+
+/// The prefixes of job names, at most [`JobNames::PREFIXES`] of them.
+#[derive(Clone, Debug, Default)]
+pub struct JobNames {
+    prefixes: Names,
+}
+
+impl JobNames {
+    /// More distinct prefixes than this and names are kept as text.
+    pub const PREFIXES: usize = 64;
+
+    /// Splits a name.
+    pub fn parse(&mut self, name: &str) -> JobName {
+        let bytes = name.as_bytes();
+        let mut at = bytes.len();
+        while at > 0 && bytes[at - 1].is_ascii_digit() && bytes.len() - at < 18 {
+            at -= 1;
+        }
+        // Leading zeros belong to the text, so that `07` and `7` stay two names.
+        while at + 1 < bytes.len() && bytes[at] == b'0' {
+            at += 1;
+        }
+        if at == bytes.len() {
+            return JobName::Text(name.into());
+        }
+        let prefix = &name[..at];
+        let known = self.prefixes.id(prefix).is_some() || self.prefixes.len() < Self::PREFIXES;
+        if !known {
+            return JobName::Text(name.into());
+        }
+        let number = bytes[at..].iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+        JobName::Numbered { prefix: self.prefixes.intern(prefix), number }
+    }
+
+    /// Appends the name as it was written in the trace.
+    pub fn render(&self, name: &JobName, into: &mut String) {
+        use std::fmt::Write;
+        match name {
+            JobName::Numbered { prefix, number } => {
+                into.push_str(self.prefixes.name(*prefix));
+                write!(into, "{number}").expect("writing to a string succeeds");
+            }
+            JobName::Text(text) => into.push_str(text),
+        }
+    }
+
+    /// The name as a new string.
+    pub fn text(&self, name: &JobName) -> String {
+        let mut text = String::new();
+        self.render(name, &mut text);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn job_names_come_back_as_they_were() {
+        let mut names = JobNames::default();
+        for name in ["17", "job17", "job0", "007", "a", "", "j_1.2", "é9", "123456789012345678901234", "00"] {
+            let parsed = names.parse(name);
+            assert_eq!(names.text(&parsed), name);
+        }
+        assert_ne!(names.parse("07"), names.parse("7"));
+    }
+
+    #[test]
+    fn ids_are_dense_in_order_of_appearance() {
+        let mut names = Names::default();
+        assert_eq!([names.intern("b"), names.intern("a"), names.intern("b")], [0, 1, 0]);
+        assert_eq!(names.iter().collect::<Vec<_>>(), ["b", "a"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! A whole workload in memory: what importers and generators make.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::names::{JobName, JobNames, Names};
+use super::{Source, TaskSet};
+use crate::error::Result;
+use crate::units::{Dim, JobId, UserId};
+
+/// What an importer or a generator did to its input, for `trace validate` and for provenance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quality {
+    /// The format's name (`swim`, `alibaba-2017`, ...) or the generator's.
+    pub format: String,
+    /// Rows read, the header and comments not counted.
+    pub rows_in: u64,
+    /// Rows left out, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Rows kept after a repair, by reason.
+    pub repaired: BTreeMap<String, u64>,
+    /// Named assumptions and their values, in the order they are documented.
+    pub assumptions: Vec<(String, String)>,
+    /// Anything else a user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Quality {
+    /// Counts one row that was left out.
+    pub fn drop_row(&mut self, reason: &str) {
+        *self.dropped.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// Counts one row that was kept after a repair.
+    pub fn repair_row(&mut self, reason: &str) {
+        *self.repaired.entry(reason.to_owned()).or_default() += 1;
+    }
+}
+
+/// Task sets with their names, in order of submission once [`Workload::finish`] has run.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// The resource dimensions of every demand.
+    pub dims: Vec<Dim>,
+    /// The task sets.
+    pub sets: Vec<TaskSet>,
+    /// Names of jobs, indexed by [`JobId`].
+    pub jobs: Vec<String>,
+    /// Names of users.
+    pub users: Names,
+    /// Names of stages.
+    pub stages: Names,
+    /// Names of labels.
+    pub labels: Names,
+    /// How it came about.
+    pub quality: Quality,
+}
+
+impl Workload {
+    /// Adds a job and gives its id; the caller makes sure that names differ.
+    pub fn job(&mut self, name: impl Into<String>) -> JobId {
+        self.jobs.push(name.into());
+        JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than 2^32 jobs"))
+    }
+
+    /// Sorts the sets by submit time (stable; a job's rows that share a submit time stay in order), numbers the rows,
+    /// and renumbers jobs and users in order of first appearance, as a reader of the written trace would.
+    pub fn finish(mut self) -> Workload {
+        self.sets.sort_by_key(|set| set.submit);
+        let (mut jobs, mut users) = (Vec::new(), Names::default());
+        let mut new_job: HashMap<JobId, JobId> = HashMap::new();
+        for (row, set) in self.sets.iter_mut().enumerate() {
+            set.row = row as u64;
+            set.job = *new_job.entry(set.job).or_insert_with(|| {
+                jobs.push(std::mem::take(&mut self.jobs[set.job.index()]));
+                JobId(jobs.len() as u32 - 1)
+            });
+            set.user = UserId(users.intern(self.users.name(set.user.0)));
+        }
+        self.jobs = jobs;
+        self.users = users;
+        self
+    }
+
+    /// A source that replays the workload.
+    pub fn source(&self) -> InMemory<'_> {
+        InMemory { workload: self, next: 0, last: 0, names: JobNames::default() }
+    }
+}
+
+/// Replays a [`Workload`].
+#[derive(Clone, Debug)]
+pub struct InMemory<'a> {
+    workload: &'a Workload,
+    next: usize,
+    last: usize,
+    names: JobNames,
+}
+
+impl Source for InMemory<'_> {
+    fn dims(&self) -> &[Dim] {
+        &self.workload.dims
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        Ok(self.workload.sets.get(self.next))
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        let set = self.workload.sets.get(self.next).cloned();
+        self.last = self.next;
+        self.next += usize::from(set.is_some());
+        Ok(set)
+    }
+
+    fn job_name(&self) -> JobName {
+        JobName::Text(self.workload.jobs[self.workload.sets[self.last].job.index()].as_str().into())
+    }
+
+    fn users(&self) -> &Names {
+        &self.workload.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        &self.names
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.workload.stages.name(stage)
+    }
+}
