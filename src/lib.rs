@@ -7,7 +7,11 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod books;
 pub mod cluster;
+pub mod engine;
 pub mod error;
+pub mod policy;
+pub mod record;
 pub mod units;
 pub mod workload;

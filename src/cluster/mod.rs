@@ -1,5 +1,7 @@
 //! What a workload runs on.
 
-pub mod spec;
+mod machines;
+mod spec;
 
-pub use spec::{ClusterSpec, MachineGroup};
+pub use machines::{Machines, Placement};
+pub use spec::{Cluster, ClusterSpec, MachineGroup};

@@ -5,7 +5,7 @@
 //! largest machine); other resources come from a plan or a machines file.
 
 use crate::error::{Error, Result};
-use crate::units::{Dim, Round, Unit, decimal};
+use crate::units::{Dim, MAX_DIMS, Resources, Round, Unit, decimal};
 
 /// So many equal machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,71 @@ impl ClusterSpec {
             groups.push(MachineGroup { count, capacity });
         }
         Ok(ClusterSpec { groups })
+    }
+}
+
+/// A cluster in the dimensions of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The workload's dimensions, then those that only the machines have.
+    pub dims: Vec<Dim>,
+    /// What each machine has.
+    pub capacities: Vec<Resources>,
+}
+
+impl Cluster {
+    /// Puts machines and a workload's dimensions together.
+    ///
+    /// Errors: [`Error::Mismatch`] when the two count a resource in different units, when there are more than
+    /// [`MAX_DIMS`] resources, or when there is no machine.
+    pub fn new(spec: &ClusterSpec, workload: &[Dim]) -> Result<Cluster> {
+        let mut dims = workload.to_vec();
+        for (dim, _) in spec.groups.iter().flat_map(|group| &group.capacity) {
+            match dims.iter().find(|known| known.name == dim.name) {
+                None => dims.push(dim.clone()),
+                Some(known) if known.unit != dim.unit => {
+                    let problem = format!(
+                        "the workload counts {} as '{}' and the machines as '{}'; give the machines in the workload's unit",
+                        dim.name,
+                        known.column(),
+                        dim.column()
+                    );
+                    return Err(Error::Mismatch { problem });
+                }
+                Some(_) => {}
+            }
+        }
+        if dims.len() > MAX_DIMS {
+            let problem = format!("{} resources are too many; a run can have {MAX_DIMS}", dims.len());
+            return Err(Error::Mismatch { problem });
+        }
+        let mut capacities = Vec::with_capacity(usize::try_from(spec.machines()).unwrap_or_default());
+        for group in &spec.groups {
+            let mut capacity = Resources::ZERO;
+            for (dim, amount) in &group.capacity {
+                let at = dims.iter().position(|known| known.name == dim.name).expect("every dimension was added");
+                capacity.0[at] = *amount;
+            }
+            capacities.extend(std::iter::repeat_n(capacity, group.count as usize));
+        }
+        if capacities.is_empty() {
+            return Err(Error::Mismatch { problem: "the cluster has no machines".to_owned() });
+        }
+        if (0..dims.len()).any(|d| capacities.iter().try_fold(0u64, |sum, c| sum.checked_add(c.0[d])).is_none()) {
+            return Err(Error::Mismatch { problem: "the cluster is too large to add up".to_owned() });
+        }
+        Ok(Cluster { dims, capacities })
+    }
+
+    /// All machines together.
+    pub fn total(&self) -> Resources {
+        let mut total = Resources::ZERO;
+        for capacity in &self.capacities {
+            for (sum, part) in total.0.iter_mut().zip(capacity.0) {
+                *sum += part;
+            }
+        }
+        total
     }
 }
 

@@ -5,11 +5,15 @@
 //! generated workload in memory: importers and generators make one, and it can be replayed or written as a canonical
 //! trace.
 
-pub mod names;
-pub mod workload;
+mod assemble;
+mod names;
+mod trace;
+mod whole;
 
+pub use assemble::{Assembler, shorten};
 pub use names::{JobName, JobNames, Names};
-pub use workload::{InMemory, Quality, Workload};
+pub use trace::{Column, Columns, CsvTrace, Input, describe};
+pub use whole::{InMemory, Quality, Workload};
 
 use crate::error::Result;
 use crate::units::{Dim, JobId, Resources, Span, Time, UserId};

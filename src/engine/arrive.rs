@@ -1,0 +1,169 @@
+//! What arrives at an instant.
+
+use super::Engine;
+use super::jobs::{JobSlot, SetSlot};
+use crate::error::{Error, Result};
+use crate::record::{Recorder, Stuck, StuckRecord};
+use crate::units::{JobId, Resources, UserId};
+use crate::workload::TaskSet;
+
+/// The jobs that appear at one instant: their ids follow one another.
+#[derive(Default)]
+struct Appeared {
+    first: JobId,
+    slots: Vec<JobSlot>,
+}
+
+impl Appeared {
+    fn slot(&self, job: JobId) -> Option<JobSlot> {
+        self.slots.get(job.0.checked_sub(self.first.0)? as usize).copied()
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Takes all rows of this instant, and those that follow of a job that goes on, then puts them in line.
+    pub(super) fn arrive(&mut self) -> Result<()> {
+        let mut appeared = Appeared::default();
+        let mut arrived: Vec<(SetSlot, Vec<u32>)> = Vec::new();
+        let mut last = None;
+        while let Some(next) = self.source.peek()? {
+            if next.submit > self.now && last != Some(next.job) {
+                break;
+            }
+            last = Some(next.job);
+            let Some(row) = self.source.take()? else { break };
+            self.outcome.rows += 1;
+            self.open_accounts(row.user);
+            let job = self.job_of(&mut appeared, &row)?;
+            if let Some(arrival) = self.keep(job, row)? {
+                arrived.push(arrival);
+            }
+        }
+        for &job in &appeared.slots {
+            self.jobs.complete(job, &*self.source)?;
+        }
+        self.enqueue_later();
+        for (set, after) in arrived {
+            let (job, row, release) = (self.sets[set].job, self.sets[set].row, self.sets[set].release);
+            if release > self.now {
+                self.later.insert((release, row), set);
+                if !after.is_empty() {
+                    self.sets[set].held = self.jobs.hold(job, row, set, after);
+                }
+            } else if after.is_empty() || !self.jobs.hold(job, row, set, after) {
+                self.enqueue(set);
+            } else {
+                self.sets[set].held = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts rows that were taken early in line now that their time has come, unless a stage still holds them.
+    fn enqueue_later(&mut self) {
+        while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let slot = entry.remove();
+            // Released at the very instant of its submission: then it is an arrival like any other.
+            if let Some(at) = self.released.iter().position(|(_, released)| *released == slot) {
+                self.released.swap_remove(at);
+                self.sets[slot].held = false;
+            }
+            if !self.sets[slot].held {
+                self.enqueue(slot);
+            }
+        }
+    }
+
+    fn open_accounts(&mut self, user: UserId) {
+        while self.books.users() <= user.index() {
+            self.books.open(self.source.users().name(self.books.users() as u32));
+            self.queues.open();
+            self.round.open();
+            self.changed.open();
+        }
+    }
+
+    fn job_of(&mut self, appeared: &mut Appeared, row: &TaskSet) -> Result<JobSlot> {
+        if appeared.slots.is_empty() {
+            appeared.first = row.job;
+        }
+        if let Some(slot) = appeared.slot(row.job) {
+            if self.jobs[slot].user != row.user {
+                return Err(self.mismatch(row, "user", "differs from the user of the job's earlier rows"));
+            }
+            return Ok(slot);
+        }
+        if row.job.0 as usize != appeared.first.0 as usize + appeared.slots.len() {
+            return Err(self.mismatch(row, "job", "the job appeared before; its rows must share a submit time"));
+        }
+        let name = self.source.job_name();
+        appeared.slots.push(self.jobs.open(row, name));
+        Ok(appeared.slots[appeared.slots.len() - 1])
+    }
+
+    fn mismatch(&self, row: &TaskSet, column: &str, problem: &str) -> Error {
+        Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.source.locate(row.row)) }
+    }
+
+    /// Keeps a row unless it can never start, which is reported.
+    fn keep(&mut self, job: JobSlot, row: TaskSet) -> Result<Option<(SetSlot, Vec<u32>)>> {
+        let total = self.books.capacity();
+        if let Some(dim) = (0..self.books.dims()).find(|&d| row.demand.0[d] > 0 && total.0[d] == 0) {
+            let dim = &self.cluster.dims[dim];
+            let problem = format!("the cluster has no {}; add it to the machines", dim.name);
+            return Err(self.mismatch(&row, &dim.name, &problem));
+        }
+        let first = self.jobs.add_row(job, &row);
+        let Ok(first) = u32::try_from(first) else {
+            return Err(self.mismatch(&row, "tasks", "the job has more than 4,294,967,295 tasks"));
+        };
+        let footprint = self.policy.lens(Resources::ZERO, row.demand).1;
+        if !self.kinds.iter().any(|kind| footprint.fits(kind)) {
+            self.recorder.stuck(&StuckRecord {
+                name: &self.jobs[job].name,
+                user: row.user,
+                row: row.row,
+                tasks: u64::from(row.tasks),
+                first: u64::from(first),
+                why: Stuck::TooLarge,
+            })?;
+            return Ok(None);
+        }
+        let slot = self.sets.add(&row, job, first, footprint.slice(self.books.dims()));
+        Ok(Some((slot, row.after)))
+    }
+
+    /// Puts rows that ended stages have released in line, behind what arrived, in row order.
+    pub(super) fn enqueue_released(&mut self) {
+        let mut released = std::mem::take(&mut self.released);
+        released.sort_unstable();
+        for (_, slot) in released.drain(..) {
+            let now = self.now;
+            let set = &mut self.sets[slot];
+            set.held = false;
+            // A row of a straddling job whose stage ended before it was even submitted waits for its arrival.
+            if set.release > now {
+                continue;
+            }
+            set.release = now;
+            set.released = true;
+            self.enqueue(slot);
+        }
+        self.released = released;
+    }
+
+    /// Puts a set in its user's line.
+    fn enqueue(&mut self, slot: SetSlot) {
+        let set = &self.sets[slot];
+        let (user, tasks) = (set.user, set.waiting);
+        let before = self.queues.head(user);
+        self.queues.push(&self.sets, slot);
+        self.books.queue(user, tasks);
+        self.changed.mark(user);
+        let head = self.queues.head(user);
+        if head != before {
+            self.books.set_head(user, self.sets.needs(slot).0);
+            self.round.head_changed(user);
+        }
+    }
+}

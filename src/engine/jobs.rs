@@ -1,0 +1,355 @@
+//! Active jobs and task sets, in slabs.
+
+use std::ops::{Index, IndexMut};
+
+use crate::error::{Error, Result};
+use crate::record::JobRecord;
+use crate::units::{JobId, Span, Time, UserId};
+use crate::workload::{JobName, Source, TaskSet};
+
+/// A place in the slab of task sets.
+pub type SetSlot = u32;
+/// A place in the slab of jobs.
+pub type JobSlot = u32;
+
+/// A task set with something still to start or to end.
+#[derive(Clone, Debug)]
+pub struct ActiveSet {
+    pub row: u64,
+    pub release: Time,
+    pub duration: Span,
+    pub job: JobSlot,
+    pub user: UserId,
+    pub tasks: u32,
+    /// Tasks not launched yet.
+    pub waiting: u32,
+    /// Tasks not ended yet.
+    pub left: u32,
+    /// Number of its first task within the job.
+    pub first: u32,
+    pub stage: Option<u32>,
+    /// Where this set's launches of the current round are kept; see `Round`.
+    pub launch: u32,
+    pub priority: u8,
+    /// Released by a stage, not by its own arrival.
+    pub released: bool,
+    /// Waits for a stage, not in line.
+    pub held: bool,
+    live: bool,
+}
+
+/// Task sets with their demands and footprints, which lie apart, as many as there are dimensions.
+#[derive(Clone, Debug)]
+pub struct Sets {
+    dims: usize,
+    /// Footprints equal demands.
+    same: bool,
+    slab: Vec<ActiveSet>,
+    demands: Vec<u64>,
+    footprints: Vec<u64>,
+    free: Vec<SetSlot>,
+}
+
+impl Sets {
+    pub fn new(dims: usize, same: bool) -> Sets {
+        Sets { dims, same, slab: Vec::new(), demands: Vec::new(), footprints: Vec::new(), free: Vec::new() }
+    }
+
+    /// Keeps a row that starts at task number `first` of its job.
+    pub fn add(&mut self, row: &TaskSet, job: JobSlot, first: u32, footprint: &[u64]) -> SetSlot {
+        let set = ActiveSet {
+            row: row.row,
+            release: row.submit,
+            duration: row.duration,
+            job,
+            user: row.user,
+            tasks: row.tasks,
+            waiting: row.tasks,
+            left: row.tasks,
+            first,
+            stage: row.stage,
+            launch: u32::MAX,
+            priority: row.priority,
+            released: false,
+            held: false,
+            live: true,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slab[slot as usize] = set;
+                slot
+            }
+            None => {
+                self.slab.push(set);
+                self.demands.resize(self.slab.len() * self.dims, 0);
+                if !self.same {
+                    self.footprints.resize(self.slab.len() * self.dims, 0);
+                }
+                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows")
+            }
+        };
+        let at = slot as usize * self.dims;
+        self.demands[at..at + self.dims].copy_from_slice(row.demand.slice(self.dims));
+        if !self.same {
+            self.footprints[at..at + self.dims].copy_from_slice(footprint);
+        }
+        slot
+    }
+
+    pub fn free(&mut self, slot: SetSlot) {
+        self.slab[slot as usize].live = false;
+        self.free.push(slot);
+    }
+
+    /// Demand and footprint of each task.
+    pub fn needs(&self, slot: SetSlot) -> (&[u64], &[u64]) {
+        let at = slot as usize * self.dims;
+        let demand = &self.demands[at..at + self.dims];
+        (demand, if self.same { demand } else { &self.footprints[at..at + self.dims] })
+    }
+
+    /// All live sets, by row.
+    pub fn by_row(&self) -> Vec<SetSlot> {
+        let mut slots: Vec<SetSlot> = (0..self.slab.len() as u32).filter(|&slot| self[slot].live).collect();
+        slots.sort_unstable_by_key(|&slot| self[slot].row);
+        slots
+    }
+}
+
+impl Index<SetSlot> for Sets {
+    type Output = ActiveSet;
+    fn index(&self, slot: SetSlot) -> &ActiveSet {
+        &self.slab[slot as usize]
+    }
+}
+
+impl IndexMut<SetSlot> for Sets {
+    fn index_mut(&mut self, slot: SetSlot) -> &mut ActiveSet {
+        &mut self.slab[slot as usize]
+    }
+}
+
+/// A job some of whose tasks have not ended.
+#[derive(Clone, Debug)]
+pub struct ActiveJob {
+    pub id: JobId,
+    pub user: UserId,
+    pub name: JobName,
+    pub submit: Time,
+    /// When its first task was launched, or [`Time::NEVER`].
+    pub start: Time,
+    pub tasks: u64,
+    pub left: u64,
+    work: u64,
+    ideal: Span,
+    stages: Option<Box<Stages>>,
+    live: bool,
+}
+
+/// The stages of a job that has any.
+#[derive(Clone, Debug, Default)]
+struct Stages {
+    rows: Vec<StageRow>,
+    /// Rows of each stage that have not ended.
+    left: Vec<(u32, u32)>,
+    /// Rows that wait for stages.
+    held: Vec<(u64, SetSlot, Vec<u32>)>,
+}
+
+#[derive(Clone, Debug)]
+struct StageRow {
+    row: u64,
+    stage: Option<u32>,
+    after: Vec<u32>,
+    offset: Span,
+    duration: Span,
+}
+
+impl ActiveJob {
+    /// Whether all its tasks have ended.
+    pub fn ended(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Its record, as of now.
+    pub fn record(&self, finish: Option<Time>) -> JobRecord<'_> {
+        JobRecord {
+            job: self.id,
+            name: &self.name,
+            user: self.user,
+            tasks: self.tasks,
+            submit: self.submit,
+            start: (self.start != Time::NEVER).then_some(self.start),
+            finish,
+            work: self.work,
+            ideal: self.ideal,
+        }
+    }
+}
+
+impl Stages {
+    fn open(&self, stage: u32) -> bool {
+        self.left.iter().any(|(known, left)| *known == stage && *left > 0)
+    }
+
+    fn ready(&self, after: &[u32]) -> bool {
+        after.iter().all(|stage| !self.open(*stage))
+    }
+
+    /// The longest chain of stages from the job's submission; rows of a cycle count as if they waited for nothing.
+    fn ideal(&self) -> Span {
+        let mut ends: Vec<(u32, Span)> = self.left.iter().map(|(stage, _)| (*stage, Span::ZERO)).collect();
+        let end_of = |ends: &[(u32, Span)], row: &StageRow| {
+            let starts = row.after.iter().filter_map(|stage| ends.iter().find(|(known, _)| known == stage));
+            let start = starts.map(|(_, end)| *end).fold(row.offset, Span::max);
+            Span(start.0.saturating_add(row.duration.0))
+        };
+        for _ in 0..=self.left.len() {
+            let before = ends.clone();
+            for row in &self.rows {
+                let end = end_of(&ends, row);
+                if let Some(known) = ends.iter_mut().find(|(stage, _)| row.stage == Some(*stage)) {
+                    known.1 = known.1.max(end);
+                }
+            }
+            if ends == before {
+                break;
+            }
+        }
+        self.rows.iter().map(|row| end_of(&ends, row)).max().unwrap_or_default()
+    }
+}
+
+/// Active jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    slab: Vec<ActiveJob>,
+    free: Vec<JobSlot>,
+}
+
+impl Jobs {
+    /// Opens a job with its first row, which is not counted yet.
+    pub fn open(&mut self, row: &TaskSet, name: JobName) -> JobSlot {
+        let job = ActiveJob {
+            id: row.job,
+            user: row.user,
+            name,
+            submit: row.submit,
+            start: Time::NEVER,
+            tasks: 0,
+            left: 0,
+            work: 0,
+            ideal: Span::ZERO,
+            stages: None,
+            live: true,
+        };
+        match self.free.pop() {
+            Some(slot) => {
+                self.slab[slot as usize] = job;
+                slot
+            }
+            None => {
+                self.slab.push(job);
+                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active jobs")
+            }
+        }
+    }
+
+    /// Counts a row in; returns the number of its first task.
+    pub fn add_row(&mut self, slot: JobSlot, row: &TaskSet) -> u64 {
+        let job = &mut self[slot];
+        let first = job.tasks;
+        job.tasks += u64::from(row.tasks);
+        job.left += u64::from(row.tasks);
+        job.work = job.work.saturating_add(row.duration.0.saturating_mul(u64::from(row.tasks)));
+        let offset = row.submit.since(job.submit);
+        if row.stage.is_some() || !row.after.is_empty() {
+            let stages = job.stages.get_or_insert_default();
+            if let Some(stage) = row.stage {
+                match stages.left.iter_mut().find(|(known, _)| *known == stage) {
+                    Some((_, left)) => *left += 1,
+                    None => stages.left.push((stage, 1)),
+                }
+            }
+            let after = row.after.clone();
+            stages.rows.push(StageRow { row: row.row, stage: row.stage, after, offset, duration: row.duration });
+        } else {
+            job.ideal = job.ideal.max(Span(offset.0.saturating_add(row.duration.0)));
+        }
+        first
+    }
+
+    /// All rows of the job are known: checks its stages and works out its ideal completion time.
+    pub fn complete(&mut self, slot: JobSlot, source: &dyn Source) -> Result<()> {
+        let job = &mut self.slab[slot as usize];
+        let Some(stages) = &mut job.stages else { return Ok(()) };
+        for row in &stages.rows {
+            let unknown = row.after.iter().find(|stage| !stages.left.iter().any(|(known, _)| known == *stage));
+            if let Some(stage) = unknown {
+                let known: Vec<&str> = stages.left.iter().map(|(stage, _)| source.stage_name(*stage)).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(Error::Mismatch {
+                    problem: format!(
+                        "{}, column 'after': job '{}' has no stage '{}'; its stages: {known}",
+                        source.locate(row.row),
+                        source.job_names().text(&job.name),
+                        source.stage_name(*stage)
+                    ),
+                });
+            }
+        }
+        job.ideal = job.ideal.max(stages.ideal());
+        stages.rows = Vec::new();
+        Ok(())
+    }
+
+    /// Whether a row that waits for stages may start; if not it is held.
+    pub fn hold(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
+        let stages = self[slot].stages.get_or_insert_default();
+        if stages.ready(&after) {
+            return false;
+        }
+        stages.held.push((row, set, after));
+        true
+    }
+
+    /// A row has ended: releases the rows that waited for its stage last.
+    pub fn row_ended(&mut self, slot: JobSlot, stage: Option<u32>, released: &mut Vec<(u64, SetSlot)>) {
+        let Some(stages) = &mut self[slot].stages else { return };
+        let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| Some(*known) == stage) else { return };
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        let (ready, held) = std::mem::take(&mut stages.held).into_iter().partition(|(_, _, after)| stages.ready(after));
+        stages.held = held;
+        let ready: Vec<(u64, SetSlot, Vec<u32>)> = ready;
+        released.extend(ready.into_iter().map(|(row, set, _)| (row, set)));
+    }
+
+    pub fn free(&mut self, slot: JobSlot) {
+        self[slot].live = false;
+        self[slot].stages = None;
+        self.free.push(slot);
+    }
+
+    /// All live jobs, by id.
+    pub fn by_id(&self) -> Vec<JobSlot> {
+        let mut slots: Vec<JobSlot> = (0..self.slab.len() as u32).filter(|&slot| self[slot].live).collect();
+        slots.sort_unstable_by_key(|&slot| self[slot].id);
+        slots
+    }
+}
+
+impl Index<JobSlot> for Jobs {
+    type Output = ActiveJob;
+    fn index(&self, slot: JobSlot) -> &ActiveJob {
+        &self.slab[slot as usize]
+    }
+}
+
+impl IndexMut<JobSlot> for Jobs {
+    fn index_mut(&mut self, slot: JobSlot) -> &mut ActiveJob {
+        &mut self.slab[slot as usize]
+    }
+}

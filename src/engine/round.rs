@@ -1,0 +1,311 @@
+//! The scheduling round: serve in rank order until nobody fits.
+//!
+//! Users whose next task was tried everywhere and fitted nowhere stand *blocked* in a [`Line`]; only a machine that
+//! has been freed since can admit them, so a round searches the line for demands within what those machines have, and
+//! nothing else. Users whose next task has not been tried are *fresh* and are tried everywhere once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+
+use super::line::{Line, Place};
+use super::queues::Queues;
+use super::{Engine, Finish, OnBlocked, Ties};
+use crate::error::Result;
+use crate::policy::{Ask, Stale, Verdict};
+use crate::record::Recorder;
+use crate::units::{MachineId, Resources, UserId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    /// Nothing waits.
+    Out,
+    /// The next task has not been tried.
+    Fresh,
+    /// The next task fits no machine but, perhaps, those freed since.
+    Blocked(Place),
+}
+
+/// What rounds remember from one to the next.
+pub struct Round {
+    stand: Vec<Stand>,
+    line: Line,
+    fresh: Vec<UserId>,
+    /// Blocked users who hold something else than when they were ranked.
+    rerank: Vec<UserId>,
+    /// Users the policy did not admit this round.
+    gated: Vec<UserId>,
+    /// Machines with more room than when the line was last searched, and the most that any of them has.
+    freed: Vec<MachineId>,
+    limit: Resources,
+    order: BinaryHeap<Reverse<(Place, UserId)>>,
+    launches: Vec<Finish>,
+}
+
+impl Round {
+    pub fn new(dims: usize) -> Round {
+        Round {
+            stand: Vec::new(),
+            line: Line::new(dims),
+            fresh: Vec::new(),
+            rerank: Vec::new(),
+            gated: Vec::new(),
+            freed: Vec::new(),
+            limit: Resources::ZERO,
+            order: BinaryHeap::new(),
+            launches: Vec::new(),
+        }
+    }
+
+    /// Makes room for the next user id.
+    pub fn open(&mut self) {
+        self.stand.push(Stand::Out);
+    }
+
+    /// A machine has more room than before.
+    pub fn freed(&mut self, machine: MachineId) {
+        if self.freed.last() != Some(&machine) {
+            self.freed.push(machine);
+        }
+    }
+
+    /// A user holds something else than before.
+    pub fn rerank(&mut self, user: UserId) {
+        if matches!(self.stand[user.index()], Stand::Blocked(_)) {
+            self.rerank.push(user);
+        }
+    }
+
+    /// A user would launch another task next than before.
+    pub fn head_changed(&mut self, user: UserId) {
+        match std::mem::replace(&mut self.stand[user.index()], Stand::Fresh) {
+            Stand::Fresh => return,
+            Stand::Blocked(place) => self.line.remove(&place),
+            Stand::Out => {}
+        }
+        self.fresh.push(user);
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// One scheduling round.
+    pub(super) fn serve(&mut self) -> Result<()> {
+        let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round);
+        self.changed.round_over();
+        match stale {
+            Stale::None => {}
+            Stale::Some(users) => users.into_iter().for_each(|user| self.round.rerank(user)),
+            Stale::All => self.round.rerank = self.round.line.users(),
+        }
+        self.rerank_blocked();
+        match self.options.on_blocked {
+            OnBlocked::Skip => self.serve_skip(),
+            OnBlocked::Stop => self.serve_stop(),
+        }
+        self.round.freed.clear();
+        for user in self.round.gated.drain(..) {
+            self.round.stand[user.index()] = Stand::Fresh;
+            self.round.fresh.push(user);
+        }
+        for launch in self.round.launches.drain(..) {
+            let set = &mut self.sets[launch.set];
+            set.launch = u32::MAX;
+            let end = self.now + set.duration;
+            let (user, wait, duration) = (set.user, self.now.since(set.release), set.duration);
+            self.agenda.schedule(end, 0, launch);
+            self.recorder.launched(self.now, user, launch.count.get(), wait, duration);
+        }
+        Ok(())
+    }
+
+    fn place(&self, user: UserId) -> Place {
+        let head = self.queues.head(user).expect("a user in line has a head");
+        let rank = self.policy.rank(&Queues::view(user, &self.sets[head]), &self.books);
+        let id = u64::from(user.0);
+        let tie = match self.options.ties {
+            Ties::LowestId => id,
+            Ties::HighestId => u64::from(u32::MAX) - id,
+            Ties::FewestRunning => self.books.running(user).min(u64::from(u32::MAX)) << 32 | id,
+        };
+        Place { rank, tie }
+    }
+
+    fn block(&mut self, user: UserId, place: Place) {
+        let head = self.queues.head(user).expect("a user in line has a head");
+        self.round.line.insert(place, user, self.sets.needs(head).1);
+        self.round.stand[user.index()] = Stand::Blocked(place);
+    }
+
+    fn rerank_blocked(&mut self) {
+        while let Some(user) = self.round.rerank.pop() {
+            if let Stand::Blocked(old) = self.round.stand[user.index()] {
+                let place = self.place(user);
+                if place != old {
+                    self.round.line.remove(&old);
+                    self.block(user, place);
+                }
+            }
+        }
+    }
+
+    fn serve_stop(&mut self) {
+        while let Some(user) = self.round.fresh.pop() {
+            let place = self.place(user);
+            self.block(user, place);
+        }
+        while let Some((place, user)) = self.round.line.first() {
+            let head = self.queues.head(user).expect("a user in line has a head");
+            let Some(machine) = self.machines.find(self.sets.needs(head).1) else { break };
+            self.round.line.remove(&place);
+            if !self.admitted(user) {
+                self.round.gated.push(user);
+                self.round.stand[user.index()] = Stand::Out;
+                continue;
+            }
+            self.launch(user, machine);
+            if self.queues.head(user).is_some() {
+                let place = self.place(user);
+                self.block(user, place);
+            } else {
+                self.round.stand[user.index()] = Stand::Out;
+            }
+        }
+    }
+
+    fn serve_skip(&mut self) {
+        while let Some(user) = self.round.fresh.pop() {
+            let place = self.place(user);
+            self.round.order.push(Reverse((place, user)));
+        }
+        self.set_limit();
+        let mut from: Option<Place> = None;
+        let mut candidate = self.search(None);
+        loop {
+            let fresh = self.round.order.peek().map(|Reverse(next)| *next);
+            match (fresh, candidate) {
+                (None, None) => break,
+                (Some((place, user)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
+                    self.round.order.pop();
+                    if self.try_fresh(user, place) && candidate.is_some() {
+                        self.set_limit();
+                        candidate = self.search(from.as_ref());
+                    }
+                }
+                (_, Some((place, user))) => {
+                    from = Some(self.try_blocked(user, place));
+                    self.set_limit();
+                    candidate = self.search(from.as_ref());
+                }
+                (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
+            }
+        }
+    }
+
+    /// The most that any freed machine has, dimension by dimension.
+    fn set_limit(&mut self) {
+        if self.round.line.is_empty() {
+            return;
+        }
+        self.round.limit = Resources::ZERO;
+        for &machine in &self.round.freed {
+            let free = self.machines.free(machine);
+            for (limit, free) in self.round.limit.0.iter_mut().zip(free.0) {
+                *limit = (*limit).max(free);
+            }
+        }
+    }
+
+    /// The first blocked user at or behind `from` that may fit a freed machine.
+    fn search(&mut self, from: Option<&Place>) -> Option<(Place, UserId)> {
+        if self.round.freed.is_empty() || self.round.line.is_empty() {
+            return None;
+        }
+        let dims = self.books.dims();
+        self.round.line.first_fitting(from, self.round.limit.slice(dims))
+    }
+
+    /// Serves a fresh user or blocks it; whether it launched.
+    fn try_fresh(&mut self, user: UserId, place: Place) -> bool {
+        let head = self.queues.head(user).expect("a user in line has a head");
+        let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+            self.block(user, place);
+            return false;
+        };
+        if !self.admitted(user) {
+            self.round.gated.push(user);
+            return false;
+        }
+        self.launch(user, machine);
+        self.stand_again(user, head, true);
+        true
+    }
+
+    /// Serves a blocked user if it really fits; where to search on from.
+    fn try_blocked(&mut self, user: UserId, place: Place) -> Place {
+        let behind = Place { tie: place.tie + 1, ..place };
+        let head = self.queues.head(user).expect("a user in line has a head");
+        // The limit joins several machines: none of them alone may have the room.
+        let Some(machine) = self.machines.find(self.sets.needs(head).1) else { return behind };
+        self.round.line.remove(&place);
+        if !self.admitted(user) {
+            self.round.gated.push(user);
+            self.round.stand[user.index()] = Stand::Out;
+            return behind;
+        }
+        self.launch(user, machine);
+        self.stand_again(user, head, false).map_or(behind, |again| again.min(behind))
+    }
+
+    /// Puts a user that has just launched a task of `served` back in line, if anything waits; its new place if it is
+    /// blocked.
+    fn stand_again(&mut self, user: UserId, served: u32, fresh: bool) -> Option<Place> {
+        let Some(head) = self.queues.head(user) else {
+            self.round.stand[user.index()] = Stand::Out;
+            return None;
+        };
+        let place = self.place(user);
+        if fresh || head != served {
+            self.round.stand[user.index()] = Stand::Fresh;
+            self.round.order.push(Reverse((place, user)));
+            return None;
+        }
+        self.block(user, place);
+        Some(place)
+    }
+
+    fn admitted(&self, user: UserId) -> bool {
+        let head = self.queues.head(user).expect("a user in line has a head");
+        let (demand, footprint) = self.sets.needs(head);
+        let ask = Ask { footprint, demand, tasks: 1 };
+        self.policy.admit(&Queues::view(user, &self.sets[head]), &ask, &self.books) == Verdict::Yes
+    }
+
+    /// Launches one task of the user's head.
+    fn launch(&mut self, user: UserId, machine: MachineId) {
+        let slot = self.queues.head(user).expect("a user in line has a head");
+        let (demand, footprint) = self.sets.needs(slot);
+        self.books.launch(user, demand, footprint);
+        self.machines.take(machine, footprint);
+        self.changed.mark(user);
+        self.outcome.launched += 1;
+        let set = &mut self.sets[slot];
+        let number = set.first + (set.tasks - set.waiting);
+        set.waiting -= 1;
+        let job = &mut self.jobs[set.job];
+        job.start = job.start.min(self.now);
+        // Tasks of one set that start together on one machine also end together: one entry for all of them.
+        match self.round.launches.get_mut(set.launch as usize) {
+            Some(last) if last.machine == machine => last.count = last.count.saturating_add(1),
+            _ => {
+                set.launch = self.round.launches.len() as u32;
+                self.round.launches.push(Finish { set: slot, machine, first: number, count: NonZeroU32::MIN });
+            }
+        }
+        if set.waiting == 0 {
+            self.queues.pop(user);
+            if let Some(next) = self.queues.head(user) {
+                self.books.set_head(user, self.sets.needs(next).0);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Who is next: allocation policies behind one small trait.
+//!
+//! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
+//! everything else (placement, gangs, blocking, retries) stays out of a policy. To add one: write one file that
+//! implements [`Policy`], give it a variant and a line in [`PolicySpec`], and a row in `docs/policies.md`; the command
+//! line and every generic test pick it up from [`PolicySpec::ALL`].
+
+mod asset;
+mod drf;
+mod fifo;
+mod maxmin;
+mod price;
+mod slot;
+mod spec;
+
+pub use price::{Prices, Shape};
+pub use spec::{PolicySpec, Setup};
+
+use crate::books::Books;
+use crate::units::{Resources, Time, UserId};
+
+/// A place in line: lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    high: u128,
+    low: u128,
+}
+
+impl Rank {
+    /// A rank from one number.
+    pub fn new(low: u128) -> Rank {
+        Rank { high: 0, low }
+    }
+
+    /// A rank from two numbers, the first decides.
+    pub fn wide(high: u128, low: u128) -> Rank {
+        Rank { high, low }
+    }
+}
+
+/// A user's line of waiting tasks, as far as policies look into it. It is not empty when it is ranked.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// Whose line it is.
+    pub user: UserId,
+    /// When the task at its head could have started at the earliest.
+    pub release: Time,
+    /// Place of that task among all that were released at that instant: arrivals before rows that a stage released,
+    /// then by row.
+    pub place: u64,
+    /// Priority of that task, 0 (most urgent) to 9.
+    pub priority: u8,
+}
+
+/// What a user asks to start.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// What each task reserves, through the policy's lens.
+    pub footprint: &'a [u64],
+    /// What each task truly needs.
+    pub demand: &'a [u64],
+    /// How many tasks at once.
+    pub tasks: u32,
+}
+
+/// A policy's answer to an ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may start if it fits.
+    Yes,
+    /// Not now; it is asked again in the next round.
+    No,
+}
+
+/// Whose rank may have changed besides the users that changed since the last round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stale {
+    /// Nobody's.
+    None,
+    /// These users'.
+    Some(Vec<UserId>),
+    /// Everybody's.
+    All,
+}
+
+/// An allocation policy. Only [`Policy::rank`] has no default.
+///
+/// Within a round a rank may change only for the user that was just served; what depends on everybody is recomputed
+/// in [`Policy::prepare`].
+pub trait Policy {
+    /// Recomputes what depends on everybody (prices, targets, quotas) at the start of a round, given the users that
+    /// changed since the last one, and says whose rank may have changed besides theirs.
+    fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Stale {
+        Stale::None
+    }
+
+    /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank;
+
+    /// May this head start now? Asked before every launch.
+    fn admit(&self, _queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
+        Verdict::Yes
+    }
+
+    /// What a machine offers and what a demand takes from it: the resources themselves unless a policy counts
+    /// otherwise, such as in slots.
+    fn lens(&self, machine: Resources, demand: Resources) -> (Resources, Resources) {
+        (machine, demand)
+    }
+
+    /// When to hold a round though nothing happens.
+    fn wake(&self) -> Option<Time> {
+        None
+    }
+}

@@ -1,0 +1,183 @@
+//! The registry: every built-in policy with its spelling, parameters and source.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Policy;
+use super::asset::Asset;
+use super::drf::Drf;
+use super::fifo::Fifo;
+use super::maxmin::MaxMin;
+use super::slot::Slot;
+use crate::books::Weights;
+use crate::error::{Error, Result, nearest};
+use crate::units::{Dim, Resources};
+
+/// What a policy is told before a run starts.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// The resource dimensions.
+    pub dims: &'a [Dim],
+    /// The whole cluster.
+    pub capacity: Resources,
+    /// How many machines it has.
+    pub machines: u64,
+    /// The users' weights.
+    pub weights: &'a Weights,
+}
+
+/// A built-in policy and its parameters; prints and reads as on the command line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PolicySpec {
+    /// `fifo`
+    Fifo,
+    /// `slot:K`, K slots a machine
+    Slot(u32),
+    /// `maxmin:RESOURCE`
+    MaxMin(String),
+    /// `asset`
+    Asset,
+    /// `drf`
+    Drf,
+}
+
+/// How a policy is described to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// How it is written, with its parameters.
+    pub spelling: &'static str,
+    /// What is compared: lowest is served first.
+    pub rank: &'static str,
+    /// What it does, in a sentence.
+    pub meaning: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+impl PolicySpec {
+    /// One example of each policy.
+    pub fn all() -> Vec<PolicySpec> {
+        vec![
+            PolicySpec::Fifo,
+            PolicySpec::Slot(12),
+            PolicySpec::MaxMin("cpu".to_owned()),
+            PolicySpec::Asset,
+            PolicySpec::Drf,
+        ]
+    }
+
+    /// The description of the policy.
+    pub fn about(&self) -> About {
+        let about = |spelling, rank, meaning, source| About { spelling, rank, meaning, source };
+        match self {
+            PolicySpec::Fifo => {
+                about("fifo", "release instant, row", "One line for everybody, by arrival.", "folklore")
+            }
+            PolicySpec::Slot(_) => about(
+                "slot:K",
+                "slots / w",
+                "K slots a machine; a task takes one whatever its demand.",
+                "Ghodsi et al., NSDI 2011, 7.2-7.3 (Hadoop's fair scheduler)",
+            ),
+            PolicySpec::MaxMin(_) => about(
+                "maxmin:RESOURCE",
+                "u_R / (c_R w_R)",
+                "Max-min fairness in one resource; the whole demand is reserved.",
+                "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair)",
+            ),
+            PolicySpec::Asset => {
+                about("asset", "sum_r u_r / (c_r w_r)", "Equal sums of shares.", "Ghodsi et al., NSDI 2011, 5.1")
+            }
+            PolicySpec::Drf => about(
+                "drf",
+                "max_r u_r / (c_r w_r)",
+                "Equal dominant shares; weights may be one a resource.",
+                "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
+            ),
+        }
+    }
+
+    /// Makes the policy for a run. Errors: an unknown resource, unusable weights, or
+    /// [`Error::CapacityTooFine`].
+    pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
+        Ok(match self {
+            PolicySpec::Fifo => Box::new(Fifo),
+            PolicySpec::Slot(slots) => Box::new(Slot::new(setup, *slots)?),
+            PolicySpec::MaxMin(resource) => Box::new(MaxMin::new(setup, resource)?),
+            PolicySpec::Asset => Box::new(Asset::new(setup)?),
+            PolicySpec::Drf => Box::new(Drf::new(setup)?),
+        })
+    }
+}
+
+impl fmt::Display for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PolicySpec::Fifo => f.write_str("fifo"),
+            PolicySpec::Slot(slots) => write!(f, "slot:{slots}"),
+            PolicySpec::MaxMin(resource) => write!(f, "maxmin:{resource}"),
+            PolicySpec::Asset => f.write_str("asset"),
+            PolicySpec::Drf => f.write_str("drf"),
+        }
+    }
+}
+
+impl FromStr for PolicySpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<PolicySpec> {
+        let (name, parameter) = match text.split_once(':') {
+            Some((name, parameter)) => (name, Some(parameter)),
+            None => (text, None),
+        };
+        let key = || format!("policy {name}");
+        match (name, parameter) {
+            ("fifo", None) => Ok(PolicySpec::Fifo),
+            ("asset", None) => Ok(PolicySpec::Asset),
+            ("drf", None) => Ok(PolicySpec::Drf),
+            ("fifo" | "asset" | "drf", Some(extra)) => {
+                Err(Error::plan(key(), format!("':{extra}'"), format!("just '{name}', which has no parameter")))
+            }
+            ("slot", given) => match given.unwrap_or_default().parse::<u32>() {
+                Ok(slots) if slots > 0 => Ok(PolicySpec::Slot(slots)),
+                _ => {
+                    let given = format!("'{}'", given.unwrap_or_default());
+                    Err(Error::plan(key(), given, "slots a machine, at least 1, such as slot:12"))
+                }
+            },
+            ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
+            ("maxmin", _) => Err(Error::plan(key(), "''", "a resource, such as maxmin:cpu")),
+            _ => {
+                let all = PolicySpec::all();
+                let spellings: Vec<&str> = all.iter().map(|policy| policy.about().spelling).collect();
+                let names = spellings.iter().map(|spelling| spelling.split(':').next().unwrap_or(spelling));
+                Err(Error::UnknownPolicy {
+                    name: text.to_owned(),
+                    suggestion: nearest(name, names).unwrap_or_default().to_owned(),
+                    known: spellings.join(", "),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_reads_back_as_it_prints() {
+        for policy in PolicySpec::all() {
+            assert_eq!(policy.to_string().parse::<PolicySpec>().expect("a known policy"), policy);
+        }
+    }
+
+    #[test]
+    fn typos_get_a_suggestion() {
+        let message = "drff".parse::<PolicySpec>().unwrap_err().to_string();
+        assert!(message.contains("did you mean 'drf'") && message.contains("slot:K"), "{message}");
+        for bad in ["slot", "slot:0", "slot:x", "maxmin", "maxmin:", "drf:2"] {
+            assert!(bad.parse::<PolicySpec>().unwrap_err().to_string().contains("expected"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the engine tells the world.
+//!
+//! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
+
+use crate::books::Books;
+use crate::error::Result;
+use crate::units::{JobId, MachineId, Span, Time, UserId};
+use crate::workload::JobName;
+
+/// A job that has ended, or that the end of the run cut short.
+#[derive(Clone, Debug)]
+pub struct JobRecord<'a> {
+    /// Dense id in order of first appearance.
+    pub job: JobId,
+    /// Its name in the trace.
+    pub name: &'a JobName,
+    /// Who submitted it.
+    pub user: UserId,
+    /// How many tasks it has.
+    pub tasks: u64,
+    /// When its first row was submitted.
+    pub submit: Time,
+    /// When its first task was launched; `None` if none was.
+    pub start: Option<Time>,
+    /// When its last task ended; `None` if some task has not.
+    pub finish: Option<Time>,
+    /// Task-microseconds of work: the sum of tasks times duration.
+    pub work: u64,
+    /// Its completion time on an empty, boundless cluster: the longest chain of stages.
+    pub ideal: Span,
+}
+
+/// Equal tasks launched together on one machine.
+#[derive(Clone, Debug)]
+pub struct TaskRecord<'a> {
+    /// The job's name in the trace.
+    pub name: &'a JobName,
+    /// Who submitted them.
+    pub user: UserId,
+    /// Number of the first within its job, in row order, from 0; the others follow on.
+    pub first: u64,
+    /// How many.
+    pub count: u32,
+    /// Where they run; `None` when pooled.
+    pub machine: Option<MachineId>,
+    /// When they could have started at the earliest.
+    pub release: Time,
+    /// When they were launched.
+    pub start: Time,
+    /// When they ended; `None` while they run.
+    pub finish: Option<Time>,
+}
+
+/// Why a task set never started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stuck {
+    /// It fits no machine (pooled: not the whole pool) even when empty.
+    TooLarge,
+    /// It waits for a stage that never ends.
+    Deadlocked,
+    /// It waited in line and nothing was left to happen.
+    Starved,
+    /// It waited when the run was cut at its horizon.
+    Cut,
+}
+
+/// A task set of which some tasks never started, reported at the end.
+#[derive(Clone, Debug)]
+pub struct StuckRecord<'a> {
+    /// The job's name in the trace.
+    pub name: &'a JobName,
+    /// Who submitted it.
+    pub user: UserId,
+    /// Its row in the trace.
+    pub row: u64,
+    /// How many of its tasks never started.
+    pub tasks: u64,
+    /// Number of the first of them within its job.
+    pub first: u64,
+    /// Why.
+    pub why: Stuck,
+}
+
+/// Hears what happens in a run, in order. Every method defaults to nothing.
+pub trait Recorder {
+    /// The state has held from `from` to `to` (later): integrate it. Called before anything changes at `to`.
+    fn interval(&mut self, _from: Time, _to: Time, _books: &Books) {}
+
+    /// `count` tasks of `user` were launched at `now`, each after `wait` since its release, for `duration` each.
+    fn launched(&mut self, _now: Time, _user: UserId, _count: u32, _wait: Span, _duration: Span) {}
+
+    /// Tasks have ended (or were running when the run was cut: `finish` is `None`).
+    fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {
+        Ok(())
+    }
+
+    /// A job has ended, or was cut.
+    fn job(&mut self, _job: &JobRecord) -> Result<()> {
+        Ok(())
+    }
+
+    /// A task set of which some tasks never started.
+    fn stuck(&mut self, _stuck: &StuckRecord) -> Result<()> {
+        Ok(())
+    }
+
+    /// The instant `now` is over; the users in `changed` hold or wait for something else than before it.
+    fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called every few thousand instants: report progress, or end the run with an error such as
+    /// [`Error::Interrupted`](crate::error::Error::Interrupted).
+    fn heartbeat(&mut self, _now: Time) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,390 @@
+//! The canonical trace as CSV: one row a set of equal tasks, streamed.
+//!
+//! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
+//! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
+//! `gang` (false), `label`. Times round to the nearest microsecond, demands up. A byte-order mark and CRLF are fine.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::assemble::{Assembler, shorten};
+use super::names::{JobName, JobNames, Names};
+use super::{Source, TaskSet};
+use crate::error::{Error, Result};
+use crate::units::{Dim, MAX_DIMS, Resources, Round, Span, TIME_MAX_US, Time, decimal};
+
+/// What a column of a trace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The job's name.
+    Job,
+    /// The user's name.
+    User,
+    /// The submit time, in units of so many microseconds.
+    Submit(u64),
+    /// The duration of each task, in units of so many microseconds.
+    Duration(u64),
+    /// How many tasks.
+    Tasks,
+    /// The stage of this row.
+    Stage,
+    /// The stages that must have ended first.
+    After,
+    /// 0 to 9.
+    Priority,
+    /// All or nothing.
+    Gang,
+    /// A label of the machine.
+    Label,
+    /// The amount of a resource, in units of so many base units.
+    Resource(usize, u64),
+}
+
+/// The columns of a trace, found by their names.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    /// What each column holds.
+    pub kinds: Vec<Column>,
+    /// The header.
+    pub names: Vec<String>,
+    /// The resource dimensions, in column order.
+    pub dims: Vec<Dim>,
+}
+
+impl Columns {
+    /// Reads a header. Errors: [`Error::Trace`] on line 1.
+    pub fn find<'a>(path: &Path, header: impl IntoIterator<Item = &'a str>) -> Result<Columns> {
+        let mut columns = Columns { kinds: Vec::new(), names: Vec::new(), dims: Vec::new() };
+        for name in header {
+            let name = name.trim();
+            let kind = columns.kind(path, name)?;
+            if columns.kinds.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&kind))
+                && !matches!(kind, Column::Resource(..))
+            {
+                return Err(Error::trace(path, 1, name, "is given twice"));
+            }
+            columns.kinds.push(kind);
+            columns.names.push(name.to_owned());
+        }
+        columns.require(path)?;
+        Ok(columns)
+    }
+
+    fn kind(&mut self, path: &Path, name: &str) -> Result<Column> {
+        Ok(match name {
+            "" => return Err(Error::trace(path, 1, "", "a column has no name")),
+            "job" => Column::Job,
+            "user" => Column::User,
+            "submit_s" => Column::Submit(1_000_000),
+            "submit_ms" => Column::Submit(1000),
+            "submit_us" => Column::Submit(1),
+            "duration_s" => Column::Duration(1_000_000),
+            "duration_ms" => Column::Duration(1000),
+            "duration_us" => Column::Duration(1),
+            "tasks" => Column::Tasks,
+            "stage" => Column::Stage,
+            "after" => Column::After,
+            "priority" => Column::Priority,
+            "gang" => Column::Gang,
+            "label" => Column::Label,
+            _ => {
+                let (dim, scale) = Dim::parse(name);
+                if self.dims.iter().any(|known| known.name == dim.name) {
+                    return Err(Error::trace(path, 1, name, format!("the resource '{}' is given twice", dim.name)));
+                }
+                if self.dims.len() == MAX_DIMS {
+                    return Err(Error::trace(path, 1, name, format!("is one resource more than {MAX_DIMS}")));
+                }
+                self.dims.push(dim);
+                Column::Resource(self.dims.len() - 1, scale)
+            }
+        })
+    }
+
+    fn require(&self, path: &Path) -> Result<()> {
+        let has = |wanted: fn(&Column) -> bool| self.kinds.iter().any(wanted);
+        let missing = if !has(|kind| matches!(kind, Column::Job)) {
+            "job"
+        } else if !has(|kind| matches!(kind, Column::User)) {
+            "user"
+        } else if !has(|kind| matches!(kind, Column::Submit(_))) {
+            "submit_s"
+        } else if !has(|kind| matches!(kind, Column::Duration(_))) {
+            "duration_s"
+        } else if self.dims.is_empty() {
+            "cpu"
+        } else {
+            return Ok(());
+        };
+        let found = shorten(self.names.join(",").as_bytes());
+        let problem = format!(
+            "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
+             and optionally tasks, stage, after, priority, gang, label; found {found}"
+        );
+        Err(Error::trace(path, 1, missing, problem))
+    }
+}
+
+/// Where a trace's bytes come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A file, read anew by every run.
+    File(PathBuf),
+    /// Bytes already read, such as standard input.
+    Bytes(PathBuf, Arc<[u8]>),
+}
+
+impl Input {
+    /// A path, or `-` for standard input, which is read to its end.
+    pub fn open(path: &Path) -> Result<Input> {
+        if path != Path::new("-") {
+            return Ok(Input::File(path.to_owned()));
+        }
+        let mut bytes = Vec::new();
+        let name = PathBuf::from("standard input");
+        std::io::stdin().read_to_end(&mut bytes).map_err(|source| Error::io(&name, source))?;
+        Ok(Input::Bytes(name, bytes.into()))
+    }
+
+    /// The name for messages.
+    pub fn path(&self) -> &Path {
+        match self {
+            Input::File(path) | Input::Bytes(path, _) => path,
+        }
+    }
+
+    /// A fresh reader from the start.
+    pub fn reader(&self) -> Result<Box<dyn Read>> {
+        Ok(match self {
+            Input::File(path) => Box::new(open(path)?),
+            Input::Bytes(_, bytes) => Box::new(Cursor::new(bytes.clone())),
+        })
+    }
+
+    /// The first bytes, to recognise a format by.
+    pub fn head(&self, bytes: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::with_capacity(bytes);
+        self.reader()?.take(bytes as u64).read_to_end(&mut head).map_err(|source| Error::io(self.path(), source))?;
+        Ok(head)
+    }
+
+    /// A digest of all bytes (BLAKE3, in hexadecimal).
+    pub fn digest(&self) -> Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(self.reader()?).map_err(|source| Error::io(self.path(), source))?;
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Opens a file, and says so if it is a directory.
+fn open(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|source| Error::io(path, source))?;
+    let metadata = file.metadata().map_err(|source| Error::io(path, source))?;
+    if metadata.is_dir() {
+        let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, "is a directory; expected a trace file");
+        return Err(Error::io(path, source));
+    }
+    Ok(file)
+}
+
+/// A canonical CSV trace as a [`Source`], in memory that does not grow with its rows.
+pub struct CsvTrace {
+    path: PathBuf,
+    csv: csv::Reader<Box<dyn Read>>,
+    record: csv::ByteRecord,
+    columns: Columns,
+    rows: Assembler,
+    next_row: u64,
+    ahead: Option<(TaskSet, JobName)>,
+    taken: JobName,
+    /// `(row, lines before it that are no rows)`, wherever that number changes.
+    lines: Vec<(u64, u64)>,
+}
+
+impl CsvTrace {
+    /// Opens a trace and reads its header.
+    pub fn new(input: &Input) -> Result<CsvTrace> {
+        let path = input.path().to_owned();
+        let mut csv =
+            csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(without_mark(&path, input.reader()?)?);
+        let header = csv.byte_headers().map_err(|error| row_error(&path, &error))?.clone();
+        if header.is_empty() || (header.len() == 1 && header[0].is_empty()) {
+            return Err(Error::trace(&path, 0, "", "the file is empty; expected a trace with a header"));
+        }
+        let names: Vec<String> = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let columns = Columns::find(&path, names.iter().map(String::as_str))?;
+        let taken = JobName::Text("".into());
+        let (record, rows, lines) = (csv::ByteRecord::new(), Assembler::default(), vec![(0, 2)]);
+        let mut trace = CsvTrace { path, csv, record, columns, rows, next_row: 0, ahead: None, taken, lines };
+        trace.advance()?;
+        if trace.ahead.is_none() {
+            return Err(Error::trace(&trace.path, 1, "", "the trace has a header but no rows"));
+        }
+        Ok(trace)
+    }
+
+    fn line(&self, row: u64) -> u64 {
+        let at = self.lines.partition_point(|(first, _)| *first <= row);
+        row + self.lines[at.saturating_sub(1)].1
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let more = self.csv.read_byte_record(&mut self.record).map_err(|error| row_error(&self.path, &error))?;
+        if !more {
+            self.ahead = None;
+            return Ok(());
+        }
+        let line = self.record.position().map_or(0, csv::Position::line);
+        if self.line(self.next_row) != line {
+            self.lines.push((self.next_row, line - self.next_row));
+        }
+        let row = self
+            .parse()
+            .map_err(|(column, problem)| Error::trace(&self.path, line, &self.columns.names[column], problem))?;
+        self.next_row += 1;
+        self.ahead = Some(row);
+        Ok(())
+    }
+
+    /// The row in `self.record`. Errors: the column and what is wrong with it.
+    fn parse(&mut self) -> std::result::Result<(TaskSet, JobName), (usize, String)> {
+        let mut set = TaskSet { row: self.next_row, tasks: 1, ..TaskSet::default() };
+        let (mut job, mut submit) = ((0, &b""[..]), 0);
+        for (at, (kind, field)) in self.columns.kinds.iter().zip(self.record.iter()).enumerate() {
+            let fail = |problem: String| (at, problem);
+            match *kind {
+                Column::Job => job = (at, field),
+                Column::User => set.user = self.rows.user(field).map_err(fail)?,
+                Column::Submit(scale) => {
+                    set.submit = Time(time(field, scale).map_err(fail)?);
+                    submit = at;
+                }
+                Column::Duration(scale) => set.duration = Span(time(field, scale).map_err(fail)?),
+                Column::Resource(dim, scale) => {
+                    set.demand.0[dim] = number(field, scale, Round::Up, "an amount such as 1.5").map_err(fail)?;
+                }
+                _ if field.is_empty() => {}
+                Column::Tasks => set.tasks = whole(field, 1, u32::MAX.into()).map_err(fail)? as u32,
+                Column::Priority => set.priority = whole(field, 0, 9).map_err(fail)? as u8,
+                Column::Gang => set.gang = truth(field).map_err(fail)?,
+                Column::Stage => set.stage = Some(self.rows.stages.intern(&utf8(field).map_err(fail)?)),
+                Column::Label => set.label = Some(self.rows.labels.intern(&utf8(field).map_err(fail)?)),
+                Column::After => {
+                    let names = utf8(field).map_err(fail)?;
+                    let stages = names.split(';').map(str::trim).filter(|name| !name.is_empty());
+                    set.after = stages.map(|name| self.rows.stages.intern(name)).collect();
+                }
+            }
+        }
+        self.rows.submitted(set.submit).map_err(|problem| (submit, problem))?;
+        let (id, name) = self.rows.job(job.1).map_err(|problem| (job.0, problem))?;
+        set.job = id;
+        Ok((set, name))
+    }
+}
+
+impl Source for CsvTrace {
+    fn dims(&self) -> &[Dim] {
+        &self.columns.dims
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        Ok(self.ahead.as_ref().map(|(set, _)| set))
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        let Some((set, name)) = self.ahead.take() else { return Ok(None) };
+        self.taken = name;
+        self.advance()?;
+        Ok(Some(set))
+    }
+
+    fn job_name(&self) -> JobName {
+        self.taken.clone()
+    }
+
+    fn users(&self) -> &Names {
+        &self.rows.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        &self.rows.job_names
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.rows.stages.name(stage)
+    }
+
+    fn locate(&self, row: u64) -> String {
+        format!("{}, line {}", self.path.display(), self.line(row))
+    }
+}
+
+/// A time column's value in microseconds.
+pub(crate) fn time(field: &[u8], scale: u64) -> std::result::Result<u64, String> {
+    let expected = "a time of at least 0";
+    let value = number(field, scale, Round::Nearest, expected)?;
+    if value > TIME_MAX_US {
+        return Err(format!("'{}' is too large; expected {expected} and below 146,000 years", shorten(field)));
+    }
+    Ok(value)
+}
+
+fn number(field: &[u8], scale: u64, round: Round, expected: &str) -> std::result::Result<u64, String> {
+    decimal(field, scale, round).map_err(|problem| {
+        if field.trim_ascii().is_empty() {
+            format!("is empty; expected {expected}")
+        } else {
+            format!("'{}' {problem}; expected {expected}", shorten(field))
+        }
+    })
+}
+
+fn whole(field: &[u8], least: u64, most: u64) -> std::result::Result<u64, String> {
+    let text = std::str::from_utf8(field.trim_ascii()).ok();
+    text.and_then(|text| text.parse::<u64>().ok())
+        .filter(|value| (least..=most).contains(value))
+        .ok_or_else(|| format!("'{}' is not a whole number from {least} to {most}", shorten(field)))
+}
+
+fn truth(field: &[u8]) -> std::result::Result<bool, String> {
+    match field.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"true" | b"1" | b"yes" => Ok(true),
+        b"false" | b"0" | b"no" => Ok(false),
+        _ => Err(format!("'{}' is not true or false", shorten(field))),
+    }
+}
+
+fn utf8(field: &[u8]) -> std::result::Result<String, String> {
+    let text = std::str::from_utf8(field).map_err(|_| format!("'{}' is not UTF-8", shorten(field)))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The bytes behind a byte-order mark, if there is one.
+fn without_mark(path: &Path, mut reader: Box<dyn Read>) -> Result<Box<dyn Read>> {
+    let mut head = Vec::with_capacity(3);
+    reader.by_ref().take(3).read_to_end(&mut head).map_err(|source| Error::io(path, source))?;
+    if head == b"\xef\xbb\xbf" {
+        head.clear();
+    }
+    Ok(Box::new(Cursor::new(head).chain(reader)))
+}
+
+/// A CSV error with its place.
+fn row_error(path: &Path, error: &csv::Error) -> Error {
+    match error.kind() {
+        csv::ErrorKind::Io(source) => Error::io(path, std::io::Error::new(source.kind(), source.to_string())),
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            let line = pos.as_ref().map_or(0, csv::Position::line);
+            Error::trace(path, line, "", format!("has {len} fields; the header has {expected_len}"))
+        }
+        _ => Error::trace(path, error.position().map_or(0, csv::Position::line), "", error.to_string()),
+    }
+}
+
+/// The demand of a row as text, for a message.
+pub fn describe(demand: &Resources, dims: &[Dim]) -> String {
+    dims.iter().zip(demand.0).map(|(dim, amount)| dim.display(amount)).collect::<Vec<_>>().join(", ")
+}
