@@ -171,6 +171,14 @@ mod tests {
     }
 
     #[test]
+    fn the_skyline_is_each_bundle_that_no_other_one_reaches_once() {
+        let pad = |[a, b]: [f64; 2]| [a, b, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let bundles = [[0.0, 0.0], [1.0, 5.0], [3.0, 3.0], [3.0, 2.0], [1.0, 5.0], [5.0, 0.0], [0.0, 5.0], [3.0, 3.0]];
+        let kept = skyline(bundles.map(pad).to_vec(), 2);
+        assert_eq!(kept, [[3.0, 3.0], [1.0, 5.0], [5.0, 0.0]].map(pad));
+    }
+
+    #[test]
     fn the_skyline_finds_what_all_pairs_find() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut seen = [0usize; 3];

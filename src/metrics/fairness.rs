@@ -62,8 +62,8 @@ fn positive_max(shares: &[f64]) -> Option<f64> {
 /// The whole cluster, at weight 1, as an integer share.
 pub const WHOLE: u64 = 1 << 32;
 
-/// The largest integer share, 65,536 clusters (a small weight makes a share exceed 1): the squares of 2^32 such
-/// shares still fit 128 bits.
+/// The largest integer share, 65,536 clusters (a small weight makes a share exceed 1): the squares of fewer than
+/// 2^32 such shares still fit 128 bits.
 pub const SHARE_MAX: u64 = 1 << 48;
 
 /// Turns a weighted dominant share (1 = the whole cluster at weight 1) into an integer share.
