@@ -11,7 +11,11 @@ pub mod books;
 pub mod cluster;
 pub mod engine;
 pub mod error;
+<<<<<<< HEAD
 pub mod policy;
 pub mod record;
+=======
+pub mod metrics;
+>>>>>>> metrics
 pub mod units;
 pub mod workload;

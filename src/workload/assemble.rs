@@ -154,9 +154,10 @@ mod tests {
         assert!(row(5, "a").unwrap_err().contains("appeared before"));
         assert_eq!(row(6, "d7"), Ok(3));
         assert_eq!(row(6, "d999999999999"), Ok(4));
+        assert_eq!(row(6, "e"), Ok(5));
         assert!(row(6, "b").unwrap_err().contains("appeared before"));
         assert!(row(7, "d7").unwrap_err().contains("appeared before"));
         assert!(row(7, "d999999999999").unwrap_err().contains("appeared before"));
-        assert!(row(3, "e").unwrap_err().contains("before the row above"));
+        assert!(row(3, "f").unwrap_err().contains("before the row above"));
     }
 }

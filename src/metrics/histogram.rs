@@ -1,0 +1,262 @@
+//! Quantiles of many values in little memory, the same whatever the order.
+//!
+//! A logarithmic histogram over `u64`: values below 2048 are counted exactly, above that every power of two is cut
+//! into 1024 equal buckets, so a quantile is off by at most 1/2048 of itself. Count, sum, minimum and maximum are
+//! exact. Counters are integers: the histogram of two parts merged equals the histogram of the whole bit for bit.
+//! Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets an octave.
+
+/// Buckets of one octave (a power of two), as bits.
+const BITS: u32 = 10;
+const BUCKETS: usize = 1 << BITS;
+
+/// Counts of values on a logarithmic scale.
+///
+/// Memory: 8 KiB for each octave that occurs, at most 440 KiB; an empty histogram owns none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogHistogram {
+    /// Octave 0 holds values below 1024, octave o ≥ 1 those of 10 + o bits, in steps of 2^(o−1). The last one is not
+    /// empty, so that equal contents are equal in memory too.
+    octaves: Vec<Option<Box<[u64; BUCKETS]>>>,
+    count: u64,
+    sum: u128,
+    /// Minimum and maximum.
+    range: Option<(u64, u64)>,
+}
+
+/// Values that one bucket does not tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The smallest of them.
+    pub low: u64,
+    /// The largest of them.
+    pub high: u64,
+    /// How many were recorded.
+    pub count: u64,
+}
+
+impl LogHistogram {
+    /// The largest relative error of [`LogHistogram::quantile`].
+    pub const RELATIVE_ERROR: f64 = 1.0 / (2 * BUCKETS) as f64;
+
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        self.record_n(value, 1);
+    }
+
+    /// Counts a value `n` times; 0 times changes nothing.
+    pub fn record_n(&mut self, value: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        let (octave, bucket) = position(value);
+        self.octave(octave)[bucket] += n;
+        self.count += n;
+        self.sum += u128::from(value) * u128::from(n);
+        self.widen(value, value);
+    }
+
+    /// Counts everything that `other` counted.
+    pub fn merge(&mut self, other: &LogHistogram) {
+        for (octave, theirs) in other.octaves.iter().enumerate() {
+            if let Some(theirs) = theirs {
+                self.octave(octave).iter_mut().zip(theirs.iter()).for_each(|(mine, more)| *mine += more);
+            }
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        if let Some((min, max)) = other.range {
+            self.widen(min, max);
+        }
+    }
+
+    fn octave(&mut self, octave: usize) -> &mut [u64; BUCKETS] {
+        if self.octaves.len() <= octave {
+            self.octaves.resize(octave + 1, None);
+        }
+        self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))
+    }
+
+    fn widen(&mut self, low: u64, high: u64) {
+        self.range = Some(self.range.map_or((low, high), |(min, max)| (min.min(low), max.max(high))));
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their exact sum.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The smallest value, exactly; `None` when empty.
+    pub fn min(&self) -> Option<u64> {
+        self.range.map(|(min, _)| min)
+    }
+
+    /// The largest value, exactly; `None` when empty.
+    pub fn max(&self) -> Option<u64> {
+        self.range.map(|(_, max)| max)
+    }
+
+    /// The mean, from the exact sum; `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The q-quantile by nearest rank: the value at place ⌈q n⌉ (at least 1) of the sorted values.
+    ///
+    /// Exact below 2048 and at the first and the last place, elsewhere off by at most [`LogHistogram::RELATIVE_ERROR`]
+    /// (the middle of the bucket is given). `q` counts in whole 10^-9, so that 0.07 of 100 values is the seventh.
+    /// `None` when empty, or when `q` is not in 0..=1.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let (min, max) = self.range?;
+        if !(0.0..=1.0).contains(&q) {
+            return None;
+        }
+        let billionths = (q * 1e9).round() as u128;
+        let rank = (billionths * u128::from(self.count)).div_ceil(1_000_000_000).max(1);
+        if rank == 1 {
+            return Some(min);
+        }
+        if rank == u128::from(self.count) {
+            return Some(max);
+        }
+        let mut seen = 0;
+        self.buckets()
+            .find(|bucket| {
+                seen += u128::from(bucket.count);
+                seen >= rank
+            })
+            .map(|bucket| (bucket.low + (bucket.high - bucket.low) / 2).clamp(min, max))
+    }
+
+    /// The buckets that are not empty, upwards: the whole distribution, for a figure.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.octaves.iter().enumerate().flat_map(|(octave, counts)| {
+            let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
+            counts.filter(|(_, count)| **count > 0).map(move |(bucket, &count)| {
+                let shift = octave.saturating_sub(1);
+                let mantissa = if octave == 0 { bucket } else { BUCKETS + bucket };
+                let low = (mantissa as u64) << shift;
+                Bucket { low, high: low + ((1 << shift) - 1), count }
+            })
+        })
+    }
+}
+
+/// The octave of a value and its bucket there.
+fn position(value: u64) -> (usize, usize) {
+    let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
+    let mantissa = value >> octave.saturating_sub(1);
+    (octave as usize, mantissa as usize % BUCKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    fn histogram(values: &[u64]) -> LogHistogram {
+        let mut all = LogHistogram::default();
+        values.iter().for_each(|&value| all.record(value));
+        all
+    }
+
+    /// Values of every magnitude, with many ties among the small ones.
+    fn random_values(rng: &mut ChaCha8Rng, n: usize) -> Vec<u64> {
+        (0..n).map(|_| rng.random::<u64>() >> rng.random_range(0..64)).collect()
+    }
+
+    #[test]
+    fn nothing_counted_has_no_value() {
+        let mut empty = LogHistogram::default();
+        empty.record_n(7, 0);
+        assert_eq!(empty, LogHistogram::default());
+        assert_eq!((empty.count(), empty.sum(), empty.octaves.capacity()), (0, 0, 0));
+        assert_eq!((empty.min(), empty.max(), empty.mean(), empty.quantile(0.5)), (None, None, None, None));
+        assert_eq!(empty.buckets().count(), 0);
+    }
+
+    #[test]
+    fn one_value_is_every_quantile() {
+        for value in [0, 1, 2047, 2048, 2049, 123_456_789, u64::MAX] {
+            let one = histogram(&[value]);
+            for q in [0.0, 0.3, 1.0] {
+                assert_eq!(one.quantile(q), Some(value));
+            }
+            assert_eq!((one.min(), one.max(), one.sum()), (Some(value), Some(value), u128::from(value)));
+        }
+    }
+
+    #[test]
+    fn every_value_lies_in_its_own_narrow_bucket() {
+        let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        for value in edges.chain(0..5000).chain([u64::MAX]) {
+            let bucket = histogram(&[value]).buckets().next().unwrap();
+            assert!(bucket.low <= value && value <= bucket.high, "{value}: {bucket:?}");
+            assert!(bucket.high - bucket.low <= bucket.low / BUCKETS as u64, "{value}: {bucket:?}");
+            assert!(value >= 2048 || bucket.low == bucket.high, "{value}: {bucket:?}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_within_the_stated_error_of_the_sorted_values() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        for n in [1, 2, 3, 10, 100, 1000, 20_000] {
+            let mut values = random_values(&mut rng, n);
+            let all = histogram(&values);
+            values.sort_unstable();
+            assert_eq!((all.min(), all.max()), (values.first().copied(), values.last().copied()));
+            assert_eq!(all.sum(), values.iter().map(|&v| u128::from(v)).sum::<u128>());
+            for permille in 0..=1000usize {
+                let exact = values[(permille * n).div_ceil(1000).max(1) - 1];
+                let given = all.quantile(permille as f64 / 1000.0).unwrap();
+                let error = exact.abs_diff(given) as f64;
+                assert!(error <= exact as f64 * LogHistogram::RELATIVE_ERROR, "{permille} of {n}: {exact} {given}");
+                assert!(exact >= 2048 || exact == given, "{permille} of {n}: {exact} {given}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_are_exact_where_floats_would_slip() {
+        // 0.07 * 100 is 7.000000000000001 in floats, whose ceiling is 8.
+        let hundred = histogram(&(1..=100).collect::<Vec<_>>());
+        for percent in 1..=100u64 {
+            assert_eq!(hundred.quantile(percent as f64 / 100.0), Some(percent));
+        }
+        for q in [-0.1, 1.1, f64::NAN] {
+            assert_eq!(hundred.quantile(q), None);
+        }
+    }
+
+    #[test]
+    fn order_and_parts_leave_no_trace() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let values = random_values(&mut rng, 3000);
+        let whole = histogram(&values);
+        let reversed: Vec<u64> = values.iter().rev().copied().collect();
+        assert_eq!(histogram(&reversed), whole);
+        let mut merged = LogHistogram::default();
+        for part in values.chunks(700) {
+            merged.merge(&histogram(part));
+        }
+        merged.merge(&LogHistogram::default());
+        assert_eq!(merged, whole);
+        let mut weighted = LogHistogram::default();
+        weighted.record_n(5000, 3);
+        assert_eq!(weighted, histogram(&[5000, 5000, 5000]));
+    }
+
+    #[test]
+    fn the_largest_counts_do_not_overflow() {
+        let mut most = LogHistogram::default();
+        most.record_n(u64::MAX, u64::MAX);
+        assert_eq!(most.sum(), u128::from(u64::MAX).pow(2));
+        assert_eq!(most.quantile(0.5), Some(u64::MAX));
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether users are better off sharing than each with its own part of the cluster.
+//!
+//! A user's entitlement is e_ij = w_ij / Σ_k w_kj of each resource, over all active users k. Sharing pays for user i
+//! at an instant when its bundle is worth at least its entitlement. Tasks are whole, so a user entitled to 2.7 tasks
+//! that runs 2 counts as below: the ratio measures what is held, not what could be placed. Nor is it capped by what
+//! a user waits for; only backlogged users are judged.
+//! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
+
+use super::snapshot::{TOLERANCE, UserSnapshot};
+use crate::units::MAX_DIMS;
+
+/// How one backlogged user fares against its entitlement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// Value of its bundle / value of its entitlement; 0 upwards, 1 is break-even.
+    pub ratio: f64,
+    /// max(0, min_j (e_ij − b_ij)) over the resources it needs: with one weight for all resources this is
+    /// max(0, entitlement − dominant share). Fraction of the cluster, 0 to 1.
+    pub shortfall: f64,
+}
+
+/// Computes the standing of each user in `users` (all active ones), in their order.
+///
+/// `None` for a user that is not backlogged or needs nothing. Cost: O(n · dims).
+pub fn standings(users: &[UserSnapshot], dims: usize) -> Vec<Option<Standing>> {
+    let mut total = [0.0; MAX_DIMS];
+    for user in users {
+        (0..dims).for_each(|j| total[j] += user.weight[j]);
+    }
+    let standing = |user: &UserSnapshot| {
+        let entitlement: [f64; MAX_DIMS] =
+            std::array::from_fn(|j| if j < dims { user.weight[j] / total[j] } else { 0.0 });
+        let shortfall = user.needed(dims).map(|j| entitlement[j] - user.bundle[j]).reduce(f64::min)?;
+        let ratio = user.value(&user.bundle, dims)? / user.value(&entitlement, dims)?;
+        Some(Standing { ratio, shortfall: shortfall.max(0.0) })
+    };
+    users.iter().map(|user| if user.backlogged { standing(user) } else { None }).collect()
+}
+
+/// The sharing incentive over all judged users at one instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Incentive {
+    /// The smallest ratio.
+    pub min_ratio: f64,
+    /// How many users are below 1 by more than [`TOLERANCE`].
+    pub below: usize,
+    /// How many users were judged.
+    pub users: usize,
+    /// The largest shortfall, as a fraction of the cluster.
+    pub max_shortfall: f64,
+    /// The sum of all shortfalls, as a fraction of the cluster.
+    pub total_shortfall: f64,
+}
+
+impl Incentive {
+    /// Sums up [`standings`]; `None` when nobody was judged.
+    pub fn of(standings: &[Option<Standing>]) -> Option<Incentive> {
+        let judged = || standings.iter().flatten();
+        Some(Incentive {
+            min_ratio: judged().map(|s| s.ratio).reduce(f64::min)?,
+            below: judged().filter(|s| s.ratio < 1.0 - TOLERANCE).count(),
+            users: judged().count(),
+            max_shortfall: judged().map(|s| s.shortfall).reduce(f64::max)?,
+            total_shortfall: judged().map(|s| s.shortfall).sum(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(bundle: [f64; 2], demand: [f64; 2], weight: [f64; 2]) -> UserSnapshot {
+        let pad = |[a, b]: [f64; 2]| [a, b, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), backlogged: true }
+    }
+
+    #[test]
+    fn the_drf_example_beats_halving_the_cluster() {
+        // Ghodsi et al., §4.1. Half the cluster runs 2.25 tasks of A and 1.5 of B.
+        let a = user([3.0 / 9.0, 12.0 / 18.0], [1.0 / 9.0, 4.0 / 18.0], [1.0, 1.0]);
+        let b = user([6.0 / 9.0, 2.0 / 18.0], [3.0 / 9.0, 1.0 / 18.0], [1.0, 1.0]);
+        let each = standings(&[a, b], 2);
+        assert!((each[0].unwrap().ratio - 3.0 / 2.25).abs() < 1e-12);
+        assert!((each[1].unwrap().ratio - 2.0 / 1.5).abs() < 1e-12);
+        let all = Incentive::of(&each).unwrap();
+        assert_eq!((all.below, all.users, all.max_shortfall, all.total_shortfall), (0, 2, 0.0, 0.0));
+    }
+
+    #[test]
+    fn a_user_below_its_entitlement_counts_with_its_shortfall() {
+        let rich = user([0.6, 0.1], [0.06, 0.01], [1.0, 1.0]);
+        let poor = user([0.1, 0.2], [0.01, 0.02], [3.0, 3.0]);
+        let each = standings(&[rich, poor], 2);
+        // Entitled to 0.75: 37.5 tasks by the second resource; it runs 10, and its dominant share is 0.2.
+        let standing = each[1].unwrap();
+        assert!((standing.ratio - 10.0 / 37.5).abs() < 1e-12);
+        assert!((standing.shortfall - 0.55).abs() < 1e-12);
+        let all = Incentive::of(&each).unwrap();
+        assert_eq!((all.below, all.users), (1, 2));
+        assert_eq!((all.min_ratio, all.max_shortfall), (standing.ratio, standing.shortfall));
+    }
+
+    #[test]
+    fn exactly_entitled_users_are_not_below() {
+        for n in 1..50 {
+            let share = 1.0 / f64::from(n);
+            let users = vec![user([share, share / 3.0], [share / 7.0, share / 21.0], [0.3, 0.3]); n as usize];
+            let all = Incentive::of(&standings(&users, 2)).unwrap();
+            assert_eq!(all.below, 0, "{n} users");
+            assert!((all.min_ratio - 1.0).abs() < TOLERANCE && all.max_shortfall < TOLERANCE);
+        }
+    }
+
+    #[test]
+    fn a_weight_of_a_resource_that_is_not_needed_plays_no_part() {
+        let only_first = user([0.1, 0.0], [0.01, 0.0], [1.0, 0.001]);
+        let other = user([0.0, 0.9], [0.0, 0.01], [1.0, 1.0]);
+        let standing = standings(&[only_first, other], 2)[0].unwrap();
+        assert!((standing.shortfall - 0.4).abs() < 1e-12);
+        assert!((standing.ratio - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_does_not_wait_or_needs_nothing_is_not_judged_but_entitled() {
+        let waiting = user([0.5, 0.5], [0.1, 0.1], [1.0, 1.0]);
+        let content = UserSnapshot { backlogged: false, ..waiting };
+        let needless = user([0.0, 0.0], [0.0, 0.0], [1.0, 1.0]);
+        let each = standings(&[waiting, content, needless], 2);
+        assert!((each[0].unwrap().ratio - 1.5).abs() < 1e-12);
+        assert_eq!(each[1..], [None, None]);
+        assert_eq!(Incentive::of(&each[1..]), None);
+        assert_eq!(Incentive::of(&standings(&[], 2)), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! What a run was like: fairness, envy, sharing incentive, delay, and how each varies over time and over seeds.
+//!
+//! Pure functions on plain slices and small accumulators: the same code serves live records and a file read back.
+//! Accumulators are integers inside, so they do not depend on the order of what they are fed and merge bit for bit;
+//! floats appear where a number leaves. What has no value (no user, no job, 0/0) is `None`, never NaN and never 0.
+
+pub mod delay;
+pub mod envy;
+pub mod fairness;
+pub mod histogram;
+pub mod incentive;
+pub mod interval;
+pub mod snapshot;
+pub mod time_weighted;
+
+pub use delay::{Delays, FinishedJob, SizeBins, Summary};
+pub use envy::{Envy, envy};
+pub use fairness::{JainSum, fixed_share, gap, gini, jain, ratio};
+pub use histogram::LogHistogram;
+pub use incentive::{Incentive, Standing, standings};
+pub use interval::{Interval, Reduction, mean_interval, reduction};
+pub use snapshot::UserSnapshot;
+pub use time_weighted::{FractionAbove, TimeWeighted};
