@@ -11,11 +11,8 @@ pub mod books;
 pub mod cluster;
 pub mod engine;
 pub mod error;
-<<<<<<< HEAD
 pub mod policy;
 pub mod record;
-=======
 pub mod metrics;
->>>>>>> metrics
 pub mod units;
 pub mod workload;
