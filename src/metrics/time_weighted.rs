@@ -155,7 +155,7 @@ mod tests {
                 above.advance(Span(span));
                 ticks.extend(std::iter::repeat_n(now, span as usize).flatten());
             }
-            assert_eq!(value.integral(), ticks.iter().sum::<u64>().into());
+            assert_eq!(value.integral(), u128::from(ticks.iter().sum::<u64>()));
             assert_eq!(value.defined(), Span(ticks.len() as u64));
             assert_eq!(value.max(), ticks.iter().max().copied());
             let high = ticks.iter().filter(|&&tick| tick > 4).count();
