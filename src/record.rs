@@ -3,9 +3,35 @@
 //! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
 
 use crate::books::Books;
+use crate::cluster::Machines;
 use crate::error::Result;
 use crate::units::{JobId, MachineId, Span, Time, UserId};
-use crate::workload::JobName;
+use crate::workload::{JobName, JobNames, TaskSet};
+
+/// The state of a run between two instants.
+#[derive(Clone, Copy, Debug)]
+pub struct State<'a> {
+    /// Who holds, uses and waits for what.
+    pub books: &'a Books,
+    /// What each machine has free, through the policy's lens; `None` when pooled.
+    pub machines: Option<&'a Machines>,
+}
+
+/// A job's name, rendered when it is needed.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The name.
+    pub name: &'a JobName,
+    /// What it refers to.
+    pub names: &'a JobNames,
+}
+
+impl Named<'_> {
+    /// Appends the name as it stands in the trace.
+    pub fn render(&self, into: &mut String) {
+        self.names.render(self.name, into);
+    }
+}
 
 /// A job that has ended, or that the end of the run cut short.
 #[derive(Clone, Debug)]
@@ -13,7 +39,7 @@ pub struct JobRecord<'a> {
     /// Dense id in order of first appearance.
     pub job: JobId,
     /// Its name in the trace.
-    pub name: &'a JobName,
+    pub name: Named<'a>,
     /// Who submitted it.
     pub user: UserId,
     /// How many tasks it has.
@@ -34,7 +60,7 @@ pub struct JobRecord<'a> {
 #[derive(Clone, Debug)]
 pub struct TaskRecord<'a> {
     /// The job's name in the trace.
-    pub name: &'a JobName,
+    pub name: Named<'a>,
     /// Who submitted them.
     pub user: UserId,
     /// Number of the first within its job, in row order, from 0; the others follow on.
@@ -49,6 +75,25 @@ pub struct TaskRecord<'a> {
     pub start: Time,
     /// When they ended; `None` while they run.
     pub finish: Option<Time>,
+    /// How long each runs.
+    pub duration: Span,
+    /// What each truly needs.
+    pub demand: &'a [u64],
+}
+
+/// Equal tasks of one user, launched at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// Whose they are.
+    pub user: UserId,
+    /// How many.
+    pub count: u32,
+    /// From their release to their launch.
+    pub wait: Span,
+    /// How long each runs.
+    pub duration: Span,
+    /// What each truly needs.
+    pub demand: &'a [u64],
 }
 
 /// Why a task set never started.
@@ -68,7 +113,7 @@ pub enum Stuck {
 #[derive(Clone, Debug)]
 pub struct StuckRecord<'a> {
     /// The job's name in the trace.
-    pub name: &'a JobName,
+    pub name: Named<'a>,
     /// Who submitted it.
     pub user: UserId,
     /// Its row in the trace.
@@ -77,17 +122,27 @@ pub struct StuckRecord<'a> {
     pub tasks: u64,
     /// Number of the first of them within its job.
     pub first: u64,
+    /// What each of them needs.
+    pub demand: &'a [u64],
     /// Why.
     pub why: Stuck,
 }
 
 /// Hears what happens in a run, in order. Every method defaults to nothing.
 pub trait Recorder {
-    /// The state has held from `from` to `to` (later): integrate it. Called before anything changes at `to`.
-    fn interval(&mut self, _from: Time, _to: Time, _books: &Books) {}
+    /// A user appears; ids follow one another.
+    fn user(&mut self, _user: UserId, _name: &str) {}
 
-    /// `count` tasks of `user` were launched at `now`, each after `wait` since its release, for `duration` each.
-    fn launched(&mut self, _now: Time, _user: UserId, _count: u32, _wait: Span, _duration: Span) {}
+    /// A row was submitted, as the first of its job or not. Rows of a job that goes on come early.
+    fn submitted(&mut self, _row: &TaskSet, _stage: Option<&str>, _first_of_job: bool) {}
+
+    /// The state has held from `from` to `to` (later): integrate it. Called before anything changes at `to`.
+    fn interval(&mut self, _from: Time, _to: Time, _state: &State) -> Result<()> {
+        Ok(())
+    }
+
+    /// Equal tasks were launched.
+    fn launched(&mut self, _launch: &Launch) {}
 
     /// Tasks have ended (or were running when the run was cut: `finish` is `None`).
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::jobs::{JobSlot, SetSlot};
 use crate::error::{Error, Result};
-use crate::record::{Recorder, Stuck, StuckRecord};
+use crate::record::{Named, Recorder, Stuck, StuckRecord};
 use crate::units::{JobId, Resources, UserId};
 use crate::workload::TaskSet;
 
@@ -34,7 +34,10 @@ impl<R: Recorder> Engine<'_, R> {
             let Some(row) = self.source.take()? else { break };
             self.outcome.rows += 1;
             self.open_accounts(row.user);
+            let known = appeared.slots.len();
             let job = self.job_of(&mut appeared, &row)?;
+            let stage = row.stage.map(|stage| self.source.stage_name(stage));
+            self.recorder.submitted(&row, stage, appeared.slots.len() > known);
             if let Some(arrival) = self.keep(job, row)? {
                 arrived.push(arrival);
             }
@@ -76,7 +79,10 @@ impl<R: Recorder> Engine<'_, R> {
 
     fn open_accounts(&mut self, user: UserId) {
         while self.books.users() <= user.index() {
-            self.books.open(self.source.users().name(self.books.users() as u32));
+            let id = UserId(self.books.users() as u32);
+            let name = self.source.users().name(id.0);
+            self.books.open(name);
+            self.recorder.user(id, name);
             self.queues.open();
             self.round.open();
             self.changed.open();
@@ -120,11 +126,12 @@ impl<R: Recorder> Engine<'_, R> {
         let footprint = self.policy.lens(Resources::ZERO, row.demand).1;
         if !self.kinds.iter().any(|kind| footprint.fits(kind)) {
             self.recorder.stuck(&StuckRecord {
-                name: &self.jobs[job].name,
+                name: Named { name: &self.jobs[job].name, names: self.source.job_names() },
                 user: row.user,
                 row: row.row,
                 tasks: u64::from(row.tasks),
                 first: u64::from(first),
+                demand: row.demand.slice(self.books.dims()),
                 why: Stuck::TooLarge,
             })?;
             return Ok(None);

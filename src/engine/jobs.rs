@@ -3,9 +3,9 @@
 use std::ops::{Index, IndexMut};
 
 use crate::error::{Error, Result};
-use crate::record::JobRecord;
+use crate::record::{JobRecord, Named};
 use crate::units::{JobId, Span, Time, UserId};
-use crate::workload::{JobName, Source, TaskSet};
+use crate::workload::{JobName, JobNames, Source, TaskSet};
 
 /// A place in the slab of task sets.
 pub type SetSlot = u32;
@@ -172,10 +172,10 @@ impl ActiveJob {
     }
 
     /// Its record, as of now.
-    pub fn record(&self, finish: Option<Time>) -> JobRecord<'_> {
+    pub fn record<'a>(&'a self, names: &'a JobNames, finish: Option<Time>) -> JobRecord<'a> {
         JobRecord {
             job: self.id,
-            name: &self.name,
+            name: Named { name: &self.name, names },
             user: self.user,
             tasks: self.tasks,
             submit: self.submit,

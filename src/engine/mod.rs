@@ -20,7 +20,7 @@ use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::record::{Recorder, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Named, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MachineId, Resources, Time, UserId};
 use crate::workload::Source;
 
@@ -251,7 +251,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             if self.options.until.is_some_and(|until| next > until) {
                 break;
             }
-            self.advance(next);
+            self.advance(next)?;
             self.instant()?;
             self.recorder.settled(self.now, &self.changed.since_instant, &self.books)?;
             self.changed.instant_over();
@@ -261,7 +261,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             }
         }
         if let Some(until) = self.options.until.filter(|until| *until > self.now && !self.idle()) {
-            self.advance(until);
+            self.advance(until)?;
         }
         self.outcome.end = self.now;
         Ok(())
@@ -271,11 +271,13 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.agenda.is_empty() && self.later.is_empty() && self.books.total_waiting() == 0
     }
 
-    fn advance(&mut self, to: Time) {
+    fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {
-            self.recorder.interval(self.now, to, &self.books);
+            let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
+            self.recorder.interval(self.now, to, &State { books: &self.books, machines })?;
             self.now = to;
         }
+        Ok(())
     }
 
     fn next_instant(&mut self) -> Result<Option<Time>> {
@@ -330,7 +332,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.sets.free(finish.set);
             if self.jobs[job].ended() {
                 let (id, user) = (self.jobs[job].id, self.jobs[job].user);
-                self.recorder.job(&self.jobs[job].record(Some(self.now)))?;
+                self.recorder.job(&self.jobs[job].record(self.source.job_names(), Some(self.now)))?;
                 self.jobs.free(job);
                 self.source.job_finished(id, user, self.now);
             }
@@ -342,7 +344,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn report(&mut self, tasks: &Finish, end: Time, finish: Option<Time>) -> Result<()> {
         let set = &self.sets[tasks.set];
         self.recorder.tasks(&TaskRecord {
-            name: &self.jobs[set.job].name,
+            name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
             user: set.user,
             first: u64::from(tasks.first),
             count: tasks.count.get(),
@@ -350,6 +352,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
             release: set.release,
             start: Time(end.0 - set.duration.0),
             finish,
+            duration: set.duration,
+            demand: self.sets.needs(tasks.set).0,
         })
     }
 
@@ -370,16 +374,17 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 (false, false) => Stuck::Starved,
             };
             self.recorder.stuck(&StuckRecord {
-                name: &self.jobs[set.job].name,
+                name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
                 user: set.user,
                 row: set.row,
                 tasks: u64::from(set.waiting),
                 first: u64::from(set.first + set.tasks - set.waiting),
+                demand: self.sets.needs(slot).0,
                 why,
             })?;
         }
         for slot in self.jobs.by_id() {
-            self.recorder.job(&self.jobs[slot].record(None))?;
+            self.recorder.job(&self.jobs[slot].record(self.source.job_names(), None))?;
         }
         Ok(())
     }

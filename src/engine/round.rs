@@ -13,7 +13,7 @@ use super::queues::Queues;
 use super::{Engine, Finish, OnBlocked, Ties};
 use crate::error::Result;
 use crate::policy::{Ask, Stale, Verdict};
-use crate::record::Recorder;
+use crate::record::{Launch, Recorder};
 use crate::units::{MachineId, Resources, UserId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +112,9 @@ impl<R: Recorder> Engine<'_, R> {
             set.launch = u32::MAX;
             let end = self.now + set.duration;
             let (user, wait, duration) = (set.user, self.now.since(set.release), set.duration);
+            let (demand, _) = self.sets.needs(launch.set);
+            self.recorder.launched(&Launch { user, count: launch.count.get(), wait, duration, demand });
             self.agenda.schedule(end, 0, launch);
-            self.recorder.launched(self.now, user, launch.count.get(), wait, duration);
         }
         Ok(())
     }

@@ -1,0 +1,377 @@
+//! Listens to a run and makes its metrics and tables.
+//!
+//! Integrals over time are exact: of the totals at every interval, of a user at every change of what it holds. What
+//! costs more than O(1) a change (Gini, gap, envy, sharing incentive, stranded capacity) is evaluated on the sampling
+//! grid; while nothing changes one evaluation stands for all grid points it covers.
+
+use std::collections::BTreeMap;
+
+use super::sample::{Sample, Sampler};
+use super::sinks::Sinks;
+use crate::books::{Books, WEIGHT_ONE};
+use crate::error::Result;
+use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
+use crate::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
+use crate::workload::TaskSet;
+
+/// What a user holds, as of its last change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    share: u64,
+    since: Time,
+    share_us: u128,
+    backlogged_us: u64,
+    backlogged: bool,
+    /// Place among the active users, from 1; 0 if it is none.
+    active: u32,
+}
+
+/// What a user did so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UserTotals {
+    pub jobs: u64,
+    pub jobs_finished: u64,
+    pub tasks: u64,
+    pub launched: u64,
+    pub job_wait_us: u128,
+    pub task_wait_us: u128,
+    pub completion_us: u128,
+    pub slowdowns: u64,
+    pub slowdown_millionths: u128,
+    pub shortfall: f64,
+    pub shortfall_points: u64,
+}
+
+/// What was counted over the whole run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Totals {
+    pub jobs: u64,
+    pub jobs_finished: u64,
+    pub tasks: u64,
+    pub finished: u64,
+    pub launched: u64,
+    pub task_wait_us: u128,
+    pub stuck: BTreeMap<Stuck, u64>,
+    pub examples: Vec<StuckExample>,
+    pub first_submit: Option<Time>,
+    pub last_end: Time,
+    pub held_us: [u128; MAX_DIMS],
+    pub used_us: [u128; MAX_DIMS],
+    pub over_us: [u64; MAX_DIMS],
+    pub jain_us: f64,
+    pub jain_time: u64,
+    /// Until when the state was integrated.
+    pub now: Time,
+}
+
+/// A task set that never started, for the message at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckExample {
+    /// Why it never started.
+    pub why: Stuck,
+    /// The job's name.
+    pub job: String,
+    /// The user's name.
+    pub user: String,
+    /// How many tasks.
+    pub tasks: u64,
+    /// What each needs, in base units.
+    pub demand: Vec<u64>,
+}
+
+/// How many examples are kept for each reason.
+const EXAMPLES: usize = 3;
+
+/// The recorder of one run.
+pub struct Collector<'a> {
+    pub(super) sinks: Sinks,
+    pub(super) sampler: Sampler,
+    /// 1 / (c_r w_r) by class of weights.
+    inverse: Vec<[f64; MAX_DIMS]>,
+    dims: usize,
+    pub(super) names: Vec<Box<str>>,
+    standing: Vec<Standing>,
+    pub(super) users: Vec<UserTotals>,
+    /// Resource-microseconds used, `dims` a user.
+    pub(super) used_us: Vec<u128>,
+    active: Vec<UserId>,
+    jain: JainSum,
+    pub(super) delays: Delays,
+    pub(super) bins: SizeBins,
+    pub(super) totals: Totals,
+    pub(super) demands: Demands,
+    heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
+    text: String,
+}
+
+impl<'a> Collector<'a> {
+    /// A recorder for a run with this capacity and these classes of weights; `heartbeat` hears the time and how many
+    /// tasks were launched, and may end the run.
+    pub fn new(
+        dims: usize,
+        capacity: &Resources,
+        weights: &crate::books::Weights,
+        sample: Span,
+        sinks: Sinks,
+        heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
+    ) -> Collector<'a> {
+        let inverse = (0..weights.classes())
+            .map(|class| {
+                std::array::from_fn(|d| match capacity.0[d] {
+                    0 => 0.0,
+                    c => WEIGHT_ONE as f64 / (c as f64 * weights.each(class)[d] as f64),
+                })
+            })
+            .collect();
+        Collector {
+            sinks,
+            sampler: Sampler::new(sample),
+            inverse,
+            dims,
+            names: Vec::new(),
+            standing: Vec::new(),
+            users: Vec::new(),
+            used_us: Vec::new(),
+            active: Vec::new(),
+            jain: JainSum::default(),
+            delays: Delays::default(),
+            bins: SizeBins::default(),
+            totals: Totals::default(),
+            demands: Demands::default(),
+            heartbeat,
+            text: String::new(),
+        }
+    }
+
+    /// The user's weighted dominant share of what it truly uses, 2^32 for the whole cluster.
+    fn share(&self, user: UserId, books: &Books) -> u64 {
+        let inverse = &self.inverse[books.weight_class(user)];
+        let used = books.used(user);
+        fixed_share(used.iter().zip(inverse).map(|(&used, inverse)| used as f64 * inverse).fold(0.0, f64::max))
+    }
+
+    /// Brings a user's integrals up to `now`.
+    fn settle_user(standing: &mut Standing, now: Time) {
+        let span = now.since(standing.since).0;
+        standing.share_us += u128::from(standing.share) * u128::from(span);
+        standing.backlogged_us += if standing.backlogged { span } else { 0 };
+        standing.since = now;
+    }
+
+    /// Brings all integrals up to the end of the run.
+    pub(super) fn finish(&mut self, end: Time) {
+        for standing in &mut self.standing {
+            Self::settle_user(standing, end);
+        }
+    }
+
+    /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
+    pub(super) fn integrals(&self, user: usize) -> (f64, u64) {
+        let standing = &self.standing[user];
+        (standing.share_us as f64 / crate::metrics::fairness::WHOLE as f64, standing.backlogged_us)
+    }
+
+    fn set_active(&mut self, user: UserId, active: bool) {
+        let place = self.standing[user.index()].active;
+        match (active, place) {
+            (true, 0) => {
+                self.active.push(user);
+                self.standing[user.index()].active = self.active.len() as u32;
+            }
+            (false, 1..) => {
+                self.active.swap_remove(place as usize - 1);
+                if let Some(moved) = self.active.get(place as usize - 1) {
+                    self.standing[moved.index()].active = place;
+                }
+                self.standing[user.index()].active = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, to: Time, state: &State) -> Result<()> {
+        let Some((first, points)) = self.sampler.points(to) else { return Ok(()) };
+        if self.active.is_empty() {
+            return self.sinks.fairness(first, &Sample::default(), state.books);
+        }
+        // In id order, so that sums of floats do not depend on how the active users came and went.
+        let mut active = self.active.clone();
+        active.sort_unstable();
+        let capacity_lens = state.books.capacity() == state.books.offered();
+        let sample = Sample::take(state.books, state.machines.filter(|_| capacity_lens), &active);
+        self.sampler.add(&sample, points);
+        for (user, standing) in active.iter().zip(&sample.standings) {
+            if let Some(standing) = standing {
+                let totals = &mut self.users[user.index()];
+                totals.shortfall += standing.shortfall * points as f64;
+                totals.shortfall_points += points;
+            }
+        }
+        self.sinks.fairness(first, &sample, state.books)?;
+        self.sinks.shares(first, &sample, &active, &self.names, state.books)
+    }
+}
+
+impl Recorder for Collector<'_> {
+    fn user(&mut self, _user: UserId, name: &str) {
+        self.names.push(name.into());
+        self.standing.push(Standing::default());
+        self.users.push(UserTotals::default());
+        self.used_us.extend(std::iter::repeat_n(0, self.dims));
+    }
+
+    fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
+        let tasks = u64::from(row.tasks);
+        self.totals.first_submit.get_or_insert(row.submit);
+        self.totals.tasks += tasks;
+        self.totals.jobs += u64::from(first_of_job);
+        let user = &mut self.users[row.user.index()];
+        user.tasks += tasks;
+        user.jobs += u64::from(first_of_job);
+        if self.sinks.wants_demands() {
+            self.demands.add(stage, row.demand.slice(self.dims), tasks);
+        }
+    }
+
+    fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
+        let (span, books) = (to.since(from).0, state.books);
+        self.totals.now = to;
+        let (held, used, capacity) = (books.total_held(), books.total_used(), books.capacity());
+        for d in 0..self.dims {
+            self.totals.held_us[d] += u128::from(held.0[d]) * u128::from(span);
+            self.totals.used_us[d] += u128::from(used.0[d]) * u128::from(span);
+            self.totals.over_us[d] += if used.0[d] > capacity.0[d] { span } else { 0 };
+        }
+        if self.jain.users() > 0
+            && let Some(jain) = self.jain.jain()
+        {
+            self.totals.jain_us += jain * span as f64;
+            self.totals.jain_time += span;
+        }
+        self.sample(to, state)
+    }
+
+    fn launched(&mut self, launch: &Launch) {
+        let count = u64::from(launch.count);
+        let wait = u128::from(launch.wait.0) * u128::from(count);
+        let user = &mut self.users[launch.user.index()];
+        user.launched += count;
+        user.task_wait_us += wait;
+        self.totals.launched += count;
+        self.totals.task_wait_us += wait;
+        let work = u128::from(launch.duration.0) * u128::from(count);
+        let at = launch.user.index() * self.dims;
+        for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(launch.demand) {
+            *sum += u128::from(*demand) * work;
+        }
+    }
+
+    fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
+        match tasks.finish {
+            Some(finish) => {
+                self.totals.finished += u64::from(tasks.count);
+                self.totals.last_end = self.totals.last_end.max(finish);
+            }
+            None => {
+                // What a cut task would have used behind the horizon was counted at its launch.
+                let left = (tasks.start + tasks.duration).since(self.totals.now);
+                let at = tasks.user.index() * self.dims;
+                for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
+                    *sum -= u128::from(*demand) * u128::from(left.0) * u128::from(tasks.count);
+                }
+            }
+        }
+        if !self.sinks.wants_tasks() {
+            return Ok(());
+        }
+        self.text.clear();
+        tasks.name.render(&mut self.text);
+        self.sinks.tasks(&self.text, &self.names[tasks.user.index()], tasks)
+    }
+
+    fn job(&mut self, job: &JobRecord) -> Result<()> {
+        if let (Some(start), Some(finish)) = (job.start, job.finish) {
+            let ended = FinishedJob { submit: job.submit, start, finish, tasks: job.tasks, ideal: job.ideal };
+            self.delays.record(&ended);
+            self.bins.record(&ended);
+            let user = &mut self.users[job.user.index()];
+            user.jobs_finished += 1;
+            user.job_wait_us += u128::from(ended.wait().0);
+            user.completion_us += u128::from(ended.completion().0);
+            if let Some(slowdown) = ended.slowdown() {
+                user.slowdowns += 1;
+                user.slowdown_millionths += u128::from(slowdown);
+            }
+            self.totals.jobs_finished += 1;
+        }
+        if !self.sinks.wants_jobs() {
+            return Ok(());
+        }
+        self.text.clear();
+        job.name.render(&mut self.text);
+        self.sinks.job(&self.text, &self.names[job.user.index()], job)
+    }
+
+    fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
+        *self.totals.stuck.entry(stuck.why).or_default() += stuck.tasks;
+        self.text.clear();
+        stuck.name.render(&mut self.text);
+        let user = &self.names[stuck.user.index()];
+        if self.totals.examples.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
+            self.totals.examples.push(StuckExample {
+                why: stuck.why,
+                job: self.text.clone(),
+                user: user.to_string(),
+                tasks: stuck.tasks,
+                demand: stuck.demand.to_vec(),
+            });
+        }
+        self.sinks.stuck(&self.text, user, stuck)
+    }
+
+    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Result<()> {
+        for &user in changed {
+            let (share, backlogged) = (self.share(user, books), books.waiting(user) > 0);
+            let standing = &mut self.standing[user.index()];
+            Self::settle_user(standing, now);
+            match (standing.backlogged, backlogged) {
+                (true, true) => self.jain.change(standing.share, share),
+                (true, false) => self.jain.remove(standing.share),
+                (false, true) => self.jain.add(share),
+                (false, false) => {}
+            }
+            (standing.share, standing.backlogged) = (share, backlogged);
+            self.set_active(user, backlogged || books.running(user) > 0);
+            self.sinks.usage(now, user, &self.names, books)?;
+        }
+        Ok(())
+    }
+
+    fn heartbeat(&mut self, now: Time) -> Result<()> {
+        (self.heartbeat)(now, self.totals.launched)
+    }
+}
+
+/// What was submitted, by stage and rounded demand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Demands {
+    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), u64>,
+}
+
+impl Demands {
+    fn add(&mut self, stage: Option<&str>, demand: &[u64], tasks: u64) {
+        let rounded = demand.iter().map(|&amount| eighth(amount)).collect();
+        *self.kinds.entry((stage.map(Into::into), rounded)).or_default() += tasks;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u64], u64)> {
+        self.kinds.iter().map(|((stage, demand), tasks)| (stage.as_deref(), demand.as_slice(), *tasks))
+    }
+}
+
+/// An amount rounded down to an eighth of the power of two below it.
+fn eighth(amount: u64) -> u64 {
+    let step = 1u64 << (63 - (amount | 8).leading_zeros()).saturating_sub(3);
+    amount / step * step
+}

@@ -1,0 +1,178 @@
+//! Fairness at one instant, and its mean over the sampling grid.
+
+use crate::books::{Books, WEIGHT_ONE};
+use crate::cluster::Machines;
+use crate::metrics::{Incentive, Standing, UserSnapshot, envy, gap, gini, jain, ratio, standings};
+use crate::units::{MAX_DIMS, MachineId, Span, Time, UserId};
+
+/// Everything that is evaluated at a grid point.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    pub active: u32,
+    pub backlogged: u32,
+    pub jain: Option<f64>,
+    pub gini: Option<f64>,
+    pub gap: Option<f64>,
+    pub ratio: Option<f64>,
+    pub envy_max: Option<f64>,
+    pub envy_count: Option<u64>,
+    pub incentive_min: Option<f64>,
+    pub incentive_below: Option<u64>,
+    /// Per resource; `None` when pooled, under slots, or when nothing waits.
+    pub stranded: Option<[f64; MAX_DIMS]>,
+    pub standings: Vec<Option<Standing>>,
+    /// Dominant share of every active user, unweighted.
+    pub shares: Vec<f64>,
+}
+
+impl Sample {
+    /// Evaluates the state, over the users that run or wait for something.
+    pub fn take(books: &Books, machines: Option<&Machines>, active: &[UserId]) -> Sample {
+        let (dims, capacity) = (books.dims(), books.capacity());
+        let fraction = |amount: u64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount as f64 / capacity.0[d] as f64 };
+        let snapshots: Vec<UserSnapshot> = active
+            .iter()
+            .map(|&user| {
+                let weights = books.weights().each(books.weight_class(user));
+                let (used, head) = (books.used(user), books.head(user));
+                let each = |amounts: &[u64]| std::array::from_fn(|d| if d < dims { fraction(amounts[d], d) } else { 0.0 });
+                UserSnapshot {
+                    bundle: each(used),
+                    demand: each(head),
+                    weight: weights.map(|weight| weight as f64 / WEIGHT_ONE as f64),
+                    backlogged: books.waiting(user) > 0,
+                }
+            })
+            .collect();
+        let dominant = |user: &UserSnapshot, weighted: bool| {
+            let weight = |d: usize| if weighted { user.weight[d] } else { 1.0 };
+            (0..dims).map(|d| user.bundle[d] / weight(d)).fold(0.0, f64::max)
+        };
+        let backlogged: Vec<f64> =
+            snapshots.iter().filter(|user| user.backlogged).map(|user| dominant(user, true)).collect();
+        let envy = envy(&snapshots, dims);
+        let standings = standings(&snapshots, dims);
+        let incentive = Incentive::of(&standings);
+        Sample {
+            active: active.len() as u32,
+            backlogged: backlogged.len() as u32,
+            jain: jain(&backlogged),
+            gini: gini(&backlogged),
+            gap: gap(&backlogged),
+            ratio: ratio(&backlogged),
+            envy_max: envy.and_then(|envy| envy.max_bounded),
+            envy_count: envy.map(|envy| envy.count as u64),
+            incentive_min: incentive.map(|incentive| incentive.min_ratio),
+            incentive_below: incentive.map(|incentive| incentive.below as u64),
+            stranded: machines.filter(|_| !backlogged.is_empty()).map(|machines| stranded(books, machines, active)),
+            standings,
+            shares: snapshots.iter().map(|user| dominant(user, false)).collect(),
+        }
+    }
+}
+
+/// Free amounts on machines where no waiting task fits, as shares of the cluster: `sum of free_r over such machines / c_r`.
+///
+/// Only the next task of each user counts as waiting. Cost: O(machines · least demands).
+fn stranded(books: &Books, machines: &Machines, active: &[UserId]) -> [f64; MAX_DIMS] {
+    let dims = books.dims();
+    // A machine fits some demand exactly if it fits one of those that no other undercuts everywhere.
+    let mut least: Vec<&[u64]> = Vec::new();
+    for &user in active.iter().filter(|&&user| books.waiting(user) > 0) {
+        let demand = books.head(user);
+        let under = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a <= b);
+        if !least.iter().any(|other| under(other, demand)) {
+            least.retain(|other| !under(demand, other));
+            least.push(demand);
+        }
+    }
+    let mut free = [0u64; MAX_DIMS];
+    for machine in (0..machines.len() as u32).map(MachineId) {
+        if !least.iter().any(|demand| machines.fits(machine, demand)) {
+            for (sum, free) in free.iter_mut().zip(machines.free(machine).0) {
+                *sum += free;
+            }
+        }
+    }
+    let capacity = books.capacity();
+    std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { free[d] as f64 / capacity.0[d] as f64 } else { 0.0 })
+}
+
+/// A mean over grid points at which the value exists.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct GridMean {
+    sum: f64,
+    points: u64,
+}
+
+impl GridMean {
+    /// A value that holds at so many grid points.
+    pub fn add(&mut self, value: Option<f64>, points: u64) {
+        if let Some(value) = value {
+            self.sum += value * points as f64;
+            self.points += points;
+        }
+    }
+
+    pub fn mean(&self) -> Option<f64> {
+        (self.points > 0).then(|| self.sum / self.points as f64)
+    }
+}
+
+/// The sampling grid and the means over it.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    pub step: Span,
+    next: Time,
+    pub gini: GridMean,
+    pub gap: GridMean,
+    pub ratio: GridMean,
+    pub envy_max: GridMean,
+    pub envy_count: GridMean,
+    pub incentive_min: GridMean,
+    pub incentive_below: GridMean,
+    pub stranded: [GridMean; MAX_DIMS],
+}
+
+impl Sampler {
+    pub fn new(step: Span) -> Sampler {
+        let mean = GridMean::default();
+        Sampler {
+            step: Span(step.0.max(1)),
+            next: Time::ZERO,
+            gini: mean,
+            gap: mean,
+            ratio: mean,
+            envy_max: mean,
+            envy_count: mean,
+            incentive_min: mean,
+            incentive_below: mean,
+            stranded: [mean; MAX_DIMS],
+        }
+    }
+
+    /// The first grid point from the last one asked for and before `to`, and how many there are.
+    pub fn points(&mut self, to: Time) -> Option<(Time, u64)> {
+        if self.next >= to {
+            return None;
+        }
+        let (first, points) = (self.next, (to.0 - self.next.0).div_ceil(self.step.0));
+        self.next = Time(first.0 + points * self.step.0);
+        Some((first, points))
+    }
+
+    /// Adds a sample that holds at so many grid points.
+    pub fn add(&mut self, sample: &Sample, points: u64) {
+        self.gini.add(sample.gini, points);
+        self.gap.add(sample.gap, points);
+        self.ratio.add(sample.ratio, points);
+        self.envy_max.add(sample.envy_max, points);
+        self.envy_count.add(sample.envy_count.map(|count| count as f64), points);
+        self.incentive_min.add(sample.incentive_min, points);
+        let below = |count: u64| count as f64 / f64::from(sample.backlogged.max(1));
+        self.incentive_below.add(sample.incentive_below.map(below), points);
+        for (mean, d) in self.stranded.iter_mut().zip(0..) {
+            mean.add(sample.stranded.map(|stranded: [f64; MAX_DIMS]| stranded[d as usize]), points);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The tables of one run, each written if it is wanted.
+
+use std::path::{Path, PathBuf};
+
+use super::sample::Sample;
+use crate::books::Books;
+use crate::error::Result;
+use crate::output::schema::{self, Table};
+use crate::output::table::{Cell, Constant, Field, TableWriter};
+use crate::record::{JobRecord, Stuck, StuckRecord, TaskRecord};
+use crate::units::{Dim, Time, UserId};
+
+/// Where and how the tables of one run are written.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// The experiment's folder; `None` writes nothing.
+    pub folder: Option<PathBuf>,
+    /// The policy's name.
+    pub policy: String,
+    /// The run's number among those of the policy.
+    pub run: u64,
+    /// The seed of its workload; `None` for a trace.
+    pub seed: Option<u64>,
+    /// Which tables are wanted.
+    pub tables: Vec<Table>,
+    /// Key-value metadata of every file.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl Destination {
+    /// The file of a table: `TABLE/policy=P/run=N/TABLE.parquet`.
+    pub fn path(&self, table: Table) -> Option<PathBuf> {
+        let name = table.name();
+        let folder = self.folder.as_ref()?;
+        let (policy, run) = (format!("policy={}", partition(&self.policy)), format!("run={}", self.run));
+        Some(folder.join(name).join(policy).join(run).join(format!("{name}.parquet")))
+    }
+
+    /// Opens a table if it is wanted.
+    pub fn open(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
+        let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
+        self.create(&path, table.fields(dims)).map(Some)
+    }
+
+    fn create(&self, path: &Path, fields: Vec<Field>) -> Result<TableWriter> {
+        let mut constants = vec![("policy".to_owned(), Constant::Text(self.policy.clone()))];
+        constants.push(("run".to_owned(), Constant::Int(i64::try_from(self.run).unwrap_or(i64::MAX))));
+        let seed = self.seed.map_or(Constant::NoInt, |seed| Constant::Int(i64::try_from(seed).unwrap_or(i64::MAX)));
+        constants.push(("seed".to_owned(), seed));
+        let mut metadata = self.metadata.clone();
+        metadata.push(("plimsoll.schema".to_owned(), schema::VERSION.to_string()));
+        TableWriter::create(path, &constants, fields, &metadata)
+    }
+}
+
+/// A value as the name of a partition folder: `slot:12` stands as it is, a path's slashes do not.
+pub fn partition(value: &str) -> String {
+    let mut text = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b':' | b',' => text.push(byte as char),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// The open tables of one run.
+pub struct Sinks {
+    dims: Vec<Dim>,
+    jobs: Option<TableWriter>,
+    tasks: Option<TableWriter>,
+    usage: Option<TableWriter>,
+    fairness: Option<TableWriter>,
+    shares: Option<TableWriter>,
+    demands: bool,
+}
+
+impl Sinks {
+    /// Opens the tables that are written while the run goes on.
+    pub fn open(to: &Destination, dims: &[Dim]) -> Result<Sinks> {
+        Ok(Sinks {
+            dims: dims.to_vec(),
+            jobs: to.open(Table::Jobs, dims)?,
+            tasks: to.open(Table::Tasks, dims)?,
+            usage: to.open(Table::Usage, dims)?,
+            fairness: to.open(Table::Fairness, dims)?,
+            shares: to.open(Table::Shares, dims)?,
+            demands: to.folder.is_some() && to.run == 0 && to.tables.contains(&Table::Demands),
+        })
+    }
+
+    pub fn wants_jobs(&self) -> bool {
+        self.jobs.is_some()
+    }
+
+    pub fn wants_tasks(&self) -> bool {
+        self.tasks.is_some()
+    }
+
+    pub fn wants_demands(&self) -> bool {
+        self.demands
+    }
+
+    pub fn job(&mut self, name: &str, user: &str, job: &JobRecord) -> Result<()> {
+        let Some(table) = &mut self.jobs else { return Ok(()) };
+        table.push(&[
+            Cell::Text(name),
+            Cell::Text(user),
+            job.tasks.into(),
+            job.submit.0.into(),
+            job.start.map(|time| time.0).into(),
+            job.finish.map(|time| time.0).into(),
+            job.work.into(),
+            job.ideal.0.into(),
+        ])
+    }
+
+    pub fn tasks(&mut self, name: &str, user: &str, tasks: &TaskRecord) -> Result<()> {
+        let Some(table) = &mut self.tasks else { return Ok(()) };
+        for number in tasks.first..tasks.first + u64::from(tasks.count) {
+            table.push(&[
+                Cell::Text(name),
+                number.into(),
+                Cell::Int(0),
+                Cell::Text(user),
+                tasks.machine.map(|machine| u64::from(machine.0)).into(),
+                Cell::Null,
+                tasks.release.0.into(),
+                tasks.start.0.into(),
+                tasks.finish.map(|time| time.0).into(),
+                Cell::Text(if tasks.finish.is_some() { "finished" } else { "running" }),
+            ])?;
+        }
+        Ok(())
+    }
+
+    pub fn stuck(&mut self, name: &str, user: &str, stuck: &StuckRecord) -> Result<()> {
+        let Some(table) = &mut self.tasks else { return Ok(()) };
+        for number in stuck.first..stuck.first + stuck.tasks {
+            table.push(&[
+                Cell::Text(name),
+                number.into(),
+                Cell::Int(0),
+                Cell::Text(user),
+                Cell::Null,
+                Cell::Null,
+                Cell::Null,
+                Cell::Null,
+                Cell::Null,
+                Cell::Text(outcome(stuck.why)),
+            ])?;
+        }
+        Ok(())
+    }
+
+    pub fn usage(&mut self, now: Time, user: UserId, names: &[Box<str>], books: &Books) -> Result<()> {
+        let Some(table) = &mut self.usage else { return Ok(()) };
+        let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(&names[user.index()])];
+        row.extend([books.running(user).into(), books.waiting(user).into()]);
+        row.extend(books.used(user).iter().map(|&used| Cell::from(used)));
+        table.push(&row)
+    }
+
+    pub fn fairness(&mut self, at: Time, sample: &Sample, books: &Books) -> Result<()> {
+        let Some(table) = &mut self.fairness else { return Ok(()) };
+        let (capacity, dims) = (books.capacity(), 0..self.dims.len());
+        let lens = books.capacity() != books.offered();
+        let share = |amount: u64, d: usize| (capacity.0[d] > 0).then(|| amount as f64 / capacity.0[d] as f64);
+        let mut row: Vec<Cell> = vec![at.0.into(), u64::from(sample.active).into(), u64::from(sample.backlogged).into()];
+        row.extend([books.total_running().into(), books.total_waiting().into()]);
+        row.extend(dims.clone().map(|d| Cell::from(share(books.total_held().0[d], d).filter(|_| !lens))));
+        row.extend(dims.clone().map(|d| Cell::from(share(books.total_used().0[d], d))));
+        row.extend(dims.map(|d| Cell::from(sample.stranded.map(|stranded| stranded[d]))));
+        row.extend([sample.jain, sample.gini, sample.gap, sample.ratio, sample.envy_max].map(Cell::from));
+        row.extend([sample.envy_count.into(), sample.incentive_min.into(), sample.incentive_below.into()]);
+        table.push(&row)
+    }
+
+    pub fn shares(
+        &mut self,
+        at: Time,
+        sample: &Sample,
+        active: &[UserId],
+        names: &[Box<str>],
+        books: &Books,
+    ) -> Result<()> {
+        let Some(table) = &mut self.shares else { return Ok(()) };
+        for (&user, &share) in active.iter().zip(&sample.shares) {
+            let name = Cell::Text(&names[user.index()]);
+            table.push(&[at.0.into(), name, share.into(), books.waiting(user).into()])?;
+        }
+        Ok(())
+    }
+
+    /// Completes the tables.
+    pub fn finish(self) -> Result<()> {
+        [self.jobs, self.tasks, self.usage, self.fairness, self.shares]
+            .into_iter()
+            .flatten()
+            .try_for_each(TableWriter::finish)
+    }
+}
+
+/// The outcome of tasks that never started, as in the tasks table.
+pub fn outcome(why: Stuck) -> &'static str {
+    match why {
+        Stuck::TooLarge => "too large",
+        Stuck::Deadlocked => "deadlocked",
+        Stuck::Starved => "starved",
+        Stuck::Cut => "waiting",
+    }
+}

@@ -1,0 +1,186 @@
+//! What one run comes to, in one row.
+
+use super::collect::{Collector, StuckExample};
+use super::sample::GridMean;
+use crate::books::{WEIGHT_ONE, Weights};
+use crate::engine::Outcome;
+use crate::metrics::{LogHistogram, Summary};
+use crate::output::table::Cell;
+use crate::record::Stuck;
+use crate::units::{Dim, Resources, Span};
+
+/// The summary of a run: the row of the `runs` table, and what the terminal shows.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// The policy's name.
+    pub policy: String,
+    /// Number of the run among those of the policy.
+    pub run: u64,
+    /// The seed of the workload; `None` for a trace.
+    pub seed: Option<u64>,
+    /// The resource dimensions.
+    pub dims: Vec<Dim>,
+    /// What the engine did.
+    pub outcome: Outcome,
+    /// Columns of the `runs` table and their values, in order.
+    pub values: Vec<(String, Value)>,
+    /// Completion by job size: bin label, jobs, mean completion time in seconds.
+    pub bins: Vec<(String, u64, Option<f64>)>,
+    /// Tasks that never started, by reason, and a few of them.
+    pub stuck: Vec<(Stuck, u64)>,
+    /// A few task sets for each reason.
+    pub examples: Vec<StuckExample>,
+}
+
+/// A value of a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A count or a time in microseconds.
+    Int(u64),
+    /// A measure; `None` where it does not exist.
+    Float(Option<f64>),
+    /// A name.
+    Text(String),
+}
+
+impl Value {
+    /// As a cell of a table.
+    pub fn cell(&self) -> Cell<'_> {
+        match self {
+            Value::Int(value) => (*value).into(),
+            Value::Float(value) => (*value).into(),
+            Value::Text(text) => Cell::Text(text),
+        }
+    }
+
+    /// As a number, if it is one and exists.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Int(value) => Some(*value as f64),
+            Value::Float(value) => *value,
+            Value::Text(_) => None,
+        }
+    }
+}
+
+impl RunSummary {
+    /// The value of a column as a number.
+    pub fn number(&self, column: &str) -> Option<f64> {
+        self.values.iter().find(|(name, _)| name == column).and_then(|(_, value)| value.number())
+    }
+}
+
+/// What a summary is made of.
+pub(super) struct Parts<'a> {
+    pub workload: &'a str,
+    pub machines: u64,
+    pub pooled: bool,
+    pub dims: &'a [Dim],
+    pub capacity: Resources,
+    pub offered: Resources,
+    pub outcome: Outcome,
+}
+
+/// The columns of the `runs` table, in the order of its schema.
+pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value)> {
+    let totals = &collector.totals;
+    let slots = parts.capacity != parts.offered;
+    let first = totals.first_submit.unwrap_or_default();
+    let makespan = Span(totals.last_end.0.saturating_sub(first.0));
+    // Cut runs are integrated to their end, whole ones to the last end of a task: the same when nothing is left.
+    let span = totals.now.0.saturating_sub(first.0);
+    let share = |integral: u128, of: u64| {
+        (span > 0 && of > 0).then(|| integral as f64 / (span as f64 * of as f64))
+    };
+    let mut values: Vec<(String, Value)> = Vec::new();
+    let mut int = |name: &str, value: u64| values.push((name.to_owned(), Value::Int(value)));
+    int("machines", parts.machines);
+    int("users", collector.names.len() as u64);
+    int("jobs", totals.jobs);
+    int("jobs_finished", totals.jobs_finished);
+    int("tasks", totals.tasks);
+    int("tasks_finished", totals.finished);
+    int("tasks_never_started", totals.stuck.values().sum());
+    int("end_us", parts.outcome.end.0);
+    int("makespan_us", makespan.0);
+    let throughput = (makespan.0 > 0).then(|| totals.finished as f64 / makespan.seconds());
+    values.push(("throughput_tasks_per_s".to_owned(), Value::Float(throughput)));
+    let each = |prefix: &'static str, value: &dyn Fn(usize) -> Option<f64>| -> Vec<(String, Value)> {
+        let name = |dim: &Dim| format!("{prefix}_{}", dim.name);
+        parts.dims.iter().enumerate().map(|(d, dim)| (name(dim), Value::Float(value(d)))).collect()
+    };
+    values.extend(each("reserved", &|d| share(totals.held_us[d], parts.capacity.0[d]).filter(|_| !slots)));
+    values.extend(each("used", &|d| share(totals.used_us[d], parts.capacity.0[d])));
+    let stranded = &collector.sampler.stranded;
+    values.extend(each("stranded", &|d| stranded[d].mean().filter(|_| !parts.pooled && !slots)));
+    values.extend(each("overcommitted", &|d| share(totals.over_us[d].into(), 1)));
+    let mut float = |name: &str, value: Option<f64>| values.push((name.to_owned(), Value::Float(value)));
+    float("slots_held", share(totals.held_us[0], parts.offered.0[0]).filter(|_| slots));
+    float("jain", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
+    let grid = &collector.sampler;
+    let means: [(&str, GridMean); 7] = [
+        ("gini", grid.gini),
+        ("share_gap", grid.gap),
+        ("share_ratio", grid.ratio),
+        ("envy_max", grid.envy_max),
+        ("envy_count", grid.envy_count),
+        ("incentive_min", grid.incentive_min),
+        ("incentive_below", grid.incentive_below),
+    ];
+    for (name, mean) in means {
+        float(name, mean.mean());
+    }
+    let delays = &collector.delays;
+    delay(&mut float, ["completion_mean_s", "completion_p50_s", "completion_p90_s", "completion_p99_s"], &delays.completion);
+    delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
+    let task_wait = (totals.launched > 0).then(|| totals.task_wait_us as f64 / totals.launched as f64 / 1e6);
+    float("task_wait_mean_s", task_wait);
+    delay(&mut float, ["slowdown_mean", "slowdown_p50", "slowdown_p90", "slowdown_p99"], &delays.slowdown);
+    values.push(("peak_running".to_owned(), Value::Int(parts.outcome.peak_running)));
+    values.push(("sample_us".to_owned(), Value::Int(grid.step.0)));
+    values.insert(0, ("workload".to_owned(), Value::Text(parts.workload.to_owned())));
+    values
+}
+
+/// Mean, median, 90 % and 99 % quantiles; microseconds and millionths both are scaled by a million.
+fn delay(float: &mut impl FnMut(&str, Option<f64>), names: [&str; 4], histogram: &LogHistogram) {
+    let summary = Summary::of(histogram, 1_000_000);
+    float(names[0], summary.map(|summary| summary.mean));
+    float(names[1], summary.map(|summary| summary.p50));
+    float(names[2], summary.map(|summary| summary.p90));
+    float(names[3], summary.map(|summary| summary.p99));
+}
+
+/// The row of the `users` table of one user.
+pub(super) fn user_row<'a>(
+    collector: &'a Collector,
+    user: usize,
+    weights: &Weights,
+    parts: &Parts,
+) -> Vec<Cell<'a>> {
+    let totals = &collector.users[user];
+    let first = collector.totals.first_submit.unwrap_or_default();
+    let span = collector.totals.now.0.saturating_sub(first.0) as f64;
+    let (share_us, backlogged_us) = collector.integrals(user);
+    let mean = |sum: u128, count: u64| (count > 0).then(|| sum as f64 / count as f64 / 1e6);
+    let class = weights.class_of(&collector.names[user]) as usize;
+    let weight = weights.whole(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
+    let mut row = vec![Cell::Text(&collector.names[user]), weight.into()];
+    row.extend([totals.jobs, totals.jobs_finished, totals.tasks, totals.launched].map(Cell::from));
+    // The share was kept weighted, for comparing; what is reported is the share itself.
+    let unweighted = weight.map(|weight| share_us * weight / span).filter(|_| span > 0.0);
+    row.push(unweighted.into());
+    for (d, dim) in parts.dims.iter().enumerate() {
+        let used = collector.used_us[user * parts.dims.len() + d] as f64;
+        row.push(Cell::from(used / dim.unit.scale() as f64 / 1e6));
+    }
+    row.extend([
+        mean(totals.job_wait_us, totals.jobs_finished).into(),
+        mean(totals.task_wait_us, totals.launched).into(),
+        mean(totals.completion_us, totals.jobs_finished).into(),
+        mean(totals.slowdown_millionths, totals.slowdowns).into(),
+        Cell::Float(backlogged_us as f64 / 1e6),
+        (totals.shortfall_points > 0).then(|| totals.shortfall / totals.shortfall_points as f64).into(),
+    ]);
+    row
+}

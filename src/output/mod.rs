@@ -1,0 +1,4 @@
+//! Tables, figures and the report: the only place that knows polars and plotters.
+
+pub mod schema;
+pub mod table;

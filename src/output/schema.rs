@@ -1,0 +1,248 @@
+//! What every table holds: names, types and meanings, in one place for writers, readers and `plimsoll schema`.
+
+use super::table::{Field, Kind};
+use crate::units::Dim;
+
+/// The version of all schemas together; it changes when a column is renamed, removed or means something else.
+pub const VERSION: u32 = 1;
+
+/// The tables of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// One row a run.
+    Runs,
+    /// One row a user and run.
+    Users,
+    /// One row a job and run.
+    Jobs,
+    /// One row a task and run.
+    Tasks,
+    /// One row a change of what a user holds.
+    Usage,
+    /// One row a grid point: fairness over time.
+    Fairness,
+    /// One row an active user and grid point.
+    Shares,
+    /// One row a bin of job sizes and run.
+    Bins,
+    /// One row a quantile of a delay and run.
+    Quantiles,
+    /// One row a kind of demand and run: what was submitted.
+    Demands,
+}
+
+impl Table {
+    /// All of them.
+    pub const ALL: [Table; 10] = [
+        Table::Runs,
+        Table::Users,
+        Table::Jobs,
+        Table::Tasks,
+        Table::Usage,
+        Table::Fairness,
+        Table::Shares,
+        Table::Bins,
+        Table::Quantiles,
+        Table::Demands,
+    ];
+
+    /// Its name: the folder and the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Runs => "runs",
+            Table::Users => "users",
+            Table::Jobs => "jobs",
+            Table::Tasks => "tasks",
+            Table::Usage => "usage",
+            Table::Fairness => "fairness",
+            Table::Shares => "shares",
+            Table::Bins => "bins",
+            Table::Quantiles => "quantiles",
+            Table::Demands => "demands",
+        }
+    }
+
+    /// What a row is.
+    pub fn about(self) -> &'static str {
+        match self {
+            Table::Runs => "one row a run: the summary of everything",
+            Table::Users => "one row a user and run: what each got",
+            Table::Jobs => "one row a job and run, in order of completion; unfinished jobs last",
+            Table::Tasks => "one row a task and run, in order of completion (on request)",
+            Table::Usage => "the change log of what each user holds: piecewise constant, so integrals are exact (on request)",
+            Table::Fairness => "fairness and utilisation over time, on the sampling grid; a grid point at which nothing has changed since the last is left out",
+            Table::Shares => "dominant share of every active user over time, on the sampling grid",
+            Table::Bins => "completion time by job size, one row a bin and run",
+            Table::Quantiles => "quantiles of completion time, wait and slowdown of jobs, one row each",
+            Table::Demands => "what was submitted: tasks by demand, rounded to eighths of powers of two (first seed of each policy)",
+        }
+    }
+
+    /// Its columns for a run with these resources: `policy`, `run` and `seed` come before them.
+    pub fn columns(self, dims: &[Dim]) -> Vec<Described> {
+        let mut columns = Vec::new();
+        for (name, kind, about) in self.plain() {
+            match name.split_once("<r>") {
+                None => columns.push(Described::new((*name).to_owned(), *kind, (*about).to_owned())),
+                Some((before, after)) => columns.extend(dims.iter().map(|dim| {
+                    let unit = if *kind == Kind::Int { dim.column() } else { dim.name.clone() };
+                    Described::new(format!("{before}{unit}{after}"), *kind, about.replace("<r>", &dim.name))
+                })),
+            }
+        }
+        columns
+    }
+
+    /// Names, types and meanings; `<r>` stands for a column a resource.
+    fn plain(self) -> &'static [(&'static str, Kind, &'static str)] {
+        use Kind::{Float, Int, Text};
+        match self {
+            Table::Runs => &[
+                ("workload", Text, "name of the trace or generator"),
+                ("machines", Int, "machines of the cluster"),
+                ("users", Int, "users that appeared"),
+                ("jobs", Int, "jobs that appeared"),
+                ("jobs_finished", Int, "jobs all of whose tasks ended"),
+                ("tasks", Int, "tasks submitted"),
+                ("tasks_finished", Int, "tasks that ended"),
+                ("tasks_never_started", Int, "tasks that never started: too large, deadlocked, starved or cut"),
+                ("end_us", Int, "when the run ended: the last event or the horizon"),
+                ("makespan_us", Int, "from the first submission to the last end of a task"),
+                ("throughput_tasks_per_s", Float, "tasks finished over makespan"),
+                ("reserved_<r>", Float, "share of <r> reserved by running tasks, time-weighted over the makespan; null under slots"),
+                ("used_<r>", Float, "share of <r> that running tasks truly use, time-weighted; may pass 1 under slots"),
+                ("stranded_<r>", Float, "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled"),
+                ("overcommitted_<r>", Float, "share of time in which more of <r> is used than there is"),
+                ("slots_held", Float, "share of slots held, time-weighted; null but under slots"),
+                ("jain", Float, "Jain index of weighted dominant shares of backlogged users, exactly time-weighted"),
+                ("gini", Float, "Gini coefficient of the same, mean over the grid"),
+                ("share_gap", Float, "largest minus smallest weighted dominant share of backlogged users, mean over the grid"),
+                ("share_ratio", Float, "smallest over largest of the same, mean over the grid"),
+                ("envy_max", Float, "largest envy among backlogged users that hold something, mean over the grid"),
+                ("envy_count", Float, "backlogged users that envy somebody, mean over the grid"),
+                ("incentive_min", Float, "smallest value of own bundle over value of the 1/n cluster, mean over the grid"),
+                ("incentive_below", Float, "share of backlogged users worse off than on their 1/n cluster, mean over the grid"),
+                ("completion_mean_s", Float, "mean completion time of finished jobs"),
+                ("completion_p50_s", Float, "median"),
+                ("completion_p90_s", Float, "90 % quantile"),
+                ("completion_p99_s", Float, "99 % quantile"),
+                ("wait_mean_s", Float, "mean wait of finished jobs: submission to first launch"),
+                ("wait_p50_s", Float, "median"),
+                ("wait_p90_s", Float, "90 % quantile"),
+                ("wait_p99_s", Float, "99 % quantile"),
+                ("task_wait_mean_s", Float, "mean wait of launched tasks: release to launch"),
+                ("slowdown_mean", Float, "mean of completion time over ideal completion time"),
+                ("slowdown_p50", Float, "median"),
+                ("slowdown_p90", Float, "90 % quantile"),
+                ("slowdown_p99", Float, "99 % quantile"),
+                ("peak_running", Int, "the most tasks that ran at once"),
+                ("sample_us", Int, "step of the sampling grid"),
+            ],
+            Table::Users => &[
+                ("user", Text, "name"),
+                ("weight", Float, "the one weight, null where weights differ by resource"),
+                ("jobs", Int, "jobs submitted"),
+                ("jobs_finished", Int, "jobs all of whose tasks ended"),
+                ("tasks", Int, "tasks submitted"),
+                ("tasks_launched", Int, "tasks launched"),
+                ("dominant_share", Float, "dominant share of what it truly uses, time-weighted over the makespan"),
+                ("used_<r>_s", Float, "<r> used times seconds, in the unit people write (core seconds, GiB seconds)"),
+                ("wait_mean_s", Float, "mean wait of its finished jobs"),
+                ("task_wait_mean_s", Float, "mean wait of its launched tasks"),
+                ("completion_mean_s", Float, "mean completion time of its finished jobs"),
+                ("slowdown_mean", Float, "mean slowdown of its finished jobs"),
+                ("backlogged_s", Float, "time in which tasks of it waited"),
+                ("shortfall", Float, "mean over its backlogged grid points of max(0, entitlement minus share)"),
+            ],
+            Table::Jobs => &[
+                ("job", Text, "name"),
+                ("user", Text, "who submitted it"),
+                ("tasks", Int, "how many tasks it has"),
+                ("submit_us", Int, "when its first row was submitted"),
+                ("start_us", Int, "when its first task was launched"),
+                ("finish_us", Int, "when its last task ended; null if one has not"),
+                ("work_us", Int, "tasks times duration, added up"),
+                ("ideal_us", Int, "its completion time on an empty, boundless cluster"),
+            ],
+            Table::Tasks => &[
+                ("job", Text, "name of the job"),
+                ("task", Int, "number within the job, from 0, in row order"),
+                ("attempt", Int, "which try this is, from 0"),
+                ("user", Text, "who submitted it"),
+                ("machine", Int, "index of its machine; null when pooled or never started"),
+                ("devices", Text, "device ids; null where machines have none"),
+                ("release_us", Int, "when it could have started at the earliest; null if it never could"),
+                ("start_us", Int, "when it was launched; null if it never was"),
+                ("finish_us", Int, "when it ended; null if it has not"),
+                ("outcome", Text, "finished, running (at the horizon), too large, deadlocked, starved or waiting (at the horizon)"),
+            ],
+            Table::Usage => &[
+                ("time_us", Int, "from when on"),
+                ("user", Text, "who"),
+                ("running", Int, "running tasks"),
+                ("waiting", Int, "waiting tasks"),
+                ("used_<r>", Int, "what its running tasks use, in base units"),
+            ],
+            Table::Fairness => &[
+                ("time_us", Int, "grid point"),
+                ("active_users", Int, "users that run or wait for something"),
+                ("backlogged_users", Int, "users that wait for something"),
+                ("running", Int, "running tasks"),
+                ("waiting", Int, "waiting tasks"),
+                ("reserved_<r>", Float, "share of <r> reserved; null under slots"),
+                ("used_<r>", Float, "share of <r> truly used"),
+                ("stranded_<r>", Float, "share of <r> free on machines that fit no waiting task; null when pooled or nothing waits"),
+                ("jain", Float, "Jain index of weighted dominant shares of backlogged users"),
+                ("gini", Float, "Gini coefficient"),
+                ("share_gap", Float, "largest minus smallest"),
+                ("share_ratio", Float, "smallest over largest"),
+                ("envy_max", Float, "largest envy among those that hold something"),
+                ("envy_count", Int, "users that envy somebody"),
+                ("incentive_min", Float, "smallest value of own bundle over value of the 1/n cluster"),
+                ("incentive_below", Int, "users worse off than on their 1/n cluster"),
+            ],
+            Table::Shares => &[
+                ("time_us", Int, "grid point"),
+                ("user", Text, "who"),
+                ("dominant_share", Float, "largest share of any resource that it truly uses"),
+                ("waiting", Int, "waiting tasks"),
+            ],
+            Table::Bins => &[
+                ("bin", Text, "job sizes in tasks"),
+                ("position", Int, "order of the bins"),
+                ("jobs", Int, "finished jobs"),
+                ("completion_mean_s", Float, "their mean completion time"),
+            ],
+            Table::Quantiles => &[
+                ("metric", Text, "completion_s, wait_s or slowdown, of finished jobs"),
+                ("q", Float, "which quantile"),
+                ("value", Float, "its value, to 1 part in 2048"),
+            ],
+            Table::Demands => &[
+                ("stage", Text, "stage of the rows; null if they have none"),
+                ("demand_<r>", Float, "<r> of a task, in the unit people write"),
+                ("tasks", Int, "how many tasks"),
+            ],
+        }
+    }
+
+    /// The fields for a writer.
+    pub fn fields(self, dims: &[Dim]) -> Vec<Field> {
+        self.columns(dims).into_iter().map(|column| column.field).collect()
+    }
+}
+
+/// A column and what it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Name and type.
+    pub field: Field,
+    /// The meaning.
+    pub about: String,
+}
+
+impl Described {
+    fn new(name: String, kind: Kind, about: String) -> Described {
+        Described { field: Field { name, kind }, about }
+    }
+}

@@ -1,0 +1,243 @@
+//! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
+use polars::prelude::*;
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// What a column holds; every column may be null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A 64-bit integer.
+    Int,
+    /// A double.
+    Float,
+    /// A string.
+    Text,
+}
+
+/// One value of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Absent.
+    Null,
+    /// A 64-bit integer.
+    Int(i64),
+    /// A double.
+    Float(f64),
+    /// A string.
+    Text(&'a str),
+}
+
+impl From<u64> for Cell<'_> {
+    fn from(value: u64) -> Self {
+        Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<f64> for Cell<'_> {
+    fn from(value: f64) -> Self {
+        if value.is_finite() { Cell::Float(value) } else { Cell::Null }
+    }
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(value: &'a str) -> Self {
+        Cell::Text(value)
+    }
+}
+
+impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Null, Into::into)
+    }
+}
+
+/// A column's name and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name, with the unit as its suffix.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// A value that is the same in every row of a file: an axis of the experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant {
+    /// A 64-bit integer.
+    Int(i64),
+    /// An integer that is absent.
+    NoInt,
+    /// A string.
+    Text(String),
+}
+
+enum Buffer {
+    Int(PrimitiveChunkedBuilder<Int64Type>),
+    Float(PrimitiveChunkedBuilder<Float64Type>),
+    Text(StringChunkedBuilder),
+}
+
+impl Buffer {
+    fn new(field: &Field, capacity: usize) -> Buffer {
+        let name = PlSmallStr::from_str(&field.name);
+        match field.kind {
+            Kind::Int => Buffer::Int(PrimitiveChunkedBuilder::new(name, capacity)),
+            Kind::Float => Buffer::Float(PrimitiveChunkedBuilder::new(name, capacity)),
+            Kind::Text => Buffer::Text(StringChunkedBuilder::new(name, capacity)),
+        }
+    }
+
+    fn push(&mut self, cell: Cell) {
+        match (self, cell) {
+            (Buffer::Int(column), Cell::Int(value)) => column.append_value(value),
+            (Buffer::Int(column), _) => column.append_null(),
+            (Buffer::Float(column), Cell::Float(value)) => column.append_value(value),
+            (Buffer::Float(column), Cell::Int(value)) => column.append_value(value as f64),
+            (Buffer::Float(column), _) => column.append_null(),
+            (Buffer::Text(column), Cell::Text(value)) => column.append_value(value),
+            (Buffer::Text(column), _) => column.append_null(),
+        }
+    }
+
+    fn finish(self) -> Column {
+        match self {
+            Buffer::Int(column) => column.finish().into_column(),
+            Buffer::Float(column) => column.finish().into_column(),
+            Buffer::Text(column) => column.finish().into_column(),
+        }
+    }
+}
+
+/// Rows a row group holds.
+const GROUP: usize = 1 << 17;
+
+/// Writes one table to one file.
+pub struct TableWriter {
+    path: PathBuf,
+    writer: BatchedWriter<File>,
+    temporary: NamedTempFile,
+    constants: Vec<(String, Constant)>,
+    fields: Vec<Field>,
+    buffers: Vec<Buffer>,
+    rows: usize,
+}
+
+impl TableWriter {
+    /// Starts a table that will stand at `path` once [`TableWriter::finish`] has run. `constants` come first.
+    pub fn create(
+        path: &Path,
+        constants: &[(String, Constant)],
+        fields: Vec<Field>,
+        metadata: &[(String, String)],
+    ) -> Result<TableWriter> {
+        let fail = |error: &dyn std::fmt::Display| Error::output(path, error);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
+        let temporary =
+            tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(|error| fail(&error))?;
+        let mut schema = Schema::with_capacity(constants.len() + fields.len());
+        for (name, constant) in constants {
+            let dtype = match constant {
+                Constant::Int(_) | Constant::NoInt => DataType::Int64,
+                Constant::Text(_) => DataType::String,
+            };
+            schema.with_column(PlSmallStr::from_str(name), dtype);
+        }
+        for field in &fields {
+            let dtype = match field.kind {
+                Kind::Int => DataType::Int64,
+                Kind::Float => DataType::Float64,
+                Kind::Text => DataType::String,
+            };
+            schema.with_column(PlSmallStr::from_str(&field.name), dtype);
+        }
+        let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
+        let writer = ParquetWriter::new(file)
+            .with_compression(ParquetCompression::Zstd(Some(ZstdLevel::try_new(1).map_err(|error| fail(&error))?)))
+            .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
+            .set_parallel(false)
+            .batched(&schema)
+            .map_err(|error| fail(&error))?;
+        let buffers = Vec::new();
+        let (path, constants) = (path.to_owned(), constants.to_vec());
+        Ok(TableWriter { path, writer, temporary, constants, fields, buffers, rows: 0 })
+    }
+
+    /// Adds a row: one cell a field, in order. A cell of another type than its column is written as null.
+    pub fn push(&mut self, row: &[Cell]) -> Result<()> {
+        debug_assert_eq!(row.len(), self.fields.len(), "a cell for every field of {}", self.path.display());
+        if self.buffers.is_empty() {
+            self.buffers = self.fields.iter().map(|field| Buffer::new(field, 1024)).collect();
+        }
+        for (buffer, cell) in self.buffers.iter_mut().zip(row) {
+            buffer.push(*cell);
+        }
+        self.rows += 1;
+        if self.rows == GROUP { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let rows = self.rows;
+        let mut columns: Vec<Column> = self
+            .constants
+            .iter()
+            .map(|(name, constant)| {
+                let scalar = match constant {
+                    Constant::Int(value) => Scalar::from(*value),
+                    Constant::NoInt => Scalar::null(DataType::Int64),
+                    Constant::Text(text) => Scalar::from(PlSmallStr::from_str(text)),
+                };
+                Column::new_scalar(PlSmallStr::from_str(name), scalar, rows)
+            })
+            .collect();
+        columns.extend(self.buffers.drain(..).map(Buffer::finish));
+        let frame = DataFrame::new(rows, columns).map_err(|error| Error::output(&self.path, error))?;
+        self.writer.write_batch(&frame).map_err(|error| Error::output(&self.path, error))?;
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Completes the file and gives it its name.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        self.writer.finish().map_err(|error| Error::output(&self.path, error))?;
+        self.temporary.as_file().sync_all().map_err(|error| Error::output(&self.path, error))?;
+        set_readable(self.temporary.as_file());
+        self.temporary.persist(&self.path).map_err(|error| Error::output(&self.path, error.error))?;
+        Ok(())
+    }
+}
+
+/// Temporary files are private; a result is for everybody whom the folder lets in.
+fn set_readable(file: &File) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // A file system without permissions keeps the file as it is, which is no reason to lose it.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o644));
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+}
+
+/// Writes a whole text or picture under a temporary name and renames it.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let fail = |error: std::io::Error| Error::output(path, error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(fail)?;
+    let mut temporary = tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(fail)?;
+    std::io::Write::write_all(&mut temporary, bytes).map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    set_readable(temporary.as_file());
+    temporary.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
