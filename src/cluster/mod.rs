@@ -1,5 +1,6 @@
 //! What a workload runs on.
 
+pub mod machines;
 pub mod spec;
 
 pub use spec::{ClusterSpec, MachineGroup};

@@ -5,6 +5,7 @@
 //! generated workload in memory: importers and generators make one, and it can be replayed or written as a canonical
 //! trace.
 
+pub mod formats;
 pub mod names;
 pub mod workload;
 
