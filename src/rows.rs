@@ -119,7 +119,7 @@ impl<'a> Row<'a> {
         if accepted.contains(&self.fields()) {
             return Ok(());
         }
-        Err(self.error("", format!("has {} fields; expected {expected}", self.fields())))
+        Err(self.error("", format!("has {}; expected {expected}", plural(self.fields()))))
     }
 
     /// The field's bytes; empty when the row is too short.
@@ -187,6 +187,10 @@ pub fn signed(text: &[u8], scale: u64) -> std::result::Result<i64, NumberProblem
     };
     let value = decimal(digits, scale, Round::Nearest)?;
     i64::try_from(value).map(|value| sign * value).map_err(|_| NumberProblem::TooLarge)
+}
+
+fn plural(fields: usize) -> String {
+    if fields == 1 { "1 field".to_owned() } else { format!("{fields} fields") }
 }
 
 /// A field for a message: at most 40 characters of it.

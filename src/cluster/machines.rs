@@ -2,8 +2,8 @@
 //!
 //! Columns: one per resource with its unit in the name as in a trace (`cpu`, `memory_gib`, `gpu`, ...), and optionally
 //! `count` (default 1), `name` and `label`, which are not used yet. The node list of Alibaba's 2023 GPU trace is read
-//! too (`sn,cpu_milli,memory_mib,gpu,model`). Rows keep their order, which gives the machines their ids; neighbours that
-//! are equal share a group. Capacities round down.
+//! too (`sn,cpu_milli,memory_mib,gpu,model`). Rows keep their order, which gives the machines their ids; neighbours
+//! that are equal share a group. Capacities round down.
 
 use std::path::Path;
 
@@ -116,9 +116,9 @@ fn group(row: &Row<'_>, header: &[(String, Kind)]) -> Result<MachineGroup> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::path::PathBuf;
 
     use super::*;
+    use crate::workload::formats::tests::shared;
 
     fn parse(text: &str) -> Result<ClusterSpec> {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -147,7 +147,7 @@ mod tests {
             ("memory_gib,memory_mib\n1,1\n", "column 'memory_mib': comes twice"),
             ("count,count,cpu\n1,1,1\n", "column 'count': comes twice"),
             ("a,b,c,d,e,f,g,h,i\n", "names 9 resources; expected at most 8"),
-            ("cpu,memory_gib\n16\n", ", line 2: has 1 fields; expected 2"),
+            ("cpu,memory_gib\n16\n", ", line 2: has 1 field; expected 2"),
             ("cpu,memory_gib\n16,\n", ", line 2, column 'memory_gib': is empty; expected an amount"),
             ("cpu,memory_gib\n\n16,x\n", ", line 3, column 'memory_gib': 'x' is not a number"),
             ("count,cpu\n0,1\n", "column 'count': '0' is no such number; expected a number of machines"),
@@ -161,13 +161,7 @@ mod tests {
 
     #[test]
     fn the_real_node_list_reads_whole() {
-        let folder = std::env::var_os("PLIMSOLL_SHARED_DATA")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
-        let path = folder.join("openb-2023/openb_node_list_all_node.csv");
-        if !path.exists() {
-            println!("skipped: no shared data ({})", path.display());
-            return;
-        }
+        let Some(path) = shared("openb-2023/openb_node_list_all_node.csv") else { return };
         let spec = read(&path).expect("readable");
         assert_eq!((spec.machines(), spec.groups.len()), (1523, 516));
         let total =

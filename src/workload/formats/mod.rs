@@ -160,7 +160,7 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
     }
     let disorder = workload.sets.windows(2).filter(|pair| pair[1].submit < pair[0].submit).count();
     if disorder > 0 {
-        let warning = format!("{disorder} rows came before the one above them; sorted by submit time");
+        let warning = format!("rows earlier than the one above them: {disorder}; sorted by submit time");
         workload.quality.warnings.push(warning);
     }
     Ok(tenants.apply(workload.finish()))
@@ -255,6 +255,38 @@ pub(crate) mod tests {
         }
         let message = refusal(Format::Swim, "job0\t0\t0\t0\t0\t0\n");
         assert_eq!(message, "FILE: has no usable row among 1: 1 all byte counts are zero");
+    }
+
+    #[test]
+    fn any_damaged_byte_is_an_error_or_a_workload_that_adds_up() {
+        let samples = [
+            (Format::Swim, "job0\t49\t49\t67108865\t1073741825\t6\njob1\t101.5\t52\t7\t0\t4\n"),
+            (Format::Alibaba2017, "-64,65,3,4,15,Terminated,50,0.007\n60,61,4,7,393,Waiting,,\n"),
+            (Format::Swf, "1 0 5 14 8 -1 9 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n2 1 -1 0 4 -1 -1 -1 -1 9 0 1 1 1 1 1 1 1\n"),
+            (
+                Format::Openb,
+                "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,\
+                 scheduled_time\np0,12000,16384,8,1000,,LS,Running,10,500,20\n",
+            ),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("damaged");
+        for (format, text) in samples {
+            for at in 0..text.len() {
+                for byte in [0, b'\n', b'\t', b' ', b',', b'"', b'-', b'.', b'e', b'9', b';', 0xff] {
+                    let mut bytes = text.as_bytes().to_vec();
+                    bytes[at] = byte;
+                    std::fs::write(&path, &bytes).expect("writable");
+                    match read(&path, format, &FormatOptions::default()) {
+                        Err(error) => assert!(error.to_string().contains("damaged"), "{error}"),
+                        Ok(workload) => {
+                            let kept = workload.jobs.len() as u64;
+                            assert_eq!(kept + dropped(&workload.quality), workload.quality.rows_in, "{format}: {at}");
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The openb pod list of Alibaba's 2023 GPU cluster trace: a row a pod, with a part of a GPU, whole GPUs or none.
 //!
-//! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of creation,
-//! scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its scheduling to
-//! its deletion. Pods that were never scheduled are left out; those that still ran at the trace's end are cut there. The
-//! machines are a list of their own, which [`crate::cluster::machines`] reads.
+//! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of
+//! creation, scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its
+//! scheduling to its deletion. Pods that were never scheduled are left out; those that still ran at the trace's end are
+//! cut there. The machines are a list of their own, which [`crate::cluster::machines`] reads.
 //!
 //! Not modelled: the models of GPU that a pod accepts (a warning counts these pods).
 //! Source: Weng et al., USENIX ATC 2023; cluster-trace-gpu-v2023.
@@ -117,7 +117,7 @@ pub(super) fn read(path: &Path, tenants: Tenants) -> Result<Workload> {
     }
     let picky = pods.iter().filter(|pod| pod.picky).count();
     if picky > 0 {
-        let warning = format!("{picky} pods ask for certain models of GPU (gpu_spec), which is not carried over");
+        let warning = format!("pods that ask for certain models of GPU (gpu_spec): {picky}; that is not carried over");
         workload.quality.warnings.push(warning);
     }
     for (name, value) in [
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(quality.dropped["never scheduled"], 1);
         assert_eq!(quality.dropped["ends before it starts"], 1);
         assert_eq!(quality.repaired["still running at the end of the trace: cut there"], 2);
-        assert!(quality.warnings[0].starts_with("1 pods ask for certain models"));
+        assert!(quality.warnings[0].contains("(gpu_spec): 1;"));
         assert_eq!(workload.users.len(), 3);
         let options = FormatOptions { tenants: Some(Tenants::Qos), ..FormatOptions::default() };
         let workload = read(file(TEXT).path(), Format::Openb, &options).expect("readable");

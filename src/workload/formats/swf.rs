@@ -1,10 +1,10 @@
 //! The Standard Workload Format of the Parallel Workloads Archive: a row a job of a parallel machine.
 //!
-//! Header comments begin with `;`, then 18 fields separated by blanks, -1 for unknown. A job of P processors becomes one
-//! task that demands P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows of a job that was swapped
-//! out (status 2 to 4) repeat a part of its first row and are left out; a failed or cancelled job (0, 5) is kept if it
-//! ran. Header counts are never trusted. Files that stray from the standard (more fields, epoch times, memory in bytes)
-//! are read with a warning.
+//! Header comments begin with `;`, then 18 fields separated by blanks, -1 for unknown. A job of P processors becomes
+//! one task that demands P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows of a job that was
+//! swapped out (status 2 to 4) repeat a part of its first row and are left out; a failed or cancelled job (0, 5) is
+//! kept if it ran. Header counts are never trusted. Files that stray from the standard (more fields, epoch times,
+//! memory in bytes) are read with a warning.
 //!
 //! Not modelled: queues, partitions, dependences and think times (fields 15 to 18), and requested run times.
 //! Source: Feitelson, Tsafrir and Krakov, JPDC 2014; the archive's definition of the format, version 2.2.
@@ -86,6 +86,9 @@ const EPOCH_S: u64 = 500_000_000;
 
 /// More KiB a processor than this means bytes: 256 GiB.
 const KIB_MOST: u64 = 1 << 28;
+
+/// The most memory of a job, in MiB: sums stay within 64 bits.
+const MIB_MOST: u128 = 1_000_000_000_000_000;
 
 /// Reads a file; [`super::read`] finishes the workload.
 pub(super) fn read(path: &Path, options: &SwfOptions, tenants: Tenants) -> Result<Workload> {
@@ -187,6 +190,11 @@ impl Log {
                 let procs = u32::try_from(procs).map_err(|_| {
                     row.error("", format!("{procs} processors are too many; expected at most {}", u32::MAX))
                 })?;
+                let bytes = u128::from(memory.unwrap_or(0)) * u128::from(procs);
+                if bytes >> 20 > MIB_MOST {
+                    let problem = "is too large; expected memory that a machine could have";
+                    return Err(row.error(REQUESTED_MEMORY.name, problem));
+                }
                 self.keep(number, user, Time(submit), Span(run), (procs, memory));
                 return Ok(());
             }
@@ -228,8 +236,8 @@ impl Log {
                     workload.quality.repair_row("memory unknown: demands none");
                 }
                 let bytes = u128::from(field.unwrap_or(0)) * u128::from(per_task);
-                // At most 2^60 · 2^32 / 2^20: what a u64 cannot hold no machine has either.
-                demand[1] = u64::try_from(bytes.div_ceil(per_byte << 20)).unwrap_or(u64::MAX >> 4);
+                let mib = bytes.div_ceil(per_byte << 20);
+                demand[1] = u64::try_from(mib).expect("rows that demand more than MIB_MOST are refused");
             }
             set.demand = Resources(demand);
         }
@@ -267,7 +275,8 @@ impl Log {
         if first < Time(EPOCH_S * US_PER_S) {
             return;
         }
-        let start = self.unix_start_s.map(|start| Time(start.saturating_mul(US_PER_S))).filter(|start| *start <= first);
+        let start = self.unix_start_s.filter(|&start| start >= EPOCH_S);
+        let start = start.map(|start| Time(start.saturating_mul(US_PER_S))).filter(|start| *start <= first);
         let origin = start.unwrap_or(first);
         for set in &mut self.workload.sets {
             set.submit = Time(set.submit.since(origin).0);

@@ -26,8 +26,8 @@ pub struct SwimOptions {
     pub map_bytes: u64,
     /// Shuffle bytes of one reduce: reduces = ceil(shuffle / reduce_bytes). Default 1 GiB.
     pub reduce_bytes: u64,
-    /// The most tasks of one job (at least 2). Beyond it maps and reduces are cut in proportion and the bytes are spread
-    /// over fewer, longer tasks. Default 100,000.
+    /// The most tasks of one job (at least 2). Beyond it maps and reduces are cut in proportion and the bytes are
+    /// spread over fewer, longer tasks. Default 100,000.
     pub max_tasks: u32,
     /// How fast one map reads its input. Default 4 MiB/s: far below a disk, but with the start-up a full 64 MiB map
     /// takes 21 s, and the published median of Facebook's tasks is 23 s.

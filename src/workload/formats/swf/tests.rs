@@ -49,7 +49,7 @@ fn jobs_are_single_tasks_of_their_processors() {
     }
     assert!(quality.assumptions.contains(&("swf.header.MaxProcs".into(), "128".into())));
     assert!(quality.assumptions.contains(&("tenants".into(), "column".into())));
-    assert_eq!(quality.warnings, ["1 rows came before the one above them; sorted by submit time"]);
+    assert_eq!(quality.warnings, ["rows earlier than the one above them: 1; sorted by submit time"]);
 }
 
 #[test]
@@ -113,6 +113,10 @@ fn malformed_rows_are_located() {
         (row(1, "x", "-1", "-1", "").as_str(), "line 1, column 'submit_time': 'x' is not a number; expected seconds"),
         (row(1, "-2", "-1", "-1", "").as_str(), "line 1, column 'submit_time': '-2' is negative; expected seconds"),
         (row(1, "0", "-1", "a", "").as_str(), "column 'requested_memory': 'a' is not a number"),
+        (
+            row(1, "0", "900000000000000", "-1", "").replace(" 4 -1 ", " 4000000 -1 ").as_str(),
+            "'requested_memory': is too large",
+        ),
         (
             format!(";\n{}", LOG.lines().nth(5).expect("a row")).replace(" 1 7 ", " 6 7 ").as_str(),
             "line 2, column 'status'",
