@@ -14,5 +14,6 @@ pub mod error;
 pub mod metrics;
 pub mod policy;
 pub mod record;
+pub mod rows;
 pub mod units;
 pub mod workload;

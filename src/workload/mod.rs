@@ -9,6 +9,9 @@ mod assemble;
 mod names;
 mod trace;
 mod whole;
+pub mod formats;
+pub mod names;
+pub mod workload;
 
 pub use assemble::{Assembler, shorten};
 pub use names::{JobName, JobNames, Names};

@@ -1,0 +1,249 @@
+//! Rows of a delimited text file, each with its place for a message.
+//!
+//! The one way in which public formats and machines files are read: fields are trimmed, a byte-order mark and CRLF
+//! line ends are fine, blank lines are skipped, and whatever is wrong is an [`Error::Trace`] with file, line, column,
+//! value and what would be accepted. Numbers go through [`decimal`]; no float is involved.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use csv::ByteRecord;
+
+use crate::error::{Error, Result};
+use crate::units::{NumberProblem, Round, decimal};
+
+/// What stands between the fields of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// A comma; fields may be quoted.
+    Comma,
+    /// A tab; quotes are ordinary characters.
+    Tab,
+}
+
+/// A column: where it stands, and what messages call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// Position in the row, from 0.
+    pub at: usize,
+    /// Its name.
+    pub name: &'a str,
+}
+
+impl<'a> Column<'a> {
+    /// The column at position `at`, called `name`.
+    pub const fn new(at: usize, name: &'a str) -> Column<'a> {
+        Column { at, name }
+    }
+}
+
+/// A file's rows, one at a time.
+pub struct Rows {
+    path: PathBuf,
+    reader: csv::Reader<Box<dyn Read>>,
+    record: ByteRecord,
+}
+
+impl Rows {
+    /// Opens a file. Errors: [`Error::Io`].
+    pub fn open(path: &Path, separator: Separator) -> Result<Rows> {
+        let file = File::open(path).map_err(|source| Error::io(path, source))?;
+        Ok(Rows::new(Box::new(BufReader::new(file)), path, separator))
+    }
+
+    fn new(input: Box<dyn Read>, path: &Path, separator: Separator) -> Rows {
+        // A line's end is the line feed alone (the trim takes a carriage return away), and the last line gets one if
+        // it lacks it: so the reader's position after a row is always the line behind it.
+        let input: Box<dyn Read> = Box::new(input.chain(&b"\n"[..]));
+        let reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .terminator(csv::Terminator::Any(b'\n'))
+            .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
+            .quoting(separator == Separator::Comma)
+            .from_reader(input);
+        Rows { path: path.to_owned(), reader, record: ByteRecord::new() }
+    }
+
+    /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`].
+    pub fn read(&mut self) -> Result<Option<Row<'_>>> {
+        loop {
+            let more = self.reader.read_byte_record(&mut self.record).map_err(|error| self.failed(error))?;
+            if !more {
+                return Ok(None);
+            }
+            if self.record.len() > 1 || self.record.iter().any(|field| !field.is_empty()) {
+                break;
+            }
+        }
+        let line = self.reader.position().line().saturating_sub(1).max(1);
+        Ok(Some(Row { path: &self.path, line, record: &self.record }))
+    }
+
+    fn failed(&self, error: csv::Error) -> Error {
+        let line = error.position().map_or(0, |position| position.line());
+        let text = error.to_string();
+        match error.into_kind() {
+            csv::ErrorKind::Io(source) => Error::io(&self.path, source),
+            _ => Error::trace(&self.path, line, "", text),
+        }
+    }
+}
+
+/// One row and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// The line, from 1.
+    pub line: u64,
+    /// The fields.
+    pub record: &'a ByteRecord,
+}
+
+impl<'a> Row<'a> {
+    /// How many fields there are.
+    pub fn fields(&self) -> usize {
+        self.record.len()
+    }
+
+    /// An error at this row, in `column` (or in none if it is empty).
+    pub fn error(&self, column: &str, problem: impl Into<String>) -> Error {
+        Error::trace(self.path, self.line, column, problem)
+    }
+
+    /// Checks the number of fields; `expected` ends the message.
+    pub fn expect_fields(&self, accepted: std::ops::RangeInclusive<usize>, expected: &str) -> Result<()> {
+        if accepted.contains(&self.fields()) {
+            return Ok(());
+        }
+        Err(self.error("", format!("has {}; expected {expected}", plural(self.fields()))))
+    }
+
+    /// The field's bytes; empty when the row is too short.
+    pub fn bytes(&self, column: Column<'_>) -> &'a [u8] {
+        self.record.get(column.at).unwrap_or_default()
+    }
+
+    /// Whether the field is absent: empty, `nan` or `null`.
+    pub fn is_null(&self, column: Column<'_>) -> bool {
+        let field = self.bytes(column);
+        field.is_empty() || field.eq_ignore_ascii_case(b"nan") || field.eq_ignore_ascii_case(b"null")
+    }
+
+    /// The field as text, possibly empty.
+    pub fn text(&self, column: Column<'_>) -> Result<&'a str> {
+        let field = self.bytes(column);
+        std::str::from_utf8(field)
+            .map_err(|_| self.error(column.name, format!("'{}' is not UTF-8 text", shorten(field))))
+    }
+
+    /// The field as a name, not empty.
+    pub fn name(&self, column: Column<'_>) -> Result<&'a str> {
+        let name = self.text(column)?;
+        if name.is_empty() { Err(self.error(column.name, "is empty; expected a name")) } else { Ok(name) }
+    }
+
+    /// A number from 0, times `scale`; `expected` says what would be accepted.
+    pub fn number(&self, column: Column<'_>, scale: u64, round: Round, expected: &str) -> Result<u64> {
+        decimal(self.bytes(column), scale, round).map_err(|problem| self.not(column, problem, expected))
+    }
+
+    /// A number of either sign, times `scale`, to the nearest.
+    pub fn signed(&self, column: Column<'_>, scale: u64, expected: &str) -> Result<i64> {
+        signed(self.bytes(column), scale).map_err(|problem| self.not(column, problem, expected))
+    }
+
+    /// A whole number from 0 (`12846.0` is one, `0.5` is not).
+    pub fn whole(&self, column: Column<'_>, expected: &str) -> Result<u64> {
+        let up = self.number(column, 1, Round::Up, expected)?;
+        if up == self.number(column, 1, Round::Down, expected)? {
+            return Ok(up);
+        }
+        Err(self.wrong(column, "is not a whole number", expected))
+    }
+
+    /// An error about this field's value.
+    pub fn wrong(&self, column: Column<'_>, problem: &str, expected: &str) -> Error {
+        let field = self.bytes(column);
+        let value = if field.is_empty() { String::new() } else { format!("'{}' ", shorten(field)) };
+        let problem = if field.is_empty() { "is empty" } else { problem };
+        self.error(column.name, format!("{value}{problem}; expected {expected}"))
+    }
+
+    fn not(&self, column: Column<'_>, problem: NumberProblem, expected: &str) -> Error {
+        self.wrong(column, &problem.to_string(), expected)
+    }
+}
+
+/// Reads a number of either sign, times `scale`, to the nearest.
+pub fn signed(text: &[u8], scale: u64) -> std::result::Result<i64, NumberProblem> {
+    let (sign, digits) = match text {
+        [b'-', b'-' | b'+', ..] => return Err(NumberProblem::NotANumber),
+        [b'-', rest @ ..] => (-1, rest),
+        _ => (1, text),
+    };
+    let value = decimal(digits, scale, Round::Nearest)?;
+    i64::try_from(value).map(|value| sign * value).map_err(|_| NumberProblem::TooLarge)
+}
+
+fn plural(fields: usize) -> String {
+    if fields == 1 { "1 field".to_owned() } else { format!("{fields} fields") }
+}
+
+/// A field for a message: at most 40 characters of it.
+fn shorten(field: &[u8]) -> String {
+    let text = String::from_utf8_lossy(field);
+    if text.chars().count() <= 40 { text.into_owned() } else { text.chars().take(40).chain(['…']).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &'static str) -> Vec<(u64, Vec<String>)> {
+        let mut rows = Rows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
+        let mut read = Vec::new();
+        while let Some(row) = rows.read().expect("readable") {
+            let fields = row.record.iter().map(|field| String::from_utf8_lossy(field).into_owned());
+            read.push((row.line, fields.collect()));
+        }
+        read
+    }
+
+    #[test]
+    fn lines_are_numbered_whatever_ends_them() {
+        let want = vec![(1, vec!["a".to_owned(), "b".to_owned()]), (3, vec!["c".into(), "d".into()])];
+        for text in
+            ["a,b\n\nc,d", "a,b\n\nc,d\n", "\u{feff}a, b\r\n\r\nc,d\r\n", "a,b\n  \n\"c\",d\r\n\n\n", "a,b\r\n\r\nc ,d"]
+        {
+            assert_eq!(lines(text), want, "{text:?}");
+        }
+        assert!(lines("").is_empty());
+        assert!(lines("\n\r\n").is_empty());
+    }
+
+    #[test]
+    fn wrong_fields_say_where_and_what_would_be_accepted() {
+        let mut rows = Rows::new(Box::new("x\n-1,1.5,,--2,12846.0\n".as_bytes()), Path::new("t.csv"), Separator::Comma);
+        rows.read().expect("readable");
+        let row = rows.read().expect("readable").expect("a second row");
+        let at = |at| Column::new(at, "n");
+        let message = |result: Result<u64>| result.unwrap_err().to_string();
+        assert_eq!(
+            message(row.whole(at(0), "a count from 0")),
+            "t.csv, line 2, column 'n': '-1' is negative; expected a count from 0"
+        );
+        assert_eq!(
+            message(row.whole(at(1), "a count from 0")),
+            "t.csv, line 2, column 'n': '1.5' is not a whole number; expected a count from 0"
+        );
+        assert_eq!(message(row.whole(at(2), "a count")), "t.csv, line 2, column 'n': is empty; expected a count");
+        assert_eq!(row.whole(at(4), "a count").ok(), Some(12846));
+        assert_eq!(row.signed(at(0), 10, "a number").ok(), Some(-10));
+        assert!(row.signed(at(3), 1, "a number").unwrap_err().to_string().contains("'--2' is not a number"));
+        assert!(row.expect_fields(1..=2, "1 or 2").unwrap_err().to_string().ends_with("has 5 fields; expected 1 or 2"));
+    }
+}

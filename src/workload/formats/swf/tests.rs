@@ -1,0 +1,142 @@
+use super::super::tests::{dropped, file, import, refusal, shared};
+use super::super::{Format, FormatOptions, read};
+use super::*;
+
+const LOG: &str = "; Version: 2.2\n; UnixStartTime: 749458803\n;MaxProcs: 128\n; Note: a: b\n\n\
+                   1  0 5 1451 128 -1 -1 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n\
+                   \t2 10.5 -1 0 4 -1 -1 -1 -1 -1 -1 -1 1 -1 -1 -1 -1 -1\r\n\
+                   3 3 -1.0 5 0 -1 -1 0 -1 -1 1 7 1 -1 -1 -1 -1 -1\n\
+                   4 11 -1 -1 2 -1 -1 -1 -1 -1 5 8 1 -1 -1 -1 -1 -1\n\
+                   5 12 -1 0 2 -1 -1 -1 -1 -1 5 8 1 -1 -1 -1 -1 -1\n\
+                   6 4 -1 9 2 -1 -1 -1 -1 -1 0 8 1 -1 -1 -1 -1 -1\n\
+                   6 4 -1 4 2 -1 -1 -1 -1 -1 2 8 1 -1 -1 -1 -1 -1\n\
+                   8 -1 -1 4 2 -1 -1 -1 -1 -1 1 8 1 -1 -1 -1 -1 -1\n";
+
+/// Row 1 of a log with the given submit time, used memory, requested memory and further fields.
+fn row(number: u32, submit: &str, used: &str, requested: &str, more: &str) -> String {
+    format!("{number} {submit} 0 60 4 -1 {used} 4 -1 {requested} 1 3 1 -1 -1 -1 -1 -1{more}\n")
+}
+
+#[test]
+fn jobs_are_single_tasks_of_their_processors() {
+    let workload = import(Format::Swf, LOG).expect("readable");
+    let rows: Vec<_> = workload
+        .sets
+        .iter()
+        .map(|set| {
+            let names = (workload.jobs[set.job.index()].as_str(), workload.users.name(set.user.0));
+            (names, set.submit.0, set.duration.0, set.tasks, set.demand.0[0])
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (("1", "7"), 0, 1_451_000_000, 1, 64_000),
+            (("6", "8"), 4_000_000, 9_000_000, 1, 2000),
+            (("2", "unknown"), 10_500_000, 0, 1, 4000),
+        ]
+    );
+    let quality = &workload.quality;
+    assert_eq!((quality.rows_in, dropped(quality)), (8, 5));
+    for reason in [
+        "processors unknown",
+        "run time unknown",
+        "submit time unknown",
+        "failed or cancelled before it ran (status 0 or 5)",
+        "part of a job that was swapped out (status 2 to 4)",
+    ] {
+        assert_eq!(quality.dropped[reason], 1, "{reason}");
+    }
+    assert!(quality.assumptions.contains(&("swf.header.MaxProcs".into(), "128".into())));
+    assert!(quality.assumptions.contains(&("tenants".into(), "column".into())));
+    assert_eq!(quality.warnings, ["rows earlier than the one above them: 1; sorted by submit time"]);
+}
+
+#[test]
+fn gangs_and_other_users_are_options() {
+    let options = FormatOptions {
+        tenants: Some(Tenants::Job),
+        swf: SwfOptions { parallel: SwfParallel::Gang, ..SwfOptions::default() },
+        ..FormatOptions::default()
+    };
+    let workload = read(file(LOG).path(), Format::Swf, &options).expect("readable");
+    assert_eq!(workload.users.iter().collect::<Vec<_>>(), ["1", "6", "2"]);
+    let gang = &workload.sets[0];
+    assert_eq!((gang.tasks, gang.demand.0[0], gang.gang), (64, 1000, true));
+}
+
+#[test]
+fn memory_is_a_dimension_when_it_is_known() {
+    let memory = |text: &str, memory: SwfMemory| {
+        let swf = SwfOptions { memory, ..SwfOptions::default() };
+        let options = FormatOptions { swf, ..FormatOptions::default() };
+        let workload = read(file(text).path(), Format::Swf, &options).expect("readable");
+        let demands: Vec<_> = workload.sets.iter().map(|set| set.demand.0[1]).collect();
+        (workload.dims.len(), demands, workload.quality)
+    };
+    // 4 processors of 1000 KiB are 3.9 MiB; the requested one goes before the used one.
+    let known = format!("; x\n{}{}", row(1, "0", "1000", "-1", ""), row(2, "1", "9", "2048", ""));
+    assert_eq!(memory(&known, SwfMemory::Complete).1, [4, 8]);
+    let partly = format!("{known}{}", row(3, "2", "-1", "-1", ""));
+    let (dims, _, quality) = memory(&partly, SwfMemory::Complete);
+    assert_eq!((dims, quality.warnings.len()), (1, 1), "{:?}", quality.warnings);
+    let (dims, demands, quality) = memory(&partly, SwfMemory::Partial);
+    assert_eq!((dims, demands), (2, vec![4, 8, 0]));
+    assert_eq!(quality.repaired["memory unknown: demands none"], 1);
+    assert_eq!(memory(&known, SwfMemory::Ignore).0, 1);
+    let huge = format!("; x\n{}", row(1, "0", "900000000000000", "-1", ""));
+    assert_eq!(memory(&huge, SwfMemory::Complete).2.warnings.len(), 1);
+}
+
+#[test]
+fn files_that_stray_from_the_standard_are_read_with_warnings() {
+    // No header, three more fields, times since 1970 and memory in bytes.
+    let more = " -1 node1,node2 x";
+    let text =
+        format!("{}{}", row(1, "1356998400", "-1", "536870912", more), row(2, "1356998460", "-1", "1073741824", more));
+    let workload = import(Format::Swf, &text).expect("readable");
+    assert_eq!(workload.sets.iter().map(|set| set.submit.0).collect::<Vec<_>>(), [0, 60_000_000]);
+    assert_eq!(workload.sets.iter().map(|set| set.demand.0[1]).collect::<Vec<_>>(), [2048, 4096]);
+    for (warning, want) in workload.quality.warnings.iter().zip(["no header", "up to 21 fields", "1970", "bytes"]) {
+        assert!(warning.contains(want), "{warning}");
+    }
+    assert_eq!(workload.quality.warnings.len(), 4);
+    let with_start = format!("; UnixStartTime: 1356998390\n{text}");
+    let workload = import(Format::Swf, &with_start).expect("readable");
+    assert_eq!(workload.sets[0].submit.0, 10_000_000);
+}
+
+#[test]
+fn malformed_rows_are_located() {
+    for (bad, want) in [
+        ("1 2 3\n", "FILE, line 1: has 3 fields; expected 18"),
+        (row(1, "x", "-1", "-1", "").as_str(), "line 1, column 'submit_time': 'x' is not a number; expected seconds"),
+        (row(1, "-2", "-1", "-1", "").as_str(), "line 1, column 'submit_time': '-2' is negative; expected seconds"),
+        (row(1, "0", "-1", "a", "").as_str(), "column 'requested_memory': 'a' is not a number"),
+        (
+            row(1, "0", "900000000000000", "-1", "").replace(" 4 -1 ", " 4000000 -1 ").as_str(),
+            "'requested_memory': is too large",
+        ),
+        (
+            format!(";\n{}", LOG.lines().nth(5).expect("a row")).replace(" 1 7 ", " 6 7 ").as_str(),
+            "line 2, column 'status'",
+        ),
+        (format!("{0}{0}", row(1, "0", "-1", "-1", "")).as_str(), "line 2, column 'job_number': '1' was on line 1"),
+    ] {
+        let message = refusal(Format::Swf, bad);
+        assert!(message.contains(want), "{message}");
+    }
+}
+
+#[test]
+fn the_nasa_log_reads_whole() {
+    let Some(path) = shared("swf/NASA-iPSC-1993-3.1-cln.swf") else { return };
+    let workload = read(&path, Format::Swf, &FormatOptions::default()).expect("readable");
+    let quality = &workload.quality;
+    assert_eq!((quality.rows_in, dropped(quality), workload.sets.len()), (18_239, 0, 18_239));
+    assert_eq!(workload.users.len(), 69);
+    assert_eq!(workload.sets.iter().filter(|set| set.duration == Span::ZERO).count(), 173);
+    assert_eq!(workload.sets.iter().map(|set| set.demand.0[0]).max(), Some(128_000));
+    assert_eq!(quality.warnings, ["no row knows its wait: submit times may be start times"]);
+    assert_eq!(workload.dims.len(), 1);
+}
