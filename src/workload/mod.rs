@@ -6,6 +6,8 @@
 //! trace.
 
 pub mod names;
+pub mod summary;
+pub mod synthetic;
 pub mod workload;
 
 pub use names::{JobName, JobNames, Names};
