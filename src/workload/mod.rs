@@ -6,6 +6,7 @@
 //! trace.
 
 pub mod names;
+mod quantiles;
 pub mod summary;
 pub mod synthetic;
 pub mod workload;

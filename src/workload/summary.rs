@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Source;
+pub use super::quantiles::Quantiles;
+use super::quantiles::{Histogram, weighted_quantiles};
 use super::synthetic::published::{self, Bin, Cdf, Demand};
 use crate::error::Result;
 use crate::units::{MAX_DIMS, Span, Time};
@@ -67,21 +69,6 @@ pub struct Marginal {
     pub duration_s: Option<Quantiles>,
 }
 
-/// Some points of a distribution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Quantiles {
-    /// A tenth lies at or below.
-    pub p10: f64,
-    /// The median.
-    pub p50: f64,
-    /// Nine tenths lie at or below.
-    pub p90: f64,
-    /// All but a hundredth lie at or below.
-    pub p99: f64,
-    /// The mean.
-    pub mean: f64,
-}
-
 /// Jobs of some sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeBin {
@@ -108,52 +95,6 @@ pub struct UserShare {
     pub time_share: f64,
     /// Its share of each resource's work, in the order of [`Summary::work`].
     pub work_share: Vec<f64>,
-}
-
-/// Counts of values in buckets that grow with the value.
-#[derive(Clone, Debug, Default)]
-struct Histogram {
-    /// Weight and weighted sum of what fell into each bucket.
-    buckets: BTreeMap<u32, (u128, u128)>,
-}
-
-impl Histogram {
-    /// Buckets between two powers of 2.
-    const PER_OCTAVE_BITS: u32 = 6;
-
-    fn add(&mut self, value: u64, weight: u64) {
-        let bits = 63 - value.max(1).leading_zeros();
-        let bucket = match bits.checked_sub(Self::PER_OCTAVE_BITS) {
-            // Small values have a bucket each.
-            None => value as u32,
-            Some(shift) => (shift << Self::PER_OCTAVE_BITS) + (value >> shift) as u32,
-        };
-        let (total, sum) = self.buckets.entry(bucket).or_default();
-        *total += u128::from(weight);
-        *sum = sum.saturating_add(u128::from(value) * u128::from(weight));
-    }
-
-    /// The quantiles, divided by `scale`.
-    fn quantiles(&self, scale: f64) -> Quantiles {
-        let points = self.buckets.values().map(|&(weight, sum)| (sum as f64 / weight as f64 / scale, weight as f64));
-        weighted_quantiles(&points.collect::<Vec<_>>())
-    }
-}
-
-/// Quantiles of values in ascending order with their weights; zeros of nothing.
-fn weighted_quantiles(points: &[(f64, f64)]) -> Quantiles {
-    let total: f64 = points.iter().map(|(_, weight)| weight).sum();
-    let at = |share: f64| {
-        let mut below = 0.0;
-        let reached = points.iter().find(|(_, weight)| {
-            below += weight;
-            // The sum of all weights may be off by what floats round.
-            below >= share * total * (1.0 - 1e-12)
-        });
-        reached.or(points.last()).map_or(0.0, |(value, _)| *value)
-    };
-    let mean = if total > 0.0 { points.iter().map(|(value, weight)| value * weight).sum::<f64>() / total } else { 0.0 };
-    Quantiles { p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99), mean }
 }
 
 /// Distributions of one kind of tasks, as they are counted.
@@ -370,4 +311,79 @@ fn published_marginal(kind: &str, points: &[Demand], duration_s: Option<Quantile
 fn cdf_quantiles(cdf: &Cdf) -> Quantiles {
     let at = |share| cdf.quantile(share);
     Quantiles { p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99), mean: cdf.mean_below(f64::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Dim, Resources, Unit};
+    use crate::workload::{TaskSet, Workload};
+
+    /// Three jobs of two users: 1 task of 1 s, 98 of 10 s and 1 of 100 s, 501 of 10 s.
+    fn workload() -> Workload {
+        let mut workload =
+            Workload { dims: vec![Dim { name: "cpu".into(), unit: Unit::Milli }], ..Workload::default() };
+        let (a, b) = (workload.users.intern("a"), workload.users.intern("b"));
+        let map = workload.stages.intern("map");
+        let jobs = [workload.job("x"), workload.job("y"), workload.job("z")];
+        let rows = [
+            (0, a, 0, 1, 1, 2000, None),
+            (1, b, 4, 98, 10, 500, Some(map)),
+            (1, b, 4, 1, 100, 500, None),
+            (2, a, 10, 501, 10, 1000, None),
+        ];
+        for (job, user, submit, tasks, seconds, cpu, stage) in rows {
+            workload.sets.push(TaskSet {
+                job: jobs[job],
+                user: crate::units::UserId(user),
+                submit: Time(submit * 1_000_000),
+                duration: Span::from_secs(seconds),
+                tasks,
+                demand: Resources([cpu, 0, 0, 0, 0, 0, 0, 0]),
+                stage,
+                ..TaskSet::default()
+            });
+        }
+        workload.finish()
+    }
+
+    #[test]
+    fn a_small_workload_is_described_exactly() {
+        let summary = summarise(&mut workload().source()).expect("no errors");
+        assert_eq!((summary.rows, summary.jobs, summary.users, summary.tasks), (4, 3, 2, 601));
+        assert_eq!((summary.last_submit_s, summary.mean_gap_s), (10.0, Some(5.0)));
+        assert_eq!(summary.work[0].amount_seconds, 2.0 + 490.0 + 50.0 + 5010.0);
+        let all = &summary.marginals[0];
+        let duration = all.duration_s.expect("tasks");
+        assert_eq!((duration.p10, duration.p50, duration.p99), (10.0, 10.0, 10.0));
+        assert!((duration.mean - 6091.0 / 601.0).abs() < 1e-9);
+        let cpu = all.demand[0].1;
+        assert_eq!((cpu.p10, cpu.p50, cpu.p99), (0.5, 1.0, 1.0));
+        let map = &summary.marginals[1];
+        assert_eq!((map.kind.as_str(), map.tasks, summary.marginals.len()), ("map", Some(98), 2));
+        assert_eq!(summary.sizes_drf.iter().map(|bin| bin.jobs).collect::<Vec<_>>()[..2], [Some(2), Some(1)]);
+        assert_eq!(summary.sizes_delay[7].jobs, Some(1));
+        let top = &summary.top_users[0];
+        assert_eq!((top.user.as_str(), top.jobs, top.tasks), ("a", 2, 502));
+        assert!((top.time_share - 5011.0 / 6091.0).abs() < 1e-12);
+        assert!((top.work_share[0] - 5012.0 / 5552.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nothing_is_described_too() {
+        let summary = summarise(&mut Workload::default().source()).expect("no errors");
+        assert_eq!((summary.rows, summary.jobs, summary.mean_gap_s), (0, 0, None));
+        assert_eq!(summary.marginals[0].duration_s, Some(Quantiles::default()));
+    }
+
+    #[test]
+    fn published_marginals_are_those_of_the_papers() {
+        let published = published();
+        let all = &published.marginals[0];
+        assert!((all.demand[0].1.mean - 0.72).abs() < 0.01 && (all.demand[1].1.mean - 0.67).abs() < 0.01);
+        assert!((all.duration_s.expect("published").p50 - 23.0).abs() < 1.0);
+        assert!((published.job_duration_s.p50 - 84.0).abs() < 1.0);
+        assert_eq!(published.sizes_drf[0].jobs, Some(22_078));
+        assert!((published.mean_gap_s - 3.54).abs() < 0.01);
+    }
 }

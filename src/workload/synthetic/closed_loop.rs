@@ -10,10 +10,9 @@ use priority_queue::PriorityQueue;
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
-use super::classes::{MOST_USERS, ReadyDemand, dims, new_user, user_names};
+use super::demands::{MOST_USERS, ReadyDemand, dims, new_user, user_names};
 use super::distributions::{Distribution, Length, Sampler, to_span};
-use super::facebook::parts;
-use super::random::{numbered, stream};
+use super::random::{numbered, parts, stream};
 use crate::error::{Error, Result};
 use crate::units::{Dim, JobId, Time, UserId};
 use crate::workload::{JobName, JobNames, Names, Source, TaskSet};

@@ -259,9 +259,9 @@ pub fn to_span(seconds: f64) -> Span {
     Span(((seconds * US_PER_S as f64).round() as u64).min(TIME_MAX_US))
 }
 
-/// An amount in base units, rounded up, after what floats add at the end (0.07 cores are 70 milli-cores, not 71).
+/// An amount in base units (10^15 at most, so that sums hold), rounded up, after what floats add at the end (0.07 cores are 70 milli-cores, not 71).
 pub fn to_amount(value: f64, scale: u64) -> u64 {
-    let base = value * scale as f64;
+    let base = (value * scale as f64).min(1e15);
     let near = base.round();
     if (base - near).abs() < 1e-6 { near as u64 } else { base.ceil() as u64 }
 }

@@ -4,8 +4,10 @@
 
 pub mod classes;
 pub mod closed_loop;
+mod demands;
 pub mod distributions;
 pub mod facebook;
+mod facebook_job;
 pub mod published;
 pub mod random;
 
@@ -72,5 +74,7 @@ impl Generated {
     }
 }
 
+#[cfg(test)]
+mod facebook_tests;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,9 @@
 //! A stream is ChaCha with 8 rounds, whose key is derived by BLAKE3 from the seed and the name of the purpose: portable,
 //! reproducible, and independent for all practical ends. [`numbered`] splits a stream further, one substream a job, so
 //! that what one job draws does not depend on how much the jobs before it drew.
+//!
+//! The bits are the same everywhere. What distributions make of them passes through `ln` and `exp`, whose last bit may
+//! differ between platforms; rounding to whole microseconds and milli-cores hides nearly all of that.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -59,6 +62,12 @@ impl Weighted {
         let index = self.cumulative.partition_point(|&sum| sum <= at);
         index.min(self.cumulative.partition_point(|sum| sum < total))
     }
+}
+
+/// `tasks` divided into at most `sets` parts as equal as can be.
+pub(super) fn parts(tasks: u32, sets: u32) -> impl Iterator<Item = u32> {
+    let count = sets.min(tasks).max(1);
+    (0..count).map(move |part| tasks / count + u32::from(part < tasks % count)).filter(|&tasks| tasks > 0)
 }
 
 #[cfg(test)]
