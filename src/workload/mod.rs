@@ -11,6 +11,9 @@ mod trace;
 mod whole;
 pub mod formats;
 pub mod names;
+mod quantiles;
+pub mod summary;
+pub mod synthetic;
 pub mod workload;
 
 pub use assemble::{Assembler, shorten};
