@@ -97,6 +97,13 @@ fn columns_may_stand_in_any_order_and_unit() {
 }
 
 #[test]
+fn names_with_commas_quotes_and_blanks_come_back_as_they_were() {
+    let trace = "job,user,submit_s,duration_s,cpu\n\"a, \"\"b\"\"\",\"x, y\",0,1,1\n007,ümit,0,1,1\n7,ümit,0,1,1\n";
+    let starts = replay(trace.as_bytes(), "fifo", &["--machines", "1x3c"]);
+    assert_eq!(starts, [("007".into(), 0, 0), ("7".into(), 0, 0), ("a, \"b\"".into(), 0, 0)]);
+}
+
+#[test]
 fn a_horizon_cuts_the_run() {
     let trace = b"job,user,submit_s,duration_s,cpu\na,u,0,10,1\nb,u,0,10,1\nc,u,50,10,1\n";
     let all = replay(trace, "drf", &["--machines", "1x1c"]);

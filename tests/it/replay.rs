@@ -11,7 +11,7 @@ use crate::slow::Outcome;
 /// A `plimsoll` command.
 pub fn plimsoll<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.args(args).env_remove("PLIMSOLL_LOG").env("NO_COLOR", "1");
+    command.args(args).env("NO_COLOR", "1");
     command
 }
 

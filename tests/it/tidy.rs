@@ -119,12 +119,8 @@ fn sources() -> Vec<Source> {
 
 /// What runs: the text up to the unit tests at its end, without comments.
 fn code(text: &str) -> String {
-    let mut code = String::new();
-    for line in text.lines().take_while(|line| line.trim_end() != "#[cfg(test)]") {
-        code.push_str(line.split("//").next().unwrap_or_default());
-        code.push('\n');
-    }
-    code
+    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    text[..end].lines().flat_map(|line| [line.split("//").next().unwrap_or_default(), "\n"]).collect()
 }
 
 fn is_word(byte: u8) -> bool {
@@ -251,6 +247,7 @@ fn the_checks_can_fail() {
     assert_eq!(forbidden("units", "use crate::books::Books; use crate::error::{Error, Result};"), ["books"]);
     assert!(forbidden("policy", &code("/// Like [`crate::engine`].\nuse crate::books::Books;")).is_empty());
     assert!(forbidden("policy", &code("#[cfg(test)]\nmod tests { use crate::engine::Run; }")).is_empty());
+    assert_eq!(forbidden("policy", &code("#[cfg(test)]\nfn f() {}\nuse crate::engine::Run;")), ["engine"]);
     assert_eq!(banned("engine", "let a = b.unwrap();"), [".unwrap()"]);
     assert_eq!(banned("engine", "use polars::prelude::*; eprintln!(\"x\"); dbg!(1)"), ["polars", "eprintln!", "dbg!"]);
     assert!(banned("output", "use polars::prelude::*; a.unwrap_or(0); sprintln!(); let my_polars = 1;").is_empty());
