@@ -1,0 +1,113 @@
+//! Worked examples through the binary: the DRF paper's, and small traces whose outcome is plain.
+
+use std::path::Path;
+
+use crate::replay::{plimsoll, read_tasks, run, said};
+
+/// `(job, task, start in seconds)` of what starts, by start, job and task.
+type Starts = Vec<(String, u64, u64)>;
+
+/// Replays a trace and reads who starts when.
+fn replay(trace: &[u8], policy: &str, args: &[&str]) -> Starts {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (file, out) = (dir.path().join("trace.csv"), dir.path().join("out"));
+    std::fs::write(&file, trace).expect("a temporary file is writable");
+    let mut command = plimsoll(&["replay"]);
+    let output = run(command.arg(&file).args(["--policy", policy, "--tasks", "-o"]).arg(&out).args(args));
+    assert!(output.status.success(), "{policy} {args:?}: {}", said(&output));
+    starts(&out, policy)
+}
+
+fn starts(out: &Path, policy: &str) -> Starts {
+    let tasks = read_tasks(out, policy).unwrap_or_else(|problem| panic!("{problem}"));
+    let start = |(job, o): (String, crate::slow::Outcome)| Some((job, o.task, o.start? / 1_000_000));
+    let mut starts: Starts = tasks.into_iter().filter_map(start).collect();
+    starts.sort_by(|a, b| (a.2, &a.0, a.1).cmp(&(b.2, &b.0, b.1)));
+    starts
+}
+
+/// How many tasks of a job start in a second.
+fn count(starts: &Starts, job: &str, second: u64) -> usize {
+    starts.iter().filter(|start| start.0 == job && start.2 == second).count()
+}
+
+/// User A's tasks need <1 CPU, 4 GB>, user B's <3 CPU, 1 GB>; the cluster has <9 CPU, 18 GB>.
+const PAPER: &[u8] = b"job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,A,0,1000,20,1,4\nb,B,0,1000,20,3,1\n";
+
+#[test]
+fn the_drf_papers_table_1_ends_with_three_and_two_tasks_under_any_tie_rule() {
+    for ties in ["lowest-id", "highest-id", "fewest-running"] {
+        for on_blocked in ["skip", "stop"] {
+            let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", ties, "--on-blocked", on_blocked];
+            let starts = replay(PAPER, "drf", &args);
+            assert_eq!((count(&starts, "a", 0), count(&starts, "b", 0)), (3, 2), "{ties}, {on_blocked}");
+        }
+    }
+}
+
+/// All of Table 1's tasks start at one instant; who went first shows when there is room for one task only.
+#[test]
+fn the_tie_rule_decides_who_goes_first() {
+    let first = b"job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,A,0,10,1,1,4\nb,B,0,10,1,3,1\n";
+    for (ties, earlier, later) in [("lowest-id", "a", "b"), ("highest-id", "b", "a")] {
+        // Three cores and four GiB hold either task, not both.
+        let starts = replay(first, "drf", &["--machines", "1x3c4g", "--placement", "pooled", "--ties", ties]);
+        assert_eq!((count(&starts, earlier, 0), count(&starts, later, 10)), (1, 1), "{ties}");
+    }
+}
+
+#[test]
+fn each_policy_of_the_paper_ends_where_it_should_on_the_papers_users() {
+    let args = ["--machines", "1x9c18g", "--placement", "pooled"];
+    // Worked out by hand in `slow_checks`; the first in, first out: A fills memory with 4, B fits once beside it.
+    for (policy, a, b) in
+        [("asset", 3, 2), ("maxmin:cpu", 4, 1), ("maxmin:memory", 3, 2), ("fifo", 4, 1), ("drf", 3, 2)]
+    {
+        let starts = replay(PAPER, policy, &args);
+        assert_eq!((count(&starts, "a", 0), count(&starts, "b", 0)), (a, b), "{policy}");
+    }
+    let starts = replay(PAPER, "slot:6", &args);
+    assert_eq!((count(&starts, "a", 0), count(&starts, "b", 0)), (3, 3), "six slots, three each");
+}
+
+#[test]
+fn a_row_may_come_after_a_stage_that_is_listed_below_it() {
+    let trace = b"job,user,submit_s,duration_s,cpu,stage,after\nj,u,0,1,1,reduce,map\nj,u,0,5,1,map,\n";
+    assert_eq!(replay(trace, "fifo", &["--machines", "1x2c"]), [("j".into(), 1, 0), ("j".into(), 0, 5)]);
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_change_nothing() {
+    let plain = String::from_utf8(PAPER.to_vec()).expect("text");
+    let args = ["--machines", "2x6c12g", "--placement", "first-fit"];
+    let expected = replay(PAPER, "drf", &args);
+    let crlf = plain.replace('\n', "\r\n");
+    let spellings = [crlf.clone(), format!("\u{feff}{plain}"), format!("\u{feff}{crlf}"), plain.trim_end().to_owned()];
+    for text in spellings {
+        assert_eq!(replay(text.as_bytes(), "drf", &args), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn columns_may_stand_in_any_order_and_unit() {
+    let args = ["--machines", "2x6c12g", "--placement", "first-fit"];
+    let other =
+        b"memory_mib,cpu,tasks,duration_ms,submit_us,user,job\n4096,1.000,20,1e6,0,A,a\n1024,3,20,1000000,0,B,b\n";
+    assert_eq!(replay(other, "drf", &args), replay(PAPER, "drf", &args));
+}
+
+#[test]
+fn names_with_commas_quotes_and_blanks_come_back_as_they_were() {
+    let trace = "job,user,submit_s,duration_s,cpu\n\"a, \"\"b\"\"\",\"x, y\",0,1,1\n007,ümit,0,1,1\n7,ümit,0,1,1\n";
+    let starts = replay(trace.as_bytes(), "fifo", &["--machines", "1x3c"]);
+    assert_eq!(starts, [("007".into(), 0, 0), ("7".into(), 0, 0), ("a, \"b\"".into(), 0, 0)]);
+}
+
+#[test]
+fn a_horizon_cuts_the_run() {
+    let trace = b"job,user,submit_s,duration_s,cpu\na,u,0,10,1\nb,u,0,10,1\nc,u,50,10,1\n";
+    let all = replay(trace, "drf", &["--machines", "1x1c"]);
+    assert_eq!(all, [("a".into(), 0, 0), ("b".into(), 0, 10), ("c".into(), 0, 50)]);
+    let cut = replay(trace, "drf", &["--machines", "1x1c", "--until", "30s"]);
+    assert_eq!(cut, all[..2], "what arrives past the horizon does not start");
+}

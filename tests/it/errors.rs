@@ -1,0 +1,232 @@
+//! Wrong input through the binary: exit code 2, and a message that says where, what, and what would be accepted.
+
+use std::path::Path;
+
+use crate::replay::{files, plimsoll, run, said};
+
+/// One wrong input: the trace's file name and bytes, further arguments, and what the message must contain.
+struct Wrong {
+    what: &'static str,
+    file: &'static str,
+    trace: Vec<u8>,
+    args: &'static [&'static str],
+    says: &'static [&'static str],
+}
+
+const HEADER: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n";
+const GOOD: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,u,0,10,2,1,1\nb,v,1,10,1,1,1\n";
+
+/// A trace in `t.csv` whose rows under the usual header are wrong.
+fn rows(what: &'static str, rows: &str, says: &'static [&'static str]) -> Wrong {
+    whole(what, &format!("{HEADER}{rows}"), says)
+}
+
+fn whole(what: &'static str, trace: &str, says: &'static [&'static str]) -> Wrong {
+    Wrong { what, file: "t.csv", trace: trace.as_bytes().to_vec(), args: &[], says }
+}
+
+/// A good trace with wrong arguments.
+fn args(what: &'static str, args: &'static [&'static str], says: &'static [&'static str]) -> Wrong {
+    Wrong { args, ..whole(what, GOOD, says) }
+}
+
+fn table() -> Vec<Wrong> {
+    let staged = "job,user,submit_s,duration_s,cpu,stage,after,priority\n";
+    let gpu = "job,user,submit_s,duration_s,cpu,gpu\na,u,0,10,1,1\n";
+    vec![
+        whole("empty file", "", &["t.csv", "empty"]),
+        whole("blank file", "\n\n", &["t.csv"]),
+        whole("header only", HEADER, &["t.csv"]),
+        whole("missing column", "job,user,submit_s,tasks,cpu\na,u,0,1,1\n", &["t.csv", "duration_s"]),
+        whole("missing submit", "job,user,duration_s,cpu\na,u,0,1\n", &["t.csv", "submit_s"]),
+        whole("no resource", "job,user,submit_s,duration_s\na,u,0,1\n", &["t.csv", "cpu"]),
+        whole("a column twice", "job,user,submit_s,duration_s,cpu,cpu\na,u,0,1,1,1\n", &["t.csv", "cpu"]),
+        whole(
+            "two units of one time",
+            "job,user,submit_s,submit_ms,duration_s,cpu\na,u,0,0,1,1\n",
+            &["t.csv", "submit_"],
+        ),
+        rows("not a number", "a,u,0,ten,1,1,1\n", &["t.csv", "line 2", "duration_s", "ten", "not a number"]),
+        rows("nan", "a,u,0,10,1,NaN,1\n", &["t.csv", "line 2", "cpu", "NaN", "not finite"]),
+        rows("infinite", "a,u,0,inf,1,1,1\n", &["t.csv", "line 2", "duration_s", "inf", "not finite"]),
+        rows("negative", "a,u,0,10,1,1,1\nb,u,0,10,1,1,-2\n", &["t.csv", "line 3", "memory_gib", "-2", "negative"]),
+        rows("negative time", "a,u,-1,10,1,1,1\n", &["t.csv", "line 2", "submit_s", "-1", "negative"]),
+        rows("overflow", "a,u,0,1e300,1,1,1\n", &["t.csv", "line 2", "duration_s", "1e300", "too large"]),
+        rows("overflow of a demand", "a,u,0,1,1,1e300,1\n", &["t.csv", "line 2", "cpu", "1e300", "too large"]),
+        rows(
+            "a time past the clock",
+            "a,u,99999999999999999999,1,1,1,1\n",
+            &["t.csv", "line 2", "submit_s", "too large"],
+        ),
+        rows("empty field", "a,u,,10,1,1,1\n", &["t.csv", "line 2", "submit_s"]),
+        rows("tasks 0", "a,u,0,10,0,1,1\n", &["t.csv", "line 2", "tasks", "0"]),
+        rows("tasks in part", "a,u,0,10,1.5,1,1\n", &["t.csv", "line 2", "tasks", "1.5"]),
+        rows("too many tasks", "a,u,0,10,99999999999,1,1\n", &["t.csv", "line 2", "tasks", "99999999999"]),
+        rows("short row", "a,u,0,10,1,1,1\nb,u,0,10\n", &["t.csv", "line 3"]),
+        rows("long row", "a,u,0,10,1,1,1,9,9\n", &["t.csv", "line 2"]),
+        rows("disorder", "a,u,0,1,1,1,1\nb,u,9,1,1,1,1\nc,u,4,1,1,1,1\n", &["t.csv", "line 4", "submit_s"]),
+        rows("a job that comes again", "a,u,0,1,1,1,1\nb,u,1,1,1,1,1\na,u,5,1,1,1,1\n", &["t.csv", "line 4", "job"]),
+        rows("a NUL in a number", "a,u,0,1,1,1,1\nb,u,0,\u{0},1,1,1\n", &["t.csv", "line 3", "duration_s"]),
+        Wrong {
+            trace: [HEADER.as_bytes(), b"a,u,0,1,1,1,1\nb,J\xfcrgen,0,1,1,1,1\n"].concat(),
+            ..whole("Latin-1", "", &["t.csv", "line 3", "user", "UTF-8"])
+        },
+        whole("priority 12", &format!("{staged}a,u,0,1,1,,,12\n"), &["t.csv", "line 2", "priority", "12"]),
+        whole(
+            "after nothing",
+            &format!("{staged}a,u,0,1,1,map,,0\na,u,0,1,1,,mop,0\n"),
+            &["t.csv", "line 3", "after", "mop"],
+        ),
+        whole("a resource that the cluster lacks", gpu, &["gpu"]),
+        Wrong {
+            file: "t.parquet",
+            ..whole("truncated Parquet", &format!("PAR1{}", "\u{1}".repeat(96)), &["t.parquet"])
+        },
+        whole("10 MB in one line", &"x".repeat(10 << 20), &["t.csv"]),
+        rows("10 MB in one field", &format!("a,u,0,{},1,1,1\n", "7".repeat(10 << 20)), &["t.csv", "line 2"]),
+        args("unknown policy", &["--policy", "drff"], &["drff", "did you mean 'drf'", "asset", "fifo"]),
+        args("slots without number", &["--policy", "slot"], &["slot"]),
+        args("no slots", &["--policy", "slot:0"], &["slot:0"]),
+        args("max-min of nothing", &["--policy", "maxmin:disk"], &["disk", "cpu"]),
+        args("machines of nothing", &["--machines", "16c32g"], &["--machines", "16c32g", "400x16c32g"]),
+        args("machines of unknowns", &["--machines", "4x16q"], &["--machines", "4x16q"]),
+        args("no machines", &["--machines", "0x16c32g"], &["--machines", "0x16c32g"]),
+        args("a horizon that is no time", &["--until", "soon"], &["--until", "soon"]),
+        args("unknown placement", &["--placement", "last-fit"], &["--placement", "last-fit", "first-fit"]),
+        args("unknown reaction", &["--on-blocked", "wait"], &["--on-blocked", "wait", "skip", "stop"]),
+        args("unknown ties", &["--ties", "random"], &["--ties", "random", "lowest-id", "highest-id", "fewest-running"]),
+    ]
+}
+
+const MACHINES: &[&str] = &["--machines", "2x4c8g"];
+const POLICY: &[&str] = &["--policy", "drf"];
+
+/// The usual arguments, except where the case brings its own.
+fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
+    let usual = [MACHINES, POLICY].into_iter().filter(|usual| !own.contains(&usual[0])).flatten();
+    usual.chain(own).copied().collect()
+}
+
+/// Runs one replay and checks everything that holds for all wrong input; says what does not.
+fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
+    let out = dir.join("out");
+    let output = run(plimsoll(&["replay"]).arg(trace).args(args).arg("-o").arg(&out));
+    let message = said(&output);
+    let shown: String = message.trim_end().chars().take(500).collect();
+    let left: Vec<_> =
+        files(&out).into_iter().filter(|path| path.extension().is_some_and(|e| e == "parquet")).collect();
+    let wrong = if output.status.code() != Some(2) {
+        format!("{} where exit code 2 was due", output.status)
+    } else if let Some(missing) = says.iter().find(|part| !message.contains(*part)) {
+        format!("{missing:?} is not in the message")
+    } else if message.len() > 2000 {
+        format!("a message of {} bytes echoes its input", message.len())
+    } else if !output.stdout.is_empty() {
+        "results on stdout although the input was wrong".to_owned()
+    } else if !left.is_empty() {
+        format!("tables left behind: {left:?}")
+    } else {
+        return Ok(());
+    };
+    Err(format!("{what}: {wrong}; it said: {shown}"))
+}
+
+/// Fails with every problem at once, so that one run shows everything that is to be mended.
+fn all(results: Vec<Result<(), String>>) {
+    let tried = results.len();
+    let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    assert!(failed.is_empty(), "{} of {tried} inputs:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn every_wrong_input_is_refused_with_its_place_and_value() {
+    let attempt = |wrong: Wrong| {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let trace = dir.path().join(wrong.file);
+        std::fs::write(&trace, &wrong.trace).expect("a temporary file is writable");
+        refused(wrong.what, dir.path(), &trace, &arguments(wrong.args), wrong.says)
+    };
+    all(table().into_iter().map(attempt).collect());
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = dir.path().join("folder.csv");
+    std::fs::create_dir(&folder).expect("a temporary folder");
+    let args = arguments(&[]);
+    let missing = dir.path().join("missing.csv");
+    let inside = folder.join("none.csv");
+    all(vec![
+        refused("a directory", dir.path(), &folder, &args, &["folder.csv", "directory"]),
+        refused("a missing file", dir.path(), &missing, &args, &["missing.csv"]),
+        refused("a missing file in a folder", dir.path(), &inside, &args, &["none.csv"]),
+    ]);
+}
+
+#[test]
+fn wrong_weights_are_refused() {
+    let table: [(&str, &str, &[&str]); 8] = [
+        ("zero", "user,weight\nu,0\n", &["w.csv", "line 2", "weight", "0"]),
+        ("negative", "user,weight\nu,1\nv,-1\n", &["w.csv", "line 3", "weight", "-1"]),
+        ("not a number", "user,weight\nu,heavy\n", &["w.csv", "line 2", "weight", "heavy"]),
+        ("unknown resource", "user,cpu,disk_gib\nu,1,1\n", &["w.csv", "disk_gib", "cpu"]),
+        ("no user column", "name,weight\nu,1\n", &["w.csv", "user"]),
+        ("a user twice", "user,weight\nu,1\nu,2\n", &["w.csv", "line 3", "user"]),
+        ("ragged", "user,weight\nu\n", &["w.csv", "line 2"]),
+        ("empty", "", &["w.csv"]),
+    ];
+    let attempt = |(what, weights, says): (&str, &str, &[&str])| {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (trace, file) = (dir.path().join("t.csv"), dir.path().join("w.csv"));
+        std::fs::write(&trace, GOOD).expect("a temporary file is writable");
+        std::fs::write(&file, weights).expect("a temporary file is writable");
+        let file = file.to_str().expect("temporary paths are text");
+        let args: Vec<&str> = arguments(&[]).into_iter().chain(["--weights", file]).collect();
+        refused(what, dir.path(), &trace, &args, says)
+    };
+    all(table.into_iter().map(attempt).collect());
+}
+
+#[test]
+fn a_task_that_fits_no_machine_is_reported_and_holds_up_nobody() {
+    let trace = format!("{HEADER}big,u,0,10,3,5,1\nsmall,u,0,10,1,1,1\n");
+    for on_blocked in ["skip", "stop"] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let file = dir.path().join("t.csv");
+        std::fs::write(&file, &trace).expect("a temporary file is writable");
+        let args = arguments(&["--placement", "first-fit"]);
+        let mut command = plimsoll(&["replay"]);
+        command.arg(&file).args(args).args(["--on-blocked", on_blocked, "--tasks", "-o"]).arg(dir.path().join("out"));
+        let output = run(&mut command);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let everything = format!("{}{}", said(&output), String::from_utf8_lossy(&output.stdout));
+        assert!(everything.contains("never started") && everything.contains("too large"), "{everything}");
+        let tasks = crate::replay::read_tasks(&dir.path().join("out"), "drf").expect("the tasks table");
+        let mut started: Vec<(&str, Option<u64>)> = tasks.iter().map(|(job, o)| (job.as_str(), o.start)).collect();
+        started.sort();
+        assert_eq!(started, [("big", None), ("big", None), ("big", None), ("small", Some(0))]);
+    }
+}
+
+#[test]
+fn a_trace_comes_from_standard_input_too() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut command = plimsoll(&["replay", "-"]);
+    command.args(arguments(&[])).arg("-o").arg(dir.path().join("out"));
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    // The binary may refuse to read; its message below says more than a broken pipe.
+    let _ = input.write_all(b"job,user,submit_s,duration_s,cpu\na,u,0,1,1\nb,u,0,x,1\n");
+    drop(input);
+    let output = child.wait_with_output().expect("the binary ends");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    for part in ["line 3", "duration_s"] {
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+}

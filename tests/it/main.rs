@@ -1,0 +1,12 @@
+//! Integration tests of the whole program: one binary, so that polars links once.
+//!
+//! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
+
+mod cases;
+mod errors;
+mod replay;
+mod slow;
+mod slow_checks;
+mod tidy;
+mod twin;
+mod workloads;

@@ -1,0 +1,112 @@
+//! Runs the binary and reads its `tasks` tables.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
+
+use crate::slow::Outcome;
+
+/// A `plimsoll` command.
+pub fn plimsoll<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(args).env("NO_COLOR", "1");
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// What a command said on stderr.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The `tasks` table of one policy: job names, and outcomes whose `job` is an index into them. Rows keep their order.
+pub fn read_tasks(dir: &Path, policy: &str) -> Result<Vec<(String, Outcome)>, String> {
+    let path = partition(&dir.join("tasks"), policy)?.join("run=0").join("tasks.parquet");
+    let file = std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let table = ParquetReader::new(file).finish().map_err(|error| format!("{}: {error}", path.display()))?;
+    outcomes(&table).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The folder `policy=NAME`, in which characters may be percent-encoded, as hive partitions do.
+fn partition(dir: &Path, policy: &str) -> Result<PathBuf, String> {
+    let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let wanted = format!("policy={policy}");
+    let found = names.iter().find(|name| decoded(name) == wanted);
+    found.map(|name| dir.join(name)).ok_or_else(|| format!("{}: no {wanted} among {names:?}", dir.display()))
+}
+
+fn decoded(name: &str) -> String {
+    name.replace("%3A", ":").replace("%3a", ":")
+}
+
+fn outcomes(table: &DataFrame) -> Result<Vec<(String, Outcome)>, polars::prelude::PolarsError> {
+    let column = |name: &str| -> Result<Vec<Option<i64>>, polars::prelude::PolarsError> {
+        Ok(table.column(name)?.cast(&DataType::Int64)?.i64()?.iter().collect())
+    };
+    let (task, machine) = (column("task")?, column("machine")?);
+    let (start, finish) = (column("start_us")?, column("finish_us")?);
+    let jobs = table.column("job")?.cast(&DataType::String)?;
+    let mut ids: HashMap<String, usize> = HashMap::new();
+    let mut outcomes = Vec::new();
+    for (at, name) in jobs.str()?.iter().enumerate() {
+        let name = name.expect("every task belongs to a job").to_owned();
+        let next = ids.len();
+        let job = *ids.entry(name.clone()).or_insert(next);
+        let time = |value: Option<i64>| value.map(|value| u64::try_from(value).expect("times are not negative"));
+        outcomes.push((
+            name,
+            Outcome {
+                job,
+                task: time(task[at]).expect("every task has a number"),
+                machine: machine[at].map(|machine| usize::try_from(machine).expect("machines count from 0")),
+                start: time(start[at]),
+                finish: time(finish[at]),
+            },
+        ));
+    }
+    Ok(outcomes)
+}
+
+/// All files below a folder.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// The reader against a table of known content, with integers of other widths and an encoded `:`.
+#[test]
+fn the_tasks_table_reads_as_written() {
+    use polars::prelude::{Column, ParquetWriter};
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = dir.path().join("tasks/policy=slot%3A2/run=0");
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let columns = vec![
+        Column::new("job".into(), ["b", "a", "b"]),
+        Column::new("task".into(), [0u32, 0, 1]),
+        Column::new("machine".into(), [Some(3u32), None, None]),
+        Column::new("start_us".into(), [Some(0i64), Some(7), None]),
+        Column::new("finish_us".into(), [Some(9u64), Some(8), None]),
+    ];
+    let mut table = DataFrame::new(3, columns).expect("columns of one length");
+    let file = std::fs::File::create(folder.join("tasks.parquet")).expect("a temporary file");
+    ParquetWriter::new(file).finish(&mut table).expect("a temporary file is writable");
+    let outcome = |job, task, machine, start, finish| Outcome { job, task, machine, start, finish };
+    let expected = vec![
+        ("b".to_owned(), outcome(0, 0, Some(3), Some(0), Some(9))),
+        ("a".to_owned(), outcome(1, 0, None, Some(7), Some(8))),
+        ("b".to_owned(), outcome(0, 1, None, None, None)),
+    ];
+    assert_eq!(read_tasks(dir.path(), "slot:2"), Ok(expected));
+    assert!(read_tasks(dir.path(), "slot:3").is_err_and(|problem| problem.contains("policy=slot:3")));
+}

@@ -1,0 +1,365 @@
+//! The slow twin: a simulator so plain that it can be believed, written from the specification alone.
+//!
+//! Nothing is indexed, cached or kept sorted: at every step all rows, users and machines are looked at again. It covers
+//! share-order policies on a pool or on machines. It knows nothing of the library that it checks.
+
+use std::cmp::Ordering;
+
+/// An exact fraction in lowest terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    num: u128,
+    den: u128,
+}
+
+impl Ratio {
+    pub const ZERO: Ratio = Ratio { num: 0, den: 1 };
+    pub const ONE: Ratio = Ratio { num: 1, den: 1 };
+
+    pub fn new(num: u128, den: u128) -> Ratio {
+        assert!(den > 0, "a fraction has a denominator");
+        let (mut a, mut b) = (num, den);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        Ratio { num: num / a, den: den / a }
+    }
+
+    fn plus(self, other: Ratio) -> Ratio {
+        let product = |a: u128, b: u128| a.checked_mul(b).expect("sums of small fractions fit");
+        let num = product(self.num, other.den).checked_add(product(other.num, self.den)).expect("as above");
+        Ratio::new(num, product(self.den, other.den))
+    }
+}
+
+impl Ord for Ratio {
+    /// Compares by continued fractions: exact, and nothing can overflow.
+    fn cmp(&self, other: &Ratio) -> Ordering {
+        let (mut a, mut b, mut c, mut d) = (self.num, self.den, other.num, other.den);
+        loop {
+            let wholes = (a / b).cmp(&(c / d));
+            let (rest, other_rest) = (a % b, c % d);
+            if wholes != Ordering::Equal || rest == 0 || other_rest == 0 {
+                return wholes.then(rest.min(1).cmp(&other_rest.min(1)));
+            }
+            // rest/b < other_rest/d exactly when d/other_rest < b/rest.
+            (a, b, c, d) = (d, other_rest, b, rest);
+        }
+    }
+}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Ratio) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One row of a trace. Jobs, users and stages are numbers that mean nothing but themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    pub job: usize,
+    pub user: usize,
+    pub submit: u64,
+    pub duration: u64,
+    pub tasks: u64,
+    pub demand: Vec<u64>,
+    pub stage: Option<usize>,
+    pub after: Vec<usize>,
+    pub priority: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Fifo,
+    Slot(u64),
+    MaxMin(usize),
+    Asset,
+    Drf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    Pooled,
+    FirstFit,
+    BestFit,
+    WorstFit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBlocked {
+    Skip,
+    Stop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    LowestId,
+    HighestId,
+    FewestRunning,
+}
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub machines: Vec<Vec<u64>>,
+    pub policy: Policy,
+    /// A weight per user (as the rows number them) and resource; users past the end weigh 1.
+    pub weights: Vec<Vec<Ratio>>,
+    pub placement: Placement,
+    pub on_blocked: OnBlocked,
+    pub ties: Ties,
+}
+
+/// What became of one task: `task` counts within its job, in row order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outcome {
+    pub job: usize,
+    pub task: u64,
+    pub machine: Option<usize>,
+    pub start: Option<u64>,
+    pub finish: Option<u64>,
+}
+
+/// How far a row has come.
+#[derive(Clone, Default)]
+struct Progress {
+    arrived: bool,
+    too_large: bool,
+    /// When it joined its user's line: the instant, and 0 for an arrival, 1 for a row that `after` held back.
+    released: Option<(u64, u8)>,
+    launched: u64,
+    ended: u64,
+}
+
+struct Running {
+    finish: u64,
+    row: usize,
+    place: usize,
+}
+
+struct Simulation<'a> {
+    rows: &'a [Row],
+    config: &'a Config,
+    /// User ids: position in order of first appearance.
+    id: Vec<usize>,
+    /// What all places offer together, and what each has left.
+    capacity: Vec<u64>,
+    free: Vec<Vec<u64>>,
+    progress: Vec<Progress>,
+    running: Vec<Running>,
+    outcomes: Vec<Outcome>,
+}
+
+/// Replays `rows`: the tasks in the order of their launches, then those that never start.
+pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
+    let mut order: Vec<usize> = Vec::new();
+    for row in rows {
+        if !order.contains(&row.user) {
+            order.push(row.user);
+        }
+    }
+    let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
+    let id = (0..users).map(|user| order.iter().position(|&u| u == user).unwrap_or(usize::MAX)).collect();
+    let offers: Vec<Vec<u64>> = match config.policy {
+        Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),
+        _ => config.machines.clone(),
+    };
+    let capacity: Vec<u64> = (0..offers[0].len()).map(|r| offers.iter().map(|offer| offer[r]).sum()).collect();
+    let free = if config.placement == Placement::Pooled { vec![capacity.clone()] } else { offers };
+    let progress = vec![Progress::default(); rows.len()];
+    let mut simulation =
+        Simulation { rows, config, id, capacity, free, progress, running: Vec::new(), outcomes: Vec::new() };
+    while let Some(now) = simulation.next_instant() {
+        simulation.instant(now);
+    }
+    simulation.report_unstarted();
+    simulation.outcomes
+}
+
+impl Simulation<'_> {
+    fn next_instant(&self) -> Option<u64> {
+        let arrivals = (0..self.rows.len()).filter(|&row| !self.progress[row].arrived).map(|row| self.rows[row].submit);
+        arrivals.chain(self.running.iter().map(|task| task.finish)).min()
+    }
+
+    /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
+    fn instant(&mut self, now: u64) {
+        self.finish(now);
+        self.arrive(now);
+        self.release(now);
+        self.round(now);
+        while self.running.iter().any(|task| task.finish == now) {
+            self.finish(now);
+            self.release(now);
+            self.round(now);
+        }
+    }
+
+    fn finish(&mut self, now: u64) {
+        let (due, running) = std::mem::take(&mut self.running).into_iter().partition(|task| task.finish == now);
+        self.running = running;
+        let due: Vec<Running> = due;
+        for task in due {
+            self.progress[task.row].ended += 1;
+            for (free, need) in self.free[task.place].iter_mut().zip(need(&self.rows[task.row], self.config)) {
+                *free += need;
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: u64) {
+        for row in 0..self.rows.len() {
+            if self.rows[row].submit == now {
+                // A place is at its emptiest when it was built; what does not fit there never will.
+                let need = need(&self.rows[row], self.config);
+                self.progress[row].arrived = true;
+                self.progress[row].too_large = !self.empty_places().iter().any(|place| fits(&need, place));
+                if self.ready(row) {
+                    self.progress[row].released = Some((now, 0));
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, now: u64) {
+        for row in 0..self.rows.len() {
+            if self.progress[row].arrived && self.progress[row].released.is_none() && self.ready(row) {
+                self.progress[row].released = Some((now, 1));
+            }
+        }
+    }
+
+    /// Whether a row may wait in line: it could fit, and every row of the stages it comes after has ended.
+    fn ready(&self, row: usize) -> bool {
+        let this = &self.rows[row];
+        let before =
+            |other: &Row| other.job == this.job && other.stage.is_some_and(|stage| this.after.contains(&stage));
+        let ended = |other: usize| self.progress[other].ended == self.rows[other].tasks;
+        !self.progress[row].too_large && (0..self.rows.len()).all(|other| !before(&self.rows[other]) || ended(other))
+    }
+
+    fn empty_places(&self) -> Vec<Vec<u64>> {
+        let mut empty = self.free.clone();
+        for task in &self.running {
+            for (free, need) in empty[task.place].iter_mut().zip(need(&self.rows[task.row], self.config)) {
+                *free += need;
+            }
+        }
+        empty
+    }
+
+    /// One scheduling round: launches one task at a time, for the first user in line, until nobody can.
+    fn round(&mut self, now: u64) {
+        while let Some((row, place)) = self.choose() {
+            self.launch(now, row, place);
+        }
+    }
+
+    fn choose(&self) -> Option<(usize, usize)> {
+        let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.head(user)).collect();
+        line.sort_by(|&a, &b| self.compare(a, b));
+        let tried = if self.config.on_blocked == OnBlocked::Stop { 1 } else { line.len() };
+        line.into_iter().take(tried).find_map(|row| Some((row, self.place(row)?)))
+    }
+
+    /// The row of a user's next task.
+    fn head(&self, user: usize) -> Option<usize> {
+        let waits = |row: usize| {
+            let progress = &self.progress[row];
+            progress.released.is_some() && progress.launched < self.rows[row].tasks
+        };
+        (0..self.rows.len())
+            .filter(|&row| self.rows[row].user == user && waits(row))
+            .min_by_key(|&row| (self.rows[row].priority, self.progress[row].released, row))
+    }
+
+    /// Which of two users' heads is served first.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        if self.config.policy == Policy::Fifo {
+            return (self.progress[a].released, a).cmp(&(self.progress[b].released, b));
+        }
+        let (a, b) = (self.rows[a].user, self.rows[b].user);
+        let count = |user: usize| self.running.iter().filter(|task| self.rows[task.row].user == user).count();
+        let lower = self.id[a].cmp(&self.id[b]);
+        self.share(a).cmp(&self.share(b)).then(match self.config.ties {
+            Ties::LowestId => lower,
+            Ties::HighestId => lower.reverse(),
+            Ties::FewestRunning => count(a).cmp(&count(b)).then(lower),
+        })
+    }
+
+    /// What a user holds, as the policy measures it, over the user's weight.
+    fn share(&self, user: usize) -> Ratio {
+        let held = |r: usize| -> u64 {
+            let mine = self.running.iter().filter(|task| self.rows[task.row].user == user);
+            mine.map(|task| need(&self.rows[task.row], self.config)[r]).sum()
+        };
+        let weight = |r: usize| self.config.weights.get(user).map_or(Ratio::ONE, |weights| weights[r]);
+        let part = |r: usize| {
+            let Ratio { num, den } = weight(r);
+            Ratio::new(u128::from(held(r)) * den, u128::from(self.capacity[r]) * num)
+        };
+        let mut parts = (0..self.capacity.len()).filter(|&r| self.capacity[r] > 0).map(part);
+        match self.config.policy {
+            Policy::Fifo => unreachable!("arrival order knows no share"),
+            Policy::MaxMin(r) => part(r),
+            Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),
+            Policy::Drf => parts.by_ref().max().unwrap_or(Ratio::ZERO),
+        }
+    }
+
+    /// The machine (or the pool, place 0) that the next task of a row would go to.
+    fn place(&self, row: usize) -> Option<usize> {
+        let need = need(&self.rows[row], self.config);
+        let left = |place: usize| {
+            let free = &self.free[place];
+            let resources = (0..need.len()).filter(|&r| self.capacity[r] > 0);
+            resources.fold(Ratio::ZERO, |sum, r| {
+                sum.plus(Ratio::new(u128::from(free[r] - need[r]), u128::from(self.capacity[r])))
+            })
+        };
+        let mut fitting = (0..self.free.len()).filter(|&place| fits(&need, &self.free[place]));
+        match self.config.placement {
+            Placement::Pooled | Placement::FirstFit => fitting.next(),
+            Placement::BestFit => fitting.min_by_key(|&place| (left(place), place)),
+            Placement::WorstFit => fitting.min_by_key(|&place| (std::cmp::Reverse(left(place)), place)),
+        }
+    }
+
+    fn launch(&mut self, now: u64, row: usize, place: usize) {
+        for (free, need) in self.free[place].iter_mut().zip(need(&self.rows[row], self.config)) {
+            *free -= need;
+        }
+        let finish = now + self.rows[row].duration;
+        self.running.push(Running { finish, row, place });
+        self.outcomes.push(Outcome {
+            job: self.rows[row].job,
+            task: self.first_task(row) + self.progress[row].launched,
+            machine: (self.config.placement != Placement::Pooled).then_some(place),
+            start: Some(now),
+            finish: Some(finish),
+        });
+        self.progress[row].launched += 1;
+    }
+
+    fn first_task(&self, row: usize) -> u64 {
+        self.rows[..row].iter().filter(|other| other.job == self.rows[row].job).map(|other| other.tasks).sum()
+    }
+
+    fn report_unstarted(&mut self) {
+        for row in 0..self.rows.len() {
+            for task in self.progress[row].launched..self.rows[row].tasks {
+                let (job, task) = (self.rows[row].job, self.first_task(row) + task);
+                self.outcomes.push(Outcome { job, task, machine: None, start: None, finish: None });
+            }
+        }
+    }
+}
+
+/// What a task takes from a place: its demand, or one slot.
+fn need(row: &Row, config: &Config) -> Vec<u64> {
+    if let Policy::Slot(_) = config.policy { vec![1] } else { row.demand.clone() }
+}
+
+fn fits(need: &[u64], free: &[u64]) -> bool {
+    need.iter().zip(free).all(|(need, free)| need <= free)
+}

@@ -1,0 +1,211 @@
+//! The house keeps its plan: which module may know of which, and what no file may contain.
+
+use std::path::{Path, PathBuf};
+
+/// Modules of `src/` and the modules that their code must not name. A row is a folder or a file without its ending.
+const NEVER: &[(&str, &str)] = &[
+    ("units", EVERYTHING),
+    ("error", EVERYTHING),
+    ("workload", "books policy fluid properties engine record metrics experiment output control cli"),
+    ("cluster", "books policy fluid properties engine record metrics experiment output control cli"),
+    ("books", "policy properties engine metrics experiment output control cli"),
+    ("policy", "properties engine metrics experiment output control cli"),
+    ("fluid", "workload books policy properties engine record metrics experiment output control cli"),
+    ("engine", "properties metrics experiment output control cli"),
+    ("record", "policy properties engine metrics experiment output control cli"),
+    ("metrics", "policy properties engine experiment output control cli"),
+    ("properties", "experiment output control cli"),
+    ("output", "cli"),
+    ("experiment", "cli"),
+    ("control", "cli"),
+];
+
+/// Any module but units and error, which stand below all.
+const EVERYTHING: &str = "*";
+
+/// Words that may stand only in the code of some folders or files.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("polars", &["output"]),
+    ("plotters", &["output"]),
+    ("anyhow", &["main", "cli"]),
+    ("println!", &["cli", "main"]),
+    ("print!", &["cli", "main"]),
+    ("eprintln!", &["cli", "main"]),
+    ("eprint!", &["cli", "main"]),
+    ("todo!", &[]),
+    ("unimplemented!", &[]),
+    ("dbg!", &[]),
+    (".unwrap()", &[]),
+];
+
+/// The most lines of a file.
+const LINES: usize = 500;
+
+/// One file of `src/`.
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    /// The first part of its path below `src/`, without the ending: `policy` for `policy/drf.rs`, `units` for `units.rs`.
+    fn module(&self) -> String {
+        let below = self.path.strip_prefix(root().join("src")).expect("files were listed there");
+        let first = below.components().next().expect("a file has a name").as_os_str().to_string_lossy().into_owned();
+        first.trim_end_matches(".rs").to_owned()
+    }
+
+    fn code(&self) -> String {
+        code(&self.text)
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources() -> Vec<Source> {
+    let rust = crate::replay::files(&root().join("src"))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    let source = |path: PathBuf| Source { text: std::fs::read_to_string(&path).expect("sources are text"), path };
+    rust.map(source).collect()
+}
+
+/// What runs: the text up to the unit tests at its end, without comments.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    text[..end].lines().flat_map(|line| [line.split("//").next().unwrap_or_default(), "\n"]).collect()
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Where `word` stands in `code`, not as a part of a longer word.
+fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = code.as_bytes();
+    code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let alone = |edge: u8, other: Option<&u8>| !is_word(edge) || !other.is_some_and(|&byte| is_word(byte));
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        alone(bytes[at], before) && alone(bytes[at + word.len() - 1], bytes.get(at + word.len()))
+    })
+}
+
+/// The top-level modules that code names: `crate::a`, `crate::{a::B, c}`, and `super::super::a` for good measure.
+fn named_modules(code: &str) -> Vec<String> {
+    let mut named = Vec::new();
+    for path in ["crate::", "super::super::"] {
+        for at in words(code, path.trim_end_matches(':')).filter(|&at| code[at..].starts_with(path)) {
+            let rest = code[at + path.len()..].trim_start();
+            match rest.strip_prefix('{') {
+                Some(group) => named.extend(group_heads(group)),
+                None => named.push(head(rest)),
+            }
+        }
+    }
+    named
+}
+
+fn head(path: &str) -> String {
+    path.trim_start().bytes().take_while(|&byte| is_word(byte)).map(char::from).collect()
+}
+
+/// The first word of each item of a `{..}` group whose opening brace is already read.
+fn group_heads(group: &str) -> Vec<String> {
+    let (mut depth, mut item, mut heads) = (0, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' if depth == 0 => {
+                heads.push(head(&group[item..at]));
+                item = at + 1;
+            }
+            '}' => {
+                heads.push(head(&group[item..at]));
+                break;
+            }
+            _ => {}
+        }
+    }
+    heads.retain(|head| !head.is_empty());
+    heads
+}
+
+/// The modules that a file of `module` names against the plan.
+fn forbidden(module: &str, code: &str) -> Vec<String> {
+    let never = NEVER.iter().find(|(of, _)| *of == module).map_or("", |(_, never)| never);
+    let foundation = |name: &str| ["units", "error"].contains(&name) || name.starts_with(char::is_uppercase);
+    let against =
+        |name: &str| if never == EVERYTHING { !foundation(name) } else { never.split(' ').any(|n| n == name) };
+    let mut named = named_modules(code);
+    named.retain(|name| against(name));
+    named
+}
+
+/// The rules of [`ONLY_IN`] that a file of `module` breaks.
+fn banned(module: &str, code: &str) -> Vec<&'static str> {
+    let broken =
+        ONLY_IN.iter().filter(|(word, places)| !places.contains(&module) && words(code, word).next().is_some());
+    broken.map(|(word, _)| *word).collect()
+}
+
+/// Fails with every finding at once.
+fn none(findings: Vec<String>) {
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
+
+fn each<T: std::fmt::Debug>(check: impl Fn(&Source) -> Vec<T>) -> Vec<String> {
+    let shown = |source: &Source| source.path.strip_prefix(root()).unwrap_or(&source.path).display().to_string();
+    let finding = |source: Source| {
+        check(&source).into_iter().map(move |f| format!("{}: {f:?}", shown(&source))).collect::<Vec<_>>()
+    };
+    sources().into_iter().flat_map(finding).collect()
+}
+
+#[test]
+fn imports_follow_the_flow() {
+    none(each(|source| forbidden(&source.module(), &source.code())));
+}
+
+#[test]
+fn words_stay_where_they_belong() {
+    none(each(|source| banned(&source.module(), &source.code())));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    none(each(|source| if source.text.starts_with("//!") { vec![] } else { vec!["no //! header"] }));
+}
+
+#[test]
+fn no_file_is_long() {
+    none(each(|source| Some(source.text.lines().count()).filter(|&lines| lines > LINES).into_iter().collect()));
+}
+
+#[test]
+fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
+    assert!(sources().len() > 5, "the sources were not found");
+    let known: Vec<&str> = NEVER.iter().map(|(module, _)| *module).chain(["lib", "main", "cli"]).collect();
+    none(each(|source| Some(source.module()).filter(|module| !known.contains(&module.as_str())).into_iter().collect()));
+}
+
+/// The checks see what they are for.
+#[test]
+fn the_checks_can_fail() {
+    assert_eq!(forbidden("policy", "use crate::engine::Run;\n"), ["engine"]);
+    assert_eq!(
+        forbidden("policy", "use crate::{\n    books::{Books, Queue},\n    metrics,\n    output::{a, b},\n};"),
+        ["metrics", "output"]
+    );
+    assert_eq!(forbidden("metrics", "fn f(run: &crate::policy::Spec) {}"), ["policy"]);
+    assert_eq!(forbidden("metrics", "use super::super::engine;"), ["engine"]);
+    assert_eq!(forbidden("units", "use crate::books::Books; use crate::error::{Error, Result};"), ["books"]);
+    assert!(forbidden("policy", &code("/// Like [`crate::engine`].\nuse crate::books::Books;")).is_empty());
+    assert!(forbidden("policy", &code("#[cfg(test)]\nmod tests { use crate::engine::Run; }")).is_empty());
+    assert_eq!(forbidden("policy", &code("#[cfg(test)]\nfn f() {}\nuse crate::engine::Run;")), ["engine"]);
+    assert_eq!(banned("engine", "let a = b.unwrap();"), [".unwrap()"]);
+    assert_eq!(banned("engine", "use polars::prelude::*; eprintln!(\"x\"); dbg!(1)"), ["polars", "eprintln!", "dbg!"]);
+    assert!(banned("output", "use polars::prelude::*; a.unwrap_or(0); sprintln!(); let my_polars = 1;").is_empty());
+}

@@ -1,0 +1,207 @@
+//! The engine against the slow twin: every task's machine, start and finish, exactly, on hundreds of random workloads.
+
+use std::path::Path;
+
+use crate::replay::{plimsoll, read_tasks, run, said};
+use crate::slow::{Config, OnBlocked, Outcome, Placement, Policy, Ties, simulate};
+use crate::workloads::{Case, Weighting, job_name, policy_name};
+
+const CASES: u64 = 110;
+
+/// Draws cases, compares them, and shrinks the first that differs.
+fn compare(first_seed: u64, weighting: Weighting, placements: &[Placement]) {
+    for seed in first_seed..first_seed + CASES {
+        let case = Case::draw(seed, weighting, placements);
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        if let Err(first) = difference(&case, dir.path()) {
+            let (small, problem) = shrink(case, first);
+            // The folder outlives the test, so that the command that is printed can be run.
+            let kept = tempfile::tempdir().expect("a temporary folder").keep();
+            let _ = difference(&small, &kept);
+            panic!(
+                "seed {seed} differs; shrunk to {} rows\n{}\nweights: {:?}\n{problem}\nto repeat: {:?}",
+                small.rows.len(),
+                small.csv(),
+                small.weights_csv(),
+                command(&small, &kept),
+            );
+        }
+    }
+}
+
+#[test]
+fn pooled() {
+    compare(1000, Weighting::None, &[Placement::Pooled]);
+}
+
+#[test]
+fn first_fit() {
+    compare(2000, Weighting::None, &[Placement::FirstFit]);
+}
+
+#[test]
+fn best_fit_and_worst_fit() {
+    compare(3000, Weighting::None, &[Placement::BestFit, Placement::WorstFit]);
+}
+
+#[test]
+fn weighted_by_user() {
+    compare(4000, Weighting::Scalar, &[Placement::Pooled, Placement::FirstFit]);
+}
+
+#[test]
+fn weighted_by_user_and_resource() {
+    compare(5000, Weighting::Vector, &[Placement::Pooled, Placement::FirstFit, Placement::BestFit]);
+}
+
+/// The binary's replay of a case whose files lie in `dir`.
+fn command(case: &Case, dir: &Path) -> std::process::Command {
+    let placement = match case.placement {
+        Placement::Pooled => "pooled",
+        Placement::FirstFit => "first-fit",
+        Placement::BestFit => "best-fit",
+        Placement::WorstFit => "worst-fit",
+    };
+    let ties = match case.ties {
+        Ties::LowestId => "lowest-id",
+        Ties::HighestId => "highest-id",
+        Ties::FewestRunning => "fewest-running",
+    };
+    let on_blocked = if case.on_blocked == OnBlocked::Skip { "skip" } else { "stop" };
+    let mut command = plimsoll(&["replay"]);
+    command.arg(dir.join("trace.csv")).args(["--machines", &case.spec(), "--placement", placement]);
+    command.args(["--on-blocked", on_blocked, "--ties", ties, "--tasks", "-o"]).arg(dir.join("out"));
+    for &policy in &case.policies {
+        command.args(["--policy", &policy_name(policy)]);
+    }
+    if case.weights_csv().is_some() {
+        command.arg("--weights").arg(dir.join("weights.csv"));
+    }
+    command
+}
+
+/// Runs a case under all its policies and says how the first one that differs does.
+fn difference(case: &Case, dir: &Path) -> Result<(), String> {
+    let write = |name: &str, text: String| std::fs::write(dir.join(name), text).expect("a temporary file is writable");
+    write("trace.csv", case.csv());
+    if let Some(text) = case.weights_csv() {
+        write("weights.csv", text);
+    }
+    let output = run(&mut command(case, dir));
+    if !output.status.success() {
+        return Err(format!("{}: {}", output.status, said(&output)));
+    }
+    case.policies.iter().try_for_each(|&policy| {
+        let engine = read_tasks(&dir.join("out"), &policy_name(policy))?;
+        first_difference(&engine, &expected(case, policy)).map_err(|text| format!("{}: {text}", policy_name(policy)))
+    })
+}
+
+fn expected(case: &Case, policy: Policy) -> Vec<(String, Outcome)> {
+    let config = Config {
+        machines: case.machines(),
+        policy,
+        weights: case.ratios(),
+        placement: case.placement,
+        on_blocked: case.on_blocked,
+        ties: case.ties,
+    };
+    simulate(&case.rows, &config).into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
+}
+
+/// Compares two lists of outcomes in any order; says the earliest task that differs.
+fn first_difference(engine: &[(String, Outcome)], slow: &[(String, Outcome)]) -> Result<(), String> {
+    type Row<'a> = (u64, &'a str, u64, Option<usize>, Option<u64>, Option<u64>);
+    fn sorted(outcomes: &[(String, Outcome)]) -> Vec<Row<'_>> {
+        let mut rows: Vec<Row<'_>> = outcomes
+            .iter()
+            .map(|(job, o)| (o.start.unwrap_or(u64::MAX), job.as_str(), o.task, o.machine, o.start, o.finish))
+            .collect();
+        rows.sort();
+        rows
+    }
+    let (engine, slow) = (sorted(engine), sorted(slow));
+    match engine.iter().zip(&slow).find(|(engine, slow)| engine != slow) {
+        Some((engine, slow)) => Err(format!(
+            "the first difference (job, task, machine, start, finish)\n  engine: {:?}\n  slow:   {:?}",
+            (engine.1, engine.2, engine.3, engine.4, engine.5),
+            (slow.1, slow.2, slow.3, slow.4, slow.5),
+        )),
+        None if engine.len() != slow.len() => Err(format!("{} tasks, the slow twin has {}", engine.len(), slow.len())),
+        None => Ok(()),
+    }
+}
+
+/// Leaves out policies, jobs and tasks one at a time as long as the case still differs.
+fn shrink(mut case: Case, mut problem: String) -> (Case, String) {
+    loop {
+        let attempt = smaller(&case).find_map(|candidate| {
+            let dir = tempfile::tempdir().expect("a temporary folder");
+            difference(&candidate, dir.path()).err().map(|problem| (candidate, problem))
+        });
+        match attempt {
+            Some((candidate, still)) => (case, problem) = (candidate, still),
+            None => return (case, problem),
+        }
+    }
+}
+
+fn smaller(case: &Case) -> impl Iterator<Item = Case> {
+    let policies = case
+        .policies
+        .iter()
+        .filter(|_| case.policies.len() > 1)
+        .map(|&policy| Case { policies: vec![policy], ..case.clone() });
+    let mut jobs: Vec<usize> = case.rows.iter().map(|row| row.job).collect();
+    jobs.dedup();
+    let fewer_jobs = jobs.into_iter().map(|job| {
+        let rows = case.rows.iter().filter(|row| row.job != job).cloned().collect();
+        Case { rows, ..case.clone() }
+    });
+    let fewer_tasks = (0..case.rows.len()).filter(|&row| case.rows[row].tasks > 1).map(|row| {
+        let mut fewer = case.clone();
+        fewer.rows[row].tasks -= 1;
+        fewer
+    });
+    policies.chain(fewer_jobs.filter(|case| !case.rows.is_empty())).chain(fewer_tasks)
+}
+
+/// The comparison itself can fail: a changed start, machine or number of tasks is seen.
+#[test]
+fn the_comparison_sees_every_field() {
+    let case = Case::draw(1, Weighting::None, &[Placement::FirstFit]);
+    let right = expected(&case, Policy::Drf);
+    assert_eq!(first_difference(&right.iter().rev().cloned().collect::<Vec<_>>(), &right), Ok(()));
+    let changes: [fn(&mut Outcome); 4] = [
+        |outcome| outcome.start = outcome.start.map(|start| start + 1),
+        |outcome| outcome.finish = None,
+        |outcome| outcome.machine = outcome.machine.map_or(Some(0), |machine| Some(machine + 1)),
+        |outcome| outcome.task += 1,
+    ];
+    for change in changes {
+        let mut wrong = right.clone();
+        change(&mut wrong[0].1);
+        assert!(first_difference(&wrong, &right).is_err());
+    }
+    assert!(first_difference(&right[1..], &right).is_err());
+}
+
+/// The draws reach what they are meant to reach: ties, zero durations, blocked heads, sets too large, stages.
+#[test]
+fn the_draws_reach_the_corners() {
+    let cases: Vec<Case> = (0..100).map(|seed| Case::draw(seed, Weighting::None, &[Placement::FirstFit])).collect();
+    let share = |reached: fn(&Case) -> bool| cases.iter().filter(|case| reached(case)).count();
+    let waits = |case: &Case| {
+        let started = expected(case, Policy::Drf);
+        started.iter().any(|(_, o)| o.start.is_some_and(|start| case.rows.iter().all(|row| row.submit != start)))
+    };
+    assert!(share(|case| case.rows.windows(2).any(|pair| pair[0].submit == pair[1].submit)) > 60);
+    assert!(share(|case| case.rows.iter().any(|row| row.duration == 0)) > 40);
+    assert!(share(|case| case.rows.iter().any(|row| !row.after.is_empty())) > 40);
+    assert!(share(|case| expected(case, Policy::Drf).iter().any(|(_, o)| o.start.is_none())) > 10);
+    assert!(share(waits) > 40);
+    let differ = |a: Policy, b: Policy| cases.iter().filter(|case| expected(case, a) != expected(case, b)).count();
+    assert!(differ(Policy::Drf, Policy::Fifo) > 30);
+    assert!(differ(Policy::Drf, Policy::Asset) > 15);
+    assert!(differ(Policy::Drf, Policy::MaxMin(0)) > 15);
+}
