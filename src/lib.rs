@@ -8,10 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod books;
+pub mod cli;
 pub mod cluster;
 pub mod engine;
 pub mod error;
+pub mod experiment;
 pub mod metrics;
+pub mod output;
 pub mod policy;
 pub mod record;
 pub mod rows;

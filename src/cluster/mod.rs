@@ -1,9 +1,8 @@
 //! What a workload runs on.
 
+pub mod file;
 mod machines;
 mod spec;
-pub mod machines;
-pub mod spec;
 
 pub use machines::{Machines, Placement};
 pub use spec::{Cluster, ClusterSpec, MachineGroup};

@@ -84,7 +84,7 @@ pub struct StuckExample {
 const EXAMPLES: usize = 3;
 
 /// The recorder of one run.
-pub struct Collector<'a> {
+pub(super) struct Collector<'a> {
     pub(super) sinks: Sinks,
     pub(super) sampler: Sampler,
     /// 1 / (c_r w_r) by class of weights.

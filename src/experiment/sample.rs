@@ -29,13 +29,15 @@ impl Sample {
     /// Evaluates the state, over the users that run or wait for something.
     pub fn take(books: &Books, machines: Option<&Machines>, active: &[UserId]) -> Sample {
         let (dims, capacity) = (books.dims(), books.capacity());
-        let fraction = |amount: u64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount as f64 / capacity.0[d] as f64 };
+        let fraction =
+            |amount: u64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount as f64 / capacity.0[d] as f64 };
         let snapshots: Vec<UserSnapshot> = active
             .iter()
             .map(|&user| {
                 let weights = books.weights().each(books.weight_class(user));
                 let (used, head) = (books.used(user), books.head(user));
-                let each = |amounts: &[u64]| std::array::from_fn(|d| if d < dims { fraction(amounts[d], d) } else { 0.0 });
+                let each =
+                    |amounts: &[u64]| std::array::from_fn(|d| if d < dims { fraction(amounts[d], d) } else { 0.0 });
                 UserSnapshot {
                     bundle: each(used),
                     demand: each(head),

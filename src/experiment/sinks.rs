@@ -54,7 +54,7 @@ impl Destination {
 }
 
 /// A value as the name of a partition folder: `slot:12` stands as it is, a path's slashes do not.
-pub fn partition(value: &str) -> String {
+fn partition(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
         match byte {
@@ -66,7 +66,7 @@ pub fn partition(value: &str) -> String {
 }
 
 /// The open tables of one run.
-pub struct Sinks {
+pub(super) struct Sinks {
     dims: Vec<Dim>,
     jobs: Option<TableWriter>,
     tasks: Option<TableWriter>,
@@ -157,7 +157,7 @@ impl Sinks {
     pub fn usage(&mut self, now: Time, user: UserId, names: &[Box<str>], books: &Books) -> Result<()> {
         let Some(table) = &mut self.usage else { return Ok(()) };
         let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(&names[user.index()])];
-        row.extend([books.running(user).into(), books.waiting(user).into()]);
+        row.extend([books.running(user), books.waiting(user)].map(Cell::from));
         row.extend(books.used(user).iter().map(|&used| Cell::from(used)));
         table.push(&row)
     }
@@ -167,13 +167,14 @@ impl Sinks {
         let (capacity, dims) = (books.capacity(), 0..self.dims.len());
         let lens = books.capacity() != books.offered();
         let share = |amount: u64, d: usize| (capacity.0[d] > 0).then(|| amount as f64 / capacity.0[d] as f64);
-        let mut row: Vec<Cell> = vec![at.0.into(), u64::from(sample.active).into(), u64::from(sample.backlogged).into()];
-        row.extend([books.total_running().into(), books.total_waiting().into()]);
+        let mut row: Vec<Cell> =
+            vec![at.0.into(), u64::from(sample.active).into(), u64::from(sample.backlogged).into()];
+        row.extend([books.total_running(), books.total_waiting()].map(Cell::from));
         row.extend(dims.clone().map(|d| Cell::from(share(books.total_held().0[d], d).filter(|_| !lens))));
         row.extend(dims.clone().map(|d| Cell::from(share(books.total_used().0[d], d))));
         row.extend(dims.map(|d| Cell::from(sample.stranded.map(|stranded| stranded[d]))));
         row.extend([sample.jain, sample.gini, sample.gap, sample.ratio, sample.envy_max].map(Cell::from));
-        row.extend([sample.envy_count.into(), sample.incentive_min.into(), sample.incentive_below.into()]);
+        row.extend::<[Cell; 3]>([sample.envy_count.into(), sample.incentive_min.into(), sample.incentive_below.into()]);
         table.push(&row)
     }
 
@@ -203,7 +204,7 @@ impl Sinks {
 }
 
 /// The outcome of tasks that never started, as in the tasks table.
-pub fn outcome(why: Stuck) -> &'static str {
+fn outcome(why: Stuck) -> &'static str {
     match why {
         Stuck::TooLarge => "too large",
         Stuck::Deadlocked => "deadlocked",

@@ -89,9 +89,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     let makespan = Span(totals.last_end.0.saturating_sub(first.0));
     // Cut runs are integrated to their end, whole ones to the last end of a task: the same when nothing is left.
     let span = totals.now.0.saturating_sub(first.0);
-    let share = |integral: u128, of: u64| {
-        (span > 0 && of > 0).then(|| integral as f64 / (span as f64 * of as f64))
-    };
+    let share = |integral: u128, of: u64| (span > 0 && of > 0).then(|| integral as f64 / (span as f64 * of as f64));
     let mut values: Vec<(String, Value)> = Vec::new();
     let mut int = |name: &str, value: u64| values.push((name.to_owned(), Value::Int(value)));
     int("machines", parts.machines);
@@ -131,7 +129,11 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
         float(name, mean.mean());
     }
     let delays = &collector.delays;
-    delay(&mut float, ["completion_mean_s", "completion_p50_s", "completion_p90_s", "completion_p99_s"], &delays.completion);
+    delay(
+        &mut float,
+        ["completion_mean_s", "completion_p50_s", "completion_p90_s", "completion_p99_s"],
+        &delays.completion,
+    );
     delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
     let task_wait = (totals.launched > 0).then(|| totals.task_wait_us as f64 / totals.launched as f64 / 1e6);
     float("task_wait_mean_s", task_wait);
@@ -152,12 +154,7 @@ fn delay(float: &mut impl FnMut(&str, Option<f64>), names: [&str; 4], histogram:
 }
 
 /// The row of the `users` table of one user.
-pub(super) fn user_row<'a>(
-    collector: &'a Collector,
-    user: usize,
-    weights: &Weights,
-    parts: &Parts,
-) -> Vec<Cell<'a>> {
+pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weights, parts: &Parts) -> Vec<Cell<'a>> {
     let totals = &collector.users[user];
     let first = collector.totals.first_submit.unwrap_or_default();
     let span = collector.totals.now.0.saturating_sub(first.0) as f64;

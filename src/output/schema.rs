@@ -69,12 +69,18 @@ impl Table {
             Table::Users => "one row a user and run: what each got",
             Table::Jobs => "one row a job and run, in order of completion; unfinished jobs last",
             Table::Tasks => "one row a task and run, in order of completion (on request)",
-            Table::Usage => "the change log of what each user holds: piecewise constant, so integrals are exact (on request)",
-            Table::Fairness => "fairness and utilisation over time, on the sampling grid; a grid point at which nothing has changed since the last is left out",
+            Table::Usage => {
+                "the change log of what each user holds: piecewise constant, so integrals are exact (on request)"
+            }
+            Table::Fairness => {
+                "fairness and utilisation over time, on the sampling grid; a grid point at which nothing has changed since the last is left out"
+            }
             Table::Shares => "dominant share of every active user over time, on the sampling grid",
             Table::Bins => "completion time by job size, one row a bin and run",
             Table::Quantiles => "quantiles of completion time, wait and slowdown of jobs, one row each",
-            Table::Demands => "what was submitted: tasks by demand, rounded to eighths of powers of two (first seed of each policy)",
+            Table::Demands => {
+                "what was submitted: tasks by demand, rounded to eighths of powers of two (first seed of each policy)"
+            }
         }
     }
 
@@ -109,19 +115,39 @@ impl Table {
                 ("end_us", Int, "when the run ended: the last event or the horizon"),
                 ("makespan_us", Int, "from the first submission to the last end of a task"),
                 ("throughput_tasks_per_s", Float, "tasks finished over makespan"),
-                ("reserved_<r>", Float, "share of <r> reserved by running tasks, time-weighted over the makespan; null under slots"),
+                (
+                    "reserved_<r>",
+                    Float,
+                    "share of <r> reserved by running tasks, time-weighted over the makespan; null under slots",
+                ),
                 ("used_<r>", Float, "share of <r> that running tasks truly use, time-weighted; may pass 1 under slots"),
-                ("stranded_<r>", Float, "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled"),
+                (
+                    "stranded_<r>",
+                    Float,
+                    "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled",
+                ),
                 ("overcommitted_<r>", Float, "share of time in which more of <r> is used than there is"),
                 ("slots_held", Float, "share of slots held, time-weighted; null but under slots"),
                 ("jain", Float, "Jain index of weighted dominant shares of backlogged users, exactly time-weighted"),
                 ("gini", Float, "Gini coefficient of the same, mean over the grid"),
-                ("share_gap", Float, "largest minus smallest weighted dominant share of backlogged users, mean over the grid"),
+                (
+                    "share_gap",
+                    Float,
+                    "largest minus smallest weighted dominant share of backlogged users, mean over the grid",
+                ),
                 ("share_ratio", Float, "smallest over largest of the same, mean over the grid"),
                 ("envy_max", Float, "largest envy among backlogged users that hold something, mean over the grid"),
                 ("envy_count", Float, "backlogged users that envy somebody, mean over the grid"),
-                ("incentive_min", Float, "smallest value of own bundle over value of the 1/n cluster, mean over the grid"),
-                ("incentive_below", Float, "share of backlogged users worse off than on their 1/n cluster, mean over the grid"),
+                (
+                    "incentive_min",
+                    Float,
+                    "smallest value of own bundle over value of the 1/n cluster, mean over the grid",
+                ),
+                (
+                    "incentive_below",
+                    Float,
+                    "share of backlogged users worse off than on their 1/n cluster, mean over the grid",
+                ),
                 ("completion_mean_s", Float, "mean completion time of finished jobs"),
                 ("completion_p50_s", Float, "median"),
                 ("completion_p90_s", Float, "90 % quantile"),
@@ -174,7 +200,11 @@ impl Table {
                 ("release_us", Int, "when it could have started at the earliest; null if it never could"),
                 ("start_us", Int, "when it was launched; null if it never was"),
                 ("finish_us", Int, "when it ended; null if it has not"),
-                ("outcome", Text, "finished, running (at the horizon), too large, deadlocked, starved or waiting (at the horizon)"),
+                (
+                    "outcome",
+                    Text,
+                    "finished, running (at the horizon), too large, deadlocked, starved or waiting (at the horizon)",
+                ),
             ],
             Table::Usage => &[
                 ("time_us", Int, "from when on"),
@@ -191,7 +221,11 @@ impl Table {
                 ("waiting", Int, "waiting tasks"),
                 ("reserved_<r>", Float, "share of <r> reserved; null under slots"),
                 ("used_<r>", Float, "share of <r> truly used"),
-                ("stranded_<r>", Float, "share of <r> free on machines that fit no waiting task; null when pooled or nothing waits"),
+                (
+                    "stranded_<r>",
+                    Float,
+                    "share of <r> free on machines that fit no waiting task; null when pooled or nothing waits",
+                ),
                 ("jain", Float, "Jain index of weighted dominant shares of backlogged users"),
                 ("gini", Float, "Gini coefficient"),
                 ("share_gap", Float, "largest minus smallest"),

@@ -159,7 +159,7 @@ impl TableWriter {
         }
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
         let writer = ParquetWriter::new(file)
-            .with_compression(ParquetCompression::Zstd(Some(ZstdLevel::try_new(1).map_err(|error| fail(&error))?)))
+            .with_compression(ParquetCompression::Zstd(None))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
             .set_parallel(false)
             .batched(&schema)

@@ -14,7 +14,7 @@ mod slot;
 mod spec;
 
 pub use price::{Prices, Shape};
-pub use spec::{PolicySpec, Setup};
+pub use spec::{About, NamedPolicy, PolicySpec, Registry, Setup};
 
 use crate::books::Books;
 use crate::units::{Resources, Time, UserId};

@@ -46,13 +46,14 @@ struct Fraction {
     denominator: [u128; MAX_DIMS],
 }
 
-/// The narrowest form to use; tests ask for a wider one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Width {
-    Narrow,
-    Wide,
-    Places,
+/// `L` in fewer bits than this is [`Scale::Narrow`], or [`Scale::Wide`].
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    narrow: u32,
+    wide: u32,
 }
+
+const LIMITS: Limits = Limits { narrow: 124, wide: 252 };
 
 impl Prices {
     /// Prices over the resources that `counts` names and that the cluster has at all.
@@ -60,15 +61,15 @@ impl Prices {
     /// What users hold must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over
     /// many resources and many weights need more than 256 bits; maxima never do.
     pub fn new(policy: &str, shape: Shape, setup: &Setup, counts: impl Fn(usize) -> bool) -> Result<Prices> {
-        Prices::with_width(policy, shape, setup, counts, Width::Narrow)
+        Prices::within(policy, shape, setup, counts, LIMITS)
     }
 
-    fn with_width(
+    fn within(
         policy: &str,
         shape: Shape,
         setup: &Setup,
         counts: impl Fn(usize) -> bool,
-        width: Width,
+        limits: Limits,
     ) -> Result<Prices> {
         let dims = setup.dims.len();
         let denominators: Vec<[u128; MAX_DIMS]> = (0..setup.weights.classes())
@@ -82,12 +83,13 @@ impl Prices {
             .collect();
         let all = denominators.iter().flatten().filter(|&&denominator| denominator > 0);
         let multiple = all.clone().try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)));
-        let scale = match multiple.filter(|multiple| *multiple < U256::ONE << 252 && width != Width::Places) {
+        let bits = |value: U256| 256 - value.leading_zeros();
+        let scale = match multiple.filter(|multiple| bits(*multiple) <= limits.wide) {
             Some(multiple) => {
                 let price = |&d: &u128| if d == 0 { U256::ZERO } else { multiple / U256::from(d) };
                 let wide: Vec<[U256; MAX_DIMS]> =
                     denominators.iter().map(|row| std::array::from_fn(|d| price(&row[d]))).collect();
-                if multiple < U256::ONE << 124 && width == Width::Narrow {
+                if bits(multiple) <= limits.narrow {
                     Scale::Narrow(wide.iter().map(|row| std::array::from_fn(|d| row[d].as_u128())).collect())
                 } else {
                     Scale::Wide(wide)
@@ -242,8 +244,8 @@ mod tests {
             let weights = Weights::from_scalars(weights.iter().map(|(name, weight)| (name.as_str(), *weight)));
             let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
             for shape in [Shape::Largest, Shape::Sum] {
-                let forms: Vec<Prices> = [Width::Narrow, Width::Wide, Width::Places]
-                    .map(|width| Prices::with_width("test", shape, &setup, |_| true, width).expect("few resources"))
+                let forms: Vec<Prices> = [LIMITS, Limits { narrow: 0, ..LIMITS }, Limits { narrow: 0, wide: 0 }]
+                    .map(|limits| Prices::within("test", shape, &setup, |_| true, limits).expect("few resources"))
                     .into();
                 for _ in 0..20 {
                     let mut draw = || -> Vec<u64> { (0..count).map(|d| rng.random_range(0..=capacity.0[d])).collect() };

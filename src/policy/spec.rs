@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::Policy;
 use super::asset::Asset;
@@ -39,6 +40,60 @@ pub enum PolicySpec {
     Asset,
     /// `drf`
     Drf,
+}
+
+/// What makes a policy for a run.
+type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
+
+/// A policy by name, built in or a user's own.
+#[derive(Clone)]
+pub struct NamedPolicy {
+    /// The name, as in every table.
+    pub name: String,
+    maker: Arc<Maker>,
+}
+
+impl NamedPolicy {
+    /// A user's own policy.
+    pub fn new(
+        name: impl Into<String>,
+        maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
+    ) -> NamedPolicy {
+        NamedPolicy { name: name.into(), maker: Arc::new(maker) }
+    }
+
+    /// Makes the policy for a run. Errors: those of its maker.
+    pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
+        (self.maker)(setup)
+    }
+}
+
+/// The policies a program knows: the built-in ones and its own.
+#[derive(Clone, Default)]
+pub struct Registry {
+    own: Vec<NamedPolicy>,
+}
+
+impl Registry {
+    /// Adds a policy of the program's own; it goes before a built-in one of the same name.
+    pub fn with(mut self, policy: NamedPolicy) -> Registry {
+        self.own.push(policy);
+        self
+    }
+
+    /// The program's own policies.
+    pub fn own(&self) -> &[NamedPolicy] {
+        &self.own
+    }
+
+    /// The policy of this name. Errors: [`Error::UnknownPolicy`] and what [`PolicySpec`] says of parameters.
+    pub fn policy(&self, name: &str) -> Result<NamedPolicy> {
+        if let Some(own) = self.own.iter().find(|own| own.name == name) {
+            return Ok(own.clone());
+        }
+        let spec: PolicySpec = name.parse()?;
+        Ok(NamedPolicy::new(spec.to_string(), move |setup| spec.build(setup)))
+    }
 }
 
 /// How a policy is described to people.

@@ -6,19 +6,19 @@
 //! trace.
 
 mod assemble;
-mod names;
-mod trace;
-mod whole;
 pub mod formats;
-pub mod names;
+mod names;
 mod quantiles;
 pub mod summary;
 pub mod synthetic;
-pub mod workload;
+mod thin;
+mod trace;
+mod whole;
 
 pub use assemble::{Assembler, shorten};
 pub use names::{JobName, JobNames, Names};
-pub use trace::{Column, Columns, CsvTrace, Input, describe};
+pub use thin::Thinned;
+pub use trace::{Column, Columns, CsvTrace, Input, RowParser, describe};
 pub use whole::{InMemory, Quality, Workload};
 
 use crate::error::Result;

@@ -240,19 +240,33 @@ impl CsvTrace {
         if self.line(self.next_row) != line {
             self.lines.push((self.next_row, line - self.next_row));
         }
-        let row = self
-            .parse()
+        let row = RowParser { columns: &self.columns, rows: &mut self.rows }
+            .parse(self.next_row, self.record.iter())
             .map_err(|(column, problem)| Error::trace(&self.path, line, &self.columns.names[column], problem))?;
         self.next_row += 1;
         self.ahead = Some(row);
         Ok(())
     }
+}
 
-    /// The row in `self.record`. Errors: the column and what is wrong with it.
-    fn parse(&mut self) -> std::result::Result<(TaskSet, JobName), (usize, String)> {
-        let mut set = TaskSet { row: self.next_row, tasks: 1, ..TaskSet::default() };
+/// Turns the fields of a row, in the order of its columns, into a task set.
+pub struct RowParser<'a> {
+    /// What each field holds.
+    pub columns: &'a Columns,
+    /// Ids, order and togetherness.
+    pub rows: &'a mut Assembler,
+}
+
+impl RowParser<'_> {
+    /// The row. Errors: the column and what is wrong with it.
+    pub fn parse<'f>(
+        &mut self,
+        row: u64,
+        fields: impl Iterator<Item = &'f [u8]>,
+    ) -> std::result::Result<(TaskSet, JobName), (usize, String)> {
+        let mut set = TaskSet { row, tasks: 1, ..TaskSet::default() };
         let (mut job, mut submit) = ((0, &b""[..]), 0);
-        for (at, (kind, field)) in self.columns.kinds.iter().zip(self.record.iter()).enumerate() {
+        for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
             let fail = |problem: String| (at, problem);
             match *kind {
                 Column::Job => job = (at, field),

@@ -1,0 +1,154 @@
+//! The command line: one file a verb.
+//!
+//! Data goes to standard output, progress and messages to standard error; the exit code is 0 when all is well, 1 when
+//! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
+
+mod interrupt;
+mod policies;
+mod print;
+mod progress;
+mod replay;
+mod run;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::error::{Error, Result};
+use crate::policy::Registry;
+
+/// A discrete-event simulator for the fair sharing of clusters.
+#[derive(Parser, Debug)]
+#[command(name = "plimsoll", version, max_term_width = 120, propagate_version = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  plimsoll run experiments/facebook.toml
+  plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
+  plimsoll trace stats trace.csv
+  plimsoll policies
+
+Every verb has examples in its own --help.";
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Run(run::Args),
+    Replay(replay::Args),
+    Policies(policies::Args),
+    Completions(Completions),
+}
+
+/// Print a completion script for a shell
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll
+  plimsoll completions zsh > ~/.zfunc/_plimsoll")]
+struct Completions {
+    /// Which shell
+    shell: clap_complete::Shell,
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// What every verb is told.
+struct Context<'a> {
+    registry: &'a Registry,
+    quiet: bool,
+    /// The command line, to be repeated.
+    line: String,
+}
+
+impl Context<'_> {
+    /// A message to people, unless they asked for silence.
+    fn say(&self, message: &str) {
+        if !self.quiet {
+            eprintln!("{message}");
+        }
+    }
+
+    /// A warning: bold where it can be.
+    fn warn(&self, message: &str) {
+        if !self.quiet {
+            eprintln!("{} {message}", emphasis("warning:"));
+        }
+    }
+}
+
+/// Text that stands out on a terminal that allows it.
+fn emphasis(text: &str) -> String {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !std::io::stderr().is_terminal();
+    if plain { text.to_owned() } else { format!("\u{1b}[1m{text}\u{1b}[0m") }
+}
+
+/// Runs the command line with the built-in policies and those of `registry`.
+///
+/// This is all that a program with policies of its own has to call; see `examples/custom_policy.rs`.
+pub fn main(registry: &Registry) -> ExitCode {
+    run_args(registry, std::env::args_os())
+}
+
+fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe behind --help is no failure of ours.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let line = args.iter().map(|arg| quoted(&arg.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    let context = Context { registry, quiet: cli.quiet, line };
+    interrupt::listen();
+    match dispatch(&cli.verb, &context) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{} {error}", emphasis("error:"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
+    match verb {
+        Verb::Run(args) => run::run(args, context),
+        Verb::Replay(args) => replay::run(args, context),
+        Verb::Policies(args) => policies::run(args, context),
+        Verb::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut script);
+            print::out(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+/// An argument as a shell would take it.
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+}
+
+/// How many threads to use: what was asked for, or what the machine has.
+fn threads(asked: Option<usize>) -> Result<usize> {
+    match asked {
+        Some(0) => Err(Error::plan("--jobs", 0, "at least 1 thread")),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}

@@ -1,0 +1,46 @@
+//! `plimsoll policies`.
+
+use super::{Context, Format, print};
+use crate::error::{Error, Result};
+use crate::policy::PolicySpec;
+
+/// List every policy with its parameters and source
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  plimsoll policies\n  plimsoll policies --format json")]
+pub struct Args {
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let own = context.registry.own().iter().map(|policy| [policy.name.as_str(), "", "This program's own.", ""]);
+    let known = PolicySpec::all();
+    let built_in = known.iter().map(|policy| {
+        let about = policy.about();
+        [about.spelling, about.rank, about.meaning, about.source]
+    });
+    let rows: Vec<[&str; 4]> = built_in.chain(own).collect();
+    let names = ["policy", "lowest_first", "meaning", "source"];
+    match args.format {
+        Format::Json => {
+            let objects: Vec<serde_json::Map<String, serde_json::Value>> = rows
+                .iter()
+                .map(|row| names.iter().zip(row).map(|(name, value)| ((*name).to_owned(), (*value).into())).collect())
+                .collect();
+            let text =
+                serde_json::to_string_pretty(&objects).map_err(|error| Error::output("standard output", error))?;
+            print::out(&(text + "\n"))
+        }
+        Format::Table => {
+            let mut text = String::new();
+            for [spelling, rank, meaning, source] in rows {
+                text.push_str(&format!("{spelling:<16} {meaning}\n"));
+                if !rank.is_empty() {
+                    text.push_str(&format!("{:<16} lowest {rank} first; {source}\n", ""));
+                }
+            }
+            print::out(&text)
+        }
+    }
+}

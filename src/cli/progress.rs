@@ -1,0 +1,53 @@
+//! Progress on standard error, and only on a terminal.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::interrupt;
+use crate::error::Result;
+use crate::experiment::{Progress, RunSummary};
+use crate::units::Time;
+
+/// A bar over runs, with the tasks launched so far.
+pub struct Bar {
+    bar: ProgressBar,
+    launched: AtomicU64,
+}
+
+impl Bar {
+    /// A bar over so many runs; hidden when quiet or not on a terminal.
+    pub fn new(runs: usize, quiet: bool) -> Bar {
+        let hidden = quiet || !std::io::stderr().is_terminal();
+        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+        let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} runs, {msg} ({elapsed}, {eta} left)");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if !hidden {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        Bar { bar, launched: AtomicU64::new(0) }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn tick(&self, now: Time, launched: u64) -> Result<()> {
+        interrupt::check()?;
+        if !self.bar.is_hidden() {
+            let all = self.launched.fetch_add(launched, Ordering::Relaxed) + launched;
+            self.bar.set_message(format!("{:.1} million tasks, at {:.1} h", all as f64 / 1e6, now.seconds() / 3600.0));
+        }
+        Ok(())
+    }
+
+    fn finished(&self, _run: &RunSummary) {
+        self.bar.inc(1);
+    }
+}

@@ -1,0 +1,147 @@
+//! `plimsoll replay`: one trace, some policies, no plan file.
+
+use std::path::{Path, PathBuf};
+
+use super::{Context, Format, run, threads};
+use crate::engine::{OnBlocked, Options, Ties};
+use crate::error::{Error, Result};
+use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span};
+use crate::experiment::{Plan, WorkloadPlan};
+use crate::output::schema::Table;
+use crate::workload::formats::{self, FormatOptions, Tenants};
+
+/// Replay one trace under some policies
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll replay trace.csv --machines 400x16c32g --policy drf
+  plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu --placement first-fit \\
+      --policy drf --policy slot:12 --policy maxmin:cpu --tasks -o results/mine
+  plimsoll replay batch_task.csv --format alibaba-2017 --machines 1300x64c1norm --policy drf
+  zcat trace.csv.gz | plimsoll replay - --machines machines.csv --policy drf --weights weights.csv")]
+pub struct Args {
+    /// A canonical trace (CSV or Parquet, - for standard input) or a file in a public format
+    trace: PathBuf,
+    /// The machines: groups such as 400x16c32g,100x64c256g4gpu (c cores, g GiB, m MiB, gpu, norm), or a .csv
+    #[arg(long, value_name = "SPEC")]
+    machines: String,
+    /// A policy; may be given several times (see `plimsoll policies`)
+    #[arg(long = "policy", value_name = "POLICY", required = true)]
+    policies: Vec<String>,
+    /// pooled, first-fit, best-fit or worst-fit
+    #[arg(long, default_value = "pooled")]
+    placement: String,
+    /// What happens when the next task in line does not fit: skip (try the next user) or stop
+    #[arg(long, default_value = "skip")]
+    on_blocked: String,
+    /// Who goes first among users of equal rank: lowest-id, highest-id or fewest-running
+    #[arg(long, default_value = "lowest-id")]
+    ties: String,
+    /// A CSV of weights: user,weight or user and a column a resource
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+    /// End then though work is left (90s, 15m, 2h)
+    #[arg(long, value_name = "SPAN")]
+    until: Option<String>,
+    /// Keep this share of the jobs, chosen by --seed
+    #[arg(long, value_name = "SHARE")]
+    thin: Option<f64>,
+    /// Seed of --thin
+    #[arg(long, default_value_t = 1, requires = "thin")]
+    seed: u64,
+    /// Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb
+    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    trace_format: Option<String>,
+    /// Who the users of a public format are: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
+    #[arg(long, value_name = "RULE")]
+    tenants: Option<String>,
+    /// Step of the sampling grid for fairness over time
+    #[arg(long, default_value = "60s", value_name = "SPAN")]
+    sample: String,
+    /// Also write the tasks table
+    #[arg(long)]
+    tasks: bool,
+    /// Also write the usage, fairness and shares tables (over time)
+    #[arg(long)]
+    series: bool,
+    /// Write tables to this folder
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Threads; policies run side by side
+    #[arg(long, short = 'j', value_name = "N")]
+    jobs: Option<usize>,
+    /// How to print the summary
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Add the books up again after every round
+    #[arg(long)]
+    audit: bool,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let plan = plan(args, context)?;
+    run::perform(&plan, args.output.as_deref(), threads(args.jobs)?, args.format, context)?;
+    Ok(())
+}
+
+fn plan(args: &Args, context: &Context) -> Result<Plan> {
+    let mut tables = vec![Table::Runs, Table::Users, Table::Jobs, Table::Bins, Table::Quantiles];
+    if args.tasks {
+        tables.push(Table::Tasks);
+    }
+    if args.series {
+        tables.extend([Table::Usage, Table::Fairness, Table::Shares]);
+    }
+    if (args.tasks || args.series) && args.output.is_none() {
+        return Err(Error::plan("--output", "nothing", "a folder for the tables that --tasks and --series ask for"));
+    }
+    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
+    let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
+    Ok(Plan {
+        name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
+        question: None,
+        policies: policies(&args.policies, context.registry)?,
+        baseline: 0,
+        seeds: vec![args.seed],
+        options: Options {
+            placement: args.placement.parse()?,
+            on_blocked: args.on_blocked.parse::<OnBlocked>()?,
+            ties: args.ties.parse::<Ties>()?,
+            until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
+            audit: args.audit,
+        },
+        sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
+        tables,
+        weights: args.weights.clone(),
+        cluster: machines_from("--machines", &args.machines, Path::new(""))?,
+        workload: WorkloadPlan::Trace {
+            path: args.trace.clone(),
+            format,
+            options: FormatOptions { tenants, ..FormatOptions::default() },
+            thin: check_thin("--thin", args.thin)?,
+        },
+        text: canonical(args),
+    })
+}
+
+/// The options that decide the result, as a plan would give them.
+fn canonical(args: &Args) -> String {
+    let mut table = toml::Table::new();
+    let mut put = |key: &str, value: Option<String>| {
+        if let Some(value) = value {
+            table.insert(key.to_owned(), value.into());
+        }
+    };
+    put("machines", Some(args.machines.clone()));
+    put("placement", Some(args.placement.clone()));
+    put("on_blocked", Some(args.on_blocked.clone()));
+    put("ties", Some(args.ties.clone()));
+    put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
+    put("until", args.until.clone());
+    put("thin", args.thin.map(|thin| thin.to_string()));
+    put("trace_format", args.trace_format.clone());
+    put("tenants", args.tenants.clone());
+    put("sample", Some(args.sample.clone()));
+    let policies = args.policies.iter().map(|policy| toml::Value::from(policy.clone())).collect();
+    table.insert("policies".to_owned(), toml::Value::Array(policies));
+    toml::to_string(&table).unwrap_or_default()
+}

@@ -1,0 +1,145 @@
+//! Runs a plan: all its runs, on all cores, each written when it ends.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use rayon::prelude::*;
+
+use super::plan::{Plan, WorkloadPlan};
+use super::single::{Simulation, simulate};
+use super::sinks::Destination;
+use super::summary::RunSummary;
+use super::supply::Supply;
+use crate::error::{Error, Result};
+use crate::output::schema;
+use crate::units::Time;
+use crate::workload::Input;
+
+/// Hears how an experiment goes on; called from several threads.
+pub trait Progress: Sync {
+    /// A run goes on: simulated time, and tasks launched in all runs together since the last call.
+    ///
+    /// Errors: what it returns ends the experiment, such as [`Error::Interrupted`].
+    fn tick(&self, now: Time, launched: u64) -> Result<()>;
+
+    /// A run has ended.
+    fn finished(&self, run: &RunSummary);
+}
+
+/// The supply of one seed, made when it is first needed and dropped when no run needs it any more.
+#[derive(Default)]
+struct Shared {
+    slot: Mutex<Weak<Supply>>,
+}
+
+impl Shared {
+    fn get(&self, make: impl FnOnce() -> Result<Supply>) -> Result<Arc<Supply>> {
+        let mut slot = self.slot.lock().map_err(|_| Error::Interrupted)?;
+        if let Some(supply) = slot.upgrade() {
+            return Ok(supply);
+        }
+        let supply = Arc::new(make()?);
+        *slot = Arc::downgrade(&supply);
+        Ok(supply)
+    }
+}
+
+/// Runs all runs of a plan and returns their summaries, policy by policy, seed by seed, whatever the order they ended in.
+///
+/// Tables go to `folder` if there is one. Errors: the first in that order; runs that had ended keep their tables.
+pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dyn Progress) -> Result<Vec<RunSummary>> {
+    let metadata = metadata(plan)?;
+    let shared: Vec<Shared> = plan.seeds.iter().map(|_| Shared::default()).collect();
+    // A trace is opened once: an imported one stays in memory for all policies.
+    let whole = match &plan.workload {
+        WorkloadPlan::Trace { thin: None, .. } => Some(Arc::new(supply(plan, 0)?)),
+        _ => None,
+    };
+    let name = plan.workload.name();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Error::output(folder.unwrap_or(Path::new(".")), error))?;
+    // Seed by seed, so that the workload of a seed is made once and shared by its policies.
+    let mut runs = plan.runs();
+    runs.sort_by_key(|(policy, seed)| (*seed, *policy));
+    let one = |&(policy, seed): &(usize, usize)| -> Result<((usize, usize), RunSummary)> {
+        let supply = match &whole {
+            Some(supply) => supply.clone(),
+            None => shared[seed].get(|| supply(plan, plan.seeds[seed]))?,
+        };
+        let simulation = Simulation {
+            supply: &supply,
+            workload: &name,
+            cluster: &plan.cluster,
+            weights: plan.weights.as_deref(),
+            options: plan.options,
+            sample: plan.sample,
+        };
+        let to = Destination {
+            folder: folder.map(Path::to_owned),
+            policy: plan.policies[policy].name.clone(),
+            run: seed as u64,
+            seed: plan.workload.is_seeded().then_some(plan.seeds[seed]),
+            tables: plan.tables.clone(),
+            metadata: metadata.clone(),
+        };
+        let before = AtomicU64::new(0);
+        let mut heartbeat =
+            |now: Time, launched: u64| progress.tick(now, launched - before.swap(launched, Ordering::Relaxed));
+        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)?;
+        progress.finished(&summary);
+        Ok(((policy, seed), summary))
+    };
+    let mut done: Vec<((usize, usize), RunSummary)> =
+        pool.install(|| runs.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>>>())?;
+    done.sort_by_key(|(run, _)| *run);
+    Ok(done.into_iter().map(|(_, summary)| summary).collect())
+}
+
+fn supply(plan: &Plan, seed: u64) -> Result<Supply> {
+    match &plan.workload {
+        WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),
+        WorkloadPlan::Trace { path, format, options, thin } => {
+            let supply = Supply::trace(path, *format, options)?;
+            Ok(match thin {
+                Some(share) => supply.thinned(*share, seed),
+                None => supply,
+            })
+        }
+    }
+}
+
+impl WorkloadPlan {
+    /// The generator's name, or the trace's file name.
+    pub fn name(&self) -> String {
+        match self {
+            WorkloadPlan::Generator(generator) => generator.name().to_owned(),
+            WorkloadPlan::Trace { path, .. } => {
+                path.file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
+            }
+        }
+    }
+
+    /// Whether seeds make a difference.
+    pub fn is_seeded(&self) -> bool {
+        !matches!(self, WorkloadPlan::Trace { thin: None, .. })
+    }
+}
+
+/// What every file of the results carries: nothing that differs between two ways to run the same plan.
+pub fn metadata(plan: &Plan) -> Result<Vec<(String, String)>> {
+    let mut metadata = vec![
+        ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("plimsoll.schema".to_owned(), schema::VERSION.to_string()),
+        ("plimsoll.plan".to_owned(), plan.text.clone()),
+        ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
+    ];
+    if let WorkloadPlan::Trace { path, .. } = &plan.workload
+        && path != Path::new("-")
+    {
+        metadata.push(("plimsoll.trace_blake3".to_owned(), Input::open(path)?.digest()?));
+    }
+    Ok(metadata)
+}

@@ -1,0 +1,385 @@
+//! A plan: what to run, in TOML.
+//!
+//! Unknown keys are errors with a suggestion; every value is checked before anything runs.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::cluster::{ClusterSpec, MachineGroup, file};
+use crate::engine::{OnBlocked, Options, Ties};
+use crate::error::{Error, Result, nearest};
+use crate::output::schema::Table;
+use crate::policy::{NamedPolicy, Registry};
+use crate::units::{Dim, Round, Span, Time, decimal, span};
+use crate::workload::formats::{Format, FormatOptions, Tenants};
+use crate::workload::synthetic::Generator;
+
+/// A plan as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// The experiment's name: the folder under `results/`.
+    pub name: String,
+    /// The question it answers, for the report.
+    pub question: Option<String>,
+    /// The policies to compare.
+    pub policies: Vec<String>,
+    /// The policy that others are compared with; the first one if absent.
+    pub baseline: Option<String>,
+    /// How many seeds a generator is run with.
+    #[serde(default = "one")]
+    pub seeds: u64,
+    /// The first seed.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// When to end though work is left (`2h`).
+    pub until: Option<String>,
+    /// The step of the sampling grid (`60s`).
+    pub sample: Option<String>,
+    /// Which tables to write; all but `tasks` and `usage` if absent.
+    pub tables: Option<Vec<String>>,
+    /// A CSV of weights.
+    pub weights: Option<PathBuf>,
+    /// What the workload runs on.
+    pub cluster: ClusterFile,
+    /// A generator with its parameters, or `trace = "file"`.
+    pub workload: toml::Table,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// The cluster as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterFile {
+    /// `400x16c32g`, or a CSV of machines.
+    pub machines: Option<String>,
+    /// Groups with resources of any name: `{ count = 400, cpu = 16, memory_gib = 32, disk_gib = 1000 }`.
+    #[serde(default)]
+    pub group: Vec<toml::Table>,
+    /// `pooled`, `first-fit`, `best-fit` or `worst-fit`.
+    pub placement: Option<String>,
+    /// `skip` or `stop`.
+    pub on_blocked: Option<String>,
+    /// `lowest-id`, `highest-id` or `fewest-running`.
+    pub ties: Option<String>,
+    /// Add the books up again after every round.
+    #[serde(default)]
+    pub audit: bool,
+}
+
+/// A trace as it is written in `[workload]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceFile {
+    trace: PathBuf,
+    format: Option<String>,
+    tenants: Option<String>,
+    thin: Option<f64>,
+    options: Option<FormatOptions>,
+}
+
+/// What arrives.
+#[derive(Clone, Debug)]
+pub enum WorkloadPlan {
+    /// A generator, run with every seed.
+    Generator(Generator),
+    /// A trace, the same for every seed.
+    Trace {
+        /// The file, or `-`.
+        path: PathBuf,
+        /// Its format; canonical or recognised if absent.
+        format: Option<Format>,
+        /// How it is imported.
+        options: FormatOptions,
+        /// The share of jobs that is kept, chosen by seed; all if absent.
+        thin: Option<f64>,
+    },
+}
+
+/// A plan, checked.
+#[derive(Clone)]
+pub struct Plan {
+    /// The experiment's name.
+    pub name: String,
+    /// The question it answers.
+    pub question: Option<String>,
+    /// The policies to compare, in order.
+    pub policies: Vec<NamedPolicy>,
+    /// Which of them the others are compared with.
+    pub baseline: usize,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// How the engine goes about it.
+    pub options: Options,
+    /// The step of the sampling grid.
+    pub sample: Span,
+    /// Which tables to write.
+    pub tables: Vec<Table>,
+    /// A CSV of weights.
+    pub weights: Option<PathBuf>,
+    /// What the workload runs on.
+    pub cluster: ClusterSpec,
+    /// What arrives.
+    pub workload: WorkloadPlan,
+    /// The plan as text: what every file of the results carries.
+    pub text: String,
+}
+
+/// The step of the sampling grid where a plan names none.
+pub const SAMPLE: Span = Span::from_secs(60);
+
+impl Plan {
+    /// Reads a plan and checks it; `set` are `key=value` changes made to it first.
+    ///
+    /// Paths in it are relative to its folder. Errors: [`Error::PlanSyntax`] with line and column, [`Error::Plan`] with
+    /// the key and what would be accepted.
+    pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Plan> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        let text = text.trim_start_matches('\u{feff}');
+        let syntax = |error: toml::de::Error| Error::PlanSyntax { path: path.to_owned(), message: explain(&error) };
+        // Parsed from its own text first, so that errors have their line.
+        let file: PlanFile = toml::from_str(text).map_err(syntax)?;
+        let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;
+        let file = if set.is_empty() {
+            file
+        } else {
+            set.iter().try_for_each(|change| apply(&mut table, change))?;
+            table.clone().try_into().map_err(|error: toml::de::Error| {
+                Error::plan("--set", format!("'{}'", set.join(" ")), explain(&error))
+            })?
+        };
+        let canonical =
+            toml::to_string(&table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))?;
+        Plan::check(file, path.parent().unwrap_or(Path::new("")), canonical, registry)
+    }
+
+    fn check(file: PlanFile, folder: &Path, text: String, registry: &Registry) -> Result<Plan> {
+        if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
+            return Err(Error::plan(
+                "name",
+                format!("'{}'", file.name),
+                "a name for the results' folder, without slashes",
+            ));
+        }
+        let policies = policies(&file.policies, registry)?;
+        let baseline = match &file.baseline {
+            None => 0,
+            Some(name) => policies.iter().position(|policy| policy.name == *name).ok_or_else(|| {
+                Error::plan("baseline", format!("'{name}'"), format!("one of {}", file.policies.join(", ")))
+            })?,
+        };
+        let workload = workload(file.workload, folder)?;
+        let replicated = match &workload {
+            WorkloadPlan::Generator(_) => true,
+            WorkloadPlan::Trace { thin, .. } => thin.is_some(),
+        };
+        if !(1..=100_000).contains(&file.seeds) || (file.seeds > 1 && !replicated) {
+            return Err(Error::plan(
+                "seeds",
+                file.seeds,
+                "1 to 100000; 1 for a trace that is not thinned, which is always the same",
+            ));
+        }
+        let seeds = (0..file.seeds)
+            .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
+            .collect::<Option<Vec<u64>>>()
+            .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
+        Ok(Plan {
+            name: file.name,
+            question: file.question,
+            policies,
+            baseline,
+            seeds,
+            options: options(&file.cluster, file.until.as_deref())?,
+            sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span("sample", text))?,
+            tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
+            weights: file.weights.map(|path| folder.join(path)),
+            cluster: machines(&file.cluster, folder)?,
+            workload,
+            text,
+        })
+    }
+
+    /// All runs: which policy, which seed, in the order of the results.
+    pub fn runs(&self) -> Vec<(usize, usize)> {
+        (0..self.policies.len()).flat_map(|policy| (0..self.seeds.len()).map(move |seed| (policy, seed))).collect()
+    }
+}
+
+/// The tables that are written unless a plan says otherwise.
+pub fn default_tables() -> Vec<Table> {
+    Table::ALL.into_iter().filter(|table| !matches!(table, Table::Tasks | Table::Usage)).collect()
+}
+
+/// The policies of these names. Errors: an unknown name, none, or one twice.
+pub fn policies(names: &[String], registry: &Registry) -> Result<Vec<NamedPolicy>> {
+    let policies = names.iter().map(|name| registry.policy(name)).collect::<Result<Vec<NamedPolicy>>>()?;
+    if policies.is_empty() {
+        return Err(Error::plan("policies", "[]", "at least one policy, such as \"drf\""));
+    }
+    if let Some(twice) =
+        policies.iter().enumerate().find(|(at, policy)| policies[..*at].iter().any(|p| p.name == policy.name))
+    {
+        return Err(Error::plan("policies", format!("'{}' twice", twice.1.name), "each policy once"));
+    }
+    Ok(policies)
+}
+
+/// A span above 0.
+pub fn positive_span(key: &str, text: &str) -> Result<Span> {
+    let expected = "a time span above 0 such as 90s, 15m or 2h";
+    match span(text) {
+        Ok(span) if span > Span::ZERO => Ok(span),
+        _ => Err(Error::plan(key, format!("'{text}'"), expected)),
+    }
+}
+
+/// A horizon.
+pub fn horizon(key: &str, text: &str) -> Result<Time> {
+    positive_span(key, text).map(|span| Time::ZERO + span)
+}
+
+fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
+    Ok(Options {
+        placement: cluster.placement.as_deref().map_or(Ok(Default::default()), str::parse)?,
+        on_blocked: cluster.on_blocked.as_deref().map_or(Ok(OnBlocked::default()), str::parse)?,
+        ties: cluster.ties.as_deref().map_or(Ok(Ties::default()), str::parse)?,
+        until: until.map(|text| horizon("until", text)).transpose()?,
+        audit: cluster.audit,
+    })
+}
+
+fn tables(names: &[String]) -> Result<Vec<Table>> {
+    let known = || Table::ALL.iter().map(|table| table.name());
+    names
+        .iter()
+        .map(|name| {
+            Table::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
+                let hint = nearest(name, known()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                Error::plan("tables", format!("'{name}'"), format!("{}{hint}", known().collect::<Vec<_>>().join(", ")))
+            })
+        })
+        .collect()
+}
+
+/// Machines from text: `400x16c32g`, or a CSV file relative to `folder`.
+pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec> {
+    if text.ends_with(".csv") { file::read(&folder.join(text)) } else { ClusterSpec::parse(key, text) }
+}
+
+fn machines(cluster: &ClusterFile, folder: &Path) -> Result<ClusterSpec> {
+    let mut spec = match &cluster.machines {
+        Some(text) => machines_from("cluster.machines", text, folder)?,
+        None => ClusterSpec::default(),
+    };
+    for (at, group) in cluster.group.iter().enumerate() {
+        spec.groups.push(machine_group(&format!("cluster.group[{at}]"), group)?);
+    }
+    if spec.groups.is_empty() {
+        return Err(Error::plan("cluster", "no machines", "machines = \"400x16c32g\", a .csv, or [[cluster.group]]"));
+    }
+    Ok(spec)
+}
+
+fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
+    let mut count = 1;
+    let mut capacity: Vec<(Dim, u64)> = Vec::new();
+    for (name, value) in group {
+        let text = value.to_string();
+        if name == "count" {
+            let expected = "a whole number from 1";
+            count = text
+                .parse()
+                .ok()
+                .filter(|&n| n > 0)
+                .ok_or_else(|| Error::plan(format!("{key}.count"), &text, expected))?;
+            continue;
+        }
+        let (dim, scale) = Dim::parse(name);
+        let amount = decimal(text.as_bytes(), scale, Round::Down)
+            .map_err(|problem| Error::plan(format!("{key}.{name}"), &text, format!("an amount; this {problem}")))?;
+        if capacity.iter().any(|(known, _)| known.name == dim.name) {
+            return Err(Error::plan(format!("{key}.{name}"), &text, "each resource once"));
+        }
+        capacity.push((dim, amount));
+    }
+    if capacity.is_empty() {
+        return Err(Error::plan(key, "no resources", "resources such as cpu = 16, memory_gib = 32"));
+    }
+    Ok(MachineGroup { count, capacity })
+}
+
+fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
+    let wrong = |error: toml::de::Error| Error::plan("workload", "this table", explain(&error));
+    if table.contains_key("trace") {
+        let file: TraceFile = table.try_into().map_err(wrong)?;
+        let mut options = file.options.unwrap_or_default();
+        if let Some(rule) = &file.tenants {
+            options.tenants = Some(Tenants::parse("workload.tenants", rule)?);
+        }
+        let format = file.format.as_deref().map(|name| Format::parse("workload.format", name)).transpose()?;
+        let path = if file.trace == Path::new("-") { file.trace } else { folder.join(file.trace) };
+        return Ok(WorkloadPlan::Trace { path, format, options, thin: check_thin("workload.thin", file.thin)? });
+    }
+    match table.get("generator").and_then(toml::Value::as_str) {
+        None => {
+            let names = Generator::NAMES.join(", ");
+            Err(Error::plan(
+                "workload",
+                "a table without 'generator' or 'trace'",
+                format!("generator = one of {names}; or trace = \"file\""),
+            ))
+        }
+        Some(name) if !Generator::NAMES.contains(&name) => {
+            let hint =
+                nearest(name, Generator::NAMES).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+            let names = Generator::NAMES.join(", ");
+            Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}{hint}")))
+        }
+        Some(_) => Ok(WorkloadPlan::Generator(table.try_into().map_err(wrong)?)),
+    }
+}
+
+/// A share of jobs to keep.
+pub fn check_thin(key: &str, thin: Option<f64>) -> Result<Option<f64>> {
+    match thin {
+        Some(share) if !(share > 0.0 && share <= 1.0) => {
+            Err(Error::plan(key, share, "the share of jobs to keep, above 0 and at most 1"))
+        }
+        share => Ok(share),
+    }
+}
+
+/// The parser's message, with a suggestion where a key is misspelt.
+fn explain(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let mut quoted = text.split('`').skip(1).step_by(2);
+    let hint =
+        text.contains("unknown field").then(|| quoted.next()).flatten().and_then(|unknown| nearest(unknown, quoted));
+    match hint {
+        Some(hint) => format!("{}\nDid you mean '{hint}'?", text.trim_end()),
+        None => text.trim_end().to_owned(),
+    }
+}
+
+/// Makes one `key=value` change; the value is read as TOML, or else as text.
+fn apply(table: &mut toml::Table, change: &str) -> Result<()> {
+    let wrong = |expected: &str| Error::plan("--set", format!("'{change}'"), expected.to_owned());
+    let (path, value) = change.split_once('=').ok_or_else(|| wrong("key=value, such as workload.load=0.7"))?;
+    let value = match format!("value = {value}").parse::<toml::Table>() {
+        Ok(mut parsed) => parsed.remove("value").ok_or_else(|| wrong("one value"))?,
+        Err(_) => toml::Value::String(value.to_owned()),
+    };
+    let (parents, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut at = table;
+    for part in parents.split('.').filter(|part| !part.is_empty()) {
+        let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = next.as_table_mut().ok_or_else(|| wrong("a path of tables, such as workload.load"))?;
+    }
+    at.insert(key.trim().to_owned(), value);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! One run: a workload under a policy, from its source to its tables.
+
+use std::path::Path;
+
+use super::collect::Collector;
+use super::sinks::{Destination, Sinks};
+use super::summary::{self, Parts, RunSummary};
+use super::supply::Supply;
+use crate::books::Weights;
+use crate::cluster::{Cluster, ClusterSpec, Placement};
+use crate::engine::{self, Options};
+use crate::error::Result;
+use crate::output::schema::Table;
+use crate::output::table::Cell;
+use crate::policy::{NamedPolicy, Setup};
+use crate::units::{Span, Time};
+
+/// Everything a run depends on but the policy.
+#[derive(Clone, Copy)]
+pub struct Simulation<'a> {
+    /// What arrives.
+    pub supply: &'a Supply,
+    /// The name of what arrives.
+    pub workload: &'a str,
+    /// What it runs on.
+    pub cluster: &'a ClusterSpec,
+    /// A file of weights.
+    pub weights: Option<&'a Path>,
+    /// How the engine goes about it.
+    pub options: Options,
+    /// The step of the sampling grid.
+    pub sample: Span,
+}
+
+/// Which quantiles the `quantiles` table holds.
+const QUANTILES: u32 = 200;
+
+/// Runs the simulation under a policy and writes the tables that are wanted.
+///
+/// `heartbeat` hears the simulated time and how many tasks were launched. Errors: bad input, a full disk, or what
+/// `heartbeat` returns; tables of a run that ends in an error are removed.
+pub fn simulate(
+    simulation: &Simulation,
+    policy: &NamedPolicy,
+    to: &Destination,
+    heartbeat: &mut dyn FnMut(Time, u64) -> Result<()>,
+) -> Result<RunSummary> {
+    let mut source = simulation.supply.source()?;
+    let cluster = Cluster::new(simulation.cluster, source.dims())?;
+    let weights = match simulation.weights {
+        Some(path) => Weights::read(path, &cluster.dims)?,
+        None => Weights::default(),
+    };
+    let capacity = cluster.total();
+    let machines = cluster.capacities.len() as u64;
+    let setup = Setup { dims: &cluster.dims, capacity, machines, weights: &weights };
+    let mut policy_object = policy.build(&setup)?;
+    let sinks = Sinks::open(to, &cluster.dims)?;
+    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, simulation.sample, sinks, heartbeat);
+    let outcome =
+        engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &simulation.options, &mut collector)?;
+    collector.finish(outcome.end);
+    let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
+        let seen = policy_object.lens(*machine, crate::units::Resources::ZERO).0;
+        sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
+        sum
+    });
+    let parts = Parts {
+        workload: simulation.workload,
+        machines,
+        pooled: simulation.options.placement == Placement::Pooled,
+        dims: &cluster.dims,
+        capacity,
+        offered: crate::units::Resources(offered),
+        outcome,
+    };
+    finish(collector, &parts, &weights, to)
+}
+
+/// Writes the tables that are made at the end, and sums up.
+fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destination) -> Result<RunSummary> {
+    let dims = parts.dims;
+    let summary = RunSummary {
+        policy: to.policy.clone(),
+        run: to.run,
+        seed: to.seed,
+        dims: dims.to_vec(),
+        outcome: parts.outcome,
+        values: summary::values(&collector, parts),
+        bins: bins(&collector),
+        stuck: collector.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
+        examples: collector.totals.examples.clone(),
+    };
+    if let Some(mut table) = to.open(Table::Users, dims)? {
+        for user in 0..collector.names.len() {
+            table.push(&summary::user_row(&collector, user, weights, parts))?;
+        }
+        table.finish()?;
+    }
+    if let Some(mut table) = to.open(Table::Bins, dims)? {
+        for (position, (bin, jobs, mean)) in summary.bins.iter().enumerate() {
+            table.push(&[Cell::Text(bin), (position as u64).into(), (*jobs).into(), (*mean).into()])?;
+        }
+        table.finish()?;
+    }
+    if let Some(mut table) = to.open(Table::Quantiles, dims)? {
+        let delays = &collector.delays;
+        for (metric, histogram) in
+            [("completion_s", &delays.completion), ("wait_s", &delays.wait), ("slowdown", &delays.slowdown)]
+        {
+            for step in 0..=QUANTILES {
+                let q = f64::from(step) / f64::from(QUANTILES);
+                if let Some(value) = histogram.quantile(q) {
+                    table.push(&[Cell::Text(metric), q.into(), (value as f64 / 1e6).into()])?;
+                }
+            }
+        }
+        table.finish()?;
+    }
+    if collector.sinks.wants_demands()
+        && let Some(mut table) = to.open(Table::Demands, dims)?
+    {
+        for (stage, demand, tasks) in collector.demands.iter() {
+            let mut row: Vec<Cell> = vec![stage.into()];
+            row.extend(dims.iter().zip(demand).map(|(dim, &base)| Cell::Float(base as f64 / dim.unit.scale() as f64)));
+            row.push(tasks.into());
+            table.push(&row)?;
+        }
+        table.finish()?;
+    }
+    collector.sinks.finish()?;
+    // The row of the runs table comes last: a run that has one is whole.
+    if let Some(mut table) = to.open(Table::Runs, dims)? {
+        table.push(&summary.values.iter().map(|(_, value)| value.cell()).collect::<Vec<_>>())?;
+        table.finish()?;
+    }
+    Ok(summary)
+}
+
+fn bins(collector: &Collector) -> Vec<(String, u64, Option<f64>)> {
+    let bins = &collector.bins;
+    let means = bins.bins().iter().map(|bin| (bin.count, bin.mean().map(|us| us / 1e6)));
+    bins.labels().into_iter().zip(means).map(|(label, (count, mean))| (label, count, mean)).collect()
+}

@@ -1,0 +1,82 @@
+//! Where the workload of a run comes from, opened anew for every policy.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::output::trace::ParquetTrace;
+use crate::units::Dim;
+use crate::workload::formats::{self, Format, FormatOptions};
+use crate::workload::synthetic::{Generated, Generator};
+use crate::workload::{CsvTrace, InMemory, Input, Quality, Source, Thinned, Workload};
+
+/// A workload that can be replayed any number of times.
+pub enum Supply {
+    /// A canonical CSV trace, streamed.
+    Csv(Input),
+    /// A canonical Parquet trace, streamed a row group at a time.
+    Parquet(Input),
+    /// A public format, imported.
+    Imported(Workload),
+    /// What a generator made of a seed.
+    Generated(Generated),
+    /// Some of another supply's jobs, chosen by seed.
+    Thinned(Box<Supply>, f64, u64),
+}
+
+impl Supply {
+    /// Opens a trace: canonical (CSV, Parquet) or, by name or by its looks, a public format.
+    pub fn trace(path: &Path, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
+        if let Some(format) = format {
+            return Ok(Supply::Imported(formats::read(path, format, options)?));
+        }
+        let input = Input::open(path)?;
+        if input.head(4)? == b"PAR1" {
+            return Ok(Supply::Parquet(input));
+        }
+        if let Input::File(path) = &input
+            && let Some(format) = formats::detect(path)?
+        {
+            return Ok(Supply::Imported(formats::read(path, format, options)?));
+        }
+        if options.tenants.is_some() {
+            let expected = "a public format; a canonical trace names its users itself";
+            return Err(Error::plan("tenants", format!("a canonical trace ({})", path.display()), expected));
+        }
+        Ok(Supply::Csv(input))
+    }
+
+    /// What a generator makes of a seed.
+    pub fn generate(generator: &Generator, seed: u64) -> Result<Supply> {
+        generator.generate(seed).map(Supply::Generated)
+    }
+
+    /// This share of the jobs, chosen by seed.
+    pub fn thinned(self, share: f64, seed: u64) -> Supply {
+        Supply::Thinned(Box::new(self), share, seed)
+    }
+
+    /// A fresh source from the start.
+    pub fn source(&self) -> Result<Box<dyn Source + '_>> {
+        Ok(match self {
+            Supply::Csv(input) => Box::new(CsvTrace::new(input)?),
+            Supply::Parquet(input) => Box::new(ParquetTrace::new(input)?),
+            Supply::Imported(workload) => Box::new(workload.source()) as Box<InMemory>,
+            Supply::Generated(generated) => generated.source(),
+            Supply::Thinned(supply, share, seed) => Box::new(Thinned::new(supply.source()?, *share, *seed)?),
+        })
+    }
+
+    /// The resource dimensions.
+    pub fn dims(&self) -> Result<Vec<Dim>> {
+        Ok(self.source()?.dims().to_vec())
+    }
+
+    /// What an importer or a generator says of its work.
+    pub fn quality(&self) -> Option<&Quality> {
+        match self {
+            Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),
+            Supply::Thinned(supply, ..) => supply.quality(),
+            Supply::Csv(_) | Supply::Parquet(_) | Supply::Generated(Generated::Loop(_)) => None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The canonical trace as Parquet: the columns of the CSV form, read a slice at a time.
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use polars::io::mmap::MmapBytesReader;
+use polars::prelude::*;
+
+use super::table::{Cell, Field, Kind, TableWriter};
+use crate::error::{Error, Result};
+use crate::units::{Dim, Resources, Time};
+use crate::workload::{Assembler, Columns, Input, JobName, JobNames, Names, RowParser, Source, TaskSet};
+
+/// Rows read at a time.
+const SLICE: usize = 1 << 16;
+
+/// A canonical Parquet trace as a [`Source`]; memory holds a slice of it, and the row group that the slice lies in.
+pub struct ParquetTrace {
+    path: PathBuf,
+    bytes: Backing,
+    columns: Columns,
+    rows: Assembler,
+    frame: Vec<Vec<String>>,
+    at: usize,
+    read: usize,
+    total: usize,
+    ahead: Option<(TaskSet, JobName)>,
+    taken: JobName,
+    next_row: u64,
+}
+
+enum Backing {
+    File(PathBuf),
+    Bytes(std::sync::Arc<[u8]>),
+}
+
+impl ParquetTrace {
+    /// Opens a trace and checks its columns. Errors: [`Error::Trace`], also for a truncated file.
+    pub fn new(input: &Input) -> Result<ParquetTrace> {
+        let path = input.path().to_owned();
+        let bytes = match input {
+            Input::File(path) => Backing::File(path.clone()),
+            Input::Bytes(_, bytes) => Backing::Bytes(bytes.clone()),
+        };
+        let (names, total) = describe(&path, &bytes)?;
+        let columns = Columns::find(&path, names.iter().map(String::as_str))?;
+        let mut trace = ParquetTrace {
+            path,
+            bytes,
+            columns,
+            rows: Assembler::default(),
+            frame: Vec::new(),
+            at: 0,
+            read: 0,
+            total,
+            ahead: None,
+            taken: JobName::Text("".into()),
+            next_row: 0,
+        };
+        trace.advance()?;
+        if trace.ahead.is_none() {
+            return Err(Error::trace(&trace.path, 0, "", "the trace has columns but no rows"));
+        }
+        Ok(trace)
+    }
+
+    fn refill(&mut self) -> Result<()> {
+        let frame = read(&self.path, &self.bytes, self.read)?;
+        self.read += frame.height();
+        self.at = 0;
+        let text = |column: &Column| -> Result<Vec<String>> {
+            let cast = column.cast(&DataType::String).map_err(|error| bad(&self.path, &error))?;
+            let strings = cast.str().map_err(|error| bad(&self.path, &error))?;
+            Ok(strings.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+        };
+        self.frame = frame.columns().iter().map(text).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if self.frame.first().is_none_or(|column| self.at >= column.len()) {
+            if self.read >= self.total {
+                self.ahead = None;
+                return Ok(());
+            }
+            self.refill()?;
+        }
+        let fields = self.frame.iter().map(|column| column[self.at].as_bytes());
+        let row = RowParser { columns: &self.columns, rows: &mut self.rows }.parse(self.next_row, fields);
+        let row = row.map_err(|(column, problem)| {
+            let problem = format!("row {}: {problem}", self.next_row + 1);
+            Error::trace(&self.path, 0, &self.columns.names[column], problem)
+        })?;
+        self.at += 1;
+        self.next_row += 1;
+        self.ahead = Some(row);
+        Ok(())
+    }
+}
+
+impl Source for ParquetTrace {
+    fn dims(&self) -> &[Dim] {
+        &self.columns.dims
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        Ok(self.ahead.as_ref().map(|(set, _)| set))
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        let Some((set, name)) = self.ahead.take() else { return Ok(None) };
+        self.taken = name;
+        self.advance()?;
+        Ok(Some(set))
+    }
+
+    fn job_name(&self) -> JobName {
+        self.taken.clone()
+    }
+
+    fn users(&self) -> &Names {
+        &self.rows.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        &self.rows.job_names
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.rows.stages.name(stage)
+    }
+
+    fn locate(&self, row: u64) -> String {
+        format!("{}, row {}", self.path.display(), row + 1)
+    }
+}
+
+fn bad(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::trace(path, 0, "", format!("not a readable Parquet file: {error}"))
+}
+
+fn describe(path: &Path, bytes: &Backing) -> Result<(Vec<String>, usize)> {
+    fn of<R: MmapBytesReader>(path: &Path, mut reader: ParquetReader<R>) -> Result<(Vec<String>, usize)> {
+        let schema = reader.schema().map_err(|error| bad(path, &error))?;
+        let rows = reader.num_rows().map_err(|error| bad(path, &error))?;
+        Ok((schema.iter_names().map(|name| name.to_string()).collect(), rows))
+    }
+    match bytes {
+        Backing::File(file) => of(path, ParquetReader::new(open(file)?)),
+        Backing::Bytes(bytes) => of(path, ParquetReader::new(Cursor::new(&bytes[..]))),
+    }
+}
+
+fn read(path: &Path, bytes: &Backing, from: usize) -> Result<DataFrame> {
+    fn of<R: MmapBytesReader>(path: &Path, reader: ParquetReader<R>, from: usize) -> Result<DataFrame> {
+        let slice = reader.with_slice(Some((from, SLICE))).read_parallel(ParallelStrategy::None);
+        slice.finish().map_err(|error| bad(path, &error))
+    }
+    match bytes {
+        Backing::File(file) => of(path, ParquetReader::new(open(file)?), from),
+        Backing::Bytes(bytes) => of(path, ParquetReader::new(Cursor::new(&bytes[..])), from),
+    }
+}
+
+fn open(path: &Path) -> Result<std::fs::File> {
+    std::fs::File::open(path).map_err(|source| Error::io(path, source))
+}
+
+/// Writes everything a source has as a canonical Parquet trace; returns how many rows.
+pub fn write(path: &Path, source: &mut dyn Source, metadata: &[(String, String)]) -> Result<u64> {
+    let field = |name: &str, kind: Kind| Field { name: name.to_owned(), kind };
+    let mut fields = vec![field("job", Kind::Text), field("user", Kind::Text), field("submit_us", Kind::Int)];
+    fields.extend([field("duration_us", Kind::Int), field("tasks", Kind::Int)]);
+    let dims = source.dims().to_vec();
+    fields.extend(dims.iter().map(|dim| field(&dim.column(), Kind::Float)));
+    fields.extend([field("stage", Kind::Text), field("after", Kind::Text), field("priority", Kind::Int)]);
+    let mut table = TableWriter::create(path, &[], fields, metadata)?;
+    let mut rows = 0;
+    while let Some(set) = source.take()? {
+        let job = source.job_names().text(&source.job_name());
+        let user = source.users().name(set.user.0).to_owned();
+        let stage = set.stage.map(|stage| source.stage_name(stage).to_owned());
+        let after: Vec<&str> = set.after.iter().map(|stage| source.stage_name(*stage)).collect();
+        let after = after.join(";");
+        let mut row = vec![Cell::Text(&job), Cell::Text(&user), set.submit.0.into(), set.duration.0.into()];
+        row.push(u64::from(set.tasks).into());
+        row.extend(amounts(&set.demand, &dims).map(Cell::Float));
+        row.push(stage.as_deref().into());
+        row.push(Some(after.as_str()).filter(|after| !after.is_empty()).into());
+        row.push(u64::from(set.priority).into());
+        table.push(&row)?;
+        rows += 1;
+        source.job_finished(set.job, set.user, Time(set.submit.0.saturating_add(set.duration.0)));
+    }
+    table.finish()?;
+    Ok(rows)
+}
+
+/// Amounts in the unit of their column: whole MiB, or thousandths and millionths as doubles, which hold them exactly
+/// enough to read back the same.
+fn amounts(demand: &Resources, dims: &[Dim]) -> impl Iterator<Item = f64> {
+    dims.iter().zip(demand.0).map(|(dim, base)| base as f64 / Dim::parse(&dim.column()).1 as f64)
+}
