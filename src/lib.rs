@@ -9,5 +9,6 @@
 
 pub mod cluster;
 pub mod error;
+pub mod output;
 pub mod units;
 pub mod workload;
