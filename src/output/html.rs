@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use super::escape::escape;
+
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
@@ -151,10 +153,13 @@ fn notes(page: &mut String, notes: &[String]) {
 }
 
 fn table(page: &mut String, table: &Table) {
-    *page += "<div class=\"card scroll\">\n<table>\n";
-    if !table.caption.is_empty() {
-        add(page, format_args!("<caption>{}</caption>\n", escape(&table.caption)));
+    // The caption stands outside of the part that scrolls sideways on a phone.
+    *page += "<div class=\"card\">\n";
+    let caption = escape(&table.caption);
+    if !caption.is_empty() {
+        add(page, format_args!("<p class=\"caption\">{caption}</p>\n"));
     }
+    add(page, format_args!("<div class=\"scroll\">\n<table aria-label=\"{caption}\">\n"));
     *page += "<thead><tr>";
     for column in &table.columns {
         let class = if column.numeric { " class=\"number\"" } else { "" };
@@ -177,7 +182,7 @@ fn table(page: &mut String, table: &Table) {
         }
         *page += "</tr>\n";
     }
-    *page += "</tbody>\n</table>\n</div>\n";
+    *page += "</tbody>\n</table>\n</div>\n</div>\n";
 }
 
 fn draw(page: &mut String, number: usize, figure: &Figure) {
@@ -221,23 +226,6 @@ fn inlined(svg: &str, number: usize) -> String {
         text = text.replace(reference, &format!("{reference}f{number}-"));
     }
     text
-}
-
-/// Text as it stands in HTML.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            '\0' => escaped.push('\u{FFFD}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

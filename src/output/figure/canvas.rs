@@ -6,6 +6,7 @@ use std::fmt::Write;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::output::escape::{escape, printable};
 use crate::output::font;
 
 /// Units of the drawing per point of the final size.
@@ -192,6 +193,9 @@ impl Pen<'_> {
 
     /// A line of text whose baseline passes through the anchor.
     pub fn text(&mut self, text: &str, size: f64, color: RGBColor, anchor: (f64, f64), side: Side, run: Run) {
+        if text.is_empty() {
+            return;
+        }
         let h_pos = match side {
             Side::Start => HPos::Left,
             Side::Middle => HPos::Center,
@@ -217,25 +221,4 @@ fn unit(points: f64) -> i32 {
 
 fn place((x, y): (f64, f64)) -> (i32, i32) {
     (unit(x), unit(y))
-}
-
-/// The text with U+FFFD for the control characters that XML forbids.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && !matches!(c, '\t' | '\n' | '\r') { '\u{FFFD}' } else { c }).collect()
-}
-
-/// Text as it stands in an attribute or between tags.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in printable(text).chars() {
-        match character {
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '&' => escaped += "&amp;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

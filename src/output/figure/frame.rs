@@ -2,21 +2,13 @@
 
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
 use super::legend::{Entry, Legend};
+use super::names::{Labels, SMALL, TEXT, TICK, category_height, category_lines, wrapped};
 use super::scale::{Ends, Label, POWER_SIZE, Scale};
 use super::{Category, Chart, Place};
 use crate::output::font;
 
-/// The size of axis labels and headings.
-const TEXT: f64 = 8.0;
-
-/// The size of tick labels and notes.
-const SMALL: f64 = 7.0;
-
 /// The width of axes and mesh lines.
 const HAIR: f64 = 0.75;
-
-/// The length of a tick.
-const TICK: f64 = 2.5;
 
 /// The outer margin.
 const MARGIN: f64 = 2.0;
@@ -122,17 +114,6 @@ struct Layout {
     below: f64,
 }
 
-/// How the labels of categories stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Labels {
-    /// Level, the notes below.
-    Level,
-    /// Turned, the notes beside.
-    Turned,
-    /// Turned, the notes behind the label: there is room for one line only.
-    Joined,
-}
-
 /// Lays a chart out and draws all of it but the data.
 pub(super) fn frame(outline: Outline) -> Frame {
     let chart = outline.chart;
@@ -215,7 +196,7 @@ fn layout(outline: &Outline, width: f64, below: f64, beside: f64) -> Layout {
     let top = MARGIN + heading + titled.max(3.0);
     let name = if chart.x.label.is_empty() && chart.x.measure != super::Measure::Seconds { 1.0 } else { TEXT + 4.0 };
     let bottom = MARGIN + ticks + name + below;
-    let gap = (9.0, titled.max(3.0) + 6.0);
+    let gap = (13.0, titled.max(3.0) + 6.0);
     let inner = chart.size_pt.1.min(10_000.0) - top - bottom - (rows - 1) as f64 * gap.1;
     let panel = (inner.max(PANELS_PART * chart.size_pt.1.min(10_000.0)) / rows as f64).max(PANEL_MIN);
     let height = top + bottom + rows as f64 * panel + (rows - 1) as f64 * gap.1;
@@ -264,47 +245,6 @@ fn panels(layout: &Layout, count: usize) -> Vec<Panel> {
             Panel { left, top, right: left + layout.panel.0, bottom: top + layout.panel.1 }
         })
         .collect()
-}
-
-/// The height of category labels, and how they stand in the room there is.
-fn category_height(categories: &[Category], width: f64) -> (f64, Labels) {
-    let each = width / categories.len().max(1) as f64;
-    let lines = 1 + categories.iter().map(|category| category.notes.len()).max().unwrap_or(0);
-    let height = lines as f64 * (SMALL + 1.5);
-    let widest = |labels: Labels| {
-        let texts = categories.iter().flat_map(|category| category_lines(category, labels));
-        texts.map(|text| font::width(&text, SMALL)).fold(0.0, f64::max)
-    };
-    if widest(Labels::Level) <= each - 3.0 {
-        return (TICK + height + 1.0, Labels::Level);
-    }
-    let labels = if height <= each - 2.0 { Labels::Turned } else { Labels::Joined };
-    (TICK + widest(labels) + 3.0, labels)
-}
-
-/// The lines of a category's label and notes.
-fn category_lines(category: &Category, labels: Labels) -> Vec<String> {
-    let lines = [std::slice::from_ref(&category.label), &category.notes].concat();
-    match labels {
-        Labels::Level => lines,
-        Labels::Turned => lines.iter().map(|line| font::fit(line, SMALL, 80.0)).collect(),
-        Labels::Joined => vec![font::fit(&lines.join(" · "), SMALL, 80.0)],
-    }
-}
-
-/// An axis label in one line, or in two if it is longer than `room`.
-fn wrapped(label: &str, room: f64) -> Vec<String> {
-    if label.is_empty() {
-        return Vec::new();
-    }
-    let halves = label.match_indices(' ').map(|(at, _)| (&label[..at], &label[at + 1..]));
-    let longer = |(a, b): &(&str, &str)| font::width(a, TEXT).max(font::width(b, TEXT));
-    match halves.min_by(|a, b| longer(a).total_cmp(&longer(b))) {
-        Some((first, second)) if font::width(label, TEXT) > room => {
-            [first, second].map(|line| font::fit(line, TEXT, room)).to_vec()
-        }
-        _ => vec![font::fit(label, TEXT, room)],
-    }
 }
 
 /// Draws what stands at the edges of the panels.

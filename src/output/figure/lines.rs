@@ -108,18 +108,15 @@ fn complete_cdf(series: &Series, range: Option<(f64, f64)>, log: bool) -> Series
     let Some((low, high)) = range else { return series.clone() };
     let mut points: Vec<(f64, f64)> =
         series.points.iter().copied().filter(|(x, y)| drawable(*x) && drawable(*y)).collect();
-    if log {
-        let hidden = points.iter().take_while(|(x, _)| *x <= 0.0).count();
-        let start = hidden.checked_sub(1).map(|last| (low, points[last].1));
-        points.splice(..hidden, start);
-    }
-    if let Some(&(x, y)) = points.first() {
-        if x > low || !log {
-            points.insert(0, (x, 0.0));
+    let hidden = if log { points.iter().take_while(|(x, _)| *x <= 0.0).count() } else { 0 };
+    match (hidden.checked_sub(1), points.first()) {
+        // What a logarithm cannot show is at the left edge, all of it.
+        (Some(last), _) => {
+            let start = (low, points[last].1);
+            points.splice(..hidden, [start]);
         }
-        if log && x == low && y > 0.0 {
-            points.insert(0, (x, y));
-        }
+        (None, Some(&(x, _))) => points.insert(0, (x, 0.0)),
+        (None, None) => {}
     }
     if let Some(&(x, y)) = points.last()
         && x < high

@@ -13,6 +13,7 @@ mod canvas;
 mod frame;
 mod legend;
 mod lines;
+mod names;
 mod scale;
 mod style;
 #[cfg(test)]
