@@ -107,6 +107,14 @@ impl Error {
         Error::Plan { key: key.into(), value: value.to_string(), expected: expected.into() }
     }
 
+    /// The same error under the name that the user wrote: an option, or a key with its table.
+    pub fn under(self, key: &str) -> Error {
+        match self {
+            Error::Plan { value, expected, .. } => Error::Plan { key: key.to_owned(), value, expected },
+            other => other,
+        }
+    }
+
     /// An [`Error::Trace`].
     pub fn trace(path: impl Into<PathBuf>, line: u64, column: &str, problem: impl Into<String>) -> Error {
         Error::Trace { path: path.into(), line, column: column.to_owned(), problem: problem.into() }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Context, Format, run, threads};
+use crate::cluster::Placement;
 use crate::engine::{OnBlocked, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span};
@@ -103,9 +104,9 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         baseline: 0,
         seeds: vec![args.seed],
         options: Options {
-            placement: args.placement.parse()?,
-            on_blocked: args.on_blocked.parse::<OnBlocked>()?,
-            ties: args.ties.parse::<Ties>()?,
+            placement: args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?,
+            on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
+            ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
             until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
             audit: args.audit,
         },

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::cluster::{ClusterSpec, MachineGroup, file};
-use crate::engine::{OnBlocked, Options, Ties};
+use crate::engine::Options;
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
 use crate::policy::{NamedPolicy, Registry};
@@ -243,11 +243,16 @@ pub fn horizon(key: &str, text: &str) -> Result<Time> {
     positive_span(key, text).map(|span| Time::ZERO + span)
 }
 
+/// One of a few names, or the default.
+fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&str>) -> Result<T> {
+    name.map_or(Ok(T::default()), |name| name.parse::<T>().map_err(|error| error.under(key)))
+}
+
 fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
     Ok(Options {
-        placement: cluster.placement.as_deref().map_or(Ok(Default::default()), str::parse)?,
-        on_blocked: cluster.on_blocked.as_deref().map_or(Ok(OnBlocked::default()), str::parse)?,
-        ties: cluster.ties.as_deref().map_or(Ok(Ties::default()), str::parse)?,
+        placement: choice("cluster.placement", cluster.placement.as_deref())?,
+        on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
+        ties: choice("cluster.ties", cluster.ties.as_deref())?,
         until: until.map(|text| horizon("until", text)).transpose()?,
         audit: cluster.audit,
     })

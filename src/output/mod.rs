@@ -1,5 +1,10 @@
-//! Tables, figures and the report: the only place that knows polars and plotters.
+//! What comes out: tables, figures, images of them, and the report page. Only here polars and plotters are known.
 
+mod escape;
+pub mod figure;
+pub mod font;
+pub mod html;
+pub mod raster;
 pub mod schema;
 pub mod table;
 pub mod trace;

@@ -185,23 +185,19 @@ impl FromStr for PolicySpec {
             Some((name, parameter)) => (name, Some(parameter)),
             None => (text, None),
         };
-        let key = || format!("policy {name}");
         match (name, parameter) {
             ("fifo", None) => Ok(PolicySpec::Fifo),
             ("asset", None) => Ok(PolicySpec::Asset),
             ("drf", None) => Ok(PolicySpec::Drf),
-            ("fifo" | "asset" | "drf", Some(extra)) => {
-                Err(Error::plan(key(), format!("':{extra}'"), format!("just '{name}', which has no parameter")))
+            ("fifo" | "asset" | "drf", Some(_)) => {
+                Err(Error::plan("policy", format!("'{text}'"), format!("just '{name}', which has no parameter")))
             }
             ("slot", given) => match given.unwrap_or_default().parse::<u32>() {
                 Ok(slots) if slots > 0 => Ok(PolicySpec::Slot(slots)),
-                _ => {
-                    let given = format!("'{}'", given.unwrap_or_default());
-                    Err(Error::plan(key(), given, "slots a machine, at least 1, such as slot:12"))
-                }
+                _ => Err(Error::plan("policy", format!("'{text}'"), "slots a machine, at least 1, such as slot:12")),
             },
             ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
-            ("maxmin", _) => Err(Error::plan(key(), "''", "a resource, such as maxmin:cpu")),
+            ("maxmin", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as maxmin:cpu")),
             _ => {
                 let all = PolicySpec::all();
                 let spellings: Vec<&str> = all.iter().map(|policy| policy.about().spelling).collect();

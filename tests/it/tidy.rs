@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 const NEVER: &[(&str, &str)] = &[
     ("units", EVERYTHING),
     ("error", EVERYTHING),
+    ("rows", EVERYTHING),
     ("workload", "books policy fluid properties engine record metrics experiment output control cli"),
     ("cluster", "books policy fluid properties engine record metrics experiment output control cli"),
     ("books", "policy properties engine metrics experiment output control cli"),
@@ -74,7 +75,8 @@ fn sources() -> Vec<Source> {
 
 /// What runs: the text up to the unit tests at its end, without comments.
 fn code(text: &str) -> String {
-    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    let starts = ["#[cfg(test)]\nmod tests", "#[cfg(test)]\npub(crate) mod tests"];
+    let end = starts.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
     text[..end].lines().flat_map(|line| [line.split("//").next().unwrap_or_default(), "\n"]).collect()
 }
 

@@ -1,3 +1,5 @@
+//! Tests of the Standard Workload Format's reader.
+
 use super::super::tests::{dropped, file, import, refusal, shared};
 use super::super::{Format, FormatOptions, read};
 use super::*;

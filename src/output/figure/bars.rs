@@ -1,0 +1,139 @@
+//! Grouped bars with intervals: one group a category, one bar a series.
+
+use plotters::style::WHITE;
+
+use super::canvas::{Group, INK};
+use super::frame::{Frame, Horizontal, Outline, Panel, frame};
+use super::legend::{Entry, Sample};
+use super::scale::{Ends, drawable, extent, shown};
+use super::style::{Look, looks};
+use super::{Axis, Chart};
+
+/// How much of a category's room its bars take.
+const FILLED: f64 = 0.78;
+
+/// The widest bar, in points.
+const WIDEST: f64 = 26.0;
+
+/// One group of bars.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Category {
+    /// What stands under it.
+    pub label: String,
+    /// Further lines under the label, such as the number of jobs.
+    pub notes: Vec<String>,
+}
+
+impl Category {
+    /// A category without notes.
+    pub fn new(label: impl Into<String>) -> Category {
+        Category { label: label.into(), notes: Vec::new() }
+    }
+}
+
+/// A mean and the interval around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The height of the bar.
+    pub mean: f64,
+    /// Where the whisker starts.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+}
+
+/// One bar in each category.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BarSeries {
+    /// What the legend calls it.
+    pub label: String,
+    /// What decides its colour.
+    pub key: String,
+    /// One value a category; nothing is drawn where there is none.
+    pub values: Vec<Option<Interval>>,
+}
+
+/// A chart of grouped bars. The vertical axis is linear and includes 0; values may be negative.
+pub fn bars(chart: &Chart, categories: &[Category], series: &[BarSeries]) -> String {
+    let mut chart = chart.clone();
+    // Bars stand for lengths, and a logarithm has no 0 to measure them from.
+    chart.y = Axis { log: false, ..chart.y };
+    let keys: Vec<&str> = series.iter().map(|one| one.key.as_str()).collect();
+    let looks = looks(&keys);
+    let drawn = |one: &'_ BarSeries| -> Vec<Interval> {
+        let values = one.values.iter().take(categories.len()).flatten();
+        values.copied().filter(|value| shown(&chart.y, value.mean)).collect()
+    };
+    let values: Vec<Interval> = series.iter().flat_map(drawn).collect();
+    let ends = values.iter().flat_map(|value| [value.mean, value.low, value.high]);
+    let heights = extent(&chart.y, ends).map(|(low, high)| (low.min(0.0), high.max(0.0)));
+    let entry = |(one, look): (&BarSeries, &Look)| Entry { text: one.label.clone(), sample: Sample::Bar(look.clone()) };
+    let legend: Vec<Entry> = series.iter().zip(&looks).map(entry).filter(|entry| !entry.text.is_empty()).collect();
+    let mut frame = frame(Outline {
+        chart: &chart,
+        titles: vec![""],
+        x: Horizontal::Categories(categories),
+        y: (heights, Ends::Ticks),
+        legend: vec![legend],
+        note: None,
+    });
+    let panel = frame.panels[0];
+    if values.is_empty() {
+        frame.no_data(panel);
+        return frame.canvas.finish();
+    }
+    let ((left, top), (right, bottom)) = panel.corners();
+    let clip = frame.canvas.clip((left, top - 1.0), (right, bottom + 1.0));
+    let room = panel.width() / categories.len() as f64;
+    let width = (room * FILLED / series.len() as f64).min(WIDEST);
+    for (nth, (one, look)) in series.iter().zip(&looks).enumerate() {
+        let shift = (nth as f64 - series.len() as f64 / 2.0) * width;
+        let centre = |category: usize| left + (category as f64 + 0.5) * room + shift + width / 2.0;
+        let values: Vec<(f64, Interval)> = one
+            .values
+            .iter()
+            .take(categories.len())
+            .enumerate()
+            .filter_map(|(category, value)| value.filter(|v| shown(&chart.y, v.mean)).map(|v| (centre(category), v)))
+            .collect();
+        let group = Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
+        series_bars(&mut frame, group, panel, look, width, &values);
+    }
+    let zero = panel.y(frame.y.at(0.0));
+    frame.canvas.layer(Group::class("axis"), |pen| {
+        if (top..bottom).contains(&zero) {
+            pen.path(&[(left, zero), (right, zero)], &INK, 0.75);
+        }
+    });
+    frame.canvas.finish()
+}
+
+/// The bars of one series with their whiskers.
+fn series_bars(frame: &mut Frame, group: Group, panel: Panel, look: &Look, width: f64, values: &[(f64, Interval)]) {
+    let y = |value: f64| panel.y(frame.y.at(value));
+    // A sliver of paper between the bars of a group.
+    let half = width / 2.0 - (width * 0.06).min(0.5);
+    let zero = y(0.0);
+    let tops: Vec<(f64, f64)> = values.iter().map(|(centre, value)| (*centre, y(value.mean))).collect();
+    let whiskers: Vec<(f64, f64, f64)> = values
+        .iter()
+        .filter(|(_, value)| drawable(value.low) && drawable(value.high) && value.low < value.high)
+        .map(|(centre, value)| (*centre, y(value.low), y(value.high)))
+        .collect();
+    frame.canvas.layer(group.clone(), |pen| {
+        for &(centre, top) in &tops {
+            pen.rectangle((centre - half, top.min(zero)), (centre + half, top.max(zero)), &look.color);
+        }
+    });
+    let cap = (half * 0.5).clamp(0.8, 2.2);
+    // A halo of paper keeps a whisker visible on a dark bar.
+    for (class, color, stroke) in [("halo", WHITE, 2.0), ("whisker", INK, 0.75)] {
+        frame.canvas.layer(Group { class, key: None, tip: None, ..group.clone() }, |pen| {
+            for &(centre, low, high) in &whiskers {
+                pen.path(&[(centre, low), (centre, high)], &color, stroke);
+                pen.path(&[(centre - cap, low), (centre + cap, low)], &color, stroke);
+                pen.path(&[(centre - cap, high), (centre + cap, high)], &color, stroke);
+            }
+        });
+    }
+}

@@ -1,0 +1,181 @@
+//! The legend: what each look means, outside of the data.
+
+use super::canvas::{Canvas, GREY, Group, INK, Pen, Run, Side};
+use super::style::{Look, Marker};
+use crate::output::font;
+
+/// The size of its text.
+const TEXT: f64 = 7.5;
+
+/// The height of a row.
+const ROW: f64 = 10.5;
+
+/// The width of a sample.
+const SAMPLE: f64 = 19.0;
+
+/// Between a sample and its text.
+const GAP: f64 = 3.5;
+
+/// Between entries of a row.
+const APART: f64 = 11.0;
+
+/// What stands before an entry's text.
+#[derive(Clone, Debug)]
+pub(super) enum Sample {
+    /// A piece of line, with or without its marker.
+    Line(Look, Marked),
+    /// A piece of a bar.
+    Bar(Look),
+    /// A bubble.
+    Bubble(Look),
+    /// An empty circle of this radius.
+    Ring(f64),
+    /// Nothing: a heading for the entries that follow.
+    Heading,
+}
+
+/// Whether a line carries markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marked {
+    /// At its points.
+    Yes,
+    /// Nowhere.
+    No,
+}
+
+/// One line of the legend.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// What it says.
+    pub text: String,
+    /// What stands before it.
+    pub sample: Sample,
+}
+
+impl Entry {
+    fn sample_width(&self) -> f64 {
+        match &self.sample {
+            Sample::Heading => 0.0,
+            Sample::Ring(radius) => 2.0 * radius + GAP,
+            Sample::Bar(_) | Sample::Bubble(_) => 8.0 + GAP,
+            Sample::Line(..) => SAMPLE + GAP,
+        }
+    }
+
+    fn width(&self) -> f64 {
+        self.sample_width() + font::width(&self.text, TEXT)
+    }
+}
+
+/// Where the entries stand, relative to the upper left corner.
+pub(super) struct Legend {
+    entries: Vec<(f64, f64, Entry)>,
+    /// The width of it all.
+    pub width: f64,
+    /// The height of it all.
+    pub height: f64,
+}
+
+impl Legend {
+    /// Groups of entries, each in rows no wider than `room`: in line if that is one row, else in columns.
+    pub fn rows(groups: &[Vec<Entry>], room: f64) -> Legend {
+        let mut legend = Legend { entries: Vec::new(), width: 0.0, height: 0.0 };
+        for group in groups.iter().filter(|group| !group.is_empty()) {
+            let group: Vec<Entry> = group.iter().map(|entry| cut(entry, room)).collect();
+            let in_line: f64 = group.iter().map(|entry| entry.width() + APART).sum::<f64>() - APART;
+            let widest = group.iter().map(Entry::width).fold(0.0, f64::max);
+            let columns = (((room + APART) / (widest + APART)) as usize).clamp(1, group.len());
+            // Rows of equal length look better than a full one and a rest.
+            let columns = group.len().div_ceil(group.len().div_ceil(columns));
+            let row = group.iter().map(row_height).fold(ROW, f64::max);
+            let mut x = 0.0;
+            for (nth, entry) in group.into_iter().enumerate() {
+                let width = entry.width();
+                if in_line > room {
+                    x = (nth % columns) as f64 * (widest + APART);
+                    legend.height += if nth > 0 && nth % columns == 0 { row } else { 0.0 };
+                }
+                legend.entries.push((x, legend.height + row / 2.0, entry));
+                legend.width = legend.width.max(x + width);
+                x += width + APART;
+            }
+            legend.height += row;
+        }
+        legend
+    }
+
+    /// One entry a row, no wider than `room`.
+    pub fn column(groups: &[Vec<Entry>], room: f64) -> Legend {
+        let mut legend = Legend { entries: Vec::new(), width: 0.0, height: 0.0 };
+        for entry in groups.iter().flatten().map(|entry| cut(entry, room)) {
+            let row = row_height(&entry);
+            legend.width = legend.width.max(entry.width());
+            legend.entries.push((0.0, legend.height + row / 2.0, entry));
+            legend.height += row;
+        }
+        legend
+    }
+
+    /// Draws it with its upper left corner at `(left, top)`.
+    pub fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64)) {
+        for (x, y, entry) in &self.entries {
+            let (x, y) = (left + x, top + y);
+            match &entry.sample {
+                Sample::Line(look, marked) => {
+                    let group = Group { dash: look.dash, ..Group::class("legend") };
+                    canvas.layer(group, |pen| pen.path(&[(x, y), (x + SAMPLE, y)], &look.color, 1.25));
+                    if *marked == Marked::Yes {
+                        canvas.layer(Group::class("legend"), |pen| marker(pen, (x + SAMPLE / 2.0, y), look));
+                    }
+                }
+                Sample::Bar(look) => canvas.layer(Group::class("legend"), |pen| {
+                    pen.rectangle((x, y - 3.2), (x + 8.0, y + 3.2), &look.color);
+                }),
+                Sample::Bubble(look) => canvas.layer(Group::class("legend"), |pen| {
+                    bubble(pen, (x + 4.0, y), 3.6, look);
+                }),
+                Sample::Ring(radius) => canvas.layer(Group::class("legend"), |pen| {
+                    pen.ring((x + radius, y), *radius, &GREY, 0.75);
+                }),
+                Sample::Heading => {}
+            }
+        }
+        canvas.layer(Group::class("text"), |pen| {
+            for (x, y, entry) in &self.entries {
+                let anchor = (left + x + entry.sample_width(), top + y + 0.36 * TEXT);
+                pen.text(&entry.text, TEXT, INK, anchor, Side::Start, Run::Level);
+            }
+        });
+    }
+}
+
+fn row_height(entry: &Entry) -> f64 {
+    match entry.sample {
+        Sample::Ring(radius) => (2.0 * radius + 2.0).max(ROW),
+        _ => ROW,
+    }
+}
+
+fn cut(entry: &Entry, room: f64) -> Entry {
+    let text = font::fit(&entry.text, TEXT, (room - entry.sample_width()).max(TEXT));
+    Entry { text, sample: entry.sample.clone() }
+}
+
+/// Draws a marker.
+pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &Look) {
+    let at = |points: &[(f64, f64)]| -> Vec<(f64, f64)> { points.iter().map(|(dx, dy)| (x + dx, y + dy)).collect() };
+    match look.marker {
+        Marker::Disc => pen.disc((x, y), 1.9, &look.color),
+        Marker::Square => pen.rectangle((x - 1.7, y - 1.7), (x + 1.7, y + 1.7), &look.color),
+        Marker::Up => pen.polygon(&at(&[(0.0, -2.3), (2.2, 1.7), (-2.2, 1.7)]), &look.color),
+        Marker::Diamond => pen.polygon(&at(&[(0.0, -2.5), (2.5, 0.0), (0.0, 2.5), (-2.5, 0.0)]), &look.color),
+        Marker::Down => pen.polygon(&at(&[(0.0, 2.3), (2.2, -1.7), (-2.2, -1.7)]), &look.color),
+    }
+}
+
+/// Draws a translucent bubble with its outline.
+pub(super) fn bubble(pen: &mut Pen, centre: (f64, f64), radius: f64, look: &Look) {
+    use plotters::style::Color;
+    pen.disc(centre, radius, &look.color.mix(0.25));
+    pen.ring(centre, radius, &look.color.mix(0.7), 0.75);
+}

@@ -1,0 +1,284 @@
+//! Curves: straight or in steps, with bands, alone or in small multiples; and distributions.
+
+use plotters::style::Color;
+
+use super::canvas::Group;
+use super::frame::{Frame, Horizontal, Outline, Panel as Spot, frame};
+use super::legend::{Entry, Marked, Sample, marker};
+use super::scale::{Ends, drawable, extent, shown};
+use super::style::{Look, looks};
+use super::thin::thin;
+use super::{Axis, Chart, Measure};
+
+/// The width of a curve.
+const STROKE: f64 = 1.25;
+
+/// The width of a curve of more than [`DENSE`] points.
+const FINE: f64 = 0.9;
+
+/// Curves with more points than this are drawn finer.
+const DENSE: usize = 400;
+
+/// Curves with at most this many points get markers.
+const MARKED: usize = 16;
+
+/// How one point leads to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Join {
+    /// By a straight line.
+    #[default]
+    Straight,
+    /// A value holds until the next point.
+    Steps,
+}
+
+/// One curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// What the legend calls it.
+    pub label: String,
+    /// What decides its colour, dashes and marker: a policy's name, a resource, a user.
+    pub key: String,
+    /// The points in order of x. A value that is not finite breaks the curve.
+    pub points: Vec<(f64, f64)>,
+    /// `(x, low, high)` around the curve, if it has one.
+    pub band: Option<Vec<(f64, f64, f64)>>,
+}
+
+impl Series {
+    /// A curve whose label is its key.
+    pub fn new(key: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
+        let key = key.into();
+        Series { label: key.clone(), key, points, band: None }
+    }
+}
+
+/// One of several charts with the same axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Panel {
+    /// Its heading.
+    pub title: String,
+    /// Its curves.
+    pub series: Vec<Series>,
+}
+
+/// The empirical distribution of some values, as points `(value, fraction at or below it)`.
+///
+/// Values that are not numbers are left out. Cost: O(values · log values).
+pub fn ecdf(values: &[f64]) -> Vec<(f64, f64)> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len() as f64;
+    let last_of_equals = |at: &usize| sorted.get(at + 1) != Some(&sorted[*at]);
+    (0..sorted.len()).filter(last_of_equals).map(|at| (sorted[at], (at + 1) as f64 / count)).collect()
+}
+
+/// A chart of curves.
+pub fn lines(chart: &Chart, join: Join, series: &[Series]) -> String {
+    let panel = View { title: "", series: series.iter().collect() };
+    draw(chart, &[panel], join, series.len() > 1 || series.iter().any(|one| !one.label.is_empty()))
+}
+
+/// A chart of curves in several panels that share their axes and their legend: one a policy, one a resource.
+pub fn small_multiples(chart: &Chart, join: Join, panels: &[Panel]) -> String {
+    let views: Vec<View> =
+        panels.iter().map(|panel| View { title: &panel.title, series: panel.series.iter().collect() }).collect();
+    // A curve that bears its panel's heading needs no legend.
+    let repeats = |panel: &Panel| panel.series.len() <= 1 && panel.series.iter().all(|one| one.label == panel.title);
+    draw(chart, &views, join, !panels.iter().all(repeats))
+}
+
+/// A chart of distributions: points `(value, fraction at or below it)`, as [`ecdf`] makes them.
+///
+/// The vertical axis shows 0 to 100 % unless the chart says otherwise. On a logarithmic axis the curve starts with the
+/// fraction of values that the axis cannot show.
+pub fn cdf(chart: &Chart, series: &[Series]) -> String {
+    let mut chart = chart.clone();
+    chart.y = Axis { measure: Measure::Fraction, range: chart.y.range.or(Some((0.0, 1.0))), ..chart.y };
+    let views = |series: &[&Series]| extent(&chart.x, series.iter().flat_map(|one| one.points.iter().map(|p| p.0)));
+    let all: Vec<&Series> = series.iter().collect();
+    let range = chart.x.range.or(views(&all));
+    let complete = |one: &Series| complete_cdf(one, range, chart.x.log);
+    let series: Vec<Series> = series.iter().map(complete).collect();
+    lines(&chart, Join::Steps, &series)
+}
+
+/// The curve from its rise at the left to the right end of the axis.
+fn complete_cdf(series: &Series, range: Option<(f64, f64)>, log: bool) -> Series {
+    let Some((low, high)) = range else { return series.clone() };
+    let mut points: Vec<(f64, f64)> =
+        series.points.iter().copied().filter(|(x, y)| drawable(*x) && drawable(*y)).collect();
+    let hidden = if log { points.iter().take_while(|(x, _)| *x <= 0.0).count() } else { 0 };
+    match (hidden.checked_sub(1), points.first()) {
+        // What a logarithm cannot show is at the left edge, all of it.
+        (Some(last), _) => {
+            let start = (low, points[last].1);
+            points.splice(..hidden, [start]);
+        }
+        (None, Some(&(x, _))) => points.insert(0, (x, 0.0)),
+        (None, None) => {}
+    }
+    if let Some(&(x, y)) = points.last()
+        && x < high
+    {
+        points.push((high, y));
+    }
+    Series { points, ..series.clone() }
+}
+
+/// A panel, borrowed.
+struct View<'a> {
+    title: &'a str,
+    series: Vec<&'a Series>,
+}
+
+fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
+    let all: Vec<&Series> = views.iter().flat_map(|view| view.series.iter().copied()).collect();
+    let keys: Vec<&str> = all.iter().map(|series| series.key.as_str()).collect();
+    let looks = looks(&keys);
+    let ys = |series: &Series| -> Vec<f64> {
+        let band = series.band.iter().flatten().flat_map(|&(_, low, high)| [low, high]);
+        series.points.iter().filter(|point| shown(&chart.x, point.0)).map(|point| point.1).chain(band).collect()
+    };
+    let hidden = all.iter().flat_map(|series| &series.points).filter(|point| hidden(chart, **point)).count();
+    let titles: Vec<&str> = if views.is_empty() { vec![""] } else { views.iter().map(|view| view.title).collect() };
+    let x_ends = if chart.x.log && join == Join::Straight { Ends::Ticks } else { Ends::Exact };
+    let mut frame = frame(Outline {
+        chart,
+        titles,
+        x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
+        y: (extent(&chart.y, all.iter().flat_map(|one| ys(one))), Ends::Ticks),
+        legend: if legend { vec![entries(&all, &looks, join)] } else { Vec::new() },
+        note: super::hidden_note(hidden),
+    });
+    let panels = frame.panels.clone();
+    let mut nth = 0;
+    for (at, panel) in panels.into_iter().enumerate() {
+        let view = views.get(at);
+        let series = view.map_or(&[][..], |view| &view.series[..]);
+        let looks = &looks[nth..nth + series.len()];
+        nth += series.len();
+        let ((left, top), (right, bottom)) = panel.corners();
+        // Half a stroke of slack, so that a curve along an edge keeps its width.
+        let clip = frame.canvas.clip((left - STROKE, top - STROKE), (right + STROKE, bottom + STROKE));
+        let curves: Vec<Curve> =
+            series.iter().zip(looks).map(|(series, look)| Curve { series, look, join, clip }).collect();
+        if !series.iter().any(|one| one.points.iter().any(|p| shown(&chart.x, p.0) && shown(&chart.y, p.1))) {
+            frame.no_data(panel);
+            continue;
+        }
+        curves.iter().for_each(|curve| curve.band(&mut frame, chart, panel));
+        // The first series is the one the reader looks for: it is drawn last, on top.
+        curves.iter().rev().for_each(|curve| curve.line(&mut frame, chart, panel));
+    }
+    frame.canvas.finish()
+}
+
+/// Whether a finite point has no place on a logarithmic axis.
+fn hidden(chart: &Chart, (x, y): (f64, f64)) -> bool {
+    drawable(x) && drawable(y) && !(shown(&chart.x, x) && shown(&chart.y, y))
+}
+
+fn marked(series: &Series, join: Join) -> Marked {
+    if join == Join::Straight && series.points.len() <= MARKED { Marked::Yes } else { Marked::No }
+}
+
+/// One entry a key and label.
+fn entries(series: &[&Series], looks: &[Look], join: Join) -> Vec<Entry> {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut entries = Vec::new();
+    for (one, look) in series.iter().zip(looks) {
+        let name = (one.key.as_str(), one.label.as_str());
+        if !seen.contains(&name) {
+            seen.push(name);
+            let sample = Sample::Line(look.clone(), marked(one, join));
+            entries.push(Entry { text: one.label.clone(), sample });
+        }
+    }
+    entries
+}
+
+/// A series as it is drawn in one panel.
+struct Curve<'a> {
+    series: &'a Series,
+    look: &'a Look,
+    join: Join,
+    clip: usize,
+}
+
+impl Curve<'_> {
+    fn group(&self) -> Group<'_> {
+        Group {
+            key: Some(&self.series.key),
+            tip: Some(&self.series.label),
+            clip: Some(self.clip),
+            ..Group::class("series")
+        }
+    }
+
+    fn line(&self, frame: &mut Frame, chart: &Chart, panel: Spot) {
+        let visible = |point: &&(f64, f64)| shown(&chart.x, point.0) && shown(&chart.y, point.1);
+        let place = |&(x, y): &(f64, f64)| (panel.x(frame.x.at(x)), panel.y(frame.y.at(y)));
+        let runs: Vec<Vec<(f64, f64)>> = self
+            .series
+            .points
+            .chunk_by(|a, b| visible(&a) && visible(&b))
+            .map(|run| thin(run.iter().filter(visible).map(place).collect()))
+            .collect();
+        let group = Group { dash: self.look.dash, ..self.group() };
+        let width = if self.series.points.len() > DENSE { FINE } else { STROKE };
+        frame.canvas.layer(group, |pen| {
+            for run in &runs {
+                pen.path(&joined(run, self.join), &self.look.color, width);
+            }
+        });
+        let all = marked(self.series, self.join) == Marked::Yes;
+        frame.canvas.layer(Group { clip: None, ..self.group() }, |pen| {
+            // A point without neighbours would be no line at all.
+            for run in runs.iter().filter(|run| all || run.len() == 1) {
+                run.iter().filter(|point| inside(panel, **point)).for_each(|&point| marker(pen, point, self.look));
+            }
+        });
+    }
+
+    fn band(&self, frame: &mut Frame, chart: &Chart, panel: Spot) {
+        let Some(band) = &self.series.band else { return };
+        let usable = |&&(x, low, high): &&(f64, f64, f64)| shown(&chart.x, x) && drawable(low) && drawable(high);
+        let edge = |pick: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
+            let points = band.iter().filter(usable);
+            let places = points.map(|point| (panel.x(frame.x.at(point.0)), panel.y(frame.y.at(pick(point)))));
+            joined(&thin(places.collect()), self.join)
+        };
+        let mut outline = edge(|point| point.2);
+        outline.extend(edge(|point| point.1).into_iter().rev());
+        let group = Group { class: "band", ..self.group() };
+        frame.canvas.layer(group, |pen| {
+            if outline.len() > 2 {
+                pen.polygon(&outline, &self.look.color.mix(0.18));
+            }
+        });
+    }
+}
+
+fn inside(panel: Spot, (x, y): (f64, f64)) -> bool {
+    let ((left, top), (right, bottom)) = panel.corners();
+    (left - 0.5..=right + 0.5).contains(&x) && (top - 0.5..=bottom + 0.5).contains(&y)
+}
+
+/// The corners of a curve.
+fn joined(points: &[(f64, f64)], join: Join) -> Vec<(f64, f64)> {
+    if join == Join::Straight {
+        return points.to_vec();
+    }
+    let mut corners: Vec<(f64, f64)> = Vec::with_capacity(2 * points.len());
+    for &(x, y) in points {
+        if let Some(&(last_x, last_y)) = corners.last()
+            && last_y != y
+            && last_x != x
+        {
+            corners.push((x, last_y));
+        }
+        corners.push((x, y));
+    }
+    corners
+}

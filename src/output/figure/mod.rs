@@ -1,0 +1,128 @@
+//! Charts: plain numbers in, one SVG text out.
+//!
+//! There is one drawing path: plotters draws at ten times the final size (its coordinates are integers) and the SVG
+//! says the final size in points, so a chart is ready for a column of a paper; `raster` makes PNGs of it. A policy has
+//! the same colour, dashes and marker in every figure. The bytes depend on nothing but the arguments.
+//!
+//! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithm) are counted under the chart,
+//! never dropped in silence.
+
+mod bars;
+mod bubbles;
+mod canvas;
+mod frame;
+mod legend;
+mod lines;
+mod names;
+mod scale;
+mod style;
+#[cfg(test)]
+mod tests;
+mod thin;
+
+pub use bars::{BarSeries, Category, Interval, bars};
+pub use bubbles::{BubbleSeries, bubbles};
+pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
+
+/// What the numbers along an axis are; it decides the unit and the form of the tick labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// Anything; the label states the unit, if there is one.
+    #[default]
+    Number,
+    /// Seconds; the axis picks µs to days and adds the unit to the label.
+    Seconds,
+    /// A fraction of one, shown in percent.
+    Fraction,
+}
+
+/// One axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// The quantity, with its unit unless the measure brings one.
+    pub label: String,
+    /// What the numbers are.
+    pub measure: Measure,
+    /// Whether the axis is logarithmic.
+    pub log: bool,
+    /// The least and the largest value shown; the data decide otherwise.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// A linear axis of plain numbers.
+    pub fn number(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), ..Axis::default() }
+    }
+
+    /// A linear axis of seconds.
+    pub fn seconds(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), measure: Measure::Seconds, ..Axis::default() }
+    }
+
+    /// A linear axis of fractions, in percent.
+    pub fn fraction(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), measure: Measure::Fraction, ..Axis::default() }
+    }
+
+    /// The same axis, logarithmic.
+    pub fn log(mut self) -> Axis {
+        self.log = true;
+        self
+    }
+
+    /// The same axis from `low` to `high`.
+    pub fn range(mut self, low: f64, high: f64) -> Axis {
+        self.range = Some((low, high));
+        self
+    }
+}
+
+/// Where the legend stands: always outside the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Under the chart, in as many rows as it needs.
+    #[default]
+    Below,
+    /// At the right side.
+    Right,
+}
+
+/// What is said under a chart whose logarithm lacks so many points.
+fn hidden_note(hidden: usize) -> Option<String> {
+    match hidden {
+        0 => None,
+        1 => Some("1 point at or below 0 is not shown".to_owned()),
+        _ => Some(format!("{hidden} points at or below 0 are not shown")),
+    }
+}
+
+/// A chart without its data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// A heading; papers leave it out in favour of the caption.
+    pub title: Option<String>,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Width and height in points (1/72 inch); the height grows if a legend leaves too little of it.
+    pub size_pt: (f64, f64),
+    /// Where the legend stands.
+    pub legend: Place,
+    /// How many panels stand side by side in small multiples; the width decides otherwise.
+    pub columns: Option<usize>,
+}
+
+impl Chart {
+    /// One column of an ACM page, in points.
+    pub const COLUMN: (f64, f64) = (241.0, 150.0);
+
+    /// The whole width of an ACM page, in points.
+    pub const PAGE: (f64, f64) = (506.0, 180.0);
+
+    /// A chart of one column with its legend below.
+    pub fn new(x: Axis, y: Axis) -> Chart {
+        Chart { title: None, x, y, size_pt: Chart::COLUMN, legend: Place::Below, columns: None }
+    }
+}

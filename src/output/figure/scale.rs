@@ -1,0 +1,289 @@
+//! From values to places along an axis, and the ticks that say so.
+
+use super::{Axis, Measure};
+use crate::output::font;
+
+/// A label at a tick.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Label {
+    /// The text, or the base of a power.
+    pub text: String,
+    /// A raised exponent, if any.
+    pub power: Option<String>,
+}
+
+impl Label {
+    fn plain(text: String) -> Label {
+        Label { text, power: None }
+    }
+
+    /// Its width at a font size.
+    pub fn width(&self, size: f64) -> f64 {
+        let power = self.power.as_deref().map_or(0.0, |power| font::width(power, size * POWER_SIZE));
+        font::width(&self.text, size) + power
+    }
+}
+
+/// The size of an exponent, relative to its base.
+pub(super) const POWER_SIZE: f64 = 0.75;
+
+/// What an axis shows, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Scale {
+    log: bool,
+    low: f64,
+    high: f64,
+    /// Places of the labelled ticks.
+    pub ticks: Vec<(f64, Label)>,
+    /// Places of the ticks between them.
+    pub minor: Vec<f64>,
+    /// The axis label with the unit.
+    pub label: String,
+}
+
+/// Whether an automatic range ends on ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// At the first and last value.
+    Exact,
+    /// At the ticks around them.
+    Ticks,
+}
+
+/// The least and largest value that the axis can show, if there is any.
+pub(super) fn extent(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|&value| shown(axis, value)).fold(None, |extent, value| {
+        Some(extent.map_or((value, value), |(low, high): (f64, f64)| (low.min(value), high.max(value))))
+    })
+}
+
+/// Beyond what any quantity is, and far from where floats end: larger numbers count as infinite.
+const HUGE: f64 = 1e100;
+
+/// Whether the axis has a place for the value.
+pub(super) fn shown(axis: &Axis, value: f64) -> bool {
+    drawable(value) && (!axis.log || value > 1.0 / HUGE)
+}
+
+/// Whether the value has a place on a linear axis.
+pub(super) fn drawable(value: f64) -> bool {
+    value.abs() < HUGE
+}
+
+impl Scale {
+    /// A scale over `extent`, with about `target` ticks; `fits` judges the labels, and fewer are tried until it agrees.
+    pub fn new(
+        axis: &Axis,
+        extent: (f64, f64),
+        ends: Ends,
+        target: usize,
+        fits: impl Fn(&[(f64, Label)]) -> bool,
+    ) -> Scale {
+        let asked = axis.range.filter(|&(low, high)| shown(axis, low) && shown(axis, high) && low < high);
+        let ends = if asked.is_some() { Ends::Exact } else { ends };
+        let (low, high) = asked.unwrap_or_else(|| widen(axis, extent, ends));
+        let mut target = target.max(2);
+        loop {
+            let scale =
+                if axis.log { log_scale(axis, low, high, ends, target) } else { linear(axis, low, high, ends, target) };
+            if target == 2 || fits(&scale.ticks) {
+                return scale;
+            }
+            target -= 1;
+        }
+    }
+
+    /// The place of a value, 0 at the low end and 1 at the high end. Values that a logarithm lacks are at the low end.
+    pub fn at(&self, value: f64) -> f64 {
+        if !self.log {
+            return (value - self.low) / (self.high - self.low);
+        }
+        if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
+    }
+}
+
+/// A range that is never empty, and starts at 0 where that costs little.
+fn widen(axis: &Axis, (low, high): (f64, f64), ends: Ends) -> (f64, f64) {
+    if axis.log {
+        return if low < high { (low, high) } else { (low / 3.0, high * 3.0) };
+    }
+    let (low, high) = match (low, high) {
+        (low, high) if low < high => (low, high),
+        (0.0, _) => (0.0, 1.0),
+        (low, high) => (low - 0.1 * low.abs(), high + 0.1 * high.abs()),
+    };
+    let from_zero = ends == Ends::Ticks && low > 0.0 && low < 0.6 * high;
+    (if from_zero { 0.0 } else { low }, high)
+}
+
+/// The unit of a linear axis: its suffix for the label, and how many base units it holds.
+fn unit(axis: &Axis, low: f64, high: f64) -> (&'static str, f64) {
+    let largest = low.abs().max(high.abs());
+    match axis.measure {
+        Measure::Fraction => ("", 0.01),
+        Measure::Number => ("", 1.0),
+        Measure::Seconds if axis.log => ("s", 1.0),
+        Measure::Seconds => [
+            (345_600.0, "d", 86_400.0),
+            (10_800.0, "h", 3600.0),
+            (300.0, "min", 60.0),
+            (1.0, "s", 1.0),
+            (1e-3, "ms", 1e-3),
+        ]
+        .into_iter()
+        .find(|&(from, ..)| largest >= from)
+        .map_or(("µs", 1e-6), |(_, name, seconds)| (name, seconds)),
+    }
+}
+
+fn labelled(axis: &Axis, unit: &str) -> String {
+    match (axis.label.as_str(), unit) {
+        (label, "") => label.to_owned(),
+        ("", unit) => unit.to_owned(),
+        (label, unit) => format!("{label} ({unit})"),
+    }
+}
+
+fn linear(axis: &Axis, low: f64, high: f64, ends: Ends, target: usize) -> Scale {
+    let (name, base) = unit(axis, low, high);
+    let step = nice_step((high - low) / base / target as f64, name);
+    let (mut first, mut last) = ((low / base / step).ceil(), (high / base / step).floor());
+    let (mut low, mut high) = (low, high);
+    if ends == Ends::Ticks {
+        (first, last) = ((low / base / step + 1e-9).floor(), (high / base / step - 1e-9).ceil());
+        (low, high) = (first * step * base, last * step * base);
+    } else if axis.range.is_none() {
+        // A day that ends a second early still ends at a tick.
+        let next = (last + 1.0) * step * base;
+        if next - high <= 0.03 * (high - low) {
+            (last, high) = (last + 1.0, next);
+        }
+    }
+    let largest = (first * step).abs().max((last * step).abs());
+    let count = ((last - first).max(0.0) as usize).min(1000);
+    let values: Vec<f64> = (0..=count).map(|nth| (first + nth as f64) * step).collect();
+    let percent = if axis.measure == Measure::Fraction { "%" } else { "" };
+    let place = |value: f64| (value * base - low) / (high - low);
+    let ticks = values
+        .iter()
+        .map(|&value| (place(value), Label::plain(format!("{}{percent}", number(value, step, largest)))))
+        .filter(|(at, _)| (-1e-6..=1.0 + 1e-6).contains(at))
+        .collect();
+    Scale { log: false, low, high, ticks, minor: Vec::new(), label: labelled(axis, name) }
+}
+
+/// The least step of the series 1, 2, 5 (or of the clock, for minutes and hours) that is at least `rough`.
+fn nice_step(rough: f64, unit: &str) -> f64 {
+    let clock: &[f64] = match unit {
+        "h" => &[1.0, 2.0, 3.0, 6.0, 12.0, 24.0, 48.0],
+        "min" | "s" => &[1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0],
+        _ => &[],
+    };
+    let rough = rough.max(f64::MIN_POSITIVE);
+    if let Some(&step) = clock.iter().find(|&&step| step >= rough).filter(|_| rough > 0.5) {
+        return step;
+    }
+    let magnitude = 10f64.powi(rough.log10().floor() as i32);
+    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|factor| factor * magnitude >= rough * (1.0 - 1e-9));
+    factor.unwrap_or(10.0) * magnitude
+}
+
+/// A tick's number with as many decimals as the step needs; from 10,000 on with k, M, G, ...
+fn number(value: f64, step: f64, largest: f64) -> String {
+    let (suffix, divisor) = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)]
+        .into_iter()
+        .find(|&(_, divisor)| largest >= divisor && largest >= 1e4)
+        .unwrap_or(("", 1.0));
+    let (value, step) = (value / divisor, step / divisor);
+    if !(1e-6..1e15).contains(&step) {
+        return minus(&format!("{value:.1e}"));
+    }
+    let decimals = (0..9).find(|&places| {
+        let scaled = step * 10f64.powi(places);
+        (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
+    });
+    let text = format!("{value:.*}", decimals.unwrap_or(9) as usize);
+    let zero = text.chars().all(|character| matches!(character, '-' | '0' | '.'));
+    if zero { "0".to_owned() } else { minus(&format!("{text}{suffix}")) }
+}
+
+/// Negative numbers with a minus sign instead of a hyphen.
+fn minus(text: &str) -> String {
+    text.replace('-', "\u{2212}")
+}
+
+fn log_scale(axis: &Axis, low: f64, high: f64, ends: Ends, target: usize) -> Scale {
+    let (low, high) =
+        if ends == Ends::Ticks { (round_log(low, f64::floor), round_log(high, f64::ceil)) } else { (low, high) };
+    let (name, _) = unit(axis, low, high);
+    let place = |value: f64| (value / low).ln() / (high / low).ln();
+    let inside = |value: f64| (-1e-9..=1.0 + 1e-9).contains(&place(value));
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let decades: Vec<i32> = (first..=last).filter(|&power| inside(10f64.powi(power))).collect();
+    let mut scale = Scale { log: true, low, high, ticks: Vec::new(), minor: Vec::new(), label: labelled(axis, name) };
+    let within = |factors: &[f64]| -> Vec<f64> {
+        (first..=last)
+            .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
+            .filter(|&value| inside(value))
+            .collect()
+    };
+    if decades.len() >= 3 || (decades.len() == 2 && target < 5) {
+        let every = decades.len().div_ceil(target.max(2)).max(1);
+        let labelled: Vec<i32> = decades.iter().copied().filter(|power| power.rem_euclid(every as i32) == 0).collect();
+        let plain = axis.measure == Measure::Fraction || labelled.iter().all(|power| (-3..=4).contains(power));
+        scale.ticks = labelled.iter().map(|&power| (place(10f64.powi(power)), decade(axis, power, plain))).collect();
+        scale.minor = if every == 1 && decades.len() <= 9 {
+            within(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().map(place).collect()
+        } else {
+            decades.iter().map(|&power| place(10f64.powi(power))).collect()
+        };
+        return scale;
+    }
+    let factors: &[f64] = if target > 3 { &[1.0, 2.0, 5.0] } else { &[1.0, 3.0] };
+    let values = within(factors);
+    if values.len() >= 2 {
+        scale.ticks = values.iter().map(|&value| (place(value), Label::plain(short(axis, value)))).collect();
+        scale.minor = within(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).into_iter().map(place).collect();
+        return scale;
+    }
+    // Less than a doubling: the ticks of a linear axis at logarithmic places.
+    let step = nice_step((high - low) / target as f64, "");
+    let mut value = (low / step).ceil() * step;
+    while value <= high && scale.ticks.len() < 20 {
+        scale.ticks.push((place(value), Label::plain(short(axis, value))));
+        value += step;
+    }
+    scale
+}
+
+/// The next 1, 2 or 5 times a power of ten, below or above.
+fn round_log(value: f64, towards: fn(f64) -> f64) -> f64 {
+    let up = towards(0.5) > 0.0;
+    let magnitude = 10f64.powi(value.log10().floor() as i32);
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * magnitude);
+    let near = 1e-9 * value;
+    let found = if up {
+        steps.into_iter().find(|&step| step >= value - near)
+    } else {
+        steps.into_iter().rev().find(|&step| step <= value + near)
+    };
+    found.unwrap_or(value)
+}
+
+fn decade(axis: &Axis, power: i32, plain: bool) -> Label {
+    if plain {
+        Label::plain(short(axis, 10f64.powi(power)))
+    } else {
+        Label { text: "10".to_owned(), power: Some(minus(&power.to_string())) }
+    }
+}
+
+/// A number of few digits without trailing zeros.
+fn short(axis: &Axis, value: f64) -> String {
+    let (value, percent) = if axis.measure == Measure::Fraction { (value * 100.0, "%") } else { (value, "") };
+    // Three significant digits.
+    let places = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.places$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    minus(&format!("{text}{percent}"))
+}

@@ -1,0 +1,295 @@
+//! The report page: one HTML file that opens offline, with its figures inside.
+//!
+//! It loads nothing and needs no script; the one it carries only sorts tables and copies commands. Colours follow the
+//! reader's light or dark setting, figures included; it prints in black on white.
+
+use std::fmt::Write;
+
+use super::escape::escape;
+
+/// A column of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub name: String,
+    /// Unit and meaning, shown when the pointer rests on the heading; may be empty.
+    pub explanation: String,
+    /// Whether it holds numbers, which stand at the right.
+    pub numeric: bool,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its cells, as they are to be read. Empty for an absent value.
+    pub rows: Vec<Vec<String>>,
+    /// `(row, column)` of the cells that are best of their column.
+    pub best: Vec<(usize, usize)>,
+}
+
+/// A figure inside the page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figure {
+    /// What it shows.
+    pub caption: String,
+    /// An SVG document.
+    pub svg: String,
+    /// The name of the file beside the report that holds it alone.
+    pub file: String,
+}
+
+/// Everything the page says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The title.
+    pub title: String,
+    /// What the experiment asks.
+    pub question: Option<String>,
+    /// The tables that answer it.
+    pub summary: Vec<Table>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// The plan, as TOML.
+    pub plan_toml: String,
+    /// The commands that make these results again.
+    pub reproduce: Vec<String>,
+    /// What the reader has to know: warnings, limits.
+    pub notes: Vec<String>,
+    /// Names and values: version, seed, digests.
+    pub provenance: Vec<(String, String)>,
+}
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// The page.
+pub fn render(report: &Report) -> String {
+    let mut page = String::new();
+    let title = escape(&report.title);
+    page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    page += "<meta name=\"color-scheme\" content=\"light dark\">\n";
+    add(&mut page, format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"));
+    add(&mut page, format_args!("<header>\n<p class=\"brand\">Plimsoll report</p>\n<h1>{title}</h1>\n"));
+    if let Some(question) = &report.question {
+        add(&mut page, format_args!("<p class=\"question\">{}</p>\n", escape(question)));
+    }
+    page += &contents(report);
+    page += "</header>\n<main>\n";
+    notes(&mut page, &report.notes);
+    section(&mut page, "results", "Results", &report.summary, table);
+    if !report.figures.is_empty() {
+        page += "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n";
+        for (nth, figure) in report.figures.iter().enumerate() {
+            draw(&mut page, nth + 1, figure);
+        }
+        page += "</div>\n</section>\n";
+    }
+    if !report.reproduce.is_empty() {
+        let commands = escape(&report.reproduce.join("\n"));
+        page += "<section id=\"reproduce\">\n<h2>Run it again</h2>\n";
+        add(&mut page, format_args!("<pre class=\"copy\"><code>{commands}</code></pre>\n</section>\n"));
+    }
+    if !report.plan_toml.is_empty() {
+        let plan = escape(&report.plan_toml);
+        page += "<section id=\"plan\">\n<h2>Plan</h2>\n";
+        add(&mut page, format_args!("<pre class=\"copy\"><code>{plan}</code></pre>\n</section>\n"));
+    }
+    if !report.provenance.is_empty() {
+        page += "<section id=\"provenance\">\n<h2>Provenance</h2>\n<dl>\n";
+        for (name, value) in &report.provenance {
+            add(&mut page, format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value)));
+        }
+        page += "</dl>\n</section>\n";
+    }
+    add(&mut page, format_args!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
+    page
+}
+
+fn add(page: &mut String, text: std::fmt::Arguments) {
+    page.write_fmt(text).expect("writing to a string succeeds");
+}
+
+/// Links to the sections that there are.
+fn contents(report: &Report) -> String {
+    let sections = [
+        ("results", "Results", !report.summary.is_empty()),
+        ("figures", "Figures", !report.figures.is_empty()),
+        ("reproduce", "Run it again", !report.reproduce.is_empty()),
+        ("plan", "Plan", !report.plan_toml.is_empty()),
+        ("provenance", "Provenance", !report.provenance.is_empty()),
+    ];
+    let mut text = String::from("<nav>");
+    for (id, name, _) in sections.iter().filter(|(.., present)| *present) {
+        add(&mut text, format_args!("<a href=\"#{id}\">{name}</a>"));
+    }
+    text + "</nav>\n"
+}
+
+fn section<T>(page: &mut String, id: &str, title: &str, items: &[T], one: fn(&mut String, &T)) {
+    if items.is_empty() {
+        return;
+    }
+    add(page, format_args!("<section id=\"{id}\">\n<h2>{title}</h2>\n"));
+    for item in items {
+        one(page, item);
+    }
+    *page += "</section>\n";
+}
+
+fn notes(page: &mut String, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    *page += "<aside class=\"notes\" aria-label=\"Notes\">\n<ul>\n";
+    for note in notes {
+        add(page, format_args!("<li>{}</li>\n", escape(note)));
+    }
+    *page += "</ul>\n</aside>\n";
+}
+
+fn table(page: &mut String, table: &Table) {
+    // The caption stands outside of the part that scrolls sideways on a phone.
+    *page += "<div class=\"card\">\n";
+    let caption = escape(&table.caption);
+    if !caption.is_empty() {
+        add(page, format_args!("<p class=\"caption\">{caption}</p>\n"));
+    }
+    add(page, format_args!("<div class=\"scroll\">\n<table aria-label=\"{caption}\">\n"));
+    *page += "<thead><tr>";
+    for column in &table.columns {
+        let class = if column.numeric { " class=\"number\"" } else { "" };
+        let name = escape(&column.name);
+        let tip = escape(&column.explanation);
+        let name = if tip.is_empty() { name } else { format!("<abbr title=\"{tip}\">{name}</abbr>") };
+        add(page, format_args!("<th scope=\"col\"{class}>{name}</th>"));
+    }
+    *page += "</tr></thead>\n<tbody>\n";
+    for (row, cells) in table.rows.iter().enumerate() {
+        *page += "<tr>";
+        for (at, cell) in cells.iter().enumerate() {
+            let numeric = table.columns.get(at).is_some_and(|column| column.numeric);
+            let best = table.best.contains(&(row, at));
+            let classes: Vec<&str> =
+                [("number", numeric), ("best", best)].iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+            let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
+            let text = if cell.is_empty() { "<span class=\"absent\">–</span>".to_owned() } else { escape(cell) };
+            add(page, format_args!("<td{class}>{text}</td>"));
+        }
+        *page += "</tr>\n";
+    }
+    *page += "</tbody>\n</table>\n</div>\n</div>\n";
+}
+
+fn draw(page: &mut String, number: usize, figure: &Figure) {
+    let wide = if width(&figure.svg) > 300.0 { " wide" } else { "" };
+    add(page, format_args!("<figure class=\"card{wide}\" id=\"figure{number}\">\n"));
+    *page += &inlined(&figure.svg, number);
+    let caption = escape(&figure.caption);
+    add(page, format_args!("<figcaption><b>Figure {number}.</b> {caption}"));
+    if !figure.file.is_empty() {
+        let file = escape(&figure.file);
+        let link = escape(&link(&figure.file));
+        add(page, format_args!(" <a class=\"file\" href=\"{link}\">{file}</a>"));
+    }
+    *page += "</figcaption>\n</figure>\n";
+}
+
+/// The width that an SVG says it has, or 0.
+fn width(svg: &str) -> f64 {
+    let value = svg.split(" width=\"").nth(1).and_then(|rest| rest.split('"').next());
+    value.and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+/// A relative link to a file: everything but plain characters is percent-encoded, so no name becomes a scheme.
+fn link(file: &str) -> String {
+    let mut text = String::from("./");
+    for byte in file.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_') {
+            text.push(char::from(byte));
+        } else {
+            add(&mut text, format_args!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+/// The SVG element alone, its ids made its own: the same id in two figures would let one clip the other.
+fn inlined(svg: &str, number: usize) -> String {
+    let from = svg.find("<svg").unwrap_or(svg.len());
+    let mut text = svg[from..].to_owned();
+    for reference in [" id=\"", "url(#", "href=\"#"] {
+        text = text.replace(reference, &format!("{reference}f{number}-"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::figure::{Axis, Chart, Join, Series, lines};
+
+    const EVIL: &str = "<b onclick='x'>\"&";
+
+    fn evil_report() -> Report {
+        let text = || EVIL.to_owned();
+        let series = Series { label: text(), ..Series::new(EVIL, vec![(0.0, 1.0), (1.0, 2.0)]) };
+        let svg = lines(&Chart::new(Axis::number(EVIL), Axis::number(EVIL)), Join::Straight, &[series]);
+        let figure = Figure { caption: text(), svg, file: "javascript:alert(1)\"".into() };
+        Report {
+            title: text(),
+            question: Some(text()),
+            summary: vec![Table {
+                caption: text(),
+                columns: vec![Column { name: text(), explanation: text(), numeric: true }],
+                rows: vec![vec![text()], vec![String::new()], vec![text(), text()]],
+                best: vec![(0, 0), (9, 9)],
+            }],
+            figures: vec![figure.clone(), figure],
+            plan_toml: text(),
+            reproduce: vec![text()],
+            notes: vec![text()],
+            provenance: vec![(text(), text())],
+        }
+    }
+
+    #[test]
+    fn everything_is_escaped() {
+        let page = render(&evil_report());
+        assert!(!page.contains("<b onclick"));
+        assert!(page.contains("&lt;b onclick=&#39;x&#39;&gt;&quot;&amp;"));
+        assert!(page.contains("href=\"./javascript%3Aalert%281%29%22\""));
+        assert!(page.contains("class=\"number best\"") && page.contains("class=\"absent\""));
+    }
+
+    #[test]
+    fn no_id_is_given_twice_and_every_reference_is_met() {
+        let page = render(&evil_report());
+        let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(ids.contains(&"f1-clip0") && ids.contains(&"f2-clip0"));
+        for reference in page.split("url(#").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(ids.contains(&reference), "{reference}");
+        }
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+    }
+
+    #[test]
+    fn the_page_loads_nothing() {
+        let page = render(&evil_report()).replace("http://www.w3.org/2000/svg", "");
+        for outside in ["http:", "https:", "src=", "@import", "url(\"", "url('", "<link"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page_without_sections() {
+        let page = render(&Report { title: "Nothing".into(), ..Report::default() });
+        assert!(page.contains("<h1>Nothing</h1>") && !page.contains("<section"));
+        assert_eq!(page, render(&Report { title: "Nothing".into(), ..Report::default() }));
+    }
+}

@@ -1,0 +1,97 @@
+//! Images of figures: an SVG text becomes a PNG.
+//!
+//! The only font is the shipped one, so the bytes are the same on every machine.
+
+use std::sync::{Arc, LazyLock};
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::fontdb::Database;
+use resvg::usvg::{Options, Tree};
+
+use crate::error::{Error, Result};
+use crate::output::font;
+
+static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
+    let mut fonts = Database::new();
+    fonts.load_font_data(font::SANS.to_vec());
+    fonts.set_sans_serif_family(font::SANS_NAME);
+    fonts.set_serif_family(font::SANS_NAME);
+    fonts.set_monospace_family(font::SANS_NAME);
+    Arc::new(fonts)
+});
+
+/// The most pixels an image has on a side.
+const SIDE_MAX: f32 = 20_000.0;
+
+/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch.
+///
+/// Errors: [`Error::Output`] when the text is no SVG, or the image would be empty or larger than 20,000 pixels a side.
+pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
+    let wrong = |problem: String| Error::output("the PNG image", problem);
+    let tree = parse(svg).map_err(|error| wrong(error.to_string()))?;
+    let (width, height) = ((tree.size().width() * scale).ceil(), (tree.size().height() * scale).ceil());
+    let fits = |side: f32| side >= 1.0 && side <= SIDE_MAX;
+    if !fits(width) || !fits(height) {
+        return Err(wrong(format!("{width} by {height} pixels; expected 1 to {SIDE_MAX} a side")));
+    }
+    let mut image = Pixmap::new(width as u32, height as u32)
+        .ok_or_else(|| wrong(format!("no memory for {width} by {height} pixels")))?;
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut image.as_mut());
+    image.encode_png().map_err(|error| wrong(error.to_string()))
+}
+
+fn parse(svg: &str) -> std::result::Result<Tree, resvg::usvg::Error> {
+    let options = Options { font_family: font::SANS_NAME.to_owned(), fontdb: Arc::clone(&FONTS), ..Options::default() };
+    Tree::from_str(svg, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(body: &str) -> String {
+        format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"60\" height=\"20\">{body}</svg>")
+    }
+
+    fn dark_pixels(svg: &str) -> usize {
+        let image = Pixmap::decode_png(&png(svg, 2.0).expect("a valid SVG")).expect("a valid PNG");
+        image.pixels().iter().filter(|pixel| pixel.alpha() > 128).count()
+    }
+
+    #[test]
+    fn text_does_not_vanish() {
+        for family in [font::FAMILY, "sans-serif", "No Such Font"] {
+            let text = format!("<text x=\"2\" y=\"15\" font-family=\"{family}\" font-size=\"12\">Share µ≤∞</text>");
+            assert!(dark_pixels(&page(&text)) > 150, "{family}");
+        }
+        assert_eq!(dark_pixels(&page("")), 0);
+    }
+
+    #[test]
+    fn bytes_are_a_png_and_repeat() {
+        let svg = page("<rect width=\"30\" height=\"10\"/>");
+        let image = png(&svg, 1.5).expect("a valid SVG");
+        assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
+        assert_eq!(image, png(&svg, 1.5).expect("a valid SVG"));
+    }
+
+    #[test]
+    fn what_is_no_image_is_an_error() {
+        assert!(png("<svg", 1.0).unwrap_err().to_string().contains("PNG"));
+        assert!(png(&page(""), 0.0).is_err());
+        assert!(png(&page(""), 1e6).is_err());
+        assert!(png(&page(""), f32::NAN).is_err());
+    }
+
+    #[test]
+    fn the_width_table_is_the_one_of_the_font() {
+        for text in ["Utilisation over time (h)", "drf 0123456789", "slot:12 WMil|", "~`{}@%"] {
+            let svg = page(&format!("<text font-size=\"100\" font-family=\"sans-serif\">|{text}|</text>"));
+            let tree = parse(&svg).expect("a valid SVG");
+            let drawn = f64::from(tree.root().abs_bounding_box().width());
+            // The bars' own side bearings are not part of the drawn box.
+            let table = font::width(&format!("|{text}|"), 100.0);
+            assert!((table - drawn).abs() < 25.0, "{text}: {table} against {drawn}");
+        }
+    }
+}

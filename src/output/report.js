@@ -1,0 +1,45 @@
+"use strict";
+// The page is whole without this: it sorts a table by the heading that is pressed, and copies commands.
+for (const table of document.querySelectorAll("table")) {
+  const body = table.tBodies[0];
+  if (body.rows.length < 2) continue;
+  table.classList.add("sortable");
+  const heads = [...table.tHead.rows[0].cells];
+  const key = (row, at) => (row.cells[at] ? row.cells[at].textContent.trim() : "");
+  // The number a cell starts with: "1.5 ± 0.2 %" sorts by 1.5.
+  const number = (text) => parseFloat(text.replace(/\u2212/g, "-").replace(/[, \u202f]/g, ""));
+  heads.forEach((head, at) => {
+    head.tabIndex = 0;
+    const sort = () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const numeric = head.classList.contains("number");
+      const rows = [...body.rows].sort((a, b) => {
+        const [x, y] = [key(a, at), key(b, at)];
+        if (!numeric) return (down ? -1 : 1) * x.localeCompare(y, "en", { numeric: true });
+        const [p, q] = [number(x), number(y)];
+        // What is absent stays at the end.
+        if (isNaN(p) || isNaN(q)) return isNaN(p) - isNaN(q);
+        return down ? q - p : p - q;
+      });
+      body.append(...rows);
+    };
+    head.addEventListener("click", sort);
+    head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  });
+}
+for (const pre of document.querySelectorAll("pre.copy")) {
+  if (!navigator.clipboard) break;
+  const hold = document.createElement("div");
+  hold.className = "hold";
+  pre.replaceWith(hold);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.addEventListener("click", () => navigator.clipboard.writeText(pre.textContent).then(() => {
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }));
+  hold.append(pre, button);
+}
