@@ -244,13 +244,41 @@ impl fmt::Display for NumberProblem {
 /// No float is involved, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed.
 /// Errors: a [`NumberProblem`]; more than 10^18 base units is `TooLarge`.
 pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
-    let text = text.trim_ascii();
-    // The common case first: a short run of digits.
-    if !text.is_empty() && text.len() <= 12 && text.iter().all(u8::is_ascii_digit) {
-        let value = text.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-        return value.checked_mul(scale).filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge);
+    // The common case first, in one pass: digits, perhaps with a point among them.
+    let (mut digits, mut places, mut point) = (0u64, 0usize, 0usize);
+    let plain = text.len() <= 18
+        && text.iter().all(|&byte| {
+            let digit = byte.wrapping_sub(b'0');
+            if digit < 10 {
+                digits = digits * 10 + u64::from(digit);
+                places += point;
+                return true;
+            }
+            let first_point = byte == b'.' && point == 0;
+            point = 1;
+            first_point
+        });
+    if !plain || text.len() == point {
+        return decimal_general(text.trim_ascii(), scale, round);
     }
-    decimal_general(text, scale, round)
+    let product = digits.checked_mul(scale).filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge);
+    if places == 0 {
+        return product;
+    }
+    match product {
+        Ok(product) => {
+            let divisor = 10u64.pow(places as u32);
+            let (whole, rest) = (product / divisor, product % divisor);
+            let up = match round {
+                Round::Down => false,
+                Round::Up => rest > 0,
+                Round::Nearest => rest >= divisor - divisor / 2,
+            };
+            Ok(whole + u64::from(up))
+        }
+        // Many digits behind the point: the product passes 64 bits although the amount does not.
+        Err(_) => decimal_general(text, scale, round),
+    }
 }
 
 /// The largest amount [`decimal`] returns.
@@ -362,6 +390,30 @@ mod tests {
         assert_eq!(decimal(b"0.0019", 1000, Round::Down), Ok(1));
         assert_eq!(decimal(b" 7 ", 1, Round::Down), Ok(7));
         assert_eq!(decimal(b"-0", 1, Round::Down), Ok(0));
+    }
+
+    #[test]
+    fn the_short_way_agrees_with_the_general_one() {
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            let mut next = |below: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % below
+            };
+            let size = next(8) as u32;
+            let whole = next(10u64.pow(size));
+            let mut text = whole.to_string();
+            if next(2) == 0 {
+                let places = next(11) as usize;
+                text.push('.');
+                (0..places).for_each(|_| text.push((b'0' + next(10) as u8) as char));
+            }
+            let scale = [1, 1000, 1024, 1_000_000][next(4) as usize];
+            for round in [Round::Nearest, Round::Up, Round::Down] {
+                let general = decimal_general(text.as_bytes(), scale, round);
+                assert_eq!(decimal(text.as_bytes(), scale, round), general, "{text} x {scale} {round:?}");
+            }
+        }
     }
 
     #[test]

@@ -11,18 +11,19 @@ pub use weights::{WEIGHT_ONE, Weights};
 use crate::units::{MAX_DIMS, Resources, Time, UserId};
 
 /// The state of one run. Amounts are in base units, one per dimension of the run.
+///
+/// Everything about a user stands together, since a launch or an end touches all of it and, with many users, each
+/// separate table would be one more miss of the cache.
 #[derive(Clone, Debug)]
 pub struct Books {
     dims: usize,
     capacity: Resources,
     offered: Resources,
     same: bool,
-    held: Vec<u64>,
-    used: Vec<u64>,
-    head: Vec<u64>,
-    running: Vec<u64>,
-    waiting: Vec<u64>,
-    weight_class: Vec<u32>,
+    /// `stride` numbers a user: see [`RUNNING`] and what follows; then what it holds, its head's demand and, where the
+    /// lens makes a difference, what it uses.
+    accounts: Vec<u64>,
+    stride: usize,
     weights: Weights,
     total_held: Resources,
     total_used: Resources,
@@ -32,20 +33,22 @@ pub struct Books {
     active: u32,
 }
 
+const RUNNING: usize = 0;
+const WAITING: usize = 1;
+const CLASS: usize = 2;
+const HELD: usize = 3;
+
 impl Books {
-    /// Empty books for a cluster of `capacity`, of which the policy's lens offers `offered` (the same for most).
-    pub fn new(dims: usize, capacity: Resources, offered: Resources, weights: Weights) -> Books {
+    /// Empty books for a cluster of `capacity`, of which the policy's lens offers `offered`; `same` says that the lens
+    /// changes nothing, neither machines nor demands.
+    pub fn new(dims: usize, capacity: Resources, offered: Resources, same: bool, weights: Weights) -> Books {
         Books {
             dims,
             capacity,
             offered,
-            same: capacity == offered,
-            held: Vec::new(),
-            used: Vec::new(),
-            head: Vec::new(),
-            running: Vec::new(),
-            waiting: Vec::new(),
-            weight_class: Vec::new(),
+            same,
+            accounts: Vec::new(),
+            stride: HELD + dims * if same { 2 } else { 3 },
             weights,
             total_held: Resources::ZERO,
             total_used: Resources::ZERO,
@@ -58,19 +61,19 @@ impl Books {
 
     /// Opens an account for the next user id.
     pub fn open(&mut self, name: &str) {
-        self.held.extend(std::iter::repeat_n(0, self.dims));
-        if !self.same {
-            self.used.extend(std::iter::repeat_n(0, self.dims));
-        }
-        self.head.extend(std::iter::repeat_n(0, self.dims));
-        self.running.push(0);
-        self.waiting.push(0);
-        self.weight_class.push(self.weights.class_of(name));
+        let at = self.accounts.len();
+        self.accounts.resize(at + self.stride, 0);
+        self.accounts[at + CLASS] = u64::from(self.weights.class_of(name));
+    }
+
+    fn account(&self, user: UserId) -> &[u64] {
+        let at = user.index() * self.stride;
+        &self.accounts[at..at + self.stride]
     }
 
     /// How many users have an account.
     pub fn users(&self) -> usize {
-        self.running.len()
+        self.accounts.len() / self.stride
     }
 
     /// How many resource dimensions there are.
@@ -90,33 +93,32 @@ impl Books {
 
     /// The footprint of a user's running tasks.
     pub fn held(&self, user: UserId) -> &[u64] {
-        let at = user.index() * self.dims;
-        &self.held[at..at + self.dims]
+        &self.account(user)[HELD..HELD + self.dims]
+    }
+
+    /// Whether what is reserved is what is used.
+    pub fn lens_is_plain(&self) -> bool {
+        self.same
     }
 
     /// What a user's running tasks truly use.
     pub fn used(&self, user: UserId) -> &[u64] {
-        if self.same {
-            return self.held(user);
-        }
-        let at = user.index() * self.dims;
-        &self.used[at..at + self.dims]
+        if self.same { self.held(user) } else { &self.account(user)[HELD + 2 * self.dims..] }
     }
 
     /// The demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
     pub fn head(&self, user: UserId) -> &[u64] {
-        let at = user.index() * self.dims;
-        &self.head[at..at + self.dims]
+        &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
     }
 
     /// How many tasks a user runs.
     pub fn running(&self, user: UserId) -> u64 {
-        self.running[user.index()]
+        self.account(user)[RUNNING]
     }
 
     /// How many tasks a user waits to launch.
     pub fn waiting(&self, user: UserId) -> u64 {
-        self.waiting[user.index()]
+        self.account(user)[WAITING]
     }
 
     /// All weights; [`Books::weight_class`] says which are a user's.
@@ -126,7 +128,7 @@ impl Books {
 
     /// Which class of [`Books::weights`] a user belongs to.
     pub fn weight_class(&self, user: UserId) -> usize {
-        self.weight_class[user.index()] as usize
+        self.account(user)[CLASS] as usize
     }
 
     /// The footprint of all running tasks.
@@ -161,56 +163,57 @@ impl Books {
 
     /// Books `tasks` more in a user's line.
     pub fn queue(&mut self, user: UserId, tasks: u32) {
-        let u = user.index();
-        self.active += u32::from(self.waiting[u] == 0 && self.running[u] == 0);
-        self.backlogged += u32::from(self.waiting[u] == 0);
-        self.waiting[u] += u64::from(tasks);
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
+        self.active += u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
+        self.backlogged += u32::from(account[WAITING] == 0);
+        account[WAITING] += u64::from(tasks);
         self.total_waiting += u64::from(tasks);
     }
 
     /// Notes the demand of the task a user would launch next.
     pub fn set_head(&mut self, user: UserId, demand: &[u64]) {
-        let at = user.index() * self.dims;
-        self.head[at..at + self.dims].copy_from_slice(demand);
+        let at = user.index() * self.stride + HELD + self.dims;
+        self.accounts[at..at + self.dims].copy_from_slice(demand);
     }
 
     /// Books the launch of one waiting task.
     pub fn launch(&mut self, user: UserId, demand: &[u64], footprint: &[u64]) {
-        let u = user.index();
-        self.waiting[u] -= 1;
-        self.backlogged -= u32::from(self.waiting[u] == 0);
-        self.running[u] += 1;
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
+        account[WAITING] -= 1;
+        self.backlogged -= u32::from(account[WAITING] == 0);
+        account[RUNNING] += 1;
         self.total_waiting -= 1;
         self.total_running += 1;
-        let at = u * self.dims;
-        for d in 0..self.dims {
-            self.held[at + d] += footprint[d];
-            self.total_held.0[d] += footprint[d];
+        for (d, footprint) in footprint.iter().enumerate() {
+            account[HELD + d] += footprint;
+            self.total_held.0[d] += footprint;
         }
         if !self.same {
-            for d in 0..self.dims {
-                self.used[at + d] += demand[d];
-                self.total_used.0[d] += demand[d];
+            for (d, demand) in demand.iter().enumerate() {
+                account[HELD + 2 * self.dims + d] += demand;
+                self.total_used.0[d] += demand;
             }
         }
     }
 
     /// Books the end of `count` running tasks.
     pub fn finish(&mut self, user: UserId, demand: &[u64], footprint: &[u64], count: u32) {
-        let u = user.index();
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
         let count = u64::from(count);
-        self.running[u] -= count;
+        account[RUNNING] -= count;
         self.total_running -= count;
-        self.active -= u32::from(self.waiting[u] == 0 && self.running[u] == 0);
-        let at = u * self.dims;
-        for d in 0..self.dims {
-            self.held[at + d] -= footprint[d] * count;
-            self.total_held.0[d] -= footprint[d] * count;
+        self.active -= u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
+        for (d, footprint) in footprint.iter().enumerate() {
+            account[HELD + d] -= footprint * count;
+            self.total_held.0[d] -= footprint * count;
         }
         if !self.same {
-            for d in 0..self.dims {
-                self.used[at + d] -= demand[d] * count;
-                self.total_used.0[d] -= demand[d] * count;
+            for (d, demand) in demand.iter().enumerate() {
+                account[HELD + 2 * self.dims + d] -= demand * count;
+                self.total_used.0[d] -= demand * count;
             }
         }
     }
@@ -218,16 +221,15 @@ impl Books {
     /// Adds everything up again and compares: what all users hold is the total, and no more than is offered.
     /// Panics: when the books are wrong (a programmer error); for tests and audited runs.
     pub fn audit(&self, now: Time) {
-        let mut held = [0u64; MAX_DIMS];
-        for user in 0..self.users() {
-            let user = UserId(user as u32);
-            for (sum, amount) in held.iter_mut().zip(self.held(user)) {
-                *sum += amount;
-            }
+        let (mut held, mut running, mut waiting) = ([0u64; MAX_DIMS], 0, 0);
+        for user in (0..self.users() as u32).map(UserId) {
+            held.iter_mut().zip(self.held(user)).for_each(|(sum, amount)| *sum += amount);
+            running += self.running(user);
+            waiting += self.waiting(user);
         }
         assert_eq!(held, self.total_held.0, "what users hold adds up to the total at {now:?}");
         assert!(self.total_held.fits(&self.offered), "no more is held than offered at {now:?}");
-        assert_eq!(self.running.iter().sum::<u64>(), self.total_running, "running tasks add up at {now:?}");
-        assert_eq!(self.waiting.iter().sum::<u64>(), self.total_waiting, "waiting tasks add up at {now:?}");
+        assert_eq!(running, self.total_running, "running tasks add up at {now:?}");
+        assert_eq!(waiting, self.total_waiting, "waiting tasks add up at {now:?}");
     }
 }

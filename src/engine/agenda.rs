@@ -107,6 +107,9 @@ impl<E> Agenda<E> {
 
     /// The instant of the next event.
     pub fn next_time(&mut self) -> Option<Time> {
+        if self.heap.len() == self.live {
+            return self.heap.peek().map(|Reverse(entry)| EventKey::unpack(*entry).0.time);
+        }
         while let Some(Reverse(entry)) = self.heap.peek() {
             let (key, slot) = EventKey::unpack(*entry);
             if self.slab[slot as usize].event.is_some() {

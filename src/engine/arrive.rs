@@ -9,7 +9,7 @@ use crate::workload::TaskSet;
 
 /// The jobs that appear at one instant: their ids follow one another.
 #[derive(Default)]
-struct Appeared {
+pub(super) struct Appeared {
     first: JobId,
     slots: Vec<JobSlot>,
 }
@@ -23,8 +23,13 @@ impl Appeared {
 impl<R: Recorder> Engine<'_, R> {
     /// Takes all rows of this instant, and those that follow of a job that goes on, then puts them in line.
     pub(super) fn arrive(&mut self) -> Result<()> {
-        let mut appeared = Appeared::default();
-        let mut arrived: Vec<(SetSlot, Vec<u32>)> = Vec::new();
+        if self.source.peek()?.is_none_or(|next| next.submit > self.now) {
+            self.enqueue_later();
+            return Ok(());
+        }
+        let mut appeared = std::mem::take(&mut self.appeared);
+        let mut arrived = std::mem::take(&mut self.arrived);
+        appeared.slots.clear();
         let mut last = None;
         while let Some(next) = self.source.peek()? {
             if next.submit > self.now && last != Some(next.job) {
@@ -46,7 +51,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.jobs.complete(job, &*self.source)?;
         }
         self.enqueue_later();
-        for (set, after) in arrived {
+        for (set, after) in arrived.drain(..) {
             let (job, row, release) = (self.sets[set].job, self.sets[set].row, self.sets[set].release);
             if release > self.now {
                 self.later.insert((release, row), set);
@@ -59,6 +64,7 @@ impl<R: Recorder> Engine<'_, R> {
                 self.sets[set].held = true;
             }
         }
+        (self.appeared, self.arrived) = (appeared, arrived);
         Ok(())
     }
 
@@ -142,6 +148,9 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Puts rows that ended stages have released in line, behind what arrived, in row order.
     pub(super) fn enqueue_released(&mut self) {
+        if self.released.is_empty() {
+            return;
+        }
         let mut released = std::mem::take(&mut self.released);
         released.sort_unstable();
         for (_, slot) in released.drain(..) {
@@ -164,7 +173,7 @@ impl<R: Recorder> Engine<'_, R> {
         let set = &self.sets[slot];
         let (user, tasks) = (set.user, set.waiting);
         let before = self.queues.head(user);
-        self.queues.push(&self.sets, slot);
+        self.queues.push(&mut self.sets, slot);
         self.books.queue(user, tasks);
         self.changed.mark(user);
         let head = self.queues.head(user);

@@ -20,16 +20,19 @@ pub struct ActiveSet {
     pub duration: Span,
     pub job: JobSlot,
     pub user: UserId,
-    pub tasks: u32,
     /// Tasks not launched yet.
     pub waiting: u32,
     /// Tasks not ended yet.
     pub left: u32,
-    /// Number of its first task within the job.
-    pub first: u32,
-    pub stage: Option<u32>,
+    /// Number within the job of the task that it launches next.
+    pub number: u32,
+    /// Its stage, or [`NO_STAGE`].
+    pub stage: u32,
     /// Where this set's launches of the current round are kept; see `Round`.
     pub launch: u32,
+    /// Neighbours in its user's line; see `Queues`.
+    pub previous: SetSlot,
+    pub next: SetSlot,
     pub priority: u8,
     /// Released by a stage, not by its own arrival.
     pub released: bool,
@@ -37,6 +40,9 @@ pub struct ActiveSet {
     pub held: bool,
     live: bool,
 }
+
+/// No stage.
+const NO_STAGE: u32 = u32::MAX;
 
 /// Task sets with their demands and footprints, which lie apart, as many as there are dimensions.
 #[derive(Clone, Debug)]
@@ -63,12 +69,13 @@ impl Sets {
             duration: row.duration,
             job,
             user: row.user,
-            tasks: row.tasks,
             waiting: row.tasks,
             left: row.tasks,
-            first,
-            stage: row.stage,
+            number: first,
+            stage: row.stage.unwrap_or(NO_STAGE),
             launch: u32::MAX,
+            previous: SetSlot::MAX,
+            next: SetSlot::MAX,
             priority: row.priority,
             released: false,
             held: false,
@@ -314,9 +321,9 @@ impl Jobs {
     }
 
     /// A row has ended: releases the rows that waited for its stage last.
-    pub fn row_ended(&mut self, slot: JobSlot, stage: Option<u32>, released: &mut Vec<(u64, SetSlot)>) {
+    pub fn row_ended(&mut self, slot: JobSlot, stage: u32, released: &mut Vec<(u64, SetSlot)>) {
         let Some(stages) = &mut self[slot].stages else { return };
-        let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| Some(*known) == stage) else { return };
+        let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) else { return };
         *left -= 1;
         if *left > 0 {
             return;

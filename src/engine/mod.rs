@@ -160,6 +160,9 @@ struct Engine<'a, R> {
     queues: Queues,
     /// Rows of jobs that straddle instants, taken early so that a job is known whole.
     later: BTreeMap<(Time, u64), SetSlot>,
+    /// Kept from one instant to the next for their memory only.
+    appeared: arrive::Appeared,
+    arrived: Vec<(SetSlot, Vec<u32>)>,
     /// Rows that an ended stage released in this pass.
     released: Vec<(u64, SetSlot)>,
     round: round::Round,
@@ -220,6 +223,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let seen: Vec<Resources> =
             cluster.capacities.iter().map(|capacity| policy.lens(*capacity, Resources::ZERO).0).collect();
         let offered = sum(&seen);
+        let odd = Resources([3, 1, 4, 1, 5, 9, 2, 6]);
+        let plain = seen == cluster.capacities && policy.lens(cluster.total(), odd).1 == odd;
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
         let mut kinds = capacities.clone();
         kinds.sort_unstable_by_key(|kind| kind.0);
@@ -232,13 +237,15 @@ impl<'a, R: Recorder> Engine<'a, R> {
             cluster,
             kinds,
             now: Time::ZERO,
-            books: Books::new(dims, cluster.total(), offered, weights),
+            books: Books::new(dims, cluster.total(), offered, plain, weights),
             machines: Machines::new(dims, options.placement, &capacities),
             agenda: Agenda::default(),
             jobs: Jobs::default(),
-            sets: Sets::new(dims, cluster.total() == offered),
+            sets: Sets::new(dims, plain),
             queues: Queues::default(),
             later: BTreeMap::new(),
+            appeared: arrive::Appeared::default(),
+            arrived: Vec::new(),
             released: Vec::new(),
             round: round::Round::new(dims),
             changed: Changed::default(),
@@ -352,7 +359,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
             release: set.release,
             start: Time(end.0 - set.duration.0),
             finish,
-            duration: set.duration,
             demand: self.sets.needs(tasks.set).0,
         })
     }
@@ -378,7 +384,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 user: set.user,
                 row: set.row,
                 tasks: u64::from(set.waiting),
-                first: u64::from(set.first + set.tasks - set.waiting),
+                first: u64::from(set.number),
                 demand: self.sets.needs(slot).0,
                 why,
             })?;

@@ -1,6 +1,7 @@
 //! Every user's waiting task sets, in the order in which it launches them.
-
-use std::collections::VecDeque;
+//!
+//! A line is threaded through the sets themselves, so that a hundred thousand users with nothing or one set waiting
+//! cost a few bytes each and no allocation.
 
 use super::jobs::{ActiveSet, SetSlot, Sets};
 use crate::policy::Queue;
@@ -16,27 +17,35 @@ fn place(set: &ActiveSet) -> u64 {
     u64::from(set.released) << 63 | set.row
 }
 
-/// One user's lines, one a priority in use.
-#[derive(Clone, Debug, Default)]
-struct Lines {
-    levels: Vec<(u8, VecDeque<SetSlot>)>,
+/// No set.
+pub const NONE: SetSlot = SetSlot::MAX;
+
+/// One line: its ends; [`NONE`] twice if it is empty.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    priority: u8,
+    first: SetSlot,
+    last: SetSlot,
 }
 
-/// All users' lines.
+const EMPTY: Line = Line { priority: 0, first: NONE, last: NONE };
+
+/// All users' lines: the one in use, and further ones of other priorities, sorted, for those who have any.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
-    users: Vec<Lines>,
+    users: Vec<(Line, Option<Box<Vec<Line>>>)>,
 }
 
 impl Queues {
     /// Makes a line for the next user id.
     pub fn open(&mut self) {
-        self.users.push(Lines::default());
+        self.users.push((EMPTY, None));
     }
 
     /// The set whose task the user launches next.
     pub fn head(&self, user: UserId) -> Option<SetSlot> {
-        self.users[user.index()].levels.iter().find_map(|(_, line)| line.front().copied())
+        let first = self.users[user.index()].0.first;
+        (first != NONE).then_some(first)
     }
 
     /// What a policy sees of a user's line with this head.
@@ -45,24 +54,59 @@ impl Queues {
     }
 
     /// Puts a set in its user's line.
-    pub fn push(&mut self, sets: &Sets, slot: SetSlot) {
-        let set = &sets[slot];
-        let levels = &mut self.users[set.user.index()].levels;
-        let at = levels.partition_point(|(priority, _)| *priority < set.priority);
-        if levels.get(at).is_none_or(|(priority, _)| *priority != set.priority) {
-            levels.insert(at, (set.priority, VecDeque::new()));
+    pub fn push(&mut self, sets: &mut Sets, slot: SetSlot) {
+        let (user, priority) = (sets[slot].user, sets[slot].priority);
+        let (front, others) = &mut self.users[user.index()];
+        if front.first == NONE {
+            *front = Line { priority, ..EMPTY };
         }
-        let line = &mut levels[at].1;
-        // Nearly always the last: only rows released in several passes of one instant come out of order.
-        let behind = line.iter().rev().take_while(|&&other| order(&sets[other]) > order(set)).count();
-        line.insert(line.len() - behind, slot);
+        if priority == front.priority {
+            return insert(front, sets, slot);
+        }
+        let others = others.get_or_insert_default();
+        if priority < front.priority {
+            // The line in use is the most urgent one that is not empty.
+            others.insert(0, *front);
+            *front = Line { priority, ..EMPTY };
+            return insert(front, sets, slot);
+        }
+        let at = others.partition_point(|line| line.priority < priority);
+        if others.get(at).is_none_or(|line| line.priority != priority) {
+            others.insert(at, Line { priority, ..EMPTY });
+        }
+        insert(&mut others[at], sets, slot);
     }
 
     /// Takes the head, all of whose tasks have been launched, out of its line.
-    pub fn pop(&mut self, user: UserId) {
-        let levels = &mut self.users[user.index()].levels;
-        if let Some((_, line)) = levels.iter_mut().find(|(_, line)| !line.is_empty()) {
-            line.pop_front();
+    pub fn pop(&mut self, sets: &mut Sets, user: UserId) {
+        let (front, others) = &mut self.users[user.index()];
+        let next = sets[front.first].next;
+        front.first = next;
+        if next != NONE {
+            sets[next].previous = NONE;
+            return;
+        }
+        *front = EMPTY;
+        if let Some(others) = others
+            && !others.is_empty()
+        {
+            *front = others.remove(0);
         }
     }
+}
+
+/// Puts a set in line: nearly always last; only rows released in several passes of one instant come out of order.
+fn insert(line: &mut Line, sets: &mut Sets, slot: SetSlot) {
+    let mut before = line.last;
+    while before != NONE && order(&sets[before]) > order(&sets[slot]) {
+        before = sets[before].previous;
+    }
+    let after = if before == NONE { line.first } else { sets[before].next };
+    (sets[slot].previous, sets[slot].next) = (before, after);
+    if before == NONE {
+        line.first = slot
+    } else {
+        sets[before].next = slot
+    }
+    if after == NONE { line.last = slot } else { sets[after].previous = slot }
 }

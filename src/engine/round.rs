@@ -23,12 +23,14 @@ enum Stand {
     /// The next task has not been tried.
     Fresh,
     /// The next task fits no machine but, perhaps, those freed since.
-    Blocked(Place),
+    Blocked,
 }
 
 /// What rounds remember from one to the next.
 pub struct Round {
     stand: Vec<Stand>,
+    /// Where a blocked user stands in line.
+    places: Vec<Place>,
     line: Line,
     fresh: Vec<UserId>,
     /// Blocked users who hold something else than when they were ranked.
@@ -46,6 +48,7 @@ impl Round {
     pub fn new(dims: usize) -> Round {
         Round {
             stand: Vec::new(),
+            places: Vec::new(),
             line: Line::new(dims),
             fresh: Vec::new(),
             rerank: Vec::new(),
@@ -60,6 +63,7 @@ impl Round {
     /// Makes room for the next user id.
     pub fn open(&mut self) {
         self.stand.push(Stand::Out);
+        self.places.push(Place::default());
     }
 
     /// A machine has more room than before.
@@ -71,7 +75,7 @@ impl Round {
 
     /// A user holds something else than before.
     pub fn rerank(&mut self, user: UserId) {
-        if matches!(self.stand[user.index()], Stand::Blocked(_)) {
+        if self.stand[user.index()] == Stand::Blocked {
             self.rerank.push(user);
         }
     }
@@ -80,7 +84,7 @@ impl Round {
     pub fn head_changed(&mut self, user: UserId) {
         match std::mem::replace(&mut self.stand[user.index()], Stand::Fresh) {
             Stand::Fresh => return,
-            Stand::Blocked(place) => self.line.remove(&place),
+            Stand::Blocked => self.line.remove(&self.places[user.index()]),
             Stand::Out => {}
         }
         self.fresh.push(user);
@@ -111,9 +115,8 @@ impl<R: Recorder> Engine<'_, R> {
             let set = &mut self.sets[launch.set];
             set.launch = u32::MAX;
             let end = self.now + set.duration;
-            let (user, wait, duration) = (set.user, self.now.since(set.release), set.duration);
-            let (demand, _) = self.sets.needs(launch.set);
-            self.recorder.launched(&Launch { user, count: launch.count.get(), wait, duration, demand });
+            let (user, wait) = (set.user, self.now.since(set.release));
+            self.recorder.launched(&Launch { user, count: launch.count.get(), wait });
             self.agenda.schedule(end, 0, launch);
         }
         Ok(())
@@ -134,13 +137,14 @@ impl<R: Recorder> Engine<'_, R> {
     fn block(&mut self, user: UserId, place: Place) {
         let head = self.queues.head(user).expect("a user in line has a head");
         self.round.line.insert(place, user, self.sets.needs(head).1);
-        self.round.stand[user.index()] = Stand::Blocked(place);
+        self.round.stand[user.index()] = Stand::Blocked;
+        self.round.places[user.index()] = place;
     }
 
     fn rerank_blocked(&mut self) {
         while let Some(user) = self.round.rerank.pop() {
-            if let Stand::Blocked(old) = self.round.stand[user.index()] {
-                let place = self.place(user);
+            if self.round.stand[user.index()] == Stand::Blocked {
+                let (old, place) = (self.round.places[user.index()], self.place(user));
                 if place != old {
                     self.round.line.remove(&old);
                     self.block(user, place);
@@ -290,7 +294,8 @@ impl<R: Recorder> Engine<'_, R> {
         self.changed.mark(user);
         self.outcome.launched += 1;
         let set = &mut self.sets[slot];
-        let number = set.first + (set.tasks - set.waiting);
+        let number = set.number;
+        set.number += 1;
         set.waiting -= 1;
         let job = &mut self.jobs[set.job];
         job.start = job.start.min(self.now);
@@ -303,7 +308,7 @@ impl<R: Recorder> Engine<'_, R> {
             }
         }
         if set.waiting == 0 {
-            self.queues.pop(user);
+            self.queues.pop(&mut self.sets, user);
             if let Some(next) = self.queues.head(user) {
                 self.books.set_head(user, self.sets.needs(next).0);
             }

@@ -27,17 +27,17 @@ struct Standing {
     active: u32,
 }
 
-/// What a user did so far.
+/// What a user did so far, as told by tasks and jobs when they end: a busy user is looked up as seldom as can be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UserTotals {
+    pub launched: u64,
+    pub task_wait_us: u128,
     pub jobs: u64,
     pub jobs_finished: u64,
     pub tasks: u64,
-    pub launched: u64,
-    pub job_wait_us: u128,
-    pub task_wait_us: u128,
-    pub completion_us: u128,
     pub slowdowns: u64,
+    pub job_wait_us: u128,
+    pub completion_us: u128,
     pub slowdown_millionths: u128,
     pub shortfall: f64,
     pub shortfall_points: u64,
@@ -198,8 +198,8 @@ impl<'a> Collector<'a> {
         // In id order, so that sums of floats do not depend on how the active users came and went.
         let mut active = self.active.clone();
         active.sort_unstable();
-        let capacity_lens = state.books.capacity() == state.books.offered();
-        let sample = Sample::take(state.books, state.machines.filter(|_| capacity_lens), &active);
+        let plain = state.books.lens_is_plain();
+        let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active);
         self.sampler.add(&sample, points);
         for (user, standing) in active.iter().zip(&sample.standings) {
             if let Some(standing) = standing {
@@ -226,9 +226,6 @@ impl Recorder for Collector<'_> {
         self.totals.first_submit.get_or_insert(row.submit);
         self.totals.tasks += tasks;
         self.totals.jobs += u64::from(first_of_job);
-        let user = &mut self.users[row.user.index()];
-        user.tasks += tasks;
-        user.jobs += u64::from(first_of_job);
         if self.sinks.wants_demands() {
             self.demands.add(stage, row.demand.slice(self.dims), tasks);
         }
@@ -254,33 +251,24 @@ impl Recorder for Collector<'_> {
 
     fn launched(&mut self, launch: &Launch) {
         let count = u64::from(launch.count);
-        let wait = u128::from(launch.wait.0) * u128::from(count);
-        let user = &mut self.users[launch.user.index()];
-        user.launched += count;
-        user.task_wait_us += wait;
         self.totals.launched += count;
-        self.totals.task_wait_us += wait;
-        let work = u128::from(launch.duration.0) * u128::from(count);
-        let at = launch.user.index() * self.dims;
-        for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(launch.demand) {
-            *sum += u128::from(*demand) * work;
-        }
+        self.totals.task_wait_us += u128::from(launch.wait.0) * u128::from(count);
     }
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
-        match tasks.finish {
-            Some(finish) => {
-                self.totals.finished += u64::from(tasks.count);
-                self.totals.last_end = self.totals.last_end.max(finish);
-            }
-            None => {
-                // What a cut task would have used behind the horizon was counted at its launch.
-                let left = (tasks.start + tasks.duration).since(self.totals.now);
-                let at = tasks.user.index() * self.dims;
-                for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
-                    *sum -= u128::from(*demand) * u128::from(left.0) * u128::from(tasks.count);
-                }
-            }
+        let count = u64::from(tasks.count);
+        if let Some(finish) = tasks.finish {
+            self.totals.finished += count;
+            self.totals.last_end = self.totals.last_end.max(finish);
+        }
+        let user = &mut self.users[tasks.user.index()];
+        user.launched += count;
+        user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
+        let ran = tasks.finish.unwrap_or(self.totals.now).since(tasks.start);
+        let work = u128::from(ran.0) * u128::from(count);
+        let at = tasks.user.index() * self.dims;
+        for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
+            *sum += u128::from(*demand) * work;
         }
         if !self.sinks.wants_tasks() {
             return Ok(());
@@ -291,11 +279,13 @@ impl Recorder for Collector<'_> {
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
+        let user = &mut self.users[job.user.index()];
+        user.jobs += 1;
+        user.tasks += job.tasks;
         if let (Some(start), Some(finish)) = (job.start, job.finish) {
             let ended = FinishedJob { submit: job.submit, start, finish, tasks: job.tasks, ideal: job.ideal };
             self.delays.record(&ended);
             self.bins.record(&ended);
-            let user = &mut self.users[job.user.index()];
             user.jobs_finished += 1;
             user.job_wait_us += u128::from(ended.wait().0);
             user.completion_us += u128::from(ended.completion().0);

@@ -165,12 +165,12 @@ impl Sinks {
     pub fn fairness(&mut self, at: Time, sample: &Sample, books: &Books) -> Result<()> {
         let Some(table) = &mut self.fairness else { return Ok(()) };
         let (capacity, dims) = (books.capacity(), 0..self.dims.len());
-        let lens = books.capacity() != books.offered();
+        let plain = books.lens_is_plain();
         let share = |amount: u64, d: usize| (capacity.0[d] > 0).then(|| amount as f64 / capacity.0[d] as f64);
         let mut row: Vec<Cell> =
             vec![at.0.into(), u64::from(sample.active).into(), u64::from(sample.backlogged).into()];
         row.extend([books.total_running(), books.total_waiting()].map(Cell::from));
-        row.extend(dims.clone().map(|d| Cell::from(share(books.total_held().0[d], d).filter(|_| !lens))));
+        row.extend(dims.clone().map(|d| Cell::from(share(books.total_held().0[d], d).filter(|_| plain))));
         row.extend(dims.clone().map(|d| Cell::from(share(books.total_used().0[d], d))));
         row.extend(dims.map(|d| Cell::from(sample.stranded.map(|stranded| stranded[d]))));
         row.extend([sample.jain, sample.gini, sample.gap, sample.ratio, sample.envy_max].map(Cell::from));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
 use polars::prelude::*;
+use polars_parquet::write::ZstdLevel;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -159,7 +160,7 @@ impl TableWriter {
         }
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
         let writer = ParquetWriter::new(file)
-            .with_compression(ParquetCompression::Zstd(None))
+            .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(1).ok()))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
             .set_parallel(false)
             .batched(&schema)

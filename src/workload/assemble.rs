@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
-use super::names::{JobName, JobNames, Names};
+use super::names::{JobName, JobNames, Names, split};
 use crate::units::{JobId, Time, UserId};
 
 /// Gives jobs and users their ids and says what is wrong with a row's place in the trace.
@@ -17,26 +17,29 @@ pub struct Assembler {
     pub stages: Names,
     /// Labels met so far.
     pub labels: Names,
-    last_user: (Vec<u8>, UserId),
+    numbered_users: NumberedUsers,
     last_job: Option<(Vec<u8>, JobName, JobId)>,
     last_submit: Time,
     jobs: u32,
     /// Jobs that appeared at this instant: rows of theirs may still follow among those of others.
-    instant: HashMap<JobName, JobId>,
+    instant: Instant,
     seen: Seen,
 }
 
 impl Assembler {
     /// The id of a user. Errors: why the name is not acceptable.
     pub fn user(&mut self, name: &[u8]) -> Result<UserId, String> {
-        if self.last_user.0 == name && !self.users.is_empty() {
-            return Ok(self.last_user.1);
+        let split = split(name).filter(|(_, number)| *number < NumberedUsers::DENSE);
+        let place = split.and_then(|(prefix, number)| self.numbered_users.place(prefix, number));
+        match place {
+            Some(&mut UNKNOWN) | None => {}
+            Some(id) => return Ok(UserId(*id)),
         }
-        let id = UserId(self.users.intern(text(name)?));
-        self.last_user.0.clear();
-        self.last_user.0.extend_from_slice(name);
-        self.last_user.1 = id;
-        Ok(id)
+        let id = self.users.intern(text(name)?);
+        if let Some(place) = place {
+            *place = id;
+        }
+        Ok(UserId(id))
     }
 
     /// Checks that rows come in order. Errors: what is wrong.
@@ -62,9 +65,10 @@ impl Assembler {
         {
             return Ok((*id, job.clone()));
         }
-        let job = self.job_names.parse(text(name)?);
+        let parsed = if name.is_empty() { None } else { self.job_names.parse(name) };
+        let Some(job) = parsed else { return Err(text(name).err().unwrap_or_default()) };
         let id = match self.instant.get(&job) {
-            Some(&id) => id,
+            Some(id) => id,
             None if self.seen.insert(&job) => {
                 self.jobs = self.jobs.checked_add(1).ok_or("is one job more than the 4,294,967,295 that fit")?;
                 JobId(self.jobs - 1)
@@ -76,13 +80,79 @@ impl Assembler {
                 ));
             }
         };
-        self.instant.insert(job.clone(), id);
+        self.instant.insert(&job, id);
         let kept = self.last_job.get_or_insert_with(|| (Vec::new(), job.clone(), id));
         kept.0.clear();
         kept.0.extend_from_slice(name);
         kept.1 = job.clone();
         kept.2 = id;
         Ok((id, job))
+    }
+}
+
+/// The jobs of one instant: mostly one, which needs no map.
+#[derive(Clone, Debug, Default)]
+struct Instant {
+    first: Option<(JobName, JobId)>,
+    others: HashMap<JobName, JobId>,
+}
+
+impl Instant {
+    fn clear(&mut self) {
+        self.first = None;
+        self.others.clear();
+    }
+
+    fn get(&self, job: &JobName) -> Option<JobId> {
+        match &self.first {
+            Some((first, id)) if first == job => Some(*id),
+            _ if self.others.is_empty() => None,
+            _ => self.others.get(job).copied(),
+        }
+    }
+
+    fn insert(&mut self, job: &JobName, id: JobId) {
+        match &self.first {
+            None => self.first = Some((job.clone(), id)),
+            Some((first, _)) if first == job => {}
+            Some(_) => {
+                self.others.insert(job.clone(), id);
+            }
+        }
+    }
+}
+
+/// Ids of users whose names are text and a number (`u17`), found without hashing.
+#[derive(Clone, Debug, Default)]
+struct NumberedUsers {
+    prefixes: Vec<(Box<[u8]>, Vec<u32>)>,
+    last: usize,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl NumberedUsers {
+    /// Numbers below this are looked up by place: at most 16 MiB a prefix.
+    const DENSE: u64 = 1 << 22;
+    const PREFIXES: usize = 8;
+
+    /// Where the id of a user stands; [`UNKNOWN`] if it is met for the first time. `None` after too many prefixes.
+    fn place(&mut self, prefix: &[u8], number: u64) -> Option<&mut u32> {
+        if self.prefixes.get(self.last).is_none_or(|(last, _)| **last != *prefix) {
+            self.last = match self.prefixes.iter().position(|(known, _)| **known == *prefix) {
+                Some(at) => at,
+                None if self.prefixes.len() < Self::PREFIXES => {
+                    self.prefixes.push((prefix.into(), Vec::new()));
+                    self.prefixes.len() - 1
+                }
+                None => return None,
+            };
+        }
+        let (ids, number) = (&mut self.prefixes[self.last].1, number as usize);
+        if ids.len() <= number {
+            ids.resize((number + 1).next_power_of_two(), UNKNOWN);
+        }
+        ids.get_mut(number)
     }
 }
 

@@ -66,33 +66,38 @@ pub enum JobName {
 #[derive(Clone, Debug, Default)]
 pub struct JobNames {
     prefixes: Names,
+    last: (Vec<u8>, u32),
+}
+
+/// Splits a name into text and the number behind it, if it ends in one that reads back the same: no leading zeros, at
+/// most 18 digits.
+pub(super) fn split(name: &[u8]) -> Option<(&[u8], u64)> {
+    let digits = name.iter().rev().take(18).take_while(|byte| byte.is_ascii_digit()).count();
+    let mut at = name.len() - digits;
+    // Leading zeros belong to the text, so that `07` and `7` stay two names.
+    while at + 1 < name.len() && name[at] == b'0' {
+        at += 1;
+    }
+    let number = name[at..].iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    (at < name.len()).then(|| (&name[..at], number))
 }
 
 impl JobNames {
     /// More distinct prefixes than this and names are kept as text.
     pub const PREFIXES: usize = 64;
 
-    /// Splits a name.
-    pub fn parse(&mut self, name: &str) -> JobName {
-        let bytes = name.as_bytes();
-        let mut at = bytes.len();
-        while at > 0 && bytes[at - 1].is_ascii_digit() && bytes.len() - at < 18 {
-            at -= 1;
+    /// Takes a name apart. Errors: `None` if it is not UTF-8.
+    pub fn parse(&mut self, name: &[u8]) -> Option<JobName> {
+        let whole = || std::str::from_utf8(name).ok().map(|text| JobName::Text(text.into()));
+        let Some((prefix, number)) = split(name) else { return whole() };
+        if self.prefixes.is_empty() || self.last.0 != prefix {
+            let text = std::str::from_utf8(prefix).ok()?;
+            if self.prefixes.id(text).is_none() && self.prefixes.len() >= Self::PREFIXES {
+                return whole();
+            }
+            self.last = (prefix.to_owned(), self.prefixes.intern(text));
         }
-        // Leading zeros belong to the text, so that `07` and `7` stay two names.
-        while at + 1 < bytes.len() && bytes[at] == b'0' {
-            at += 1;
-        }
-        if at == bytes.len() {
-            return JobName::Text(name.into());
-        }
-        let prefix = &name[..at];
-        let known = self.prefixes.id(prefix).is_some() || self.prefixes.len() < Self::PREFIXES;
-        if !known {
-            return JobName::Text(name.into());
-        }
-        let number = bytes[at..].iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-        JobName::Numbered { prefix: self.prefixes.intern(prefix), number }
+        Some(JobName::Numbered { prefix: self.last.1, number })
     }
 
     /// Appends the name as it was written in the trace.
@@ -123,10 +128,12 @@ mod tests {
     fn job_names_come_back_as_they_were() {
         let mut names = JobNames::default();
         for name in ["17", "job17", "job0", "007", "a", "", "j_1.2", "é9", "123456789012345678901234", "00"] {
-            let parsed = names.parse(name);
+            let parsed = names.parse(name.as_bytes()).expect("UTF-8");
             assert_eq!(names.text(&parsed), name);
         }
-        assert_ne!(names.parse("07"), names.parse("7"));
+        assert_ne!(names.parse(b"07"), names.parse(b"7"));
+        assert_eq!(names.parse(b"\xff1"), None);
+        assert_eq!(names.parse(b"\xff"), None);
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Source for LoopSource {
             self.queue.pop();
             self.jobs += 1;
             let name = format!("{}-{}", self.users.name(row.user.0), self.loopers[row.user.index()].jobs);
-            self.last = self.names.parse(&name);
+            self.last = self.names.parse(name.as_bytes()).expect("text is UTF-8");
         }
         self.started = !self.rows.is_empty();
         self.next_row += 1;
