@@ -61,6 +61,9 @@ pub struct Machines {
     free: Vec<u64>,
     /// At least the most that any machine of a block has free, `dims` a block.
     most: Vec<u64>,
+    /// The need that first-fit searched for last, and the first block that may have room for as much: blocks before it
+    /// have none for anything that needs at least as much everywhere.
+    searched: (Resources, usize),
     /// Weights of the best-fit sum: amounts times these are shares of the cluster on one scale.
     prices: [u128; MAX_DIMS],
 }
@@ -75,6 +78,7 @@ impl Machines {
             placement,
             free: vec![0; blocks * BLOCK * dims],
             most: vec![0; blocks * dims],
+            searched: (Resources::ZERO, 0),
             prices: [0; MAX_DIMS],
         };
         let mut total = [0u64; MAX_DIMS];
@@ -129,6 +133,7 @@ impl Machines {
 
     /// Gives room back.
     pub fn give(&mut self, machine: MachineId, need: &[u64], count: u32) {
+        self.searched.1 = self.searched.1.min(machine.index() / BLOCK);
         for (d, need) in need.iter().enumerate() {
             let at = self.at(machine.index(), d);
             self.free[at] += need * u64::from(count);
@@ -141,10 +146,20 @@ impl Machines {
     pub fn find(&mut self, need: &[u64]) -> Option<MachineId> {
         match self.placement {
             Placement::Pooled => Some(MachineId(0)).filter(|&pool| self.fits(pool, need)),
-            Placement::FirstFit => (0..self.most.len() / self.dims.max(1)).find_map(|block| self.first_in(block, need)),
+            Placement::FirstFit => self.first(need),
             Placement::BestFit => self.extreme(need, |candidate, best| candidate < best),
             Placement::WorstFit => self.extreme(need, |candidate, best| candidate > best),
         }
+    }
+
+    fn first(&mut self, need: &[u64]) -> Option<MachineId> {
+        let blocks = self.most.len() / self.dims.max(1);
+        let more = self.searched.0.0.iter().zip(need).all(|(before, need)| before <= need);
+        let from = if more { self.searched.1 } else { 0 };
+        let found = (from..blocks).find_map(|block| self.first_in(block, need));
+        self.searched.0.0[..self.dims].copy_from_slice(need);
+        self.searched.1 = found.map_or(blocks, |machine| machine.index() / BLOCK);
+        found
     }
 
     fn may_hold(&self, block: usize, need: &[u64]) -> bool {

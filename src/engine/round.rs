@@ -40,6 +40,7 @@ pub struct Round {
     /// Machines with more room than when the line was last searched, and the most that any of them has.
     freed: Vec<MachineId>,
     limit: Resources,
+    limit_is_high: bool,
     order: BinaryHeap<Reverse<(Place, UserId)>>,
     launches: Vec<Finish>,
 }
@@ -55,6 +56,7 @@ impl Round {
             gated: Vec::new(),
             freed: Vec::new(),
             limit: Resources::ZERO,
+            limit_is_high: false,
             order: BinaryHeap::new(),
             launches: Vec::new(),
         }
@@ -182,6 +184,8 @@ impl<R: Recorder> Engine<'_, R> {
             let place = self.place(user);
             self.round.order.push(Reverse((place, user)));
         }
+        self.round.freed.sort_unstable();
+        self.round.freed.dedup();
         self.set_limit();
         let mut from: Option<Place> = None;
         let mut candidate = self.search(None);
@@ -192,17 +196,26 @@ impl<R: Recorder> Engine<'_, R> {
                 (Some((place, user)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
                     self.round.order.pop();
                     if self.try_fresh(user, place) && candidate.is_some() {
-                        self.set_limit();
+                        self.lower_limit();
                         candidate = self.search(from.as_ref());
                     }
                 }
                 (_, Some((place, user))) => {
                     from = Some(self.try_blocked(user, place));
-                    self.set_limit();
+                    self.lower_limit();
                     candidate = self.search(from.as_ref());
                 }
                 (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
             }
+        }
+    }
+
+    /// Notes that machines have less than the limit says. With many freed machines the limit is set anew only when it
+    /// has misled a search: too high a limit costs a vain search, too low a one would cost a launch.
+    fn lower_limit(&mut self) {
+        self.round.limit_is_high = true;
+        if self.round.freed.len() == 1 {
+            self.set_limit();
         }
     }
 
@@ -211,6 +224,7 @@ impl<R: Recorder> Engine<'_, R> {
         if self.round.line.is_empty() {
             return;
         }
+        self.round.limit_is_high = false;
         self.round.limit = Resources::ZERO;
         for &machine in &self.round.freed {
             let free = self.machines.free(machine);
@@ -250,7 +264,12 @@ impl<R: Recorder> Engine<'_, R> {
         let behind = Place { tie: place.tie + 1, ..place };
         let head = self.queues.head(user).expect("a user in line has a head");
         // The limit joins several machines: none of them alone may have the room.
-        let Some(machine) = self.machines.find(self.sets.needs(head).1) else { return behind };
+        let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+            if self.round.limit_is_high {
+                self.set_limit();
+            }
+            return behind;
+        };
         self.round.line.remove(&place);
         if !self.admitted(user) {
             self.round.gated.push(user);

@@ -195,9 +195,17 @@ impl<'a> Collector<'a> {
         if self.active.is_empty() {
             return self.sinks.fairness(first, &Sample::default(), state.books);
         }
-        // In id order, so that sums of floats do not depend on how the active users came and went.
-        let mut active = self.active.clone();
-        active.sort_unstable();
+        // Without anybody waiting nothing is unfair, and nothing need be evaluated but for the tables.
+        if state.books.backlogged() == 0 && !self.sinks.wants_series() {
+            return Ok(());
+        }
+        let mut active = std::mem::take(&mut self.active);
+        if self.sinks.wants_series() {
+            active.sort_unstable();
+            for (place, user) in (1..).zip(&active) {
+                self.standing[user.index()].active = place;
+            }
+        }
         let plain = state.books.lens_is_plain();
         let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active);
         self.sampler.add(&sample, points);
@@ -209,7 +217,9 @@ impl<'a> Collector<'a> {
             }
         }
         self.sinks.fairness(first, &sample, state.books)?;
-        self.sinks.shares(first, &sample, &active, &self.names, state.books)
+        let written = self.sinks.shares(first, &sample, &active, &self.names, state.books);
+        self.active = active;
+        written
     }
 }
 

@@ -98,6 +98,10 @@ impl Sinks {
         self.tasks.is_some()
     }
 
+    pub fn wants_series(&self) -> bool {
+        self.fairness.is_some() || self.shares.is_some()
+    }
+
     pub fn wants_demands(&self) -> bool {
         self.demands
     }
