@@ -4,6 +4,9 @@
 
 mod cases;
 mod errors;
+mod example;
+mod laws;
+mod laws_recorder;
 mod replay;
 mod slow;
 mod slow_checks;
