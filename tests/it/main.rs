@@ -3,7 +3,13 @@
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
 mod cases;
+mod determinism;
 mod errors;
+mod example;
+#[cfg(unix)]
+mod interrupt;
+mod laws;
+mod laws_recorder;
 mod replay;
 mod slow;
 mod slow_checks;

@@ -1,0 +1,27 @@
+//! A policy of one's own with the full command line: `cargo run --release --example custom_policy -- policies`.
+//!
+//! Euclidean fairness: between asset fairness (the sum of a user's shares) and DRF (the largest) lies their length.
+
+use plimsoll::books::Books;
+use plimsoll::policy::{NamedPolicy, Policy, Queue, Rank, Registry, Setup};
+use plimsoll::units::Resources;
+
+/// Serves the user with the lowest sum of squared shares. Shares are in units of 2^-48, rounded up.
+struct Euclidean {
+    capacity: Resources,
+}
+
+impl Policy for Euclidean {
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let share = |held: u64, of: u64| (u128::from(held) << 48).div_ceil(u128::from(of.max(1)));
+        let amounts = books.held(queue.user).iter().zip(self.capacity.0);
+        Rank::new(amounts.map(|(&held, of)| share(held, of).pow(2)).sum())
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    let make = |setup: &Setup| -> plimsoll::error::Result<Box<dyn Policy>> {
+        Ok(Box::new(Euclidean { capacity: setup.capacity }))
+    };
+    plimsoll::cli::main(&Registry::default().with(NamedPolicy::new("mine", make)))
+}

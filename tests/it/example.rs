@@ -1,0 +1,65 @@
+//! The example: a policy of one's own, from its own binary, with the full command line.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::replay::{run, said};
+
+/// Enough tasks that `mine` and `drf` part: `a` needs both resources, `b` and `c` one each.
+const TINY: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib
+a,a,0,10,20,1,2
+b,b,0,10,20,2,0.5
+c,c,0,10,20,0.5,4
+";
+
+/// The example, which `cargo test` builds beside the tests; `cargo test --test it` does not.
+fn example() -> Option<PathBuf> {
+    let tests = std::env::current_exe().expect("the tests know their path");
+    let folder = tests.parent().and_then(|deps| deps.parent()).expect("tests lie in target/release/deps");
+    let path = folder.join("examples").join(format!("custom_policy{}", std::env::consts::EXE_SUFFIX));
+    if !path.exists() {
+        println!("skipped: {} is not built (cargo test without --test builds it)", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// What a command that must succeed prints.
+fn printed(command: &mut Command) -> String {
+    let output = run(command.env("NO_COLOR", "1"));
+    assert!(output.status.success(), "{command:?}: {}", said(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn replays_beside_built_in_policies() {
+    let Some(example) = example() else { return };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(dir.path().join("tiny.csv"), TINY).expect("a temporary file is writable");
+    let mut command = Command::new(example);
+    command.current_dir(&dir).args(["replay", "tiny.csv", "--machines", "1x9c18g", "--policy", "mine"]);
+    command.args(["--policy", "drf", "--format", "json"]);
+    let runs: serde_json::Value = serde_json::from_str(&printed(&mut command)).expect("the summary is JSON");
+    let runs = runs.as_array().expect("one summary a run");
+    let of = |policy: &str| {
+        runs.iter().find(|run| run["policy"] == policy).unwrap_or_else(|| panic!("no {policy} in {runs:?}"))
+    };
+    assert_eq!(runs.len(), 2);
+    let wait = |policy: &str| of(policy)["task_wait_mean_s"].as_f64().expect("a mean wait");
+    assert!(wait("mine") > 0.0 && wait("mine") != wait("drf"), "the policies differ here: {runs:?}");
+}
+
+#[test]
+fn is_listed_among_the_policies() {
+    let Some(example) = example() else { return };
+    let listed = printed(Command::new(example).arg("policies"));
+    assert!(listed.lines().any(|line| line.starts_with("mine ")), "{listed}");
+    assert!(listed.lines().any(|line| line.starts_with("drf ")), "{listed}");
+}
+
+#[test]
+fn is_short() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/custom_policy.rs");
+    let lines = std::fs::read_to_string(path).expect("the example is there").lines().count();
+    assert!(lines < 40, "{lines} lines");
+}

@@ -1,0 +1,142 @@
+//! Ctrl-C and worse: what is half done leaves nothing that looks done.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use polars::prelude::{ParquetReader, SerReader};
+
+use crate::replay::{files, plimsoll};
+
+/// A run of many seconds: a long trace on a cluster that just copes.
+const PLAN: &str = r#"
+name = "long"
+policies = ["drf", "asset", "maxmin:cpu", "fifo"]
+seeds = 4
+tables = ["runs", "users", "jobs", "tasks", "usage", "fairness", "shares"]
+
+[cluster]
+machines = "400x64c256g"
+placement = "first-fit"
+
+[workload]
+generator = "synthetic"
+jobs = 400_000
+arrival = { distribution = "exponential", mean = 0.04 }
+
+[[workload.class]]
+name = "user"
+users = 100
+zipf = 0.6
+duration = { distribution = "lognormal", median = 200, sigma = 0.8 }
+demand = { cpu = { distribution = "choice", values = [1, 2, 4] }, memory_gib = { distribution = "uniform", min = 2, max = 20 } }
+"#;
+
+/// A process that is killed when a test ends before it does.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already if all went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    fn start(dir: &Path, jobs: &str) -> Running {
+        let plan = dir.join("plan.toml");
+        std::fs::write(&plan, PLAN).expect("a temporary file is writable");
+        let mut command = plimsoll(&["run"]);
+        command.arg(plan).arg("-o").arg(dir.join("out")).args(["-j", jobs]);
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"))
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(name).arg(self.0.id().to_string()).status().expect("kill is a command");
+        assert!(sent.success(), "the process is there");
+    }
+
+    fn end(&mut self, within: Duration) -> ExitStatus {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(status) = self.0.try_wait().expect("a child can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it goes on {within:?} after the signal");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until `ready` says so, as long as the run goes on.
+    fn wait_for(&mut self, what: &str, ready: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !ready() {
+            assert!(self.0.try_wait().expect("a child can be waited for").is_none(), "it ended before {what}");
+            assert!(Instant::now() < deadline, "no {what} in two minutes");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".plimsoll-"))
+}
+
+/// Waits until a run writes its tables: some temporary file has grown past its first row group.
+fn wait_until_writing(running: &mut Running, out: &Path) {
+    let grown = |path: &PathBuf| is_temporary(path) && std::fs::metadata(path).is_ok_and(|data| data.len() > 100_000);
+    running.wait_for("tables being written", || files(out).iter().any(grown));
+}
+
+/// Tables below a folder under their final names.
+fn tables(out: &Path) -> Vec<PathBuf> {
+    files(out).into_iter().filter(|path| path.extension().is_some_and(|end| end == "parquet")).collect()
+}
+
+fn assert_readable(path: &Path) {
+    let file = std::fs::File::open(path).expect("it was just listed");
+    let rows = ParquetReader::new(file).finish().map(|table| table.height());
+    assert!(rows.is_ok(), "{}: {rows:?}", path.display());
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_half_written() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("out");
+    let mut running = Running::start(dir.path(), "1");
+    wait_until_writing(&mut running, &out);
+    running.signal("-INT");
+    assert_eq!(running.end(Duration::from_secs(10)).code(), Some(130));
+    assert_eq!(files(&out), [PathBuf::new(); 0], "the first run had not ended");
+}
+
+#[test]
+fn a_termination_keeps_the_runs_that_had_ended() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("out");
+    let mut running = Running::start(dir.path(), "1");
+    let ended = |out: &Path| tables(out).iter().filter(|path| path.ends_with("runs.parquet")).count();
+    running.wait_for("a run that has ended", || ended(&out) > 0);
+    wait_until_writing(&mut running, &out);
+    running.signal("-TERM");
+    assert_eq!(running.end(Duration::from_secs(10)).code(), Some(130));
+    let left = files(&out);
+    assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
+    left.iter().for_each(|path| assert_readable(path));
+    // Every run that left a table left all of its tables.
+    assert_eq!(left.len(), ended(&out) * 7, "{left:?}");
+}
+
+#[test]
+fn a_kill_leaves_no_table_that_cannot_be_read() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("out");
+    let mut running = Running::start(dir.path(), "2");
+    wait_until_writing(&mut running, &out);
+    running.signal("-KILL");
+    assert_eq!(running.end(Duration::from_secs(10)).code(), None);
+    assert!(files(&out).iter().any(|path| is_temporary(path)), "it was writing");
+    tables(&out).iter().for_each(|path| assert_readable(path));
+    assert!(!out.join("run.json").exists(), "the experiment is not over");
+}
