@@ -15,7 +15,7 @@ use crate::output::read::Results;
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
-    /// Only this figure: reduction, completion, utilisation, shares, fairness or demands; may be given several times
+    /// Only this figure: reduction, completion, demands, utilisation, shares or fairness; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }

@@ -115,7 +115,7 @@ impl Comparison {
             let verdict = verdict(&policy.name, &reference.name, policy.difference);
             let bins = self.bins_that_differ(policy);
             format!(
-                "{}, {} by {}; the difference is {difference}{verdict}{bins}.",
+                "{}, {} by {}; the difference of {difference}{verdict}{bins}.",
                 lead(policy),
                 reference.name,
                 says(reference)
@@ -137,8 +137,10 @@ impl Comparison {
         let known = policy.bin_differences.iter().flatten().any(|difference| difference.low.is_some());
         match (known, differing.is_empty()) {
             (false, _) => String::new(),
-            (true, true) => "; by job size, no bin shows one either".to_owned(),
-            (true, false) => format!("; by job size, they differ in {}", differing.join(", ")),
+            (true, true) => "; no bin of job sizes has a difference that can be told from 0".to_owned(),
+            (true, false) => {
+                format!("; of the bins of job sizes, these have one that can be told from 0: {}", differing.join(", "))
+            }
         }
     }
 }
@@ -167,17 +169,17 @@ fn sign(interval: Interval) -> Option<i8> {
 }
 
 fn verdict(policy: &str, reference: &str, difference: Option<Interval>) -> String {
-    match difference.map(|difference| (sign(difference), difference.mean)) {
-        Some((Some(1), _)) => format!(": {policy} does better"),
-        Some((Some(-1), _)) => format!(": {reference} does better"),
-        Some((Some(_), _)) => " (95 % interval over seeds): none that these seeds could show".to_owned(),
-        Some((None, _)) => " (one seed, so no interval)".to_owned(),
-        None => String::new(),
+    let level = " (95 % interval over seeds)";
+    match difference.map(sign) {
+        Some(Some(1)) => format!("{level} favours {policy}"),
+        Some(Some(-1)) => format!("{level} favours {reference}"),
+        Some(Some(_)) => format!("{level} cannot be told from 0"),
+        Some(None) | None => " has no interval, as one seed has no spread".to_owned(),
     }
 }
 
 /// A share in percent, with the half-width of its interval: `74.9 % ± 1.2`.
-pub fn percent(interval: Interval) -> String {
+fn percent(interval: Interval) -> String {
     half(interval, "%")
 }
 
@@ -242,8 +244,8 @@ mod tests {
         let said = Comparison::of(&[base.clone(), drf.clone(), worse, alike], "slot:2").unwrap().sentences();
         assert_eq!(said.len(), 2);
         assert!(said[0].starts_with("fifo reduces mean completion time against slot:2 by 29.83 ± 0.72 %, drf by 50.0"));
-        assert!(said[0].contains("points: drf does better"), "{}", said[0]);
-        assert!(said[1].contains("none that these seeds could show"), "{}", said[1]);
+        assert!(said[0].contains("(95 % interval over seeds) favours drf."), "{}", said[0]);
+        assert!(said[1].contains("cannot be told from 0"), "{}", said[1]);
         let said = Comparison::of(&[base, drf], "slot:2").unwrap().sentences();
         assert_eq!(said, ["drf reduces mean completion time against slot:2 by 50.0 ± 0.0 %."]);
     }

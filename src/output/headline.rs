@@ -27,6 +27,13 @@ pub struct Headline {
     pub about: String,
 }
 
+impl Headline {
+    /// Whether it is about utilisation or fairness, not about delay.
+    pub fn is_of_sharing(&self) -> bool {
+        !["jobs", "completion", "wait", "slowdown"].iter().any(|delay| self.column.starts_with(delay))
+    }
+}
+
 /// The columns of a summary for these resources.
 pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     use Better::{Higher, Lower, Neither};

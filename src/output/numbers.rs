@@ -2,11 +2,11 @@
 
 use crate::metrics::{Interval, Reduction};
 
-/// A number in at most four significant digits, or `-`.
+/// A number in at most four significant digits, whole numbers as they are, or `-`.
 pub fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
-        Some(value) if value == 0.0 => "0".to_owned(),
+        Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
         Some(value) => {
             let digits = 3 - magnitude(value).clamp(-3, 3);
             format!("{value:.*}", digits.max(0) as usize)
@@ -61,16 +61,16 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_that_they_deserve() {
         let shown: Vec<String> = [0.0, 12_345.6, 255.59, 1.0, 0.4, 0.000_123_4, -3.0].map(|v| number(Some(v))).into();
-        assert_eq!(shown, ["0", "12346", "255.6", "1.000", "0.4000", "0.000123", "-3.000"]);
+        assert_eq!(shown, ["0", "12346", "255.6", "1", "0.4000", "0.000123", "-3"]);
         let with = |mean: f64, half: f64| {
             with_half(Some(Interval { mean, low: Some(mean - half), high: Some(mean + half), n: 9 }))
         };
         assert_eq!(with(1069.2, 156.13), "1069 ±156");
         assert_eq!(with(255.61, 38.54), "256 ±39");
         assert_eq!(with(0.398_12, 0.0117), "0.398 ±0.012");
-        assert_eq!((with(4.0, 0.0), with(4.0, 1e-9)), ("4.000".to_owned(), "4.000".to_owned()));
+        assert_eq!((with(4.0, 0.0), with(4.0, 1e-9)), ("4".to_owned(), "4".to_owned()));
         let single = Interval { mean: 2.0, low: None, high: None, n: 1 };
-        assert_eq!((with_half(Some(single)), with_half(None)), ("2.000".to_owned(), "-".to_owned()));
+        assert_eq!((with_half(Some(single)), with_half(None)), ("2".to_owned(), "-".to_owned()));
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
     }
 }

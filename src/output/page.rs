@@ -1,14 +1,14 @@
 //! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
 
 use super::gallery::Gallery;
-use super::headline::{Better, headline};
+use super::headline::{Better, Headline, headline};
 use super::html::{self, Column, Figure, Report, Table as Sheet};
-use super::numbers::{count, with_half};
+use super::numbers::{count, in_percent, with_half};
 use super::read::{Part, Results};
 use super::schema::Table;
 use super::table::write_whole;
 use crate::error::Result;
-use crate::metrics::compare::{LEVEL, percent};
+use crate::metrics::compare::LEVEL;
 use crate::metrics::{BinRuns, Comparison, Interval, PolicyRuns, Reduction, mean_interval};
 
 /// Users up to this many get a table of their own.
@@ -24,11 +24,14 @@ pub fn write(results: &Results, gallery: &Gallery) -> Result<()> {
 pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
     let contents = &results.contents;
     let comparison = comparison(results)?;
-    let mut notes: Vec<String> = comparison.as_ref().map(Comparison::sentences).unwrap_or_default();
-    notes.extend(missing(results));
+    let mut notes: Vec<String> = missing(results).into_iter().collect();
     notes.extend(never_started(results)?);
     notes.extend(gallery.notes.iter().cloned());
-    let mut summary = vec![summary(results)?];
+    let columns = headline(&results.dims);
+    // Two tables that fit a screen each: how long jobs took, and how well and fairly the cluster was used.
+    let (delays, sharing) = columns.split_at(columns.iter().take_while(|column| !column.is_of_sharing()).count());
+    let mut summary = vec![sheet(results, "How long jobs took", delays)?];
+    summary.push(sheet(results, "How well and how fairly the cluster was used", sharing)?);
     if let Some(comparison) = &comparison {
         summary.push(reductions(comparison));
     }
@@ -42,6 +45,7 @@ pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
     Ok(Report {
         title: contents.name.clone(),
         question: contents.question.clone(),
+        answer: comparison.as_ref().map(Comparison::sentences).unwrap_or_default(),
         summary,
         figures: gallery.figures.iter().map(figure).collect(),
         plan_toml: contents.plan.clone(),
@@ -116,10 +120,13 @@ fn best(means: &[Option<Interval>], better: Better) -> Vec<usize> {
         Better::Higher => 1.0,
         Better::Neither => return Vec::new(),
     };
-    let scores: Vec<Option<f64>> = means.iter().map(|mean| mean.map(|mean| sign * mean.mean)).collect();
-    let top = scores.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
-    let at: Vec<usize> = (0..scores.len()).filter(|&row| scores[row] == Some(top)).collect();
-    if at.len() == scores.len() { Vec::new() } else { at }
+    let score = |mean: &&Interval| sign * mean.mean;
+    let Some(top) = means.iter().flatten().max_by(|a, b| score(a).total_cmp(&score(b))) else { return Vec::new() };
+    // What reads the same is as good.
+    let shown = |mean: &Interval| with_half(Some(*mean)).split(' ').next().unwrap_or_default().to_owned();
+    let good = |mean: &Option<Interval>| mean.is_some_and(|mean| shown(&mean) == shown(top));
+    let at: Vec<usize> = (0..means.len()).filter(|&row| good(&means[row])).collect();
+    if at.len() == means.len() { Vec::new() } else { at }
 }
 
 /// Which means a caption speaks of.
@@ -130,13 +137,13 @@ fn over_seeds(results: &Results) -> String {
     }
 }
 
-fn summary(results: &Results) -> Result<Sheet> {
-    let columns = headline(&results.dims);
+/// Some columns of the `runs` table, one row a policy.
+fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet> {
     let names: Vec<&str> = columns.iter().map(|column| column.column.as_str()).collect();
     let parts = results.table(Table::Runs, &names, None)?;
     let groups: Vec<&[Part]> = parts.chunk_by(|a, b| a.policy == b.policy).collect();
     let mut sheet = Sheet {
-        caption: format!("The policies compared{}", over_seeds(results)),
+        caption: format!("{caption}{}", over_seeds(results)),
         columns: vec![text_column("policy")],
         rows: groups.iter().map(|group| vec![results.contents.policies[group[0].policy].clone()]).collect(),
         best: Vec::new(),
@@ -156,7 +163,7 @@ fn summary(results: &Results) -> Result<Sheet> {
 /// Adds a column of means to a sheet and marks the best.
 fn fill(sheet: &mut Sheet, column: usize, means: &[Option<Interval>], better: Better) {
     for (row, mean) in sheet.rows.iter_mut().zip(means) {
-        row.push(mean.map(|mean| with_half(Some(mean))).unwrap_or_default());
+        row.push(cell(*mean));
     }
     sheet.best.extend(best(means, better).into_iter().map(|row| (row, column)));
 }
@@ -166,13 +173,13 @@ fn reductions(comparison: &Comparison) -> Sheet {
     let mut columns = vec![text_column("policy"), number_column("all", &format!("{} jobs", count(comparison.jobs)))];
     let bins = comparison.bins.iter();
     columns.extend(bins.map(|(label, jobs)| number_column(label, &format!("{} jobs", count(*jobs)))));
-    let cell = |reduction: &Reduction| reduction.interval.map(percent).unwrap_or_default();
+    let cell = |reduction: &Reduction| if reduction.interval.is_some() { in_percent(reduction) } else { String::new() };
     let row = |policy: &crate::metrics::Compared| {
         let cells = std::iter::once(&policy.all).chain(&policy.bins).map(cell);
         std::iter::once(policy.name.clone()).chain(cells).collect()
     };
     let caption = format!(
-        "Reduction of mean completion time against {}, by job size in tasks; pairs of runs with the same seed",
+        "Reduction of mean completion time against {} in percent, by job size in tasks; paired by seed",
         comparison.baseline
     );
     Sheet { caption, columns, rows: comparison.policies.iter().map(row).collect(), best: Vec::new() }
@@ -195,63 +202,54 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
         if jobs == 0 {
             continue;
         }
-        let means: Vec<Option<Interval>> = policies.iter().map(|policy| mean(&policy.bins[at].completion_s)).collect();
-        let row = sheet.rows.len();
-        sheet.best.extend(best(&means, Better::Lower).into_iter().map(|policy| (row, policy + 2)));
-        let cells = means.iter().map(|mean| mean.map(|mean| with_half(Some(mean))).unwrap_or_default());
-        sheet.rows.push([first.label.clone(), count(jobs)].into_iter().chain(cells).collect());
+        let means = policies.iter().map(|policy| mean(&policy.bins[at].completion_s)).collect();
+        push_means(&mut sheet, [first.label.clone(), count(jobs)], means);
     }
     Ok((!sheet.rows.is_empty()).then_some(sheet))
 }
 
-/// What each user got, while there are few of them.
+/// Mean completion time of each user under each policy, while there are few users.
 fn users(results: &Results) -> Result<Option<Sheet>> {
-    let columns = [
-        ("jobs", "jobs_finished"),
-        ("dominant share", "dominant_share"),
-        ("completion s", "completion_mean_s"),
-        ("wait s", "wait_mean_s"),
-        ("slowdown", "slowdown_mean"),
-        ("shortfall", "shortfall"),
-    ];
-    let names: Vec<&str> = std::iter::once("user").chain(columns.iter().map(|(_, column)| *column)).collect();
-    let described = Table::Users.columns(&results.dims);
-    let about = |column: &str| described.iter().find(|one| one.field.name == column).map_or("", |one| &one.about);
-    let parts = results.table(Table::Users, &names, None)?;
-    let mut all: Vec<String> = Vec::new();
+    let parts = results.table(Table::Users, &["user", "jobs_finished", "completion_mean_s"], None)?;
+    let policies = results.contents.policies.len();
+    // By user: jobs under the first policy, and completion times by policy.
+    let mut users: Vec<(String, u64, Vec<Vec<Option<f64>>>)> = Vec::new();
     for part in &parts {
-        for user in part.names("user")? {
-            if !all.contains(&user) {
-                all.push(user);
-            }
-            if all.len() > USERS_MOST {
+        let jobs = part.numbers("jobs_finished")?;
+        let rows = part.names("user")?.into_iter().zip(jobs).zip(part.numbers("completion_mean_s")?);
+        for ((user, jobs), completion) in rows {
+            let at = users.iter().position(|(name, ..)| *name == user).unwrap_or_else(|| {
+                users.push((user, 0, vec![Vec::new(); policies]));
+                users.len() - 1
+            });
+            if users.len() > USERS_MOST {
                 return Ok(None);
             }
+            users[at].1 += if part.policy == parts[0].policy { jobs.unwrap_or(0.0) as u64 } else { 0 };
+            users[at].2[part.policy].push(completion);
         }
     }
-    let mut sheet = Sheet {
-        caption: format!("What each user got{}", over_seeds(results)),
-        columns: vec![text_column("user"), text_column("policy")],
-        ..Sheet::default()
-    };
-    sheet.columns.extend(columns.iter().map(|(heading, column)| number_column(heading, about(column))));
-    let groups: Vec<&[Part]> = parts.chunk_by(|a, b| a.policy == b.policy).collect();
-    for user in &all {
-        for group in &groups {
-            let mut row = vec![user.clone(), results.contents.policies[group[0].policy].clone()];
-            for (_, column) in columns {
-                let mut values = Vec::new();
-                for part in *group {
-                    let of_user = part.names("user")?.into_iter().zip(part.numbers(column)?);
-                    values.extend(of_user.filter(|(name, _)| name == user).map(|(_, value)| value));
-                }
-                let interval = mean(&values);
-                row.push(if interval.is_some() { with_half(interval) } else { String::new() });
-            }
-            sheet.rows.push(row);
-        }
+    users.sort_by_key(|(_, jobs, _)| std::cmp::Reverse(*jobs));
+    let mut columns = vec![text_column("user"), number_column("jobs", "finished under the first policy, all seeds")];
+    let names = results.contents.policies.iter();
+    columns.extend(names.map(|policy| number_column(policy, "mean completion time of its jobs in seconds")));
+    let caption = format!("Mean completion time in seconds by user{}", over_seeds(results));
+    let mut sheet = Sheet { caption, columns, ..Sheet::default() };
+    for (user, jobs, completion) in &users {
+        push_means(&mut sheet, [user.clone(), count(*jobs)], completion.iter().map(|values| mean(values)).collect());
     }
     Ok((!sheet.rows.is_empty()).then_some(sheet))
+}
+
+/// Adds a row of completion times, one a policy behind two leading cells, and marks the shortest.
+fn push_means(sheet: &mut Sheet, leading: [String; 2], means: Vec<Option<Interval>>) {
+    let row = sheet.rows.len();
+    sheet.best.extend(best(&means, Better::Lower).into_iter().map(|policy| (row, policy + leading.len())));
+    sheet.rows.push(leading.into_iter().chain(means.into_iter().map(cell)).collect());
+}
+
+fn cell(mean: Option<Interval>) -> String {
+    mean.map(|mean| with_half(Some(mean))).unwrap_or_default()
 }
 
 /// The policies against the baseline. `None` if the baseline is alone.

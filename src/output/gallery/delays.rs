@@ -1,10 +1,10 @@
 //! Figures of delays, all seeds together: the distribution of completion times, and their reduction by job size.
 
-use super::{Gallery, seeds_of};
+use super::{Gallery, HALF, seeds_of};
 use crate::error::Result;
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Reduction, mean_interval};
-use crate::output::figure::{Axis, BarSeries, Category, Chart, Interval, Series, bars, cdf};
+use crate::output::figure::{Axis, BarSeries, Category, Chart, Interval, Join, Series, bars, lines};
 use crate::output::numbers::count;
 use crate::output::page::comparison;
 use crate::output::read::Results;
@@ -41,11 +41,11 @@ pub fn completion(results: &Results) -> Result<Gallery> {
             pooled(&results.contents.policies[group[0].0], &axis, &curves)
         })
         .collect();
-    let x = Axis::seconds("Completion time").log();
-    let chart = Chart { size_pt: (330.0, 190.0), ..Chart::new(x, Axis::fraction("Jobs (%)")) };
+    let x = Axis::seconds("Completion time").log().range(low, high);
+    let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Jobs (%)").range(0.0, 1.0)) };
     let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
     let caption = format!("Distribution of job completion times{}{bands}.", seeds_of(results));
-    Ok(Gallery::of("completion", caption, cdf(&chart, &series)))
+    Ok(Gallery::of("completion", caption, lines(&chart, Join::Straight, &series)))
 }
 
 /// The mean of distributions, and its interval where there are several.

@@ -1,6 +1,6 @@
 //! What tasks ask for: one bubble a kind of demand, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
 
-use super::{Drawn, Gallery, seed_of};
+use super::{Drawn, Gallery, HALF, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, BubbleSeries, Chart, bubbles};
 use crate::output::read::{Part, Results};
@@ -27,7 +27,7 @@ pub fn demands(results: &Results) -> Result<Gallery> {
     let mut gallery = Gallery::default();
     for (nth, other) in others.iter().enumerate() {
         let series = series(part, first, other)?;
-        let chart = Chart { size_pt: (330.0, 240.0), ..Chart::new(axis(first, &series, 0), axis(other, &series, 1)) };
+        let chart = Chart { size_pt: HALF, ..Chart::new(axis(first, &series, 0), axis(other, &series, 1)) };
         gallery.figures.push(Drawn {
             name: if nth == 0 { "demands".to_owned() } else { format!("demands-{}", file_name(&other.name)) },
             caption: format!(

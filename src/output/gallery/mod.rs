@@ -5,6 +5,7 @@
 
 mod delays;
 mod demands;
+mod fairness;
 mod over_time;
 
 use super::raster;
@@ -51,10 +52,10 @@ impl Gallery {
 const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 6] = [
     ("reduction", delays::reduction),
     ("completion", delays::completion),
+    ("demands", demands::demands),
     ("utilisation", over_time::utilisation),
     ("shares", over_time::shares),
-    ("fairness", over_time::fairness),
-    ("demands", demands::demands),
+    ("fairness", fairness::fairness),
 ];
 
 /// Draws all figures, or those of the kinds named in `only`. Errors: an unknown kind, a damaged table.
@@ -74,6 +75,9 @@ pub fn draw(results: &Results, only: &[String]) -> Result<Gallery> {
     }
     Ok(all)
 }
+
+/// The size of a figure that stands beside another in the report, in points.
+const HALF: (f64, f64) = (270.0, 205.0);
 
 /// Dots of an image for each point of a figure: 288 per inch.
 const DOTS: f32 = 4.0;

@@ -1,4 +1,4 @@
-//! Figures over time, of the first seed: utilisation, shares, fairness.
+//! Figures over time, of the first seed: utilisation and shares.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::output::schema::Table;
 const USERS_MOST: f64 = 60.0;
 
 /// So many users get a curve.
-const CURVES: usize = 8;
+const CURVES: usize = 6;
 
 fn seconds(part: &Part) -> Result<Vec<f64>> {
     Ok(part.numbers("time_us")?.into_iter().map(|time| time.unwrap_or(f64::NAN) / 1e6).collect())
@@ -63,24 +63,6 @@ pub fn utilisation(results: &Results) -> Result<Gallery> {
         seed_of(results, run)
     );
     Ok(Gallery::of("utilisation", caption, small_multiples(&chart, Join::Steps, &panels)))
-}
-
-/// Fairness among backlogged users: Jain index, and the gap between the largest and the smallest share.
-pub fn fairness(results: &Results) -> Result<Gallery> {
-    let columns = [("Jain index of dominant shares", "jain"), ("Largest minus smallest dominant share", "share_gap")];
-    let run = results.first_run();
-    let parts = results.table(Table::Fairness, &["time_us", "jain", "share_gap"], Some(run))?;
-    if parts.is_empty() {
-        return Ok(Gallery::without_table("fairness", Table::Fairness));
-    }
-    let columns = columns.map(|(title, column)| (title.to_owned(), column.to_owned()));
-    let panels = by_column(results, &parts, &columns)?;
-    let chart = chart(Axis::number("Index or share").range(0.0, 1.0), panels.len(), 2);
-    let caption = format!(
-        "Fairness among the users that wait for something{}: 1 is fairest at the left, 0 at the right. Gaps: nobody waits.",
-        seed_of(results, run)
-    );
-    Ok(Gallery::of("fairness", caption, small_multiples(&chart, Join::Steps, &panels)))
 }
 
 /// Dominant shares of the users that hold most, one panel a policy.
@@ -165,6 +147,6 @@ mod tests {
     fn the_largest_users_come_first_and_ties_go_by_name() {
         let curve = |share: f64| vec![(0.0, share), (10.0, 0.0)];
         let many = (0..9).map(|at| (format!("u{at}"), curve(if at == 4 { 0.5 } else { 0.1 }))).collect();
-        assert_eq!(largest(&[many]), ["u4", "u0", "u1", "u2", "u3", "u5", "u6", "u7"]);
+        assert_eq!(largest(&[many]), ["u4", "u0", "u1", "u2", "u3", "u5"]);
     }
 }
