@@ -4,11 +4,14 @@
 //! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
 
 mod interrupt;
+mod plot;
 mod policies;
 mod print;
 mod progress;
 mod replay;
+mod report;
 mod run;
+mod schema;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -34,6 +37,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll run experiments/facebook.toml
   plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
   plimsoll trace stats trace.csv
+  plimsoll report results/facebook
   plimsoll policies
 
 Every verb has examples in its own --help.";
@@ -42,6 +46,9 @@ Every verb has examples in its own --help.";
 enum Verb {
     Run(run::Args),
     Replay(replay::Args),
+    Plot(plot::Args),
+    Report(report::Args),
+    Schema(schema::Args),
     Policies(policies::Args),
     Completions(Completions),
 }
@@ -129,6 +136,9 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     match verb {
         Verb::Run(args) => run::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
+        Verb::Plot(args) => plot::run(args, context),
+        Verb::Report(args) => report::run(args, context),
+        Verb::Schema(args) => schema::run(args, context),
         Verb::Policies(args) => policies::run(args, context),
         Verb::Completions(args) => {
             let mut script = Vec::new();

@@ -4,9 +4,11 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::experiment::{RunSummary, Value};
-use crate::metrics::mean_interval;
+use crate::metrics::compare::LEVEL;
+use crate::metrics::{Comparison, mean_interval};
+use crate::output::headline::{Headline, headline};
+use crate::output::numbers::{in_percent, with_half};
 use crate::record::Stuck;
-use crate::units::Dim;
 
 /// Writes to standard output. Errors: all but a closed pipe, which ends the program quietly.
 pub fn out(text: &str) -> Result<()> {
@@ -19,79 +21,57 @@ pub fn out(text: &str) -> Result<()> {
 
 /// Lines of aligned columns: the first to the left, the others to the right.
 pub fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
-    let width = |at: usize| {
-        rows.iter()
-            .chain([&header.to_vec()])
-            .map(|row| row.get(at).map_or(0, |cell| cell.chars().count()))
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    columns(header, rows, |at, cell, width| if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") })
+}
+
+/// Lines of aligned columns of text, all to the left.
+pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> String {
+    columns(header, rows, |_, cell, width| format!("{cell:<width$}"))
+}
+
+fn columns(header: &[String], rows: &[Vec<String>], pad: impl Fn(usize, &str, usize) -> String) -> String {
+    let lines: Vec<&[String]> = std::iter::once(header).chain(rows.iter().map(Vec::as_slice)).collect();
+    let width = |at: usize| lines.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..header.len()).map(|at| width(at).unwrap_or(0)).collect();
     let mut text = String::new();
-    for row in [header.to_vec()].iter().chain(rows) {
-        let cells =
-            row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| {
-                if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
+    for line in lines {
+        let cells = line.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| pad(at, cell, width));
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
     text
 }
 
-/// A number in at most four significant digits, or `-`.
-pub fn number(value: Option<f64>) -> String {
-    match value {
-        None => "-".to_owned(),
-        Some(value) if value == 0.0 => "0".to_owned(),
-        Some(value) => {
-            let digits = 3 - (value.abs().log10().floor() as i32).clamp(-3, 3);
-            format!("{value:.*}", digits.max(0) as usize)
-        }
-    }
-}
-
-/// What the terminal shows of each run: a heading and the column of the `runs` table behind it.
-pub fn headline(dims: &[Dim]) -> Vec<(String, String)> {
-    let mut columns = vec![
-        ("jobs".to_owned(), "jobs_finished".to_owned()),
-        ("completion s".to_owned(), "completion_mean_s".to_owned()),
-        ("p50".to_owned(), "completion_p50_s".to_owned()),
-        ("p99".to_owned(), "completion_p99_s".to_owned()),
-        ("wait s".to_owned(), "wait_mean_s".to_owned()),
-        ("slowdown".to_owned(), "slowdown_mean".to_owned()),
-    ];
-    columns.extend(dims.iter().map(|dim| (format!("used {}", dim.name), format!("used_{}", dim.name))));
-    columns.push(("Jain".to_owned(), "jain".to_owned()));
-    columns.push(("gap".to_owned(), "share_gap".to_owned()));
-    columns.push(("envy".to_owned(), "envy_count".to_owned()));
-    columns.push(("below 1/n".to_owned(), "incentive_below".to_owned()));
-    columns
-}
-
 /// The table of policies: means over seeds, with the half-width of their 95 % intervals where there are several.
 pub fn summary_table(runs: &[RunSummary]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let columns = headline(&first.dims);
-    let mut header = vec!["policy".to_owned()];
-    header.extend(columns.iter().map(|(heading, _)| heading.clone()));
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for group in runs.chunk_by(|a, b| a.policy == b.policy) {
-        let mut row = vec![group[0].policy.clone()];
-        for (_, column) in &columns {
-            let values: Vec<f64> = group.iter().filter_map(|run| run.number(column)).collect();
-            let interval = mean_interval(&values, 0.95);
-            let mut text = number(interval.map(|interval| interval.mean));
-            if let Some((mean, high)) = interval.and_then(|interval| Some((interval.mean, interval.high?)))
-                && high > mean
-            {
-                text.push_str(&format!(" ±{}", number(Some(high - mean))));
-            }
-            row.push(text);
-        }
-        rows.push(row);
+    let header: Vec<String> =
+        std::iter::once("policy".to_owned()).chain(columns.iter().map(|column| column.heading.clone())).collect();
+    let row = |group: &[RunSummary]| -> Vec<String> {
+        let cell = |column: &Headline| {
+            let values: Vec<f64> = group.iter().filter_map(|run| run.number(&column.column)).collect();
+            with_half(mean_interval(&values, LEVEL))
+        };
+        std::iter::once(group[0].policy.clone()).chain(columns.iter().map(cell)).collect()
+    };
+    aligned(&header, &runs.chunk_by(|a, b| a.policy == b.policy).map(row).collect::<Vec<_>>())
+}
+
+/// The policies against the baseline: reductions by job size, and what they say.
+pub fn comparison(comparison: &Comparison) -> String {
+    let shown: Vec<usize> = (0..comparison.bins.len()).filter(|&at| comparison.bins[at].1 > 0).collect();
+    let row = |name: &str, all: String, bin: &dyn Fn(usize) -> String| -> Vec<String> {
+        [name.to_owned(), all].into_iter().chain(shown.iter().map(|&at| bin(at))).collect()
+    };
+    let header = row("by job size", "all".to_owned(), &|at| comparison.bins[at].0.clone());
+    let mut rows = vec![row("jobs", comparison.jobs.to_string(), &|at| comparison.bins[at].1.to_string())];
+    for policy in &comparison.policies {
+        rows.push(row(&policy.name, in_percent(&policy.all), &|at| in_percent(&policy.bins[at])));
     }
-    aligned(&header, &rows)
+    let sentences: String = comparison.sentences().iter().map(|sentence| format!("{sentence}\n")).collect();
+    let title = format!("\nReduction of mean completion time against {} (%)\n", comparison.baseline);
+    format!("{title}{}\n{sentences}", aligned(&header, &rows))
 }
 
 /// All runs as JSON: the columns of the `runs` table, and the bins.

@@ -121,6 +121,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             thin: check_thin("--thin", args.thin)?,
         },
         text: canonical(args),
+        command: command(args),
     })
 }
 
@@ -145,4 +146,30 @@ fn canonical(args: &Args) -> String {
     let policies = args.policies.iter().map(|policy| toml::Value::from(policy.clone())).collect();
     table.insert("policies".to_owned(), toml::Value::Array(policies));
     toml::to_string(&table).unwrap_or_default()
+}
+
+/// The options that decide the result, as a command.
+fn command(args: &Args) -> String {
+    let defaults = [("placement", "pooled"), ("on-blocked", "skip"), ("ties", "lowest-id"), ("sample", "60s")];
+    let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), args.trace.display().to_string()];
+    let mut put = |option: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !defaults.contains(&(option, value))) {
+            words.extend([format!("--{option}"), value]);
+        }
+    };
+    put("machines", Some(args.machines.clone()));
+    args.policies.iter().for_each(|policy| put("policy", Some(policy.clone())));
+    put("placement", Some(args.placement.clone()));
+    put("on-blocked", Some(args.on_blocked.clone()));
+    put("ties", Some(args.ties.clone()));
+    put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
+    put("until", args.until.clone());
+    put("thin", args.thin.map(|thin| thin.to_string()));
+    put("seed", args.thin.map(|_| args.seed.to_string()));
+    put("trace-format", args.trace_format.clone());
+    put("tenants", args.tenants.clone());
+    put("sample", Some(args.sample.clone()));
+    words.extend(args.tasks.then(|| "--tasks".to_owned()));
+    words.extend(args.series.then(|| "--series".to_owned()));
+    words.iter().map(|word| super::quoted(word)).collect::<Vec<_>>().join(" ")
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::progress::Bar;
-use super::{Context, Format, print, threads};
+use super::{Context, Format, print, report, threads};
 use crate::error::{Error, Result};
-use crate::experiment::{Plan, RunSummary, execute};
+use crate::experiment::{Plan, RunSummary, comparison, execute};
 use crate::output::table::write_whole;
 
 /// Run an experiment: all runs, tables, figures, report
@@ -56,7 +56,12 @@ pub fn perform(
         write_whole(&folder.join("run.json"), provenance(context, threads, started).as_bytes())?;
     }
     match format {
-        Format::Table => print::out(&print::summary_table(&runs))?,
+        Format::Table => {
+            print::out(&print::summary_table(&runs))?;
+            if let Some(comparison) = comparison(&runs, &plan.policies[plan.baseline].name) {
+                print::out(&print::comparison(&comparison))?;
+            }
+        }
         Format::Json => {
             let text = serde_json::to_string_pretty(&print::summary_json(&runs))
                 .map_err(|error| Error::output("standard output", error))?;
@@ -68,6 +73,10 @@ pub fn perform(
     }
     if let Some(folder) = folder {
         context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
+        let (page, notes) = report::make(folder)?;
+        notes.iter().for_each(|note| context.say(note));
+        let figures = folder.join("figures");
+        context.say(&format!("figures in {}, report in {}", figures.display(), page.display()));
     }
     Ok(runs)
 }

@@ -12,6 +12,7 @@ use super::sinks::Destination;
 use super::summary::RunSummary;
 use super::supply::Supply;
 use crate::error::{Error, Result};
+use crate::output::folder::Contents;
 use crate::output::schema;
 use crate::units::Time;
 use crate::workload::Input;
@@ -50,6 +51,9 @@ impl Shared {
 /// Tables go to `folder` if there is one. Errors: the first in that order; runs that had ended keep their tables.
 pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dyn Progress) -> Result<Vec<RunSummary>> {
     let metadata = metadata(plan)?;
+    if let Some(folder) = folder {
+        contents(plan).write(folder)?;
+    }
     let shared: Vec<Shared> = plan.seeds.iter().map(|_| Shared::default()).collect();
     // A trace is opened once: an imported one stays in memory for all policies.
     let whole = match &plan.workload {
@@ -125,6 +129,21 @@ impl WorkloadPlan {
     /// Whether seeds make a difference.
     pub fn is_seeded(&self) -> bool {
         !matches!(self, WorkloadPlan::Trace { thin: None, .. })
+    }
+}
+
+/// What the results' folder says of itself.
+fn contents(plan: &Plan) -> Contents {
+    let seeded = plan.workload.is_seeded();
+    Contents {
+        schema: schema::VERSION,
+        name: plan.name.clone(),
+        question: plan.question.clone(),
+        policies: plan.policies.iter().map(|policy| policy.name.clone()).collect(),
+        baseline: plan.policies[plan.baseline].name.clone(),
+        seeds: plan.seeds.iter().map(|&seed| seeded.then_some(seed)).collect(),
+        command: plan.command.clone(),
+        plan: plan.text.clone(),
     }
 }
 

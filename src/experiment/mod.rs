@@ -1,6 +1,7 @@
 //! From a plan to runs, and from runs to numbers.
 
 mod collect;
+mod compare;
 mod execute;
 pub mod plan;
 mod sample;
@@ -10,6 +11,7 @@ mod summary;
 mod supply;
 
 pub use collect::StuckExample;
+pub use compare::comparison;
 pub use execute::{Progress, execute, metadata};
 pub use plan::{Plan, WorkloadPlan};
 pub use single::{Simulation, simulate};

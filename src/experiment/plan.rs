@@ -127,6 +127,8 @@ pub struct Plan {
     pub workload: WorkloadPlan,
     /// The plan as text: what every file of the results carries.
     pub text: String,
+    /// The command that runs it again.
+    pub command: String,
 }
 
 /// The step of the sampling grid where a plan names none.
@@ -189,6 +191,7 @@ impl Plan {
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
         Ok(Plan {
+            command: format!("plimsoll run {}.toml", file.name),
             name: file.name,
             question: file.question,
             policies,

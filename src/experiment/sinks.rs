@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::sample::Sample;
 use crate::books::Books;
 use crate::error::Result;
-use crate::output::schema::{self, Table};
+use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
 use crate::record::{JobRecord, Stuck, StuckRecord, TaskRecord};
 use crate::units::{Dim, Time, UserId};
@@ -28,41 +28,27 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The file of a table: `TABLE/policy=P/run=N/TABLE.parquet`.
+    /// The file of a table.
     pub fn path(&self, table: Table) -> Option<PathBuf> {
-        let name = table.name();
-        let folder = self.folder.as_ref()?;
-        let (policy, run) = (format!("policy={}", partition(&self.policy)), format!("run={}", self.run));
-        Some(folder.join(name).join(policy).join(run).join(format!("{name}.parquet")))
+        self.folder.as_ref().map(|folder| table.path(folder, &self.policy, self.run))
     }
 
     /// Opens a table if it is wanted.
     pub fn open(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
         let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
-        self.create(&path, table.fields(dims)).map(Some)
+        self.create(&path, table.fields(dims), dims).map(Some)
     }
 
-    fn create(&self, path: &Path, fields: Vec<Field>) -> Result<TableWriter> {
+    fn create(&self, path: &Path, fields: Vec<Field>, dims: &[Dim]) -> Result<TableWriter> {
         let mut constants = vec![("policy".to_owned(), Constant::Text(self.policy.clone()))];
         constants.push(("run".to_owned(), Constant::Int(i64::try_from(self.run).unwrap_or(i64::MAX))));
         let seed = self.seed.map_or(Constant::NoInt, |seed| Constant::Int(i64::try_from(seed).unwrap_or(i64::MAX)));
         constants.push(("seed".to_owned(), seed));
         let mut metadata = self.metadata.clone();
-        metadata.push(("plimsoll.schema".to_owned(), schema::VERSION.to_string()));
+        let resources: Vec<String> = dims.iter().map(Dim::column).collect();
+        metadata.push(("plimsoll.resources".to_owned(), serde_json::json!(resources).to_string()));
         TableWriter::create(path, &constants, fields, &metadata)
     }
-}
-
-/// A value as the name of a partition folder: `slot:12` stands as it is, a path's slashes do not.
-fn partition(value: &str) -> String {
-    let mut text = String::new();
-    for byte in value.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b':' | b',' => text.push(byte as char),
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
 }
 
 /// The open tables of one run.

@@ -4,6 +4,7 @@
 //! Accumulators are integers inside, so they do not depend on the order of what they are fed and merge bit for bit;
 //! floats appear where a number leaves. What has no value (no user, no job, 0/0) is `None`, never NaN and never 0.
 
+pub mod compare;
 pub mod delay;
 pub mod envy;
 pub mod fairness;
@@ -13,6 +14,7 @@ pub mod interval;
 pub mod snapshot;
 pub mod time_weighted;
 
+pub use compare::{BinRuns, Compared, Comparison, PolicyRuns};
 pub use delay::{Delays, FinishedJob, SizeBins, Summary};
 pub use envy::{Envy, envy};
 pub use fairness::{JainSum, fixed_share, gap, gini, jain, ratio};

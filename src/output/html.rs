@@ -49,6 +49,8 @@ pub struct Report {
     pub title: String,
     /// What the experiment asks.
     pub question: Option<String>,
+    /// The answer in words, one sentence an item.
+    pub answer: Vec<String>,
     /// The tables that answer it.
     pub summary: Vec<Table>,
     /// The figures.
@@ -81,6 +83,8 @@ pub fn render(report: &Report) -> String {
     page += &contents(report);
     page += "</header>\n<main>\n";
     notes(&mut page, &report.notes);
+    let sentence = |page: &mut String, text: &String| add(page, format_args!("<p>{}</p>\n", escape(text)));
+    section(&mut page, "answer", "In words", &report.answer, sentence);
     section(&mut page, "results", "Results", &report.summary, table);
     if !report.figures.is_empty() {
         page += "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n";
@@ -117,6 +121,7 @@ fn add(page: &mut String, text: std::fmt::Arguments) {
 /// Links to the sections that there are.
 fn contents(report: &Report) -> String {
     let sections = [
+        ("answer", "In words", !report.answer.is_empty()),
         ("results", "Results", !report.summary.is_empty()),
         ("figures", "Figures", !report.figures.is_empty()),
         ("reproduce", "Run it again", !report.reproduce.is_empty()),
@@ -243,6 +248,7 @@ mod tests {
         Report {
             title: text(),
             question: Some(text()),
+            answer: vec![text()],
             summary: vec![Table {
                 caption: text(),
                 columns: vec![Column { name: text(), explanation: text(), numeric: true }],

@@ -2,9 +2,15 @@
 
 mod escape;
 pub mod figure;
+pub mod folder;
 pub mod font;
+pub mod gallery;
+pub mod headline;
 pub mod html;
+pub mod numbers;
+pub mod page;
 pub mod raster;
+pub mod read;
 pub mod schema;
 pub mod table;
 pub mod trace;

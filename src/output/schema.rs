@@ -1,5 +1,7 @@
 //! What every table holds: names, types and meanings, in one place for writers, readers and `plimsoll schema`.
 
+use std::path::{Path, PathBuf};
+
 use super::table::{Field, Kind};
 use crate::units::Dim;
 
@@ -60,6 +62,12 @@ impl Table {
             Table::Quantiles => "quantiles",
             Table::Demands => "demands",
         }
+    }
+
+    /// The file of one run: `TABLE/policy=P/run=N/TABLE.parquet` in the results' folder.
+    pub fn path(self, folder: &Path, policy: &str, run: u64) -> PathBuf {
+        let (name, policy) = (self.name(), format!("policy={}", partition(policy)));
+        folder.join(name).join(policy).join(format!("run={run}")).join(format!("{name}.parquet"))
     }
 
     /// What a row is.
@@ -149,18 +157,18 @@ impl Table {
                     "share of backlogged users worse off than on their 1/n cluster, mean over the grid",
                 ),
                 ("completion_mean_s", Float, "mean completion time of finished jobs"),
-                ("completion_p50_s", Float, "median"),
-                ("completion_p90_s", Float, "90 % quantile"),
-                ("completion_p99_s", Float, "99 % quantile"),
+                ("completion_p50_s", Float, "median completion time"),
+                ("completion_p90_s", Float, "90 % quantile of completion time"),
+                ("completion_p99_s", Float, "99 % quantile of completion time"),
                 ("wait_mean_s", Float, "mean wait of finished jobs: submission to first launch"),
-                ("wait_p50_s", Float, "median"),
-                ("wait_p90_s", Float, "90 % quantile"),
-                ("wait_p99_s", Float, "99 % quantile"),
+                ("wait_p50_s", Float, "median wait"),
+                ("wait_p90_s", Float, "90 % quantile of wait"),
+                ("wait_p99_s", Float, "99 % quantile of wait"),
                 ("task_wait_mean_s", Float, "mean wait of launched tasks: release to launch"),
                 ("slowdown_mean", Float, "mean of completion time over ideal completion time"),
-                ("slowdown_p50", Float, "median"),
-                ("slowdown_p90", Float, "90 % quantile"),
-                ("slowdown_p99", Float, "99 % quantile"),
+                ("slowdown_p50", Float, "median slowdown"),
+                ("slowdown_p90", Float, "90 % quantile of slowdown"),
+                ("slowdown_p99", Float, "99 % quantile of slowdown"),
                 ("peak_running", Int, "the most tasks that ran at once"),
                 ("sample_us", Int, "step of the sampling grid"),
             ],
@@ -264,6 +272,30 @@ impl Table {
     pub fn fields(self, dims: &[Dim]) -> Vec<Field> {
         self.columns(dims).into_iter().map(|column| column.field).collect()
     }
+}
+
+/// A value as the name of a partition folder: `slot:12` stands as it is, a path's slashes do not.
+fn partition(value: &str) -> String {
+    let mut text = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b':' | b',' => text.push(byte as char),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// The axes of an experiment, which come first in every table.
+pub fn axes() -> Vec<Described> {
+    [
+        ("policy", Kind::Text, "name of the policy"),
+        ("run", Kind::Int, "number of the run among those of the policy, from 0"),
+        ("seed", Kind::Int, "seed of the workload; null for a trace"),
+    ]
+    .into_iter()
+    .map(|(name, kind, about)| Described::new(name.to_owned(), kind, about.to_owned()))
+    .collect()
 }
 
 /// A column and what it means.

@@ -2,6 +2,7 @@
 //!
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
+mod browser;
 mod cases;
 mod determinism;
 mod errors;

@@ -1,0 +1,69 @@
+//! `plimsoll schema`: what every table holds.
+
+use serde_json::json;
+
+use super::{Context, Format, print};
+use crate::error::{Error, Result, nearest};
+use crate::output::schema::{Described, Table, VERSION, axes};
+use crate::output::table::Kind;
+use crate::units::{Dim, Unit};
+
+/// Print the columns of every table, with their types and meanings
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll schema
+  plimsoll schema users jobs
+  plimsoll schema --format json | jq '.tables[].name'")]
+pub struct Args {
+    /// Only these tables
+    tables: Vec<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(args: &Args, _context: &Context) -> Result<()> {
+    let names = || Table::ALL.iter().map(|table| table.name());
+    if let Some(unknown) = args.tables.iter().find(|wanted| !names().any(|name| name == wanted.as_str())) {
+        let hint = nearest(unknown, names()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        return Err(Error::plan("table", format!("'{unknown}'"), names().collect::<Vec<_>>().join(", ") + &hint));
+    }
+    let wanted = |table: &Table| args.tables.is_empty() || args.tables.iter().any(|name| name == table.name());
+    let tables: Vec<Table> = Table::ALL.into_iter().filter(wanted).collect();
+    match args.format {
+        Format::Table => print::out(&tables.into_iter().map(text).collect::<Vec<_>>().join("\n")),
+        Format::Json => {
+            let column = |column: Described| json!({"name": column.field.name, "type": kind(column.field.kind), "about": column.about});
+            let table = |table: Table| {
+                let columns: Vec<serde_json::Value> = columns(table).into_iter().map(column).collect();
+                json!({"name": table.name(), "about": table.about(), "columns": columns})
+            };
+            let all = json!({"version": VERSION, "tables": tables.into_iter().map(table).collect::<Vec<_>>()});
+            print::out(&format!("{all:#}\n"))
+        }
+    }
+}
+
+/// The axes and the columns of a table; `<r>` stands for a column a resource.
+fn columns(table: Table) -> Vec<Described> {
+    let any = Dim { name: "<r>".to_owned(), unit: Unit::Milli };
+    axes().into_iter().chain(table.columns(&[any])).collect()
+}
+
+fn text(table: Table) -> String {
+    let header = ["column", "type", "meaning"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = columns(table)
+        .into_iter()
+        .map(|column| vec![column.field.name, kind(column.field.kind).to_owned(), column.about])
+        .collect();
+    format!("{}: {}\n{}", table.name(), table.about(), print::aligned_left(&header, &rows))
+}
+
+/// The type as Parquet names it.
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Int => "int64",
+        Kind::Float => "double",
+        Kind::Text => "string",
+    }
+}

@@ -1,0 +1,25 @@
+//! The runs of an experiment as a comparison of its policies.
+
+use super::summary::RunSummary;
+use crate::metrics::{BinRuns, Comparison, PolicyRuns};
+
+/// Compares the policies of runs that stand policy by policy, seed by seed, as [`super::execute`] returns them.
+///
+/// `None` if the baseline is missing or alone.
+pub fn comparison(runs: &[RunSummary], baseline: &str) -> Option<Comparison> {
+    let policies: Vec<PolicyRuns> = runs.chunk_by(|a, b| a.policy == b.policy).map(policy).collect();
+    Comparison::of(&policies, baseline)
+}
+
+fn policy(runs: &[RunSummary]) -> PolicyRuns {
+    let bin = |(at, (label, ..)): (usize, &(String, u64, Option<f64>))| BinRuns {
+        label: label.clone(),
+        jobs: runs.iter().map(|run| run.bins[at].1).collect(),
+        completion_s: runs.iter().map(|run| run.bins[at].2).collect(),
+    };
+    PolicyRuns {
+        name: runs[0].policy.clone(),
+        completion_s: runs.iter().map(|run| run.number("completion_mean_s")).collect(),
+        bins: runs[0].bins.iter().enumerate().map(bin).collect(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What a results folder is about: `experiment.json`, written before the first run and the same for every way to run a
+//! plan.
+//!
+//! It names the policies in the order of the plan and the seeds of the runs, so readers need not list folders, and
+//! tables that an earlier plan left in the same place are told apart.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::schema;
+use super::table::write_whole;
+use crate::error::{Error, Result};
+
+/// The file's name.
+pub const FILE: &str = "experiment.json";
+
+/// The contents of a results folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// The version of the tables' schemas.
+    pub schema: u32,
+    /// The experiment's name.
+    pub name: String,
+    /// What it asks.
+    pub question: Option<String>,
+    /// The policies, in order.
+    pub policies: Vec<String>,
+    /// The one that others are compared with.
+    pub baseline: String,
+    /// The seed of each run of a policy; null for a trace.
+    pub seeds: Vec<Option<u64>>,
+    /// The command that makes these results again.
+    pub command: String,
+    /// The plan, as in the metadata of every table.
+    pub plan: String,
+}
+
+impl Contents {
+    /// Writes the file.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let text = serde_json::to_string_pretty(self).map_err(|error| Error::output(&path, error))?;
+        write_whole(&path, (text + "\n").as_bytes())
+    }
+
+    /// Reads the file. Errors: [`Error::Trace`] when the folder is none of results, [`Error::Io`].
+    pub fn read(folder: &Path) -> Result<Contents> {
+        let path = folder.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let problem = format!(
+                    "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
+                     TRACE .. -o {0}` makes one",
+                    folder.display()
+                );
+                return Err(Error::trace(folder, 0, "", problem));
+            }
+            Err(source) => return Err(Error::io(path, source)),
+        };
+        let contents: Contents = serde_json::from_str(&text)
+            .map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))?;
+        if contents.schema != schema::VERSION {
+            let problem =
+                format!("tables of schema {}; this program reads schema {}", contents.schema, schema::VERSION);
+            return Err(Error::trace(path, 0, "schema", problem));
+        }
+        Ok(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_read_back_and_errors_say_what_is_missing() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let message = Contents::read(dir.path()).unwrap_err().to_string();
+        assert!(message.contains("no experiment.json") && message.contains("plimsoll run"), "{message}");
+        let contents = Contents { schema: schema::VERSION, seeds: vec![None, Some(3)], ..Contents::default() };
+        contents.write(dir.path()).expect("a writable folder");
+        assert_eq!(Contents::read(dir.path()).expect("what was written"), contents);
+        Contents { schema: 0, ..contents }.write(dir.path()).expect("a writable folder");
+        assert!(Contents::read(dir.path()).unwrap_err().to_string().contains("schema 0"));
+        std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 1,\n").expect("a writable folder");
+        assert!(Contents::read(dir.path()).unwrap_err().to_string().contains("line 3"));
+    }
+}

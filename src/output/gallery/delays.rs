@@ -1,0 +1,127 @@
+//! Figures of delays, all seeds together: the distribution of completion times, and their reduction by job size.
+
+use super::{Gallery, HALF, seeds_of};
+use crate::error::Result;
+use crate::metrics::compare::LEVEL;
+use crate::metrics::{Reduction, mean_interval};
+use crate::output::figure::{Axis, BarSeries, Category, Chart, Interval, Join, Series, bars, lines};
+use crate::output::numbers::count;
+use crate::output::page::comparison;
+use crate::output::read::Results;
+use crate::output::schema::Table;
+
+/// Places along the time axis at which distributions are compared.
+const STEPS: usize = 240;
+
+/// The distribution of completion times: the mean over seeds of each seed's distribution, with its interval.
+pub fn completion(results: &Results) -> Result<Gallery> {
+    let parts = results.table(Table::Quantiles, &["metric", "q", "value"], None)?;
+    if parts.is_empty() {
+        return Ok(Gallery::without_table("completion", Table::Quantiles));
+    }
+    let mut runs: Vec<(usize, Vec<(f64, f64)>)> = Vec::new();
+    for part in &parts {
+        let rows = part.names("metric")?.into_iter().zip(part.numbers("q")?).zip(part.numbers("value")?);
+        let curve = rows
+            .filter(|((metric, _), _)| metric == "completion_s")
+            .filter_map(|((_, q), value)| Some((value?, q?)))
+            .collect();
+        runs.push((part.policy, curve));
+    }
+    let values = || runs.iter().flat_map(|(_, curve)| curve).map(|(value, _)| *value).filter(|value| *value > 0.0);
+    let (low, high) = values().fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    if high == 0.0 {
+        return Ok(Gallery::without("completion", "no job took any time"));
+    }
+    let axis: Vec<f64> = (0..=STEPS).map(|step| low * (high / low).powf(step as f64 / STEPS as f64)).collect();
+    let series: Vec<Series> = runs
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|group| {
+            let curves: Vec<&[(f64, f64)]> = group.iter().map(|(_, curve)| curve.as_slice()).collect();
+            pooled(&results.contents.policies[group[0].0], &axis, &curves)
+        })
+        .collect();
+    let x = Axis::seconds("Completion time").log().range(low, high);
+    let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Jobs (%)").range(0.0, 1.0)) };
+    let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
+    let caption = format!("Distribution of job completion times{}{bands}.", seeds_of(results));
+    Ok(Gallery::of("completion", caption, lines(&chart, Join::Straight, &series)))
+}
+
+/// The mean of distributions, and its interval where there are several.
+fn pooled(policy: &str, axis: &[f64], curves: &[&[(f64, f64)]]) -> Series {
+    let (mut points, mut band) = (Vec::new(), Vec::new());
+    for &x in axis {
+        let below: Vec<f64> = curves.iter().map(|curve| fraction(curve, x)).collect();
+        let Some(interval) = mean_interval(&below, LEVEL) else { continue };
+        points.push((x, interval.mean));
+        if let (Some(low), Some(high)) = (interval.low, interval.high) {
+            band.push((x, low.max(0.0), high.min(1.0)));
+        }
+    }
+    Series { band: (!band.is_empty()).then_some(band), ..Series::new(policy, points) }
+}
+
+/// The fraction of values at or below `x`, read between the quantiles `(value, q)`.
+fn fraction(quantiles: &[(f64, f64)], x: f64) -> f64 {
+    let after = quantiles.partition_point(|(value, _)| *value <= x);
+    match (after.checked_sub(1).map(|at| quantiles[at]), quantiles.get(after)) {
+        (None, _) => 0.0,
+        (Some((_, q)), None) => q,
+        (Some((from, low)), Some(&(to, high))) => low + (high - low) * (x - from) / (to - from),
+    }
+}
+
+/// By how much mean completion time is smaller than under the baseline, by job size (the DRF paper's Figure 14).
+pub fn reduction(results: &Results) -> Result<Gallery> {
+    let Some(comparison) = comparison(results)? else {
+        return Ok(Gallery::without("reduction", "there is one policy, so nothing to compare with"));
+    };
+    let category = |label: &str, jobs: u64| {
+        let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", count(jobs)) };
+        Category { label: label.to_owned(), notes: vec![jobs] }
+    };
+    let mut categories: Vec<Category> =
+        comparison.bins.iter().filter(|(_, jobs)| *jobs > 0).map(|(label, jobs)| category(label, *jobs)).collect();
+    categories.push(category("all", comparison.jobs));
+    let bar = |reduction: &Reduction| {
+        reduction.interval.map(|interval| Interval {
+            mean: interval.mean,
+            low: interval.low.unwrap_or(interval.mean),
+            high: interval.high.unwrap_or(interval.mean),
+        })
+    };
+    let series: Vec<BarSeries> = comparison
+        .policies
+        .iter()
+        .map(|policy| {
+            let shown = policy.bins.iter().zip(&comparison.bins).filter(|(_, (_, jobs))| *jobs > 0);
+            let values = shown.map(|(reduction, _)| bar(reduction)).chain([bar(&policy.all)]).collect();
+            BarSeries { label: policy.name.clone(), key: policy.name.clone(), values }
+        })
+        .collect();
+    let y = Axis::fraction("Reduction of mean completion time (%)");
+    let chart = Chart { size_pt: (Chart::PAGE.0, 190.0), ..Chart::new(Axis::number("Job size (tasks)"), y) };
+    let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
+    let caption = format!(
+        "Reduction of mean job completion time against {} by job size{}{bands}. A large bin holds few jobs.",
+        comparison.baseline,
+        seeds_of(results)
+    );
+    Ok(Gallery::of("reduction", caption, bars(&chart, &categories, &series)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_read_between_quantiles() {
+        let curve = [(1.0, 0.0), (2.0, 0.5), (2.0, 0.6), (4.0, 1.0)];
+        let read = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 9.0].map(|x| fraction(&curve, x));
+        assert_eq!(read, [0.0, 0.0, 0.25, 0.6, 0.8, 1.0, 1.0]);
+        let pooled = pooled("drf", &[3.0], &[&curve, &[(3.0, 0.0), (3.0, 1.0)]]);
+        assert_eq!(pooled.points, [(3.0, 0.9)]);
+        assert_eq!(pooled.band, Some(vec![(3.0, 0.0, 1.0)]));
+    }
+}

@@ -1,0 +1,78 @@
+//! What tasks ask for: one bubble a kind of demand, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
+
+use super::{Drawn, Gallery, HALF, seed_of};
+use crate::error::Result;
+use crate::output::figure::{Axis, BubbleSeries, Chart, bubbles};
+use crate::output::read::{Part, Results};
+use crate::output::schema::Table;
+use crate::units::Dim;
+
+/// More stages than this are one kind.
+const STAGES: usize = 4;
+
+/// Demands that spread wider than this are shown on a logarithm.
+const WIDE: f64 = 100.0;
+
+/// Every further resource against the first: `demands`, and `demands-NAME` from the third on.
+pub fn demands(results: &Results) -> Result<Gallery> {
+    let Some((first, others)) = results.dims.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(Gallery::without("demands", "the workload has one resource"));
+    };
+    let columns: Vec<String> = results.dims.iter().map(|dim| format!("demand_{}", dim.name)).collect();
+    let mut names = vec!["stage", "tasks"];
+    names.extend(columns.iter().map(String::as_str));
+    let parts = results.table(Table::Demands, &names, Some(0))?;
+    // What is submitted does not depend on the policy, unless users wait for their own jobs.
+    let Some(part) = parts.first() else { return Ok(Gallery::without_table("demands", Table::Demands)) };
+    let mut gallery = Gallery::default();
+    for (nth, other) in others.iter().enumerate() {
+        let series = series(part, first, other)?;
+        let chart = Chart { size_pt: HALF, ..Chart::new(axis(first, &series, 0), axis(other, &series, 1)) };
+        gallery.figures.push(Drawn {
+            name: if nth == 0 { "demands".to_owned() } else { format!("demands-{}", file_name(&other.name)) },
+            caption: format!(
+                "Demands of the submitted tasks{}, rounded to eighths of powers of two; a bubble's area is the \
+                 logarithm of the number of tasks.",
+                seed_of(results, 0)
+            ),
+            svg: bubbles(&chart, "tasks", &series),
+        });
+    }
+    Ok(gallery)
+}
+
+/// One series a stage.
+fn series(part: &Part, x: &Dim, y: &Dim) -> Result<Vec<BubbleSeries>> {
+    let stages = part.names("stage")?;
+    let each = [format!("demand_{}", x.name), format!("demand_{}", y.name), "tasks".to_owned()];
+    let [x, y, tasks] = each.map(|column| part.numbers(&column));
+    let points = x?.into_iter().zip(y?).zip(tasks?);
+    let mut names: Vec<&str> = stages.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let one_kind = names.len() > STAGES;
+    let mut series: Vec<BubbleSeries> = Vec::new();
+    for (stage, ((x, y), tasks)) in stages.iter().zip(points) {
+        let key = if one_kind { "" } else { stage };
+        let (Some(x), Some(y), Some(tasks)) = (x, y, tasks) else { continue };
+        let at = series.iter().position(|one| one.key == key).unwrap_or_else(|| {
+            series.push(BubbleSeries { label: key.to_owned(), key: key.to_owned(), points: Vec::new() });
+            series.len() - 1
+        });
+        series[at].points.push((x, y, tasks));
+    }
+    Ok(series)
+}
+
+/// The axis of a resource; a logarithm where demands are above 0 and spread far.
+fn axis(dim: &Dim, series: &[BubbleSeries], coordinate: usize) -> Axis {
+    let values = series.iter().flat_map(|one| &one.points).map(|&(x, y, _)| if coordinate == 0 { x } else { y });
+    let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    let axis = Axis::number(format!("Demand of a task: {} ({})", dim.name, dim.unit.label(&dim.name)));
+    if low > 0.0 && high / low > WIDE { axis.log() } else { axis }
+}
+
+/// A resource's name as a part of a file's.
+fn file_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' }).collect()
+}

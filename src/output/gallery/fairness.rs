@@ -1,0 +1,92 @@
+//! How fair it was how much of the time: distributions over time, all seeds together.
+//!
+//! Curves over time would jump with every user that comes or goes, and break off wherever nobody waits.
+
+use super::{Gallery, seeds_of};
+use crate::error::Result;
+use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
+use crate::output::read::{Part, Results};
+use crate::output::schema::Table;
+
+/// The panels: a heading and a column of the `fairness` table.
+const PANELS: [(&str, &str); 2] =
+    [("Jain index of dominant shares", "jain"), ("Largest minus smallest dominant share", "share_gap")];
+
+/// Jain index and share gap while two or more users wait.
+pub fn fairness(results: &Results) -> Result<Gallery> {
+    let columns = ["time_us", "backlogged_users", "jain", "share_gap"];
+    let parts = results.table(Table::Fairness, &columns, None)?;
+    if parts.is_empty() {
+        return Ok(Gallery::without_table("fairness", Table::Fairness));
+    }
+    let mut panels = Vec::new();
+    let mut largest = 1.0f64;
+    for (title, column) in PANELS {
+        let mut panel = Panel { title: title.to_owned(), series: Vec::new() };
+        for group in parts.chunk_by(|a, b| a.policy == b.policy) {
+            let values = group.iter().map(|part| spans(part, column)).collect::<Result<Vec<_>>>()?.concat();
+            largest = values.iter().map(|(value, _)| *value).fold(largest, f64::max);
+            panel.series.push(Series::new(&results.contents.policies[group[0].policy], distribution(values)));
+        }
+        panels.push(panel);
+    }
+    for series in panels.iter_mut().flat_map(|panel| &mut panel.series).filter(|series| !series.points.is_empty()) {
+        series.points.push((largest, 1.0));
+    }
+    if panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty())) {
+        return Ok(Gallery::without("fairness", "two users never waited at a time"));
+    }
+    let x = Axis::number("Index or share").range(0.0, largest);
+    let chart = Chart {
+        size_pt: (Chart::PAGE.0, 160.0),
+        columns: Some(2),
+        ..Chart::new(x, Axis::fraction("Time (%)").range(0.0, 1.0))
+    };
+    let caption = format!(
+        "Fairness among the users that wait for something{}: the share of time in which the index or the gap is at \
+         most the value below. Counted is the time in which two or more users wait. Equal shares have an index of 1 \
+         and a gap of 0.",
+        seeds_of(results)
+    );
+    Ok(Gallery::of("fairness", caption, small_multiples(&chart, Join::Steps, &panels)))
+}
+
+/// `(value, seconds)` while two or more users wait: a grid point holds until the next one.
+fn spans(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
+    let (times, waiting, values) = (part.numbers("time_us")?, part.numbers("backlogged_users")?, part.numbers(column)?);
+    let ends = times.iter().skip(1).copied();
+    let rows = times.iter().zip(ends).zip(waiting).zip(values);
+    let span = |(((from, to), waiting), value): (((&Option<f64>, Option<f64>), Option<f64>), Option<f64>)| {
+        waiting.filter(|&waiting| waiting >= 2.0)?;
+        Some((value?, (to? - (*from)?) / 1e6))
+    };
+    Ok(rows.filter_map(span).collect())
+}
+
+/// Points `(value, share of time at or below it)`, from 0 on.
+fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
+    if whole <= 0.0 {
+        return Vec::new();
+    }
+    let mut points = vec![(0.0, 0.0)];
+    let mut sum = 0.0;
+    for group in spans.chunk_by(|a, b| a.0 == b.0) {
+        sum += group.iter().map(|(_, seconds)| seconds).sum::<f64>();
+        points.push((group[0].0, (sum / whole).min(1.0)));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_weighs_values_with_time() {
+        let points = distribution(vec![(0.5, 30.0), (0.2, 10.0), (0.5, 20.0), (1.0, 40.0)]);
+        assert_eq!(points, [(0.0, 0.0), (0.2, 0.1), (0.5, 0.6), (1.0, 1.0)]);
+        assert!(distribution(Vec::new()).is_empty());
+    }
+}

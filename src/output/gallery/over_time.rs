@@ -1,0 +1,152 @@
+//! Figures over time, of the first seed: utilisation and shares.
+
+use std::collections::BTreeMap;
+
+use super::{Gallery, seed_of};
+use crate::error::Result;
+use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
+use crate::output::read::{Part, Results};
+use crate::output::schema::Table;
+
+/// More users than this in a run are no figure.
+const USERS_MOST: f64 = 60.0;
+
+/// So many users get a curve.
+const CURVES: usize = 6;
+
+fn seconds(part: &Part) -> Result<Vec<f64>> {
+    Ok(part.numbers("time_us")?.into_iter().map(|time| time.unwrap_or(f64::NAN) / 1e6).collect())
+}
+
+/// Points of a column over time; what is absent breaks the curve.
+fn points(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
+    let values = part.numbers(column)?.into_iter().map(|value| value.unwrap_or(f64::NAN));
+    Ok(seconds(part)?.into_iter().zip(values).collect())
+}
+
+/// One panel a column of the `fairness` table, one curve a policy.
+fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)]) -> Result<Vec<Panel>> {
+    let panel = |(title, column): &(String, String)| -> Result<Panel> {
+        let series = parts
+            .iter()
+            .map(|part| Ok(Series::new(&results.contents.policies[part.policy], points(part, column)?)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Panel { title: title.clone(), series })
+    };
+    columns.iter().map(panel).collect()
+}
+
+fn chart(y: Axis, panels: usize, columns: usize) -> Chart {
+    let rows = panels.div_ceil(columns.max(1));
+    Chart {
+        size_pt: (Chart::PAGE.0, 40.0 + 120.0 * rows as f64),
+        columns: Some(columns),
+        ..Chart::new(Axis::seconds("Time"), y)
+    }
+}
+
+/// How much of each resource is in use, one panel a resource.
+pub fn utilisation(results: &Results) -> Result<Gallery> {
+    let columns: Vec<(String, String)> =
+        results.dims.iter().map(|dim| (dim.name.clone(), format!("used_{}", dim.name))).collect();
+    let mut names = vec!["time_us"];
+    names.extend(columns.iter().map(|(_, column)| column.as_str()));
+    let run = results.first_run();
+    let parts = results.table(Table::Fairness, &names, Some(run))?;
+    if parts.is_empty() {
+        return Ok(Gallery::without_table("utilisation", Table::Fairness));
+    }
+    let panels = by_column(results, &parts, &columns)?;
+    let chart = chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(2));
+    let caption = format!(
+        "Share of each resource that running tasks use over time{}; more than 100 % is overcommitted.",
+        seed_of(results, run)
+    );
+    Ok(Gallery::of("utilisation", caption, small_multiples(&chart, Join::Steps, &panels)))
+}
+
+/// Dominant shares of the users that hold most, one panel a policy.
+pub fn shares(results: &Results) -> Result<Gallery> {
+    let run = results.first_run();
+    let users = results.table(Table::Runs, &["users"], Some(run))?;
+    let users = users.iter().map(|part| part.numbers("users")).collect::<Result<Vec<_>>>()?;
+    let users = users.into_iter().flatten().flatten().fold(0.0, f64::max);
+    if users > USERS_MOST {
+        let why = format!("{users} users are too many to tell apart (at most {USERS_MOST}); see the users table");
+        return Ok(Gallery::without("shares", &why));
+    }
+    let parts = results.table(Table::Shares, &["time_us", "user", "dominant_share"], Some(run))?;
+    if parts.is_empty() {
+        return Ok(Gallery::without_table("shares", Table::Shares));
+    }
+    let grids = results.table(Table::Fairness, &["time_us"], Some(run))?;
+    let curves: Vec<BTreeMap<String, Vec<(f64, f64)>>> = parts
+        .iter()
+        .map(|part| {
+            let grid = grids.iter().find(|grid| grid.policy == part.policy).map(seconds).transpose()?;
+            curves(part, grid)
+        })
+        .collect::<Result<_>>()?;
+    let chosen = largest(&curves);
+    let panel = |(part, curves): (&Part, &BTreeMap<String, Vec<(f64, f64)>>)| Panel {
+        title: results.contents.policies[part.policy].clone(),
+        series: chosen.iter().map(|user| Series::new(user, curves.get(user).cloned().unwrap_or_default())).collect(),
+    };
+    let panels: Vec<Panel> = parts.iter().zip(&curves).map(panel).collect();
+    let chart = chart(Axis::fraction("Dominant share (%)"), panels.len(), panels.len().min(3));
+    let left_out = users as usize - chosen.len().min(users as usize);
+    let others = match left_out {
+        0 => String::new(),
+        1 => "; 1 user that holds less is left out".to_owned(),
+        n => format!("; {n} users that hold less are left out"),
+    };
+    let caption = format!("Dominant share of each user over time{}{others}.", seed_of(results, run));
+    Ok(Gallery::of("shares", caption, small_multiples(&chart, Join::Steps, &panels)))
+}
+
+/// The share of each user at every grid point: 0 where the table has no row of it, since it is not active then.
+fn curves(part: &Part, grid: Option<Vec<f64>>) -> Result<BTreeMap<String, Vec<(f64, f64)>>> {
+    let (times, users, shares) = (seconds(part)?, part.names("user")?, part.numbers("dominant_share")?);
+    let mut grid = grid.unwrap_or_else(|| times.clone());
+    grid.dedup();
+    let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for user in &users {
+        curves.entry(user.clone()).or_insert_with(|| grid.iter().map(|&time| (time, 0.0)).collect());
+    }
+    let mut at = 0;
+    for ((time, user), share) in times.iter().zip(&users).zip(shares) {
+        while at < grid.len() && grid[at] < *time {
+            at += 1;
+        }
+        if let (Some(curve), Some(share)) = (curves.get_mut(user), share)
+            && let Some(point) = curve.get_mut(at)
+        {
+            point.1 = share;
+        }
+    }
+    Ok(curves)
+}
+
+/// The users with the largest integrals of their shares over all panels, largest first; ties by name.
+fn largest(curves: &[BTreeMap<String, Vec<(f64, f64)>>]) -> Vec<String> {
+    let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+    for (user, curve) in curves.iter().flatten() {
+        let area: f64 = curve.windows(2).map(|pair| pair[0].1 * (pair[1].0 - pair[0].0)).sum();
+        *totals.entry(user).or_default() += area;
+    }
+    let mut users: Vec<(&str, f64)> = totals.into_iter().collect();
+    users.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    users.into_iter().take(CURVES).map(|(user, _)| user.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_users_come_first_and_ties_go_by_name() {
+        let curve = |share: f64| vec![(0.0, share), (10.0, 0.0)];
+        let many = (0..9).map(|at| (format!("u{at}"), curve(if at == 4 { 0.5 } else { 0.1 }))).collect();
+        assert_eq!(largest(&[many]), ["u4", "u0", "u1", "u2", "u3", "u5"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! What a summary shows of each policy, on the terminal and in the report: columns of the `runs` table.
+
+use super::schema::Table;
+use crate::units::Dim;
+
+/// Which end of a column is the good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Small values are better.
+    Lower,
+    /// Large values are better.
+    Higher,
+    /// It says nothing of good or bad.
+    Neither,
+}
+
+/// One column of a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    /// Its heading, short.
+    pub heading: String,
+    /// The column of the `runs` table.
+    pub column: String,
+    /// Which end is the good one.
+    pub better: Better,
+    /// The column's meaning, from the schema.
+    pub about: String,
+}
+
+impl Headline {
+    /// Whether it is about utilisation or fairness, not about delay.
+    pub fn is_of_sharing(&self) -> bool {
+        !["jobs", "completion", "wait", "slowdown"].iter().any(|delay| self.column.starts_with(delay))
+    }
+}
+
+/// The columns of a summary for these resources.
+pub fn headline(dims: &[Dim]) -> Vec<Headline> {
+    use Better::{Higher, Lower, Neither};
+    let mut columns = vec![
+        ("jobs".to_owned(), "jobs_finished".to_owned(), Neither),
+        ("completion s".to_owned(), "completion_mean_s".to_owned(), Lower),
+        ("p50".to_owned(), "completion_p50_s".to_owned(), Lower),
+        ("p99".to_owned(), "completion_p99_s".to_owned(), Lower),
+        ("wait s".to_owned(), "wait_mean_s".to_owned(), Lower),
+        ("slowdown".to_owned(), "slowdown_mean".to_owned(), Lower),
+    ];
+    columns.extend(dims.iter().map(|dim| (format!("used {}", dim.name), format!("used_{}", dim.name), Higher)));
+    let fairness = [
+        ("Jain", "jain", Higher),
+        ("gap", "share_gap", Lower),
+        ("envy", "envy_count", Lower),
+        ("below 1/n", "incentive_below", Lower),
+    ];
+    columns.extend(fairness.map(|(heading, column, better)| (heading.to_owned(), column.to_owned(), better)));
+    let described = Table::Runs.columns(dims);
+    let about = |column: &str| {
+        described.iter().find(|one| one.field.name == column).map(|one| one.about.clone()).unwrap_or_default()
+    };
+    let headline = |(heading, column, better): (String, String, Better)| Headline {
+        about: about(&column),
+        heading,
+        column,
+        better,
+    };
+    columns.into_iter().map(headline).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Unit;
+
+    #[test]
+    fn every_column_is_in_the_schema() {
+        let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];
+        assert!(headline(&dims).iter().all(|column| !column.about.is_empty()));
+    }
+}

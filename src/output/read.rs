@@ -1,0 +1,140 @@
+//! Reads the tables of a results folder: some columns of one table, run by run in the order of the plan.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::*;
+
+use super::folder::Contents;
+use super::schema::Table;
+use crate::error::{Error, Result};
+use crate::units::Dim;
+
+/// A results folder, opened.
+pub struct Results {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What it is about.
+    pub contents: Contents,
+    /// The resource dimensions.
+    pub dims: Vec<Dim>,
+    /// Key-value metadata of the tables.
+    pub metadata: Vec<(String, String)>,
+    /// `(policy, run)` of the runs that are there whole: those with a row in `runs`.
+    pub runs: Vec<(usize, usize)>,
+}
+
+/// Some columns of one run of one table.
+pub struct Part {
+    /// Index of its policy in the plan.
+    pub policy: usize,
+    /// Number of the run.
+    pub run: usize,
+    path: PathBuf,
+    frame: DataFrame,
+}
+
+impl Results {
+    /// Opens a folder. Errors: [`Error::Trace`] when it holds no results, or a table in it is damaged.
+    pub fn open(folder: &Path) -> Result<Results> {
+        let contents = Contents::read(folder)?;
+        let mut results =
+            Results { folder: folder.to_owned(), contents, dims: Vec::new(), metadata: Vec::new(), runs: Vec::new() };
+        for policy in 0..results.contents.policies.len() {
+            for run in 0..results.contents.seeds.len() {
+                let Some(metadata) = results.metadata_of(Table::Runs, policy, run)? else { continue };
+                results.runs.push((policy, run));
+                if results.metadata.is_empty() {
+                    results.metadata = metadata;
+                }
+            }
+        }
+        if results.runs.is_empty() {
+            let problem = format!("no run of this plan has ended; run it again: {}", results.contents.command);
+            return Err(Error::trace(folder, 0, "", problem));
+        }
+        let resources = results.about("plimsoll.resources").unwrap_or("[]");
+        let names: Vec<String> = serde_json::from_str(resources)
+            .map_err(|error| Error::trace(folder, 0, "plimsoll.resources", error.to_string()))?;
+        results.dims = names.iter().map(|name| Dim::parse(name).0).collect();
+        Ok(results)
+    }
+
+    /// A value of the tables' metadata.
+    pub fn about(&self, key: &str) -> Option<&str> {
+        self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The first seed that all policies have run, as a number of a run; 0 if there is none.
+    pub fn first_run(&self) -> usize {
+        let policies = self.contents.policies.len();
+        let whole = |run: &usize| (0..policies).all(|policy| self.runs.contains(&(policy, *run)));
+        (0..self.contents.seeds.len()).find(whole).unwrap_or(0)
+    }
+
+    /// The metadata of a file, if it is there and belongs to this plan.
+    fn metadata_of(&self, table: Table, policy: usize, run: usize) -> Result<Option<Vec<(String, String)>>> {
+        let path = self.path(table, policy, run);
+        let Some(mut reader) = open(&path)? else { return Ok(None) };
+        let file = reader.get_metadata().map_err(|error| damaged(&path, &error))?;
+        let pairs = file.key_value_metadata().iter().flatten();
+        let metadata: Vec<(String, String)> =
+            pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let ours = metadata.iter().any(|(key, value)| key == "plimsoll.plan" && *value == self.contents.plan);
+        Ok(ours.then_some(metadata))
+    }
+
+    fn path(&self, table: Table, policy: usize, run: usize) -> PathBuf {
+        table.path(&self.folder, &self.contents.policies[policy], run as u64)
+    }
+
+    /// Some columns of a table, policy by policy and run by run; of all runs or of one. Empty if the table was not
+    /// written.
+    ///
+    /// Errors: [`Error::Trace`] with the file, when it is damaged or lacks a column.
+    pub fn table(&self, table: Table, columns: &[&str], only_run: Option<usize>) -> Result<Vec<Part>> {
+        let wanted = self.runs.iter().filter(|(_, run)| only_run.is_none_or(|only| only == *run));
+        let mut parts = Vec::new();
+        for &(policy, run) in wanted {
+            let path = self.path(table, policy, run);
+            if self.metadata_of(table, policy, run)?.is_none() {
+                continue;
+            }
+            let Some(reader) = open(&path)? else { continue };
+            let names = columns.iter().map(|&column| column.to_owned()).collect();
+            let reader = reader.with_columns(Some(names)).read_parallel(ParallelStrategy::None);
+            let frame = reader.finish().map_err(|error| damaged(&path, &error))?;
+            parts.push(Part { policy, run, path, frame });
+        }
+        Ok(parts)
+    }
+}
+
+impl Part {
+    /// A column of numbers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
+        let wrong = |error: PolarsError| damaged(&self.path, &error);
+        let column = self.frame.column(name).and_then(|column| column.cast(&DataType::Float64)).map_err(wrong)?;
+        Ok(column.f64().map_err(wrong)?.iter().collect())
+    }
+
+    /// A column of names; an absent one is empty.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
+        let wrong = |error: PolarsError| damaged(&self.path, &error);
+        let column = self.frame.column(name).map_err(wrong)?;
+        Ok(column.str().map_err(wrong)?.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+    }
+}
+
+fn open(path: &Path) -> Result<Option<ParquetReader<File>>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(ParquetReader::new(file))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::io(path, source)),
+    }
+}
+
+fn damaged(path: &Path, error: &PolarsError) -> Error {
+    let problem = format!("not a readable table ({error}); delete the file and run the experiment again");
+    Error::trace(path, 0, "", problem)
+}

@@ -1,0 +1,170 @@
+//! Figures and the report: redrawn from the tables alone to the same bytes, and opened in a real browser.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::replay::{files, plimsoll, run, said};
+
+/// Two seeds of a few jobs under three policies.
+const PLAN: &str = r#"
+name = "tiny"
+question = "Is 1 < 2 & 3 > 2?"
+policies = ["slot:2", "drf", "fifo"]
+baseline = "slot:2"
+seeds = 2
+[cluster]
+machines = "4x4c8g"
+[workload]
+generator = "facebook"
+hours = 0.02
+"#;
+
+/// Runs [`PLAN`] into a folder below `dir`.
+fn results(dir: &Path, name: &str, threads: &str) -> PathBuf {
+    let (plan, folder) = (dir.join("tiny.toml"), dir.join(name));
+    std::fs::write(&plan, PLAN).expect("a writable folder");
+    let output = run(plimsoll(&["run", "-j", threads, "-o"]).arg(&folder).arg(&plan));
+    assert!(output.status.success(), "{}", said(&output));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expected in ["Reduction of mean completion time against slot:2", "by job size", "fifo reduces", "drf by"] {
+        assert!(printed.contains(expected), "{expected} in {printed}");
+    }
+    assert!(said(&output).contains("report.html"), "{}", said(&output));
+    folder
+}
+
+/// The bytes of all files below a folder but `run.json`, by path.
+fn bytes(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let read = |path: PathBuf| {
+        let name = path.strip_prefix(folder).expect("files of the folder").to_owned();
+        (name, std::fs::read(&path).expect("a readable file"))
+    };
+    files(folder).into_iter().map(read).filter(|(name, _)| name != Path::new("run.json")).collect()
+}
+
+fn assert_equal(a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>) {
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, bytes) in a {
+        assert!(b[name] == *bytes, "{} differs", name.display());
+    }
+}
+
+#[test]
+fn figures_and_report_redraw_to_the_same_bytes() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = results(dir.path(), "one", "1");
+    let before = bytes(&folder);
+    for name in ["reduction", "completion", "utilisation", "fairness", "demands"] {
+        for kind in ["svg", "png"] {
+            assert!(before.contains_key(Path::new(&format!("figures/{name}.{kind}"))), "{name}.{kind}");
+        }
+    }
+    assert_equal(&before, &bytes(&results(dir.path(), "two", "2")));
+    for name in ["figures", "report.html"] {
+        let path = folder.join(name);
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("it was there");
+    }
+    let one = run(plimsoll(&["plot", "--only", "reduction"]).arg(&folder));
+    assert!(one.status.success(), "{}", said(&one));
+    assert_eq!(files(&folder.join("figures")).len(), 2);
+    let all = run(plimsoll(&["plot"]).arg(&folder));
+    assert!(String::from_utf8_lossy(&all.stdout).lines().all(|file| Path::new(file).is_file()), "{}", said(&all));
+    let report = run(plimsoll(&["report"]).arg(&folder));
+    assert!(report.status.success(), "{}", said(&report));
+    assert_equal(&before, &bytes(&folder));
+}
+
+#[test]
+fn folders_that_hold_no_results_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let fails = |args: &[&str], folder: &Path, says: &[&str]| {
+        let output = run(plimsoll(args).arg(folder));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        says.iter().for_each(|part| assert!(said(&output).contains(part), "{part} in {}", said(&output)));
+    };
+    fails(&["plot"], dir.path(), &["not a results folder", "experiment.json", "plimsoll run"]);
+    fails(&["report"], &dir.path().join("absent"), &["absent", "not a results folder"]);
+    let folder = results(dir.path(), "one", "2");
+    fails(&["plot", "--only", "reductoin"], &folder, &["reductoin", "did you mean 'reduction'"]);
+    let damaged = folder.join("bins/policy=drf/run=1/bins.parquet");
+    let whole = std::fs::read(&damaged).expect("the table is there");
+    std::fs::write(&damaged, &whole[..whole.len() / 2]).expect("a writable folder");
+    fails(&["plot"], &folder, &["bins.parquet", "not a readable table"]);
+    // A table that is not there leaves its figures out, and the rest stands.
+    std::fs::remove_dir_all(folder.join("bins")).expect("the table is there");
+    std::fs::remove_dir_all(folder.join("quantiles")).expect("the table is there");
+    let output = run(plimsoll(&["report"]).arg(&folder));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("no figure 'completion': the quantiles table was not written"), "{}", said(&output));
+}
+
+#[test]
+fn tables_of_an_earlier_plan_are_not_mixed_in() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = results(dir.path(), "one", "2");
+    let plan = dir.path().join("tiny.toml");
+    let output = run(plimsoll(&["run", "--set", "seeds=1", "-o"]).arg(&folder).arg(&plan));
+    assert!(output.status.success(), "{}", said(&output));
+    let mixed = std::fs::read(folder.join("report.html")).expect("a report");
+    let output = run(plimsoll(&["run", "--set", "seeds=1", "-o"]).arg(dir.path().join("fresh")).arg(&plan));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(mixed == std::fs::read(dir.path().join("fresh/report.html")).expect("a report"));
+}
+
+#[test]
+fn the_schema_is_printed() {
+    let output = run(&mut plimsoll(&["schema", "--format", "json"]));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let tables = json["tables"].as_array().expect("a list of tables");
+    assert_eq!((tables.len(), &json["version"]), (10, &serde_json::json!(1)));
+    let first = &tables[0]["columns"][0];
+    assert_eq!((&first["name"], &first["type"]), (&serde_json::json!("policy"), &serde_json::json!("string")));
+    let output = run(&mut plimsoll(&["schema", "users"]));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("dominant_share") && text.contains("used_<r>_s") && !text.contains("makespan_us"), "{text}");
+    assert_eq!(run(&mut plimsoll(&["schema", "user"])).status.code(), Some(2));
+}
+
+/// What Chromium makes of the page; `None` without Chromium.
+fn dom(page: &Path, profile: &Path) -> Option<String> {
+    let quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"];
+    let alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"];
+    let mut command = Command::new("chromium");
+    command.args(quiet).args(alone).arg(format!("--user-data-dir={}", profile.display()));
+    command.arg("--dump-dom").arg(format!("file://{}", page.display()));
+    match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => panic!("chromium: {error}"),
+        Ok(output) => {
+            assert!(output.status.success(), "chromium: {}", said(&output));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+    }
+}
+
+#[test]
+fn the_report_opens_offline_in_a_browser() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = results(dir.path(), "one", "2");
+    let Some(dom) = dom(&folder.join("report.html"), &dir.path().join("profile")) else {
+        println!("skipped: no chromium");
+        return;
+    };
+    assert!(dom.contains("<title>tiny</title>") && dom.contains("Is 1 &lt; 2 &amp; 3 &gt; 2?"), "{dom}");
+    // The page's own script has run: it adds a button to everything that can be copied.
+    assert!(dom.contains("<button"), "{dom}");
+    let rows = dom.matches("<tr>").count();
+    assert!(rows >= 8, "{rows} rows");
+    for cell in ["slot:2</td>", "drf</td>", "fifo</td>"] {
+        assert!(dom.contains(cell), "{cell}");
+    }
+    let figures = dom.matches("<figure").count();
+    assert!(figures >= 5 && dom.matches("<svg").count() == figures, "{figures} figures");
+    for outside in ["src=", "href=\"http", "href=\"//", "@import", "url(http"] {
+        assert!(!dom.contains(outside), "{outside}");
+    }
+    for link in dom.split("href=\"./").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(folder.join(link).is_file(), "{link}");
+    }
+}
