@@ -55,6 +55,9 @@ pub(super) struct Totals {
     pub stuck: BTreeMap<Stuck, u64>,
     pub examples: Vec<StuckExample>,
     pub first_submit: Option<Time>,
+    /// The last submission so far, and what had been used until then.
+    pub last_submit: Time,
+    pub used_until_last_submit_us: [u128; MAX_DIMS],
     pub last_end: Time,
     pub held_us: [u128; MAX_DIMS],
     pub used_us: [u128; MAX_DIMS],
@@ -234,6 +237,10 @@ impl Recorder for Collector<'_> {
     fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
         let tasks = u64::from(row.tasks);
         self.totals.first_submit.get_or_insert(row.submit);
+        if first_of_job {
+            self.totals.last_submit = row.submit;
+            self.totals.used_until_last_submit_us = self.totals.used_us;
+        }
         self.totals.tasks += tasks;
         self.totals.jobs += u64::from(first_of_job);
         if self.sinks.wants_demands() {

@@ -109,6 +109,13 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     };
     values.extend(each("reserved", &|d| share(totals.held_us[d], parts.capacity.0[d]).filter(|_| !slots)));
     values.extend(each("used", &|d| share(totals.used_us[d], parts.capacity.0[d])));
+    let arriving = totals.last_submit.0.saturating_sub(first.0);
+    let while_arriving = |d: usize| {
+        let capacity = parts.capacity.0[d];
+        let whole = arriving as f64 * capacity as f64;
+        (arriving > 0 && capacity > 0).then(|| totals.used_until_last_submit_us[d] as f64 / whole)
+    };
+    values.extend(each("arriving", &while_arriving));
     let stranded = &collector.sampler.stranded;
     values.extend(each("stranded", &|d| stranded[d].mean().filter(|_| !parts.pooled && !slots)));
     values.extend(each("overcommitted", &|d| share(totals.over_us[d].into(), 1)));

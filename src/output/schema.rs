@@ -130,6 +130,11 @@ impl Table {
                 ),
                 ("used_<r>", Float, "share of <r> that running tasks truly use, time-weighted; may pass 1 under slots"),
                 (
+                    "arriving_<r>",
+                    Float,
+                    "share of <r> truly used from the first to the last submission of a job: without the time when work runs out",
+                ),
+                (
                     "stranded_<r>",
                     Float,
                     "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled",
