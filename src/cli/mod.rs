@@ -9,6 +9,7 @@ mod print;
 mod progress;
 mod replay;
 mod run;
+mod trace;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -42,6 +43,7 @@ Every verb has examples in its own --help.";
 enum Verb {
     Run(run::Args),
     Replay(replay::Args),
+    Trace(trace::Args),
     Policies(policies::Args),
     Completions(Completions),
 }
@@ -129,6 +131,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     match verb {
         Verb::Run(args) => run::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
+        Verb::Trace(args) => trace::run(args, context),
         Verb::Policies(args) => policies::run(args, context),
         Verb::Completions(args) => {
             let mut script = Vec::new();
