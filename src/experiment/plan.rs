@@ -320,7 +320,9 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
 
 /// What a `[workload]` table means; paths in it are relative to `folder`.
 pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
-    let wrong = |error: toml::de::Error| Error::plan("workload", "this table", explain(&error));
+    let wrong = |error: toml::de::Error| {
+        Error::plan("workload", "this table", format!("a workload's parameters: {}", explain(&error)))
+    };
     if table.contains_key("trace") {
         let file: TraceFile = table.try_into().map_err(wrong)?;
         let mut options = file.options.unwrap_or_default();

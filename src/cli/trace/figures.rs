@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::output::figure::{
-    Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Place, Series, bars, bubbles, cdf,
-};
+use crate::output::figure::{Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Series, bars, bubbles, cdf};
 use crate::output::raster;
 use crate::output::table::write_whole;
 use crate::workload::curves::Curves;
@@ -26,14 +24,15 @@ pub fn draw(
     for (at, work) in summary.work.iter().enumerate() {
         let label = format!("{} of a task ({})", capitalised(&work.resource), work.unit);
         // What was published is in cores and GiB.
-        let known = if (at, work.unit) == (0, "cores") || (at, work.unit) == (1, "GiB") { known } else { &[] };
+        let known = if at < 2 && published_pair(summary) { known } else { &[] };
         drawn.push((format!("demand-{}", work.resource), demand(at, label, measured, known)));
     }
     if summary.work.len() >= 2 {
-        drawn.push(("demands".to_owned(), scatter(summary, measured, "tasks", None)));
-        if let Some((_, known)) = published {
-            // The same axes for both, so that they can be laid side by side.
-            let published = scatter(summary, known, "weight", Some(known));
+        let beside = if published_pair(summary) { known } else { &[] };
+        drawn.push(("demands".to_owned(), scatter(summary, (measured, beside), ("tasks", 1.0))));
+        if !beside.is_empty() {
+            // Weights are shares of all tasks; in millionths the logarithm can tell them apart.
+            let published = scatter(summary, (beside, measured), ("weight (in a million)", 1e6));
             drawn.push(("demands-published".to_owned(), published));
         }
     }
@@ -43,6 +42,12 @@ pub fn draw(
         write_whole(&folder.join(format!("{name}.png")), &raster::png(svg, SCALE)?)?;
     }
     Ok(drawn.len())
+}
+
+/// Whether the first two resources are those that were published.
+fn published_pair(summary: &Summary) -> bool {
+    let units: Vec<&str> = summary.work.iter().take(2).map(|work| work.unit).collect();
+    units == ["cores", "GiB"]
 }
 
 /// The kinds that are worth a curve each: the stages, or all tasks where there are none.
@@ -76,27 +81,33 @@ fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> St
         let published = published.and_then(|known| known.demand.get(at));
         series.extend(published.map(|points| Series::new(format!("{}, published", one.kind), points.clone())));
     }
-    cdf(&Chart::new(Axis::number(label), Axis::fraction("Tasks")), &series)
+    // A few giants would squeeze all others against the left edge; a curve that leaves the chart shows what they are.
+    let nearly_all = |one: &Series| one.points.iter().find(|(_, share)| *share >= 0.995).map(|(value, _)| *value);
+    let most = series.iter().filter_map(nearly_all).fold(0.0, f64::max);
+    let axis = Axis::number(label);
+    let axis = if most > 0.0 { axis.range(0.0, most * 1.1) } else { axis };
+    cdf(&Chart::new(axis, Axis::fraction("Tasks")), &series)
 }
 
-fn scatter(summary: &Summary, shown: &[Curves], size: &str, weights: Option<&[Curves]>) -> String {
-    let axis = |at: usize| {
+/// Demands of two resources as bubbles, whose sizes are `factor` times the tasks of `shown`; `beside` is drawn on the
+/// same axes in another figure.
+fn scatter(summary: &Summary, (shown, beside): (&[Curves], &[Curves]), (size, factor): (&str, f64)) -> String {
+    let shown = kinds(shown);
+    let pairs = || shown.iter().chain(kinds(beside)).flat_map(|one| &one.pairs);
+    let axis = |at: usize, most: f64| {
         let work = &summary.work[at];
-        Axis::number(format!("{} ({})", capitalised(&work.resource), work.unit))
+        let axis = Axis::number(format!("{} ({})", capitalised(&work.resource), work.unit));
+        if most > 0.0 { axis.range(0.0, most) } else { axis }
     };
-    // Weights are shares of all tasks: as tasks in a million they have sizes that a logarithm can tell apart.
-    let factor = if weights.is_some() { 1e6 } else { 1.0 };
-    let series: Vec<BubbleSeries> = kinds(shown)
-        .iter()
-        .map(|one| BubbleSeries {
-            label: one.kind.clone(),
-            key: one.kind.clone(),
-            points: one.pairs.iter().map(|&(x, y, tasks)| (x, y, tasks * factor)).collect(),
-        })
-        .collect();
-    let chart = Chart { size_pt: (241.0, 190.0), legend: Place::Below, ..Chart::new(axis(0), axis(1)) };
-    let size = if weights.is_some() { format!("{size} (in a million)") } else { size.to_owned() };
-    bubbles(&chart, &size, &series)
+    let x = axis(0, pairs().map(|pair| pair.0).fold(0.0, f64::max));
+    let y = axis(1, pairs().map(|pair| pair.1).fold(0.0, f64::max));
+    let bubble = |one: &Curves| BubbleSeries {
+        label: one.kind.clone(),
+        key: one.kind.clone(),
+        points: one.pairs.iter().map(|&(x, y, tasks)| (x, y, tasks * factor)).collect(),
+    };
+    let series: Vec<BubbleSeries> = shown.iter().map(bubble).collect();
+    bubbles(&Chart { size_pt: (241.0, 190.0), ..Chart::new(x, y) }, size, &series)
 }
 
 fn sizes(summary: &Summary, published: Option<&Published>) -> String {

@@ -128,7 +128,9 @@ impl Made {
 }
 
 fn bench(table: toml::Table, seed: u64) -> Result<Supply> {
-    let wrong = |error: toml::de::Error| Error::plan("workload", "this table", explain(&error));
+    let wrong = |error: toml::de::Error| {
+        Error::plan("workload", "this table", format!("the bench's parameters: {}", explain(&error)))
+    };
     let bench: Bench = table.try_into().map_err(wrong)?;
     if !(bench.load > 0.0 && bench.load.is_finite()) {
         return Err(Error::plan("workload.load", bench.load, "a number above 0"));

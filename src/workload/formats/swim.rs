@@ -190,9 +190,10 @@ fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Wor
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::tests::{dropped, import, refusal, shared};
     use super::super::{Format, FormatOptions, read};
-    use super::*;
 
     #[test]
     fn bytes_become_tasks_by_the_named_parameters() {
