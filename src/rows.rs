@@ -52,7 +52,8 @@ impl Rows {
         Ok(Rows::new(Box::new(BufReader::new(file)), path, separator))
     }
 
-    fn new(input: Box<dyn Read>, path: &Path, separator: Separator) -> Rows {
+    /// Rows of an open `input`, which messages call `path`.
+    pub fn new(input: Box<dyn Read>, path: &Path, separator: Separator) -> Rows {
         // A line's end is the line feed alone (the trim takes a carriage return away), and the last line gets one if
         // it lacks it: so the reader's position after a row is always the line behind it.
         let input: Box<dyn Read> = Box::new(input.chain(&b"\n"[..]));

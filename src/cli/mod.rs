@@ -12,6 +12,7 @@ mod replay;
 mod report;
 mod run;
 mod schema;
+mod trace;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -49,6 +50,7 @@ enum Verb {
     Plot(plot::Args),
     Report(report::Args),
     Schema(schema::Args),
+    Trace(trace::Args),
     Policies(policies::Args),
     Completions(Completions),
 }
@@ -139,6 +141,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),
+        Verb::Trace(args) => trace::run(args, context),
         Verb::Policies(args) => policies::run(args, context),
         Verb::Completions(args) => {
             let mut script = Vec::new();

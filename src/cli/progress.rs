@@ -1,19 +1,23 @@
 //! Progress on standard error, and only on a terminal.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::interrupt;
 use crate::error::Result;
-use crate::experiment::{Progress, RunSummary};
+use crate::experiment::{Progress, RunSummary, Supply};
 use crate::units::Time;
+use crate::workload::Quality;
+use crate::workload::formats::Format;
 
 /// A bar over runs, with the tasks launched so far.
 pub struct Bar {
     bar: ProgressBar,
+    /// Whether nothing more is to be said about the workload.
+    told: AtomicBool,
     launched: AtomicU64,
 }
 
@@ -28,7 +32,7 @@ impl Bar {
         if !hidden {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
-        Bar { bar, launched: AtomicU64::new(0) }
+        Bar { bar, told: AtomicBool::new(quiet), launched: AtomicU64::new(0) }
     }
 
     /// Takes the bar away.
@@ -47,7 +51,26 @@ impl Progress for Bar {
         Ok(())
     }
 
+    fn opened(&self, supply: &Supply) {
+        if let Some(note) = supply.quality().and_then(imported)
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            self.bar.suspend(|| eprintln!("{note}"));
+        }
+    }
+
     fn finished(&self, _run: &RunSummary) {
         self.bar.inc(1);
     }
+}
+
+/// One line on how an import went; generators drop and repair nothing.
+fn imported(quality: &Quality) -> Option<String> {
+    Format::ALL.into_iter().find(|format| format.name() == quality.format)?;
+    let count = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
+    let (dropped, repaired) = (count(&quality.dropped), count(&quality.repaired));
+    Some(format!(
+        "{}: {} rows read, {dropped} dropped, {repaired} repaired (see `plimsoll trace validate`)",
+        quality.format, quality.rows_in
+    ))
 }

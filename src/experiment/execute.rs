@@ -24,6 +24,9 @@ pub trait Progress: Sync {
     /// Errors: what it returns ends the experiment, such as [`Error::Interrupted`].
     fn tick(&self, now: Time, launched: u64) -> Result<()>;
 
+    /// The workload was made or opened; called once for each time that this happens.
+    fn opened(&self, supply: &Supply);
+
     /// A run has ended.
     fn finished(&self, run: &RunSummary);
 }
@@ -57,7 +60,7 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
     let shared: Vec<Shared> = plan.seeds.iter().map(|_| Shared::default()).collect();
     // A trace is opened once: an imported one stays in memory for all policies.
     let whole = match &plan.workload {
-        WorkloadPlan::Trace { thin: None, .. } => Some(Arc::new(supply(plan, 0)?)),
+        WorkloadPlan::Trace { thin: None, .. } => Some(Arc::new(supply(plan, 0, progress)?)),
         _ => None,
     };
     let name = plan.workload.name();
@@ -71,7 +74,7 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
     let one = |&(policy, seed): &(usize, usize)| -> Result<((usize, usize), RunSummary)> {
         let supply = match &whole {
             Some(supply) => supply.clone(),
-            None => shared[seed].get(|| supply(plan, plan.seeds[seed]))?,
+            None => shared[seed].get(|| supply(plan, plan.seeds[seed], progress))?,
         };
         let simulation = Simulation {
             supply: &supply,
@@ -102,17 +105,19 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
     Ok(done.into_iter().map(|(_, summary)| summary).collect())
 }
 
-fn supply(plan: &Plan, seed: u64) -> Result<Supply> {
-    match &plan.workload {
-        WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),
+fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
+    let supply = match &plan.workload {
+        WorkloadPlan::Generator(generator) => Supply::generate(generator, seed)?,
         WorkloadPlan::Trace { path, format, options, thin } => {
             let supply = Supply::trace(path, *format, options)?;
-            Ok(match thin {
+            match thin {
                 Some(share) => supply.thinned(*share, seed),
                 None => supply,
-            })
+            }
         }
-    }
+    };
+    progress.opened(&supply);
+    Ok(supply)
 }
 
 impl WorkloadPlan {
@@ -156,7 +161,8 @@ pub fn metadata(plan: &Plan) -> Result<Vec<(String, String)>> {
         ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
     ];
     if let WorkloadPlan::Trace { path, .. } = &plan.workload
-        && path != Path::new("-")
+        // Standard input and pipes are read once, by the run.
+        && path.is_file()
     {
         metadata.push(("plimsoll.trace_blake3".to_owned(), Input::open(path)?.digest()?));
     }

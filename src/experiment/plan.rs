@@ -149,7 +149,7 @@ impl Plan {
         let file = if set.is_empty() {
             file
         } else {
-            set.iter().try_for_each(|change| apply(&mut table, change))?;
+            set.iter().try_for_each(|change| apply(&mut table, change, "workload.load=0.7"))?;
             table.clone().try_into().map_err(|error: toml::de::Error| {
                 Error::plan("--set", format!("'{}'", set.join(" ")), explain(&error))
             })?
@@ -321,8 +321,11 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
     Ok(MachineGroup { count, capacity })
 }
 
-fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
-    let wrong = |error: toml::de::Error| Error::plan("workload", "this table", explain(&error));
+/// What a `[workload]` table means; paths in it are relative to `folder`.
+pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
+    let wrong = |error: toml::de::Error| {
+        Error::plan("workload", "this table", format!("a workload's parameters: {}", explain(&error)))
+    };
     if table.contains_key("trace") {
         let file: TraceFile = table.try_into().map_err(wrong)?;
         let mut options = file.options.unwrap_or_default();
@@ -363,7 +366,7 @@ pub fn check_thin(key: &str, thin: Option<f64>) -> Result<Option<f64>> {
 }
 
 /// The parser's message, with a suggestion where a key is misspelt.
-fn explain(error: &toml::de::Error) -> String {
+pub fn explain(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let mut quoted = text.split('`').skip(1).step_by(2);
     let hint =
@@ -374,10 +377,10 @@ fn explain(error: &toml::de::Error) -> String {
     }
 }
 
-/// Makes one `key=value` change; the value is read as TOML, or else as text.
-fn apply(table: &mut toml::Table, change: &str) -> Result<()> {
+/// Makes one `key=value` change, such as `example`; the value is read as TOML, or else as text.
+pub fn apply(table: &mut toml::Table, change: &str, example: &str) -> Result<()> {
     let wrong = |expected: &str| Error::plan("--set", format!("'{change}'"), expected.to_owned());
-    let (path, value) = change.split_once('=').ok_or_else(|| wrong("key=value, such as workload.load=0.7"))?;
+    let (path, value) = change.split_once('=').ok_or_else(|| wrong(&format!("key=value, such as {example}")))?;
     let value = match format!("value = {value}").parse::<toml::Table>() {
         Ok(mut parsed) => parsed.remove("value").ok_or_else(|| wrong("one value"))?,
         Err(_) => toml::Value::String(value.to_owned()),
@@ -386,7 +389,7 @@ fn apply(table: &mut toml::Table, change: &str) -> Result<()> {
     let mut at = table;
     for part in parents.split('.').filter(|part| !part.is_empty()) {
         let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = next.as_table_mut().ok_or_else(|| wrong("a path of tables, such as workload.load"))?;
+        at = next.as_table_mut().ok_or_else(|| wrong(&format!("a path of tables, such as {example}")))?;
     }
     at.insert(key.trim().to_owned(), value);
     Ok(())

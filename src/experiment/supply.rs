@@ -26,23 +26,23 @@ pub enum Supply {
 impl Supply {
     /// Opens a trace: canonical (CSV, Parquet) or, by name or by its looks, a public format.
     pub fn trace(path: &Path, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
+        Supply::input(Input::open(path)?, format, options)
+    }
+
+    /// The same of an input that is open already.
+    pub fn input(input: Input, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
         if let Some(format) = format {
-            return Ok(Supply::Imported(formats::read(path, format, options)?));
+            return Ok(Supply::Imported(formats::read_input(&input, format, options)?));
         }
-        let input = Input::open(path)?;
-        if input.head(4)? == b"PAR1" {
-            return Ok(Supply::Parquet(input));
-        }
-        if let Input::File(path) = &input
-            && let Some(format) = formats::detect(path)?
-        {
-            return Ok(Supply::Imported(formats::read(path, format, options)?));
+        let parquet = input.head(4)? == b"PAR1";
+        if !parquet && let Some(format) = formats::detect(&input)? {
+            return Ok(Supply::Imported(formats::read_input(&input, format, options)?));
         }
         if options.tenants.is_some() {
             let expected = "a public format; a canonical trace names its users itself";
-            return Err(Error::plan("tenants", format!("a canonical trace ({})", path.display()), expected));
+            return Err(Error::plan("tenants", format!("a canonical trace ({})", input.path().display()), expected));
         }
-        Ok(Supply::Csv(input))
+        Ok(if parquet { Supply::Parquet(input) } else { Supply::Csv(input) })
     }
 
     /// What a generator makes of a seed.

@@ -1,6 +1,7 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
 use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
@@ -138,7 +139,7 @@ impl TableWriter {
         metadata: &[(String, String)],
     ) -> Result<TableWriter> {
         let fail = |error: &dyn std::fmt::Display| Error::output(path, error);
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
         let temporary =
             tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(|error| fail(&error))?;
@@ -232,13 +233,20 @@ fn set_readable(file: &File) {
 
 /// Writes a whole text or picture under a temporary name and renames it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with(path, |out| out.write_all(bytes).map_err(|error| Error::output(path, error)))
+}
+
+/// Gives `write` a file of a temporary name and renames it once all is written.
+pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let fail = |error: std::io::Error| Error::output(path, error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(fail)?;
-    let mut temporary = tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(fail)?;
-    std::io::Write::write_all(&mut temporary, bytes).map_err(fail)?;
+    let temporary = tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(fail)?;
+    let mut out = BufWriter::with_capacity(1 << 16, temporary);
+    let result = write(&mut out)?;
+    let temporary = out.into_inner().map_err(|error| fail(error.into_error()))?;
     temporary.as_file().sync_all().map_err(fail)?;
     set_readable(temporary.as_file());
     temporary.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
+    Ok(result)
 }

@@ -8,7 +8,8 @@ use polars::prelude::*;
 
 use super::table::{Cell, Field, Kind, TableWriter};
 use crate::error::{Error, Result};
-use crate::units::{Dim, Resources, Time};
+use crate::units::Dim;
+use crate::workload::write::{Item, ItemKind, Layout};
 use crate::workload::{Assembler, Columns, Input, JobName, JobNames, Names, RowParser, Source, TaskSet};
 
 /// Rows read at a time.
@@ -130,6 +131,10 @@ impl Source for ParquetTrace {
         self.rows.stages.name(stage)
     }
 
+    fn label_name(&self, label: u32) -> &str {
+        self.rows.labels.name(label)
+    }
+
     fn locate(&self, row: u64) -> String {
         format!("{}, row {}", self.path.display(), row + 1)
     }
@@ -166,38 +171,43 @@ fn open(path: &Path) -> Result<std::fs::File> {
     std::fs::File::open(path).map_err(|source| Error::io(path, source))
 }
 
-/// Writes everything a source has as a canonical Parquet trace; returns how many rows.
-pub fn write(path: &Path, source: &mut dyn Source, metadata: &[(String, String)]) -> Result<u64> {
-    let field = |name: &str, kind: Kind| Field { name: name.to_owned(), kind };
-    let mut fields = vec![field("job", Kind::Text), field("user", Kind::Text), field("submit_us", Kind::Int)];
-    fields.extend([field("duration_us", Kind::Int), field("tasks", Kind::Int)]);
-    let dims = source.dims().to_vec();
-    fields.extend(dims.iter().map(|dim| field(&dim.column(), Kind::Float)));
-    fields.extend([field("stage", Kind::Text), field("after", Kind::Text), field("priority", Kind::Int)]);
-    let mut table = TableWriter::create(path, &[], fields, metadata)?;
+/// The largest amount that a double holds in every digit.
+const EXACT: u64 = 1_000_000_000_000_000;
+
+/// Writes everything a source has as a canonical Parquet trace; returns how many rows. `layout` is that of the same
+/// source.
+///
+/// Errors: those of the source, [`Error::Mismatch`] for what a trace cannot hold, [`Error::Output`].
+pub fn write(path: &Path, source: &mut dyn Source, layout: &Layout, metadata: &[(String, String)]) -> Result<u64> {
+    let fields = layout.columns().into_iter().map(|(name, kind)| {
+        let kind = match kind {
+            ItemKind::Text => Kind::Text,
+            ItemKind::Whole => Kind::Int,
+            ItemKind::Amount(_) => Kind::Float,
+        };
+        Field { name, kind }
+    });
+    let mut table = TableWriter::create(path, &[], fields.collect(), metadata)?;
     let mut rows = 0;
     while let Some(set) = source.take()? {
-        let job = source.job_names().text(&source.job_name());
-        let user = source.users().name(set.user.0).to_owned();
-        let stage = set.stage.map(|stage| source.stage_name(stage).to_owned());
-        let after: Vec<&str> = set.after.iter().map(|stage| source.stage_name(*stage)).collect();
-        let after = after.join(";");
-        let mut row = vec![Cell::Text(&job), Cell::Text(&user), set.submit.0.into(), set.duration.0.into()];
-        row.push(u64::from(set.tasks).into());
-        row.extend(amounts(&set.demand, &dims).map(Cell::Float));
-        row.push(stage.as_deref().into());
-        row.push(Some(after.as_str()).filter(|after| !after.is_empty()).into());
-        row.push(u64::from(set.priority).into());
-        table.push(&row)?;
+        let row = layout.row(&set, source)?;
+        let cells = row.iter().map(cell).collect::<Option<Vec<Cell>>>().ok_or_else(|| {
+            let problem = "a demand of more than 15 digits would lose some in Parquet; write a .csv";
+            Error::Mismatch { problem: format!("{}: {problem}", source.locate(set.row)) }
+        })?;
+        table.push(&cells)?;
         rows += 1;
-        source.job_finished(set.job, set.user, Time(set.submit.0.saturating_add(set.duration.0)));
     }
     table.finish()?;
     Ok(rows)
 }
 
-/// Amounts in the unit of their column: whole MiB, or thousandths and millionths as doubles, which hold them exactly
-/// enough to read back the same.
-fn amounts(demand: &Resources, dims: &[Dim]) -> impl Iterator<Item = f64> {
-    dims.iter().zip(demand.0).map(|(dim, base)| base as f64 / Dim::parse(&dim.column()).1 as f64)
+/// A field as a cell, or `None` if a double would not hold the amount: the nearest double to a decimal of 15 digits
+/// reads back as that decimal.
+fn cell<'a>(item: &'a Item<'a>) -> Option<Cell<'a>> {
+    Some(match item {
+        Item::Text(text) => text.as_deref().into(),
+        Item::Whole(value) => Cell::Int(i64::try_from(*value).ok()?),
+        Item::Amount(base, scale) => Cell::Float(Some(*base).filter(|base| *base < EXACT)? as f64 / *scale as f64),
+    })
 }

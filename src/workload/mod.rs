@@ -6,7 +6,9 @@
 //! trace.
 
 mod assemble;
+pub mod curves;
 pub mod formats;
+pub mod inspect;
 mod names;
 mod quantiles;
 pub mod summary;
@@ -14,6 +16,7 @@ pub mod synthetic;
 mod thin;
 mod trace;
 mod whole;
+pub mod write;
 
 pub use assemble::{Assembler, shorten};
 pub use names::{JobName, JobNames, Names};
@@ -77,6 +80,9 @@ pub trait Source {
 
     /// The name of a stage.
     fn stage_name(&self, stage: u32) -> &str;
+
+    /// The name of a label.
+    fn label_name(&self, label: u32) -> &str;
 
     /// Hears that a job has ended: a closed-loop user submits its next one.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}

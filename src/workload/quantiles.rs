@@ -42,6 +42,17 @@ impl Histogram {
         *sum = sum.saturating_add(u128::from(value) * u128::from(weight));
     }
 
+    /// The distribution as points `(value / scale, fraction at or below it)`, one a bucket.
+    pub(super) fn cdf(&self, scale: f64) -> Vec<(f64, f64)> {
+        let total: u128 = self.buckets.values().map(|(weight, _)| weight).sum();
+        let mut below = 0;
+        let point = |&(weight, sum): &(u128, u128)| {
+            below += weight;
+            (sum as f64 / weight as f64 / scale, below as f64 / total as f64)
+        };
+        self.buckets.values().map(point).collect()
+    }
+
     /// The quantiles, divided by `scale`.
     pub(super) fn quantiles(&self, scale: f64) -> Quantiles {
         let points = self.buckets.values().map(|&(weight, sum)| (sum as f64 / weight as f64 / scale, weight as f64));

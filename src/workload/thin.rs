@@ -117,6 +117,10 @@ impl Source for Thinned<'_> {
         self.source.stage_name(stage)
     }
 
+    fn label_name(&self, label: u32) -> &str {
+        self.source.label_name(label)
+    }
+
     fn locate(&self, row: u64) -> String {
         self.source.locate(row)
     }

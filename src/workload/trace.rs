@@ -137,14 +137,19 @@ pub enum Input {
 }
 
 impl Input {
-    /// A path, or `-` for standard input, which is read to its end.
+    /// A path, or `-` for standard input. What can be read only once (standard input, a pipe) is read to its end here.
     pub fn open(path: &Path) -> Result<Input> {
-        if path != Path::new("-") {
-            return Ok(Input::File(path.to_owned()));
-        }
+        let (name, mut once): (PathBuf, Box<dyn Read>) = if path == Path::new("-") {
+            ("standard input".into(), Box::new(std::io::stdin()))
+        } else {
+            let metadata = std::fs::metadata(path).map_err(|source| Error::io(path, source))?;
+            if metadata.is_file() || metadata.is_dir() {
+                return Ok(Input::File(path.to_owned()));
+            }
+            (path.to_owned(), Box::new(open(path)?))
+        };
         let mut bytes = Vec::new();
-        let name = PathBuf::from("standard input");
-        std::io::stdin().read_to_end(&mut bytes).map_err(|source| Error::io(&name, source))?;
+        once.read_to_end(&mut bytes).map_err(|source| Error::io(&name, source))?;
         Ok(Input::Bytes(name, bytes.into()))
     }
 
@@ -329,6 +334,10 @@ impl Source for CsvTrace {
 
     fn stage_name(&self, stage: u32) -> &str {
         self.rows.stages.name(stage)
+    }
+
+    fn label_name(&self, label: u32) -> &str {
+        self.rows.labels.name(label)
     }
 
     fn locate(&self, row: u64) -> String {

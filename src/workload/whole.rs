@@ -127,4 +127,8 @@ impl Source for InMemory<'_> {
     fn stage_name(&self, stage: u32) -> &str {
         self.workload.stages.name(stage)
     }
+
+    fn label_name(&self, label: u32) -> &str {
+        self.workload.labels.name(label)
+    }
 }

@@ -15,5 +15,6 @@ mod replay;
 mod slow;
 mod slow_checks;
 mod tidy;
+mod traces;
 mod twin;
 mod workloads;

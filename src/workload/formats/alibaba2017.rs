@@ -8,13 +8,11 @@
 //! Not modelled: the online containers that shared the machines. The cluster is not in the data: [`ASSUMED_CLUSTER`].
 //! Source: Alibaba Cluster Trace Program, cluster-trace-v2017.
 
-use std::path::Path;
-
 use super::{Once, dim};
 use crate::error::Result;
 use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{JobId, MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
-use crate::workload::{Names, TaskSet, Workload};
+use crate::workload::{Input, Names, TaskSet, Workload};
 
 /// The cluster to replay the trace on, as the trace's description has it: 1,300 machines of 64 cores and memory 1.
 pub const ASSUMED_CLUSTER: &str = "1300x64c1norm";
@@ -69,10 +67,10 @@ pub(super) fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool 
 }
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(path: &Path, options: &Alibaba2017Options) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &Alibaba2017Options) -> Result<Workload> {
     let mut trace = Trace { jobs: options.jobs, ..Trace::default() };
     trace.workload.dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Normalised)];
-    let mut rows = Rows::open(path, Separator::Comma)?;
+    let mut rows = Rows::new(input.reader()?, input.path(), Separator::Comma);
     let mut first = true;
     while let Some(row) = rows.read()? {
         row.expect_fields(8..=8, "8: created, ended, job, task, instances, status, cpu and memory")?;

@@ -1,21 +1,17 @@
 //! Which public format a file is in, from its first lines.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use super::{Format, alibaba2017, openb};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::workload::Input;
 
 /// How much of a file is looked at.
-const LOOKED_AT: u64 = 64 * 1024;
+const LOOKED_AT: usize = 64 * 1024;
 
-/// The public format of a file, or `None` if it is in none of them: a canonical trace, say. Errors: [`Error::Io`].
-pub fn detect(path: &Path) -> Result<Option<Format>> {
-    let file = File::open(path).map_err(|source| Error::io(path, source))?;
-    let mut text = Vec::new();
-    file.take(LOOKED_AT).read_to_end(&mut text).map_err(|source| Error::io(path, source))?;
-    Ok(recognise(&text))
+/// The public format of an input, or `None` if it is in none of them: a canonical trace, say.
+///
+/// Errors: [`crate::error::Error::Io`].
+pub fn detect(input: &Input) -> Result<Option<Format>> {
+    Ok(recognise(&input.head(LOOKED_AT)?))
 }
 
 fn recognise(text: &[u8]) -> Option<Format> {
@@ -56,6 +52,7 @@ fn is_word(field: &[u8]) -> bool {
 mod tests {
     use super::super::tests::{file, shared};
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn first_lines_tell_the_formats_apart() {
@@ -79,10 +76,10 @@ mod tests {
             ("", None),
             ("\n\n", None),
         ] {
-            assert_eq!(detect(file(text).path()).expect("readable"), want, "{text:?}");
+            assert_eq!(detect(&Input::File(file(text).path().into())).expect("readable"), want, "{text:?}");
         }
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(matches!(detect(folder.path()), Err(Error::Io { .. })));
+        assert!(matches!(detect(&Input::File(folder.path().into())), Err(Error::Io { .. })));
     }
 
     #[test]
@@ -95,7 +92,7 @@ mod tests {
             ("openb-2023/openb_node_list_all_node.csv", None),
         ] {
             let Some(path) = shared(name) else { return };
-            assert_eq!(detect(&path).expect("readable"), want, "{name}");
+            assert_eq!(detect(&Input::File(path)).expect("readable"), want, "{name}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub use swf::{SwfMemory, SwfMemoryUnit, SwfOptions, SwfParallel};
 pub use swim::SwimOptions;
 pub use tenants::Tenants;
 
-use super::Workload;
+use super::{Input, Workload};
 use crate::error::{Error, Result, nearest};
 use crate::rows::{Column, Row};
 use crate::units::{Dim, Unit};
@@ -136,27 +136,32 @@ pub struct FormatOptions {
     pub swf: SwfOptions,
 }
 
-/// Reads a whole file.
+/// Reads a whole file; see [`read_input`].
+pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Workload> {
+    read_input(&Input::File(path.to_owned()), format, options)
+}
+
+/// Reads a whole input.
 ///
 /// Errors: [`Error::Io`]; [`Error::Trace`] for a malformed row, a file without rows or one without a usable row;
 /// [`Error::Plan`] for an option that the format cannot follow.
-pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Workload> {
+pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
     let mut workload = match format {
-        Format::Swim => swim::read(path, &options.swim)?,
-        Format::Alibaba2017 => alibaba2017::read(path, &options.alibaba2017)?,
-        Format::Swf => swf::read(path, &options.swf, tenants)?,
-        Format::Openb => openb::read(path, tenants)?,
+        Format::Swim => swim::read(input, &options.swim)?,
+        Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017)?,
+        Format::Swf => swf::read(input, &options.swf, tenants)?,
+        Format::Openb => openb::read(input, tenants)?,
     };
     workload.quality.format = format.name().to_owned();
     if workload.quality.rows_in == 0 {
-        return Err(Error::trace(path, 0, "", format!("has no rows; expected {}", format.describe())));
+        return Err(Error::trace(input.path(), 0, "", format!("has no rows; expected {}", format.describe())));
     }
     if workload.sets.is_empty() {
         let reasons: Vec<_> =
             workload.quality.dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let problem = format!("has no usable row among {}: {}", workload.quality.rows_in, reasons.join(", "));
-        return Err(Error::trace(path, 0, "", problem));
+        return Err(Error::trace(input.path(), 0, "", problem));
     }
     let disorder = workload.sets.windows(2).filter(|pair| pair[1].submit < pair[0].submit).count();
     if disorder > 0 {

@@ -8,13 +8,11 @@
 //! Not modelled: the models of GPU that a pod accepts (a warning counts these pods).
 //! Source: Weng et al., USENIX ATC 2023; cluster-trace-gpu-v2023.
 
-use std::path::Path;
-
 use super::{Once, Tenants, dim};
 use crate::error::Result;
 use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
-use crate::workload::{TaskSet, Workload};
+use crate::workload::{Input, TaskSet, Workload};
 
 /// The columns that are read; others may stand between them, in any order.
 const COLUMNS: [&str; 11] = [
@@ -97,10 +95,11 @@ impl Pod {
 }
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(path: &Path, tenants: Tenants) -> Result<Workload> {
+pub(super) fn read(input: &Input, tenants: Tenants) -> Result<Workload> {
     let mut workload = Workload::default();
     workload.dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
-    let (mut rows, mut seen, mut pods) = (Rows::open(path, Separator::Comma)?, Once::default(), Vec::new());
+    let (mut rows, mut seen, mut pods) =
+        (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default(), Vec::new());
     let Some(header) = rows.read()?.map(|row| Header::read(&row)).transpose()? else { return Ok(workload) };
     while let Some(row) = rows.read()? {
         // A row that is cut short must not pass for one with nulls at its end.

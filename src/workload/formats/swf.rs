@@ -9,9 +9,7 @@
 //! Not modelled: queues, partitions, dependences and think times (fields 15 to 18), and requested run times.
 //! Source: Feitelson, Tsafrir and Krakov, JPDC 2014; the archive's definition of the format, version 2.2.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 
 use csv::ByteRecord;
 
@@ -19,7 +17,7 @@ use super::{Once, Tenants, dim};
 use crate::error::{Error, Result};
 use crate::rows::{Column, Row};
 use crate::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId, decimal};
-use crate::workload::{TaskSet, Workload};
+use crate::workload::{Input, TaskSet, Workload};
 
 /// What a job of P processors is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -91,9 +89,9 @@ const KIB_MOST: u64 = 1 << 28;
 const MIB_MOST: u128 = 1_000_000_000_000_000;
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(path: &Path, options: &SwfOptions, tenants: Tenants) -> Result<Workload> {
-    let file = File::open(path).map_err(|source| Error::io(path, source))?;
-    let mut input = BufReader::new(file);
+pub(super) fn read(input: &Input, options: &SwfOptions, tenants: Tenants) -> Result<Workload> {
+    let path = input.path();
+    let mut input = BufReader::new(input.reader()?);
     let (mut log, mut line, mut text, mut record) = (Log::new(tenants), 0, Vec::new(), ByteRecord::new());
     loop {
         text.clear();

@@ -10,13 +10,11 @@
 //!
 //! Source: SWIM, UC Berkeley, New BSD; Chen et al., VLDB 2012. Demands: means of Ghodsi et al., NSDI 2011, Fig. 1.
 
-use std::path::Path;
-
 use super::{Once, dim};
 use crate::error::{Error, Result};
 use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{MAX_DIMS, Resources, Round, Span, TIME_MAX_US, Time, US_PER_S, Unit, UserId};
-use crate::workload::{TaskSet, Workload};
+use crate::workload::{Input, TaskSet, Workload};
 
 /// Everything that is assumed about a job beyond its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -126,7 +124,7 @@ const BYTES: &str = "bytes, a whole number from 0";
 const SECONDS: &str = "seconds from 0";
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(path: &Path, options: &SwimOptions) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &SwimOptions) -> Result<Workload> {
     options.check()?;
     let mut workload =
         Workload { dims: vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte)], ..<_>::default() };
@@ -134,7 +132,7 @@ pub(super) fn read(path: &Path, options: &SwimOptions) -> Result<Workload> {
     workload.quality.assumptions.extend(assumptions);
     workload.quality.assumptions.push(("swim.output".into(), "output bytes take no time".into()));
     let mut seen = Once::default();
-    let mut rows = Rows::open(path, Separator::Tab)?;
+    let mut rows = Rows::new(input.reader()?, input.path(), Separator::Tab);
     while let Some(row) = rows.read()? {
         workload.quality.rows_in += 1;
         row.expect_fields(6..=9, "6 (job, submit s, gap s, input, shuffle and output bytes), or up to 9 with paths")?;
@@ -192,9 +190,10 @@ fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Wor
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::tests::{dropped, import, refusal, shared};
     use super::super::{Format, FormatOptions, read};
-    use super::*;
 
     #[test]
     fn bytes_become_tasks_by_the_named_parameters() {

@@ -285,6 +285,11 @@ impl Source for LoopSource {
         ""
     }
 
+    fn label_name(&self, _label: u32) -> &str {
+        // No row has a label.
+        ""
+    }
+
     fn job_finished(&mut self, _job: JobId, user: UserId, now: Time) {
         let looper = &self.loopers[user.index()];
         let number = Self::substream(user, looper.jobs);

@@ -34,6 +34,11 @@ pub struct Cdf {
 }
 
 impl Cdf {
+    /// The points: a value, and the share of values up to it.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.points
+    }
+
     /// The value below which a share `p` lies, interpolated linearly in the logarithm of the value.
     pub fn quantile(&self, p: f64) -> f64 {
         let at = self.points.partition_point(|&(_, cumulative)| cumulative < p);

@@ -1,0 +1,140 @@
+//! Pictures of a workload beside what was published.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::output::figure::{Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Series, bars, bubbles, cdf};
+use crate::output::raster;
+use crate::output::table::write_whole;
+use crate::workload::curves::Curves;
+use crate::workload::summary::{Published, SizeBin, Summary};
+
+/// Pixels for each point of a PNG: 288 dots per inch.
+const SCALE: f32 = 4.0;
+
+/// Draws what there is to draw into `folder` and says how many figures that made.
+pub fn draw(
+    folder: &Path,
+    summary: &Summary,
+    measured: &[Curves],
+    published: Option<(&Published, &[Curves])>,
+) -> Result<usize> {
+    let known = published.map(|(_, curves)| curves).unwrap_or_default();
+    let mut drawn = vec![("durations".to_owned(), durations(measured, known))];
+    for (at, work) in summary.work.iter().enumerate() {
+        let label = format!("{} of a task ({})", capitalised(&work.resource), work.unit);
+        // What was published is in cores and GiB.
+        let known = if at < 2 && published_pair(summary) { known } else { &[] };
+        drawn.push((format!("demand-{}", work.resource), demand(at, label, measured, known)));
+    }
+    if summary.work.len() >= 2 {
+        let beside = if published_pair(summary) { known } else { &[] };
+        drawn.push(("demands".to_owned(), scatter(summary, (measured, beside), ("tasks", 1.0))));
+        if !beside.is_empty() {
+            // Weights are shares of all tasks; in millionths the logarithm can tell them apart.
+            let published = scatter(summary, (beside, measured), ("weight (in a million)", 1e6));
+            drawn.push(("demands-published".to_owned(), published));
+        }
+    }
+    drawn.push(("job-sizes".to_owned(), sizes(summary, published.map(|(published, _)| published))));
+    for (name, svg) in &drawn {
+        write_whole(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
+        write_whole(&folder.join(format!("{name}.png")), &raster::png(svg, SCALE)?)?;
+    }
+    Ok(drawn.len())
+}
+
+/// Whether the first two resources are those that were published.
+fn published_pair(summary: &Summary) -> bool {
+    let units: Vec<&str> = summary.work.iter().take(2).map(|work| work.unit).collect();
+    units == ["cores", "GiB"]
+}
+
+/// The kinds that are worth a curve each: the stages, or all tasks where there are none.
+fn kinds(measured: &[Curves]) -> &[Curves] {
+    if measured.len() > 1 { &measured[1..] } else { measured }
+}
+
+fn durations(measured: &[Curves], known: &[Curves]) -> String {
+    let mut series: Vec<Series> = measured
+        .iter()
+        .map(|one| Series {
+            label: one.kind.clone(),
+            key: one.kind.clone(),
+            points: one.duration_s.clone(),
+            band: None,
+        })
+        .collect();
+    for one in known.iter().filter(|one| !one.duration_s.is_empty()) {
+        let label = format!("{}, published", one.kind);
+        series.push(Series { key: label.clone(), label, points: one.duration_s.clone(), band: None });
+    }
+    let chart = Chart::new(Axis::seconds("Duration of a task").log(), Axis::fraction("Tasks"));
+    cdf(&chart, &series)
+}
+
+fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> String {
+    let mut series = Vec::new();
+    for one in kinds(measured) {
+        series.extend(one.demand.get(at).map(|points| Series::new(one.kind.as_str(), points.clone())));
+        let published = known.iter().find(|known| known.kind == one.kind);
+        let published = published.and_then(|known| known.demand.get(at));
+        series.extend(published.map(|points| Series::new(format!("{}, published", one.kind), points.clone())));
+    }
+    // A few giants would squeeze all others against the left edge; a curve that leaves the chart shows what they are.
+    let nearly_all = |one: &Series| one.points.iter().find(|(_, share)| *share >= 0.995).map(|(value, _)| *value);
+    let most = series.iter().filter_map(nearly_all).fold(0.0, f64::max);
+    let axis = Axis::number(label);
+    let axis = if most > 0.0 { axis.range(0.0, most * 1.1) } else { axis };
+    cdf(&Chart::new(axis, Axis::fraction("Tasks")), &series)
+}
+
+/// Demands of two resources as bubbles, whose sizes are `factor` times the tasks of `shown`; `beside` is drawn on the
+/// same axes in another figure.
+fn scatter(summary: &Summary, (shown, beside): (&[Curves], &[Curves]), (size, factor): (&str, f64)) -> String {
+    let shown = kinds(shown);
+    let pairs = || shown.iter().chain(kinds(beside)).flat_map(|one| &one.pairs);
+    let axis = |at: usize, most: f64| {
+        let work = &summary.work[at];
+        let axis = Axis::number(format!("{} ({})", capitalised(&work.resource), work.unit));
+        if most > 0.0 { axis.range(0.0, most) } else { axis }
+    };
+    let x = axis(0, pairs().map(|pair| pair.0).fold(0.0, f64::max));
+    let y = axis(1, pairs().map(|pair| pair.1).fold(0.0, f64::max));
+    let bubble = |one: &Curves| BubbleSeries {
+        label: one.kind.clone(),
+        key: one.kind.clone(),
+        points: one.pairs.iter().map(|&(x, y, tasks)| (x, y, tasks * factor)).collect(),
+    };
+    let series: Vec<BubbleSeries> = shown.iter().map(bubble).collect();
+    bubbles(&Chart { size_pt: (241.0, 190.0), ..Chart::new(x, y) }, size, &series)
+}
+
+fn sizes(summary: &Summary, published: Option<&Published>) -> String {
+    let categories: Vec<Category> = summary.sizes_drf.iter().map(|bin| Category::new(bin_label(bin))).collect();
+    let series = |label: &str, bins: &[SizeBin]| BarSeries {
+        label: label.to_owned(),
+        key: label.to_owned(),
+        values: bins.iter().map(|bin| Some(Interval { mean: bin.share, low: bin.share, high: bin.share })).collect(),
+    };
+    let mut all = vec![series("this workload", &summary.sizes_drf)];
+    all.extend(published.map(|published| series("published", &published.sizes_drf)));
+    bars(&Chart::new(Axis::number("Tasks of a job"), Axis::fraction("Jobs")), &categories, &all)
+}
+
+/// `1-500`, or `3001+` for the last bin.
+pub fn bin_label(bin: &SizeBin) -> String {
+    match bin.to {
+        Some(to) => format!("{}-{to}", bin.from),
+        None => format!("{}+", bin.from),
+    }
+}
+
+fn capitalised(name: &str) -> String {
+    let mut letters = name.chars();
+    match (name, letters.next()) {
+        ("cpu" | "gpu", _) => name.to_ascii_uppercase(),
+        (_, Some(first)) => first.to_uppercase().collect::<String>() + letters.as_str(),
+        (_, None) => String::new(),
+    }
+}

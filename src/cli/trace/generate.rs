@@ -1,0 +1,161 @@
+//! `plimsoll trace generate`: a generator's workload as a canonical trace.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Map;
+
+use super::save::{Target, save};
+use super::watched::Watched;
+use super::{Context, report};
+use crate::error::{Error, Result, nearest};
+use crate::experiment::plan::{apply, explain, workload};
+use crate::experiment::{Supply, WorkloadPlan};
+use crate::workload::synthetic::classes::bench_workload;
+use crate::workload::synthetic::{Generated, Generator};
+
+/// Write what a generator makes of a seed as a trace
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Generators:
+  facebook   jobs like those of Facebook's cluster in October 2010
+  synthetic  classes of users with distributions of everything; needs --plan
+  bench      jobs of one task on 400x64c256g, for measurements of speed: tasks, users, load, burst
+
+Parameters are those of a plan's [workload] table: see docs/traces.md.
+
+Examples:
+  plimsoll trace generate facebook --seed 7 -o facebook.parquet
+  plimsoll trace generate facebook --set hours=0.1 --set load=0.5 --set users=4 | head
+  plimsoll trace generate --plan experiments/facebook.toml -o facebook.csv
+  plimsoll trace generate bench --set tasks=100000 --set users=100 -o bench.parquet")]
+pub struct Args {
+    /// facebook, synthetic or bench [default: the generator of --plan]
+    generator: Option<String>,
+    /// Take the parameters from the [workload] table of this plan
+    #[arg(long, value_name = "PLAN.toml")]
+    plan: Option<PathBuf>,
+    /// The seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Change a parameter, such as load=0.6; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
+    #[arg(long, short, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// The generators that a trace can be made of.
+pub const NAMES: [&str; 4] = ["facebook", "synthetic", "bench", "closed-loop"];
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let target = Target::parse(args.output.as_deref())?;
+    let generated = Made::new(args.generator.as_deref(), args.plan.as_deref(), args.seed, &args.set)?;
+    let mut facts = Map::new();
+    facts.insert("generator".into(), generated.name.into());
+    facts.insert("seed".into(), args.seed.into());
+    facts.insert("parameters".into(), serde_json::to_value(&generated.parameters).unwrap_or_default());
+    facts.insert("rng".into(), "rand_chacha ChaCha8, one stream a purpose".into());
+    if let Some(quality) = generated.supply.quality() {
+        facts.extend(report::json(quality));
+    }
+    save(&|| generated.supply.source().map(Watched::new), &target, facts, context)
+}
+
+/// What a generator made.
+pub struct Made {
+    /// The generator.
+    pub name: &'static str,
+    /// What it was asked for beyond its defaults.
+    pub parameters: toml::Table,
+    /// The workload.
+    pub supply: Supply,
+}
+
+/// Parameters of the bench workload.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Bench {
+    generator: String,
+    tasks: u64,
+    users: u32,
+    load: f64,
+    burst: bool,
+}
+
+impl Default for Bench {
+    fn default() -> Bench {
+        Bench { generator: String::new(), tasks: 100_000, users: 100, load: 0.9, burst: false }
+    }
+}
+
+impl Made {
+    /// Runs a generator. Errors: [`Error::Plan`] at the parameter; a closed loop, which is no trace.
+    pub fn new(name: Option<&str>, plan: Option<&Path>, seed: u64, set: &[String]) -> Result<Made> {
+        let mut table = plan.map(parameters_of).transpose()?.unwrap_or_default();
+        let planned = table.get("generator").and_then(toml::Value::as_str).map(str::to_owned);
+        let name = match (name, planned) {
+            (Some(name), Some(planned)) if name != planned => {
+                return Err(Error::plan("generator", format!("'{name}'"), format!("'{planned}', as in the plan")));
+            }
+            (Some(name), _) => name.to_owned(),
+            (None, Some(planned)) => planned,
+            (None, None) => return Err(Error::plan("generator", "nothing", "facebook, synthetic, bench, or --plan")),
+        };
+        let Some(known) = NAMES.into_iter().find(|known| *known == name) else {
+            let hint = nearest(&name, NAMES).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+            return Err(Error::plan("generator", format!("'{name}'"), format!("facebook, synthetic or bench{hint}")));
+        };
+        if known == "synthetic" && plan.is_none() {
+            let expected = "--plan PLAN.toml, whose [workload] says what its classes of users are";
+            return Err(Error::plan("generator", "'synthetic' alone", expected));
+        }
+        if known == "closed-loop" {
+            let expected = "a generator that knows its jobs beforehand: users of a closed loop submit when their last \
+                            job has ended, which a run decides; use `plimsoll run`";
+            return Err(Error::plan("generator", "'closed-loop'", expected));
+        }
+        table.insert("generator".into(), known.into());
+        for change in set {
+            // As in a plan, or without its table's name.
+            apply(&mut table, change.strip_prefix("workload.").unwrap_or(change), "load=0.6")?;
+        }
+        let mut parameters = table.clone();
+        parameters.remove("generator");
+        let supply = if known == "bench" { bench(table, seed)? } else { planned_supply(table, seed)? };
+        Ok(Made { name: known, parameters, supply })
+    }
+}
+
+fn bench(table: toml::Table, seed: u64) -> Result<Supply> {
+    let wrong = |error: toml::de::Error| {
+        Error::plan("workload", "this table", format!("the bench's parameters: {}", explain(&error)))
+    };
+    let bench: Bench = table.try_into().map_err(wrong)?;
+    if !(bench.load > 0.0 && bench.load.is_finite()) {
+        return Err(Error::plan("workload.load", bench.load, "a number above 0"));
+    }
+    let workload = bench_workload(bench.tasks, bench.users, bench.load, bench.burst, seed)?;
+    Ok(Supply::Generated(Generated::Workload(workload)))
+}
+
+fn planned_supply(table: toml::Table, seed: u64) -> Result<Supply> {
+    match workload(table, Path::new(""))? {
+        WorkloadPlan::Generator(generator @ (Generator::Facebook(_) | Generator::Synthetic(_))) => {
+            Supply::generate(&generator, seed)
+        }
+        _ => Err(Error::plan("workload", "this table", "a generator that knows its jobs beforehand")),
+    }
+}
+
+/// The `[workload]` table of a plan that has a generator.
+fn parameters_of(plan: &Path) -> Result<toml::Table> {
+    let text = std::fs::read_to_string(plan).map_err(|source| Error::io(plan, source))?;
+    let table: toml::Table = toml::from_str(text.trim_start_matches('\u{feff}'))
+        .map_err(|error: toml::de::Error| Error::PlanSyntax { path: plan.to_owned(), message: explain(&error) })?;
+    match table.get("workload").and_then(toml::Value::as_table) {
+        Some(workload) if workload.contains_key("generator") => Ok(workload.clone()),
+        Some(_) => Err(Error::plan("--plan", plan.display(), "a plan whose [workload] has a generator, not a trace")),
+        None => Err(Error::plan("--plan", plan.display(), "a plan with a [workload]")),
+    }
+}

@@ -1,0 +1,62 @@
+//! `plimsoll trace head`: the first rows.
+
+use std::path::PathBuf;
+
+use super::{Opened, Reading, format};
+use crate::cli::print;
+use crate::error::Result;
+use crate::workload::Source;
+use crate::workload::write::Layout;
+
+/// Show the first rows of a trace
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll trace head trace.csv
+  plimsoll trace head trace.parquet -n 50
+  plimsoll trace head FB-2009_samples_24_times_1hr_0.tsv --from swim")]
+pub struct Args {
+    /// A canonical trace or a file in a public format, or - for standard input
+    trace: PathBuf,
+    /// How many rows
+    #[arg(short = 'n', long = "rows", default_value_t = 10, value_name = "N")]
+    rows: usize,
+    /// Its format: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
+    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    from: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let format = format("--trace-format", args.from.as_deref())?;
+    let opened = Opened::new(&args.trace, format, &args.reading)?;
+    let mut source = opened.source()?;
+    // All columns, then without those that stay empty in what is shown.
+    let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
+    (layout.tasks, layout.stage, layout.after) = (true, true, true);
+    (layout.priority, layout.gang, layout.label) = (true, true, true);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut needed = Layout::default();
+    while rows.len() < args.rows
+        && let Some(set) = source.take()?
+    {
+        needed.stage |= set.stage.is_some();
+        needed.after |= !set.after.is_empty();
+        needed.priority |= set.priority != 0;
+        needed.gang |= set.gang;
+        needed.label |= set.label.is_some();
+        rows.push(layout.row(&set, &source)?.iter().map(|item| item.text().into_owned()).collect());
+    }
+    let hidden = [
+        ("stage", needed.stage),
+        ("after", needed.after),
+        ("priority", needed.priority),
+        ("gang", needed.gang),
+        ("label", needed.label),
+    ];
+    let names: Vec<String> = layout.columns().into_iter().map(|(name, _)| name).collect();
+    let shown: Vec<usize> =
+        (0..names.len()).filter(|&at| hidden.iter().all(|(name, needed)| *needed || names[at] != *name)).collect();
+    let pick = |row: &[String]| -> Vec<String> { shown.iter().map(|&at| row[at].clone()).collect() };
+    print::out(&print::aligned(&pick(&names), &rows.iter().map(|row| pick(row)).collect::<Vec<_>>()))
+}

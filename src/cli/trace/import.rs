@@ -1,0 +1,58 @@
+//! `plimsoll trace import`: a public format to a canonical trace, or CSV to Parquet and back.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::save::{Target, save};
+use super::{Opened, Reading, format, report};
+use crate::cli::Context;
+use crate::error::Result;
+
+/// Convert a file in a public format to a canonical trace
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Formats (recognised by their looks if --format is absent):
+  swim          SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output
+  alibaba-2017  batch_task.csv of Alibaba's 2017 cluster trace
+  swf           Standard Workload Format of the Parallel Workloads Archive
+  openb         the pod list of Alibaba's 2023 GPU cluster trace
+A canonical trace may be given too: CSV becomes Parquet, or the other way round.
+
+What was read, left out, mended and assumed is said on standard error and kept in OUT.json.
+
+Examples:
+  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --format swim -o facebook-2009.csv
+  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --set swim.map_bytes=134217728 --tenants zipf:20:1.1 -o f.csv
+  plimsoll trace import batch_task.csv --format alibaba-2017 --set alibaba-2017.jobs=job -o alibaba.parquet
+  zcat NASA-iPSC-1993-3.1-cln.swf.gz | plimsoll trace import - --format swf > nasa.csv")]
+pub struct Args {
+    /// The file, or - for standard input
+    file: PathBuf,
+    /// Its format: swim, alibaba-2017, swf or openb
+    #[arg(long, visible_alias = "from", value_name = "FORMAT")]
+    format: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+    /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
+    #[arg(long, short, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let target = Target::parse(args.output.as_deref())?;
+    let format = format("--format", args.format.as_deref())?;
+    let opened = Opened::new(&args.file, format, &args.reading)?;
+    let mut facts = Map::new();
+    facts.insert("source".into(), opened.name().into());
+    facts.insert("source_blake3".into(), opened.input.digest()?.into());
+    match opened.supply.quality() {
+        Some(quality) => {
+            report::lines(quality).iter().for_each(|line| context.say(line));
+            facts.extend(report::json(quality));
+        }
+        None => {
+            facts.insert("format".into(), Value::from(opened.format()));
+        }
+    }
+    save(&|| opened.source(), &target, facts, context)
+}

@@ -1,0 +1,81 @@
+//! Demand against capacity: what a workload asks of a cluster.
+
+use serde::Serialize;
+
+use super::Watched;
+use crate::cli::print::{aligned, number};
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::experiment::plan::machines_from;
+use crate::units::Resources;
+use crate::workload::Source;
+use crate::workload::summary::Summary;
+
+/// What is asked of one resource of all machines together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Load {
+    pub resource: String,
+    pub unit: &'static str,
+    /// Amount x hours of all tasks.
+    pub work_hours: f64,
+    /// What the machines have.
+    pub capacity: f64,
+    /// The work over what the machines can do between the first and the last submission; absent if these are one.
+    pub offered_load: Option<f64>,
+    /// How long the work takes if nothing of the resource is ever idle; absent without capacity.
+    pub hours_at_capacity: Option<f64>,
+}
+
+/// The machines of an option, in the dimensions of a source.
+pub fn cluster(text: &str, source: &Watched) -> Result<Cluster> {
+    Cluster::new(&machines_from("--machines", text, std::path::Path::new(""))?, source.dims())
+}
+
+/// The kinds of machines there are.
+pub fn kinds(cluster: &Cluster) -> Vec<Resources> {
+    let mut kinds: Vec<Resources> = Vec::new();
+    for capacity in &cluster.capacities {
+        if !kinds.contains(capacity) {
+            kinds.push(*capacity);
+        }
+    }
+    kinds
+}
+
+/// One entry a resource of the workload.
+pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<Load> {
+    let total = cluster.total();
+    let hours = (summary.last_submit_s - summary.first_submit_s) / 3600.0;
+    let of = |(at, work): (usize, &crate::workload::summary::Work)| {
+        let capacity = total.0[at] as f64 / cluster.dims[at].unit.scale() as f64;
+        let work_hours = work.amount_seconds / 3600.0;
+        let ratio = |over: f64| (over > 0.0).then(|| work_hours / over);
+        Load {
+            resource: work.resource.clone(),
+            unit: work.unit,
+            work_hours,
+            capacity,
+            offered_load: ratio(capacity * hours),
+            hours_at_capacity: ratio(capacity),
+        }
+    };
+    summary.work.iter().enumerate().map(of).collect()
+}
+
+/// The loads as a table for people.
+pub fn table(loads: &[Load]) -> String {
+    let header = ["demand", "work (unit x h)", "capacity", "offered load", "hours at capacity"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = loads
+        .iter()
+        .map(|load| {
+            vec![
+                format!("{} ({})", load.resource, load.unit),
+                number(Some(load.work_hours)),
+                number(Some(load.capacity)),
+                number(load.offered_load),
+                number(load.hours_at_capacity),
+            ]
+        })
+        .collect();
+    aligned(&header, &rows)
+}

@@ -1,0 +1,125 @@
+//! `plimsoll trace`: makes, converts and describes workloads.
+
+mod figures;
+mod generate;
+mod head;
+mod import;
+mod load;
+mod report;
+mod save;
+mod stats;
+mod validate;
+mod watched;
+
+use std::path::Path;
+
+use super::Context;
+use crate::error::{Error, Result};
+use crate::experiment::Supply;
+use crate::experiment::plan::{apply, explain};
+use crate::workload::Input;
+use crate::workload::formats::{Format, FormatOptions, Tenants};
+use watched::Watched;
+
+/// Make, convert and describe workloads
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv -o facebook-2009.csv
+  plimsoll trace generate facebook --seed 1 -o facebook.parquet
+  plimsoll trace stats facebook
+  plimsoll trace head facebook.parquet
+  plimsoll trace validate batch_task.csv --machines 1300x64c1norm")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    Import(import::Args),
+    Generate(generate::Args),
+    Stats(stats::Args),
+    Head(head::Args),
+    Validate(validate::Args),
+}
+
+/// How a file in a public format is read.
+#[derive(clap::Args, Debug)]
+struct Reading {
+    /// Who the users of a public format are: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
+    #[arg(long, value_name = "RULE")]
+    tenants: Option<String>,
+    /// Change a parameter, such as swim.map_bytes=134217728 or swf.parallel=gang; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    match &args.verb {
+        Verb::Import(args) => import::run(args, context),
+        Verb::Generate(args) => generate::run(args, context),
+        Verb::Stats(args) => stats::run(args, context),
+        Verb::Head(args) => head::run(args),
+        Verb::Validate(args) => validate::run(args, context),
+    }
+}
+
+/// A trace that is open, and how it was asked for.
+struct Opened {
+    input: Input,
+    supply: Supply,
+}
+
+impl Opened {
+    /// Opens a trace: canonical, or in a public format that is named or recognised.
+    fn new(path: &Path, format: Option<Format>, reading: &Reading) -> Result<Opened> {
+        let options = options(reading)?;
+        let input = Input::open(path)?;
+        let supply = Supply::input(input.clone(), format, &options).map_err(|error| match error {
+            Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
+            error => error,
+        })?;
+        let name = supply.quality().map(|quality| quality.format.as_str());
+        let foreign = |set: &&String| name.is_none_or(|name| set.split('.').next() != Some(name));
+        if let Some(set) = reading.set.iter().find(foreign) {
+            let expected = match name {
+                Some(name) => format!("parameters of {name}, the format of {}", path.display()),
+                None => format!("parameters of a public format; {} is a canonical trace", path.display()),
+            };
+            return Err(Error::plan("--set", format!("'{set}'"), expected));
+        }
+        Ok(Opened { input, supply })
+    }
+
+    fn source(&self) -> Result<Watched<'_>> {
+        self.supply.source().map(Watched::new)
+    }
+
+    /// The name of the format.
+    fn format(&self) -> &str {
+        self.supply.quality().map_or("canonical", |quality| &quality.format)
+    }
+
+    /// The file's name without its folders.
+    fn name(&self) -> String {
+        self.input.path().file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
+    }
+}
+
+/// The format of that name, or of whatever name the file's looks say.
+fn format(key: &str, name: Option<&str>) -> Result<Option<Format>> {
+    name.map(|name| Format::parse(key, name)).transpose()
+}
+
+fn options(reading: &Reading) -> Result<FormatOptions> {
+    let mut table = toml::Table::new();
+    reading.set.iter().try_for_each(|set| apply(&mut table, set, "swim.map_bytes=134217728"))?;
+    let mut options: FormatOptions = table.try_into().map_err(|error: toml::de::Error| {
+        let given = reading.set.join(" ");
+        Error::plan("--set", format!("'{given}'"), format!("a parameter of a format: {}", explain(&error)))
+    })?;
+    if let Some(rule) = &reading.tenants {
+        options.tenants = Some(Tenants::parse("--tenants", rule)?);
+    }
+    Ok(options)
+}

@@ -1,0 +1,103 @@
+//! The quality of an import or a generator's work, in words and as JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::print::aligned;
+use crate::workload::Quality;
+use crate::workload::summary::Summary;
+
+/// Lines for people: what was read, left out, mended and assumed.
+pub fn lines(quality: &Quality) -> Vec<String> {
+    let dropped: u64 = quality.dropped.values().sum();
+    let mut lines =
+        vec![format!("{}: {} rows read, {} kept", quality.format, quality.rows_in, quality.rows_in - dropped)];
+    lines.extend(quality.dropped.iter().map(|(reason, rows)| format!("  dropped {rows}: {reason}")));
+    lines.extend(quality.repaired.iter().map(|(reason, rows)| format!("  repaired {rows}: {reason}")));
+    lines.extend(quality.assumptions.iter().map(|(name, value)| format!("  assumed {name} = {value}")));
+    lines.extend(quality.warnings.iter().map(|warning| format!("  warning: {warning}")));
+    lines
+}
+
+/// The same for programs.
+pub fn json(quality: &Quality) -> Map<String, Value> {
+    let counts = |counts: &BTreeMap<String, u64>| -> Value {
+        counts.iter().map(|(reason, rows)| (reason.clone(), json!(rows))).collect::<Map<_, _>>().into()
+    };
+    let dropped: u64 = quality.dropped.values().sum();
+    let assumptions: Map<_, _> =
+        quality.assumptions.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    let mut object = Map::new();
+    object.insert("format".into(), quality.format.clone().into());
+    object.insert("rows_in".into(), quality.rows_in.into());
+    object.insert("rows_kept".into(), (quality.rows_in - dropped).into());
+    object.insert("dropped".into(), counts(&quality.dropped));
+    object.insert("repaired".into(), counts(&quality.repaired));
+    object.insert("assumptions".into(), assumptions.into());
+    object.insert("warnings".into(), quality.warnings.clone().into());
+    object
+}
+
+/// How much there is: `6,500 rows, 5,894 jobs of 20 users, 300,000 tasks`.
+pub fn amount(summary: &Summary) -> String {
+    let one = |count: u64, name: &str| format!("{} {name}{}", grouped(count), if count == 1 { "" } else { "s" });
+    format!(
+        "{}, {} of {}, {}",
+        one(summary.rows, "row"),
+        one(summary.jobs, "job"),
+        one(summary.users, "user"),
+        one(summary.tasks, "task")
+    )
+}
+
+/// The users with most task time, as a table.
+pub fn users(summary: &Summary) -> String {
+    let mut header = ["user", "jobs", "tasks", "task time"].map(str::to_owned).to_vec();
+    header.extend(summary.work.iter().map(|work| format!("{} work", work.resource)));
+    let rows: Vec<Vec<String>> = summary
+        .top_users
+        .iter()
+        .map(|user| {
+            let mut row = vec![user.user.clone(), grouped(user.jobs), grouped(user.tasks), percent(user.time_share)];
+            row.extend(user.work_share.iter().map(|share| percent(*share)));
+            row
+        })
+        .collect();
+    let mut text = aligned(&header, &rows);
+    let others = summary.users.saturating_sub(rows.len() as u64);
+    if others > 0 {
+        text.push_str(&format!("and {} more\n", grouped(others)));
+    }
+    text
+}
+
+/// A share in percent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A whole number in groups of three digits.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (10_214_262, "10,214,262")] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+}

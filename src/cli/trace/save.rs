@@ -1,0 +1,116 @@
+//! Writes a workload as a canonical trace, with a report of how it came about beside it.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::report;
+use crate::cli::Context;
+use crate::error::{Error, Result};
+use crate::output::table::{write_whole, write_with};
+use crate::output::trace;
+use crate::workload::Source;
+use crate::workload::summary::{Summary, summarise};
+use crate::workload::write::{Layout, csv};
+
+/// Where a trace goes.
+pub enum Target {
+    Stdout,
+    Csv(PathBuf),
+    Parquet(PathBuf),
+}
+
+impl Target {
+    /// By the file's ending. Errors: [`Error::Plan`] at `--output`.
+    pub fn parse(path: Option<&Path>) -> Result<Target> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Target::Stdout) };
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("csv") => Ok(Target::Csv(path.to_owned())),
+            Some("parquet") => Ok(Target::Parquet(path.to_owned())),
+            _ => {
+                let expected = "a file that ends in .csv or .parquet, or - for CSV on standard output";
+                Err(Error::plan("--output", format!("'{}'", path.display()), expected))
+            }
+        }
+    }
+}
+
+/// Writes a trace and its report; `open` gives the same source anew. `facts` tell where it is from.
+pub fn save<S: Source>(
+    open: &dyn Fn() -> Result<S>,
+    target: &Target,
+    facts: Map<String, Value>,
+    context: &Context,
+) -> Result<()> {
+    let layout = Layout::scan(&mut open()?)?;
+    let summary = summarise(&mut open()?)?;
+    let record = record(facts, &summary);
+    let path = match target {
+        Target::Stdout => {
+            let mut out = BufWriter::new(Pipe(std::io::stdout().lock()));
+            csv(&mut out, Path::new("standard output"), &mut open()?, &layout)?;
+            out.flush().map_err(|error| Error::output("standard output", error))?;
+            context.say(&report::amount(&summary));
+            return Ok(());
+        }
+        Target::Csv(path) => {
+            write_with(path, |out| csv(out, path, &mut open()?, &layout))?;
+            path
+        }
+        Target::Parquet(path) => {
+            let metadata = [
+                ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+                ("plimsoll.trace".to_owned(), record.to_string()),
+            ];
+            trace::write(path, &mut open()?, &layout, &metadata)?;
+            path
+        }
+    };
+    let beside = sidecar(path);
+    write_whole(&beside, format!("{record:#}\n").as_bytes())?;
+    context.say(&format!("{}: {}; report in {}", path.display(), report::amount(&summary), beside.display()));
+    Ok(())
+}
+
+fn record(facts: Map<String, Value>, summary: &Summary) -> Value {
+    let mut record = Map::new();
+    record.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+    record.extend(facts);
+    for (name, count) in
+        [("rows", summary.rows), ("jobs", summary.jobs), ("users", summary.users), ("tasks", summary.tasks)]
+    {
+        record.insert(name.into(), count.into());
+    }
+    record.into()
+}
+
+/// `trace.csv.json` beside `trace.csv`.
+fn sidecar(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+/// Standard output, whose closed end is no failure.
+struct Pipe<W>(W);
+
+impl<W: Write> Pipe<W> {
+    fn or_end<T>(result: std::io::Result<T>) -> std::io::Result<T> {
+        if matches!(&result, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
+            std::process::exit(0);
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Pipe<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Self::or_end(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Self::or_end(self.0.flush())
+    }
+}

@@ -1,0 +1,145 @@
+//! `plimsoll trace validate`: reads a whole file and says what there is, and what is wrong.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::load::{self, Load};
+use super::{Opened, Reading, format, report};
+use crate::cli::print;
+use crate::cli::{Context, Format};
+use crate::error::{Error, Result};
+use crate::workload::inspect::{Findings, inspect};
+use crate::workload::summary::{Summary, summarise};
+
+/// Read a whole trace and report what was read, dropped, repaired and assumed
+#[derive(clap::Args, Debug)]
+#[command(after_help = "The exit code is 2, with file, line and column, when the file cannot be read as its format.
+
+Examples:
+  plimsoll trace validate trace.csv
+  plimsoll trace validate trace.parquet --machines 400x16c32g
+  plimsoll trace validate batch_task.csv --format alibaba-2017 --machines 1300x64c1norm
+  plimsoll trace validate NASA-iPSC-1993-3.1-cln.swf --format json")]
+pub struct Args {
+    /// A canonical trace or a file in a public format, or - for standard input
+    file: PathBuf,
+    /// The file's format (swim, alibaba-2017, swf or openb), or how to print the report (table or json)
+    #[arg(long, value_name = "FORMAT")]
+    format: Vec<String>,
+    /// The file's format: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
+    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    from: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+    /// Compare demand with the capacity of these machines: 400x16c32g, or a .csv
+    #[arg(long, value_name = "SPEC")]
+    machines: Option<String>,
+}
+
+/// Everything that was found.
+struct Report<'a> {
+    opened: &'a Opened,
+    summary: Summary,
+    findings: Findings,
+    loads: Option<Vec<Load>>,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let (mut from, mut print) = (format("--trace-format", args.from.as_deref())?, Format::default());
+    for name in &args.format {
+        match name.as_str() {
+            "table" => print = Format::Table,
+            "json" => print = Format::Json,
+            name => from = format("--format", Some(name))?,
+        }
+    }
+    let opened = Opened::new(&args.file, from, &args.reading)?;
+    let cluster = args.machines.as_deref().map(|text| load::cluster(text, &opened.source()?)).transpose()?;
+    let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();
+    let findings = inspect(&mut opened.source()?, &kinds)?;
+    let summary = summarise(&mut opened.source()?)?;
+    let loads = cluster.map(|cluster| load::loads(&cluster, &summary));
+    let report = Report { opened: &opened, summary, findings, loads };
+    match print {
+        Format::Table => print::out(&report.text()),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&report.json())
+                .map_err(|error| Error::output("standard output", error))?;
+            print::out(&(text + "\n"))
+        }
+    }?;
+    report.warnings().iter().for_each(|warning| context.warn(warning));
+    Ok(())
+}
+
+impl Report<'_> {
+    fn text(&self) -> String {
+        let summary = &self.summary;
+        let mut lines = match self.opened.supply.quality() {
+            Some(quality) => report::lines(quality),
+            None => vec![format!("canonical: {} rows read, all kept", summary.rows)],
+        };
+        lines.push(report::amount(summary));
+        lines.push(format!(
+            "submitted from {} s to {} s; the last task could end at {} s",
+            summary.first_submit_s,
+            summary.last_submit_s,
+            self.findings.earliest_end.seconds()
+        ));
+        let mut text = lines.join("\n") + "\n\n" + &report::users(summary);
+        if let Some(loads) = &self.loads {
+            text.push('\n');
+            text.push_str(&load::table(loads));
+            let fits = match self.findings.too_large.0 {
+                0 => "every task fits a machine\n".to_owned(),
+                tasks => format!("{} tasks fit no machine\n", report::grouped(tasks)),
+            };
+            text.push_str(&fits);
+        }
+        text
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let (summary, findings) = (&self.summary, &self.findings);
+        let mut object = match self.opened.supply.quality() {
+            Some(quality) => report::json(quality),
+            None => serde_json::Map::from_iter([
+                ("format".to_owned(), json!("canonical")),
+                ("rows_in".to_owned(), json!(summary.rows)),
+                ("rows_kept".to_owned(), json!(summary.rows)),
+                ("dropped".to_owned(), json!({})),
+                ("repaired".to_owned(), json!({})),
+                ("assumptions".to_owned(), json!({})),
+                ("warnings".to_owned(), json!([])),
+            ]),
+        };
+        let mut put = |key: &str, value: serde_json::Value| object.insert(key.to_owned(), value);
+        put("rows", json!(summary.rows));
+        put("jobs", json!(summary.jobs));
+        put("users", json!(summary.users));
+        put("tasks", json!(summary.tasks));
+        put("first_submit_s", json!(summary.first_submit_s));
+        put("last_submit_s", json!(summary.last_submit_s));
+        put("earliest_end_s", json!(findings.earliest_end.seconds()));
+        put("top_users", json!(summary.top_users));
+        put("deadlocked_jobs", json!(findings.deadlocked.0));
+        put("load", json!(self.loads));
+        put("tasks_too_large", json!(self.loads.as_ref().map(|_| findings.too_large.0)));
+        object.into()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let (tasks, Some(first)) = &self.findings.too_large {
+            warnings
+                .push(format!("{} tasks fit no machine and would never start; first {first}", report::grouped(*tasks)));
+        }
+        if let (jobs, Some(first)) = &self.findings.deadlocked {
+            let jobs = report::grouped(*jobs);
+            warnings
+                .push(format!("jobs whose stages wait for one another, and would never end: {jobs}; first '{first}'"));
+        }
+        warnings
+    }
+}

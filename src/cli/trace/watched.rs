@@ -1,0 +1,67 @@
+//! A source that Ctrl-C can stop.
+
+use crate::cli::interrupt;
+use crate::error::Result;
+use crate::units::{Dim, JobId, Time, UserId};
+use crate::workload::{JobName, JobNames, Names, Source, TaskSet};
+
+/// Rows between two looks at whether Ctrl-C was pressed.
+const EVERY: u64 = 4096;
+
+/// Another source, whose rows end with [`crate::error::Error::Interrupted`] once a signal has come.
+pub struct Watched<'a> {
+    source: Box<dyn Source + 'a>,
+    taken: u64,
+}
+
+impl<'a> Watched<'a> {
+    pub fn new(source: Box<dyn Source + 'a>) -> Watched<'a> {
+        Watched { source, taken: 0 }
+    }
+}
+
+impl Source for Watched<'_> {
+    fn dims(&self) -> &[Dim] {
+        self.source.dims()
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        self.source.peek()
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        self.taken += 1;
+        if self.taken.is_multiple_of(EVERY) {
+            interrupt::check()?;
+        }
+        self.source.take()
+    }
+
+    fn job_name(&self) -> JobName {
+        self.source.job_name()
+    }
+
+    fn users(&self) -> &Names {
+        self.source.users()
+    }
+
+    fn job_names(&self) -> &JobNames {
+        self.source.job_names()
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.source.stage_name(stage)
+    }
+
+    fn label_name(&self, label: u32) -> &str {
+        self.source.label_name(label)
+    }
+
+    fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
+        self.source.job_finished(job, user, now);
+    }
+
+    fn locate(&self, row: u64) -> String {
+        self.source.locate(row)
+    }
+}
