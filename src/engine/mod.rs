@@ -188,9 +188,10 @@ impl Changed {
     fn mark(&mut self, user: UserId) {
         if !std::mem::replace(&mut self.marked[user.index()], true) {
             self.since_round.push(user);
-            if !std::mem::replace(&mut self.marked_instant[user.index()], true) {
-                self.since_instant.push(user);
-            }
+        }
+        // Apart from the above: what a round changes is news to the next round, but old by the next instant.
+        if !std::mem::replace(&mut self.marked_instant[user.index()], true) {
+            self.since_instant.push(user);
         }
     }
 

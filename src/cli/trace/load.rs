@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::Watched;
-use crate::cli::print::{aligned, number};
+use crate::cli::print::aligned;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::experiment::plan::machines_from;
+use crate::output::numbers::number;
 use crate::units::Resources;
 use crate::workload::Source;
 use crate::workload::summary::Summary;

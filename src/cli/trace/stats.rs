@@ -8,10 +8,11 @@ use super::generate::{Made, NAMES};
 use super::load::{self, Load};
 use super::watched::Watched;
 use super::{Opened, Reading, figures, format, report};
-use crate::cli::print::{aligned, number};
+use crate::cli::print::aligned;
 use crate::cli::{Context, Format, print};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::Supply;
+use crate::output::numbers::number;
 use crate::workload::curves::{curves, published_curves};
 use crate::workload::summary::{Marginal, Published, Quantiles, Summary, published, summarise};
 
