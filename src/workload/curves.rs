@@ -16,7 +16,7 @@ pub type Curve = Vec<(f64, f64)>;
 /// The tasks of one kind: of all, or of one stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
-    /// `all`, or a stage's name.
+    /// `all`, a stage's name, or `no stage`.
     pub kind: String,
     /// How long tasks run, in seconds; empty where that is not known.
     pub duration_s: Curve,
@@ -34,13 +34,14 @@ struct Counting {
     pairs: BTreeMap<(u64, u64), u64>,
 }
 
-/// Reads a source to its end: the curves of all tasks, then those of each stage. Errors: those of the source.
+/// Reads a source to its end: the curves of all tasks, then, if there are stages, those of each and of tasks without one.
+///
+/// Errors: those of the source.
 pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {
     let dims = source.dims().to_vec();
-    let (mut all, mut stages) = (Counting::default(), BTreeMap::<u32, Counting>::new());
+    let (mut all, mut stages) = (Counting::default(), BTreeMap::<Option<u32>, Counting>::new());
     while let Some(set) = source.take()? {
-        let stage = set.stage.map(|stage| stages.entry(stage).or_default());
-        for counting in [Some(&mut all), stage].into_iter().flatten() {
+        for counting in [&mut all, stages.entry(set.stage).or_default()] {
             let tasks = u64::from(set.tasks);
             counting.duration.add(set.duration.0, tasks);
             for (histogram, &amount) in counting.demand.iter_mut().zip(set.demand.slice(dims.len())) {
@@ -61,7 +62,12 @@ pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {
             .collect(),
     };
     let mut curves = vec![finish("all", &all)];
-    curves.extend(stages.iter().map(|(stage, counting)| finish(source.stage_name(*stage), counting)));
+    if stages.keys().any(Option::is_some) {
+        let name = |stage: &Option<u32>| stage.map_or("no stage", |stage| source.stage_name(stage));
+        let without = stages.get_key_value(&None);
+        let named = stages.iter().filter(|(stage, _)| stage.is_some());
+        curves.extend(named.chain(without).map(|(stage, counting)| finish(name(stage), counting)));
+    }
     Ok(curves)
 }
 
@@ -115,7 +121,7 @@ mod tests {
             workload.sets.push(TaskSet { job, user, tasks, demand, duration, stage, ..TaskSet::default() });
         }
         let found = curves(&mut workload.finish().source()).expect("no errors");
-        assert_eq!(found.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["all", "map"]);
+        assert_eq!(found.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["all", "map", "no stage"]);
         assert_eq!(found[0].duration_s, [(1.0, 0.375), (10.0, 1.0)]);
         assert_eq!(found[0].demand, [[(0.5, 0.5), (2.0, 1.0)], [(0.5, 0.5), (1.0, 1.0)]]);
         assert_eq!(found[0].pairs, [(0.5, 1.0, 4.0), (2.0, 0.5, 4.0)]);

@@ -97,7 +97,7 @@ fn scatter(summary: &Summary, (shown, beside): (&[Curves], &[Curves]), (size, fa
     let axis = |at: usize, most: f64| {
         let work = &summary.work[at];
         let axis = Axis::number(format!("{} ({})", capitalised(&work.resource), work.unit));
-        if most > 0.0 { axis.range(0.0, most) } else { axis }
+        if most > 0.0 { axis.range(0.0, most * 1.05) } else { axis }
     };
     let x = axis(0, pairs().map(|pair| pair.0).fold(0.0, f64::max));
     let y = axis(1, pairs().map(|pair| pair.1).fold(0.0, f64::max));
