@@ -61,7 +61,7 @@ pub struct Args {
     /// Also write the tasks table
     #[arg(long)]
     tasks: bool,
-    /// Also write the usage, fairness and shares tables (over time)
+    /// Also write the usage, fairness and shares tables (over time), and demands
     #[arg(long)]
     series: bool,
     /// Write tables to this folder
@@ -90,7 +90,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         tables.push(Table::Tasks);
     }
     if args.series {
-        tables.extend([Table::Usage, Table::Fairness, Table::Shares]);
+        tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Demands]);
     }
     if (args.tasks || args.series) && args.output.is_none() {
         return Err(Error::plan("--output", "nothing", "a folder for the tables that --tasks and --series ask for"));

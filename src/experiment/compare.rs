@@ -3,7 +3,7 @@
 use super::summary::RunSummary;
 use crate::metrics::{BinRuns, Comparison, PolicyRuns};
 
-/// Compares the policies of runs that stand policy by policy, seed by seed, as [`super::execute`] returns them.
+/// Compares the policies of runs that stand policy by policy, seed by seed, as [`super::execute()`] returns them.
 ///
 /// `None` if the baseline is missing or alone.
 pub fn comparison(runs: &[RunSummary], baseline: &str) -> Option<Comparison> {

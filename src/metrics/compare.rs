@@ -102,9 +102,9 @@ impl Comparison {
         let Some(reference) = self.policies.iter().find(|policy| policy.name == self.reference) else {
             return Vec::new();
         };
-        let says = |policy: &Compared| policy.all.interval.map(percent).unwrap_or_else(|| "nothing known".to_owned());
         let lead = |policy: &Compared| {
-            format!("{} reduces mean completion time against {} by {}", policy.name, self.baseline, says(policy))
+            let (verb, by) = change(policy.all.interval);
+            format!("{} {verb} mean completion time against {} by {by}", policy.name, self.baseline)
         };
         let others: Vec<&Compared> = self.policies.iter().filter(|policy| policy.name != self.reference).collect();
         if others.is_empty() {
@@ -114,12 +114,9 @@ impl Comparison {
             let difference = policy.difference.map(points).unwrap_or_else(|| "unknown".to_owned());
             let verdict = verdict(&policy.name, &reference.name, policy.difference);
             let bins = self.bins_that_differ(policy);
-            format!(
-                "{}, {} by {}; the difference of {difference}{verdict}{bins}.",
-                lead(policy),
-                reference.name,
-                says(reference)
-            )
+            let (verb, by) = change(reference.all.interval);
+            let other = format!("{} {verb} it by {by}", reference.name);
+            format!("{}, {other}; the difference of {difference}{verdict}{bins}.", lead(policy))
         };
         others.iter().map(sentence).collect()
     }
@@ -178,9 +175,16 @@ fn verdict(policy: &str, reference: &str, difference: Option<Interval>) -> Strin
     }
 }
 
-/// A share in percent, with the half-width of its interval: `74.9 % ± 1.2`.
-fn percent(interval: Interval) -> String {
-    half(interval, "%")
+/// What a reduction does, and by how much in percent with the half-width of its interval: `reduces`, `74.9 ± 1.2 %`.
+fn change(reduction: Option<Interval>) -> (&'static str, String) {
+    match reduction {
+        None => ("changes", "an unknown amount".to_owned()),
+        Some(less) if less.mean >= 0.0 => ("reduces", half(less, "%")),
+        Some(more) => {
+            let (low, high) = (more.high.map(|high| -high), more.low.map(|low| -low));
+            ("raises", half(Interval { mean: -more.mean, low, high, n: more.n }, "%"))
+        }
+    }
 }
 
 fn points(interval: Interval) -> String {
@@ -243,7 +247,11 @@ mod tests {
         let alike = runs("asset", &[49.0, 103.0, 74.0], &[]);
         let said = Comparison::of(&[base.clone(), drf.clone(), worse, alike], "slot:2").unwrap().sentences();
         assert_eq!(said.len(), 2);
-        assert!(said[0].starts_with("fifo reduces mean completion time against slot:2 by 29.83 ± 0.72 %, drf by 50.0"));
+        assert!(
+            said[0].starts_with(
+                "fifo reduces mean completion time against slot:2 by 29.83 ± 0.72 %, drf reduces it by 50.0"
+            )
+        );
         assert!(said[0].contains("(95 % interval over seeds) favours drf."), "{}", said[0]);
         assert!(said[1].contains("cannot be told from 0"), "{}", said[1]);
         let said = Comparison::of(&[base, drf], "slot:2").unwrap().sentences();
@@ -263,5 +271,11 @@ mod tests {
         let found = Comparison::of(&all, "fifo").unwrap();
         assert_eq!(found.reference, "asset");
         assert!(found.sentences()[0].contains("one seed"));
+        let found = Comparison::of(&all, "asset").unwrap().sentences();
+        assert!(
+            found[0].starts_with("fifo raises mean completion time against asset by 200.0 %, maxmin:cpu"),
+            "{}",
+            found[0]
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
 
+use super::folder::Contents;
 use super::gallery::Gallery;
 use super::headline::{Better, Headline, headline};
 use super::html::{self, Column, Figure, Report, Table as Sheet};
@@ -9,7 +10,7 @@ use super::schema::Table;
 use super::table::write_whole;
 use crate::error::Result;
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{BinRuns, Comparison, Interval, PolicyRuns, Reduction, mean_interval};
+use crate::metrics::{BinRuns, Compared, Comparison, Interval, PolicyRuns, mean_interval};
 
 /// Users up to this many get a table of their own.
 const USERS_MOST: usize = 20;
@@ -49,10 +50,17 @@ pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
         summary,
         figures: gallery.figures.iter().map(figure).collect(),
         plan_toml: contents.plan.clone(),
-        reproduce: vec![contents.command.clone()],
+        reproduce: reproduce(contents),
         notes,
         provenance: provenance(results),
     })
+}
+
+/// The command; an experiment needs its plan as a file.
+fn reproduce(contents: &Contents) -> Vec<String> {
+    let plan = contents.command.strip_prefix("plimsoll run ");
+    let first = plan.map(|file| format!("# with the plan below as {file}"));
+    first.into_iter().chain([contents.command.clone()]).collect()
 }
 
 fn provenance(results: &Results) -> Vec<(String, String)> {
@@ -126,7 +134,7 @@ fn best(means: &[Option<Interval>], better: Better) -> Vec<usize> {
     let shown = |mean: &Interval| with_half(Some(*mean)).split(' ').next().unwrap_or_default().to_owned();
     let good = |mean: &Option<Interval>| mean.is_some_and(|mean| shown(&mean) == shown(top));
     let at: Vec<usize> = (0..means.len()).filter(|&row| good(&means[row])).collect();
-    if at.len() == means.len() { Vec::new() } else { at }
+    if at.len() == means.iter().flatten().count() { Vec::new() } else { at }
 }
 
 /// Which means a caption speaks of.
@@ -170,12 +178,13 @@ fn fill(sheet: &mut Sheet, column: usize, means: &[Option<Interval>], better: Be
 
 /// The reductions behind the figure: one row a policy, one column a bin.
 fn reductions(comparison: &Comparison) -> Sheet {
-    let mut columns = vec![text_column("policy"), number_column("all", &format!("{} jobs", count(comparison.jobs)))];
-    let bins = comparison.bins.iter();
-    columns.extend(bins.map(|(label, jobs)| number_column(label, &format!("{} jobs", count(*jobs)))));
-    let cell = |reduction: &Reduction| if reduction.interval.is_some() { in_percent(reduction) } else { String::new() };
-    let row = |policy: &crate::metrics::Compared| {
-        let cells = std::iter::once(&policy.all).chain(&policy.bins).map(cell);
+    let filled: Vec<usize> = (0..comparison.bins.len()).filter(|&at| comparison.bins[at].1 > 0).collect();
+    let jobs = |label: &str, jobs: u64| number_column(label, &format!("{} jobs", count(jobs)));
+    let bins = filled.iter().map(|&at| jobs(&comparison.bins[at].0, comparison.bins[at].1));
+    let columns = [text_column("policy"), jobs("all", comparison.jobs)].into_iter().chain(bins).collect();
+    let row = |policy: &Compared| {
+        let cells = std::iter::once(&policy.all).chain(filled.iter().map(|&at| &policy.bins[at]));
+        let cells = cells.map(|one| if one.interval.is_some() { in_percent(one) } else { String::new() });
         std::iter::once(policy.name.clone()).chain(cells).collect()
     };
     let caption = format!(
@@ -283,4 +292,20 @@ fn policy_runs(results: &Results) -> Result<Vec<PolicyRuns>> {
         }
     }
     Ok(policies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_are_those_that_read_best_among_others() {
+        let mean = |mean: f64| Some(Interval { mean, low: None, high: None, n: 1 });
+        assert_eq!(best(&[mean(3.0), mean(1.0), None, mean(1.0)], Better::Lower), [1, 3]);
+        assert_eq!(best(&[mean(3.0), mean(1.0), None], Better::Higher), [0]);
+        assert!(best(&[mean(3.0), mean(1.0)], Better::Neither).is_empty());
+        assert!(best(&[mean(3.0), None], Better::Lower).is_empty(), "one value is no contest");
+        assert!(best(&[mean(3.0), mean(3.0)], Better::Lower).is_empty());
+        assert!(best(&[None], Better::Lower).is_empty());
+    }
 }

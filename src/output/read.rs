@@ -43,10 +43,12 @@ impl Results {
         for policy in 0..results.contents.policies.len() {
             for run in 0..results.contents.seeds.len() {
                 let Some(metadata) = results.metadata_of(Table::Runs, policy, run)? else { continue };
-                results.runs.push((policy, run));
                 if results.metadata.is_empty() {
                     results.metadata = metadata;
+                } else if results.metadata != metadata {
+                    continue;
                 }
+                results.runs.push((policy, run));
             }
         }
         if results.runs.is_empty() {
@@ -77,7 +79,8 @@ impl Results {
         let path = self.path(table, policy, run);
         let Some(mut reader) = open(&path)? else { return Ok(None) };
         let file = reader.get_metadata().map_err(|error| damaged(&path, &error))?;
-        let pairs = file.key_value_metadata().iter().flatten();
+        // The library adds the schema of the table, which is another for every table.
+        let pairs = file.key_value_metadata().iter().flatten().filter(|pair| pair.key.starts_with("plimsoll."));
         let metadata: Vec<(String, String)> =
             pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
         let ours = metadata.iter().any(|(key, value)| key == "plimsoll.plan" && *value == self.contents.plan);
@@ -97,7 +100,8 @@ impl Results {
         let mut parts = Vec::new();
         for &(policy, run) in wanted {
             let path = self.path(table, policy, run);
-            if self.metadata_of(table, policy, run)?.is_none() {
+            // What another trace or version left behind says so in its metadata.
+            if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
                 continue;
             }
             let Some(reader) = open(&path)? else { continue };

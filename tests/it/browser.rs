@@ -27,7 +27,9 @@ fn results(dir: &Path, name: &str, threads: &str) -> PathBuf {
     let output = run(plimsoll(&["run", "-j", threads, "-o"]).arg(&folder).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    for expected in ["Reduction of mean completion time against slot:2", "by job size", "fifo reduces", "drf by"] {
+    for expected in
+        ["Reduction of mean completion time against slot:2", "by job size", "fifo reduces", "drf reduces it by"]
+    {
         assert!(printed.contains(expected), "{expected} in {printed}");
     }
     assert!(said(&output).contains("report.html"), "{}", said(&output));
@@ -110,6 +112,19 @@ fn tables_of_an_earlier_plan_are_not_mixed_in() {
     let output = run(plimsoll(&["run", "--set", "seeds=1", "-o"]).arg(dir.path().join("fresh")).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
     assert!(mixed == std::fs::read(dir.path().join("fresh/report.html")).expect("a report"));
+    // The same options on another trace: the series of the first are not shown with the second.
+    let replay = |rows: &str, more: &[&str]| {
+        let trace = dir.path().join("t.csv");
+        std::fs::write(&trace, format!("job,user,submit_s,duration_s,cpu\n{rows}")).expect("a writable folder");
+        let mut command = plimsoll(&["replay", "--machines", "1x4c", "--policy", "drf", "-o"]);
+        let output = run(command.arg(dir.path().join("replayed")).arg(trace).args(more));
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    let first = replay("a,u,0,100,1\n", &["--series"]);
+    assert!(!first.contains("'utilisation'"), "{first}");
+    let second = replay("b,v,0,100,1\n", &[]);
+    assert!(second.contains("no figure 'utilisation'"), "{second}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::units::Dim;
 const STAGES: usize = 4;
 
 /// Demands that spread wider than this are shown on a logarithm.
-const WIDE: f64 = 100.0;
+const WIDE: f64 = 20.0;
 
 /// Every further resource against the first: `demands`, and `demands-NAME` from the third on.
 pub fn demands(results: &Results) -> Result<Gallery> {

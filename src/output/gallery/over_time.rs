@@ -57,7 +57,7 @@ pub fn utilisation(results: &Results) -> Result<Gallery> {
         return Ok(Gallery::without_table("utilisation", Table::Fairness));
     }
     let panels = by_column(results, &parts, &columns)?;
-    let chart = chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(2));
+    let chart = chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(3));
     let caption = format!(
         "Share of each resource that running tasks use over time{}; more than 100 % is overcommitted.",
         seed_of(results, run)
