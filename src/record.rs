@@ -75,19 +75,23 @@ pub struct TaskRecord<'a> {
     pub start: Time,
     /// When they ended; `None` while they run.
     pub finish: Option<Time>,
+    /// How long each runs.
+    pub duration: Span,
     /// What each truly needs.
     pub demand: &'a [u64],
 }
 
 /// Equal tasks of one user, launched at one instant.
 #[derive(Clone, Copy, Debug)]
-pub struct Launch {
+pub struct Launch<'a> {
     /// Whose they are.
     pub user: UserId,
     /// How many.
     pub count: u32,
     /// From their release to their launch.
     pub wait: Span,
+    /// What each truly needs.
+    pub demand: &'a [u64],
 }
 
 /// Why a task set never started.

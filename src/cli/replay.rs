@@ -64,6 +64,9 @@ pub struct Args {
     /// Also write the usage, fairness and shares tables (over time), and demands
     #[arg(long)]
     series: bool,
+    /// Draw figures and the report as well, from the tables (also `plimsoll report DIR` later)
+    #[arg(long, requires = "output")]
+    report: bool,
     /// Write tables to this folder
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -80,7 +83,8 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = plan(args, context)?;
-    run::perform(&plan, args.output.as_deref(), threads(args.jobs)?, args.format, context)?;
+    let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
+    run::perform(&plan, args.output.as_deref(), threads(args.jobs)?, args.format, draw, context)?;
     Ok(())
 }
 

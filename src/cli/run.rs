@@ -35,8 +35,17 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = Plan::read(&args.plan, &args.set, context.registry)?;
     let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&plan.name));
-    perform(&plan, Some(&folder), threads(args.jobs)?, args.format, context)?;
+    perform(&plan, Some(&folder), threads(args.jobs)?, args.format, Draw::Report, context)?;
     Ok(())
+}
+
+/// Whether figures and report are drawn from the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// Figures and report.
+    Report,
+    /// Tables only.
+    Nothing,
 }
 
 /// Runs a plan, prints its summary and says what never started.
@@ -45,6 +54,7 @@ pub fn perform(
     folder: Option<&Path>,
     threads: usize,
     format: Format,
+    draw: Draw,
     context: &Context,
 ) -> Result<Vec<RunSummary>> {
     let started = Instant::now();
@@ -68,15 +78,19 @@ pub fn perform(
             print::out(&(text + "\n"))?;
         }
     }
+    // Every policy sees the same workload, so once is enough.
+    runs.iter().take(1).flat_map(|run| &run.ignored).for_each(|message| context.warn(message));
     for run in &runs {
         print::stuck(run).iter().for_each(|message| context.warn(message));
     }
     if let Some(folder) = folder {
         context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
-        let (page, notes) = report::make(folder)?;
-        notes.iter().for_each(|note| context.say(note));
-        let figures = folder.join("figures");
-        context.say(&format!("figures in {}, report in {}", figures.display(), page.display()));
+        if draw == Draw::Report {
+            let (page, notes) = report::make(folder)?;
+            notes.iter().for_each(|note| context.say(note));
+            let figures = folder.join("figures");
+            context.say(&format!("figures in {}, report in {}", figures.display(), page.display()));
+        }
     }
     Ok(runs)
 }

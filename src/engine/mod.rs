@@ -360,6 +360,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             release: set.release,
             start: Time(end.0 - set.duration.0),
             finish,
+            duration: set.duration,
             demand: self.sets.needs(tasks.set).0,
         })
     }

@@ -118,7 +118,8 @@ impl<R: Recorder> Engine<'_, R> {
             set.launch = u32::MAX;
             let end = self.now + set.duration;
             let (user, wait) = (set.user, self.now.since(set.release));
-            self.recorder.launched(&Launch { user, count: launch.count.get(), wait });
+            let (demand, _) = self.sets.needs(launch.set);
+            self.recorder.launched(&Launch { user, count: launch.count.get(), wait, demand });
             self.agenda.schedule(end, 0, launch);
         }
         Ok(())

@@ -55,6 +55,9 @@ pub(super) struct Totals {
     pub stuck: BTreeMap<Stuck, u64>,
     pub examples: Vec<StuckExample>,
     pub first_submit: Option<Time>,
+    /// Rows that ask for what the engine does not do.
+    pub gangs: u64,
+    pub labels: u64,
     /// The last submission so far, and what had been used until then.
     pub last_submit: Time,
     pub used_until_last_submit_us: [u128; MAX_DIMS],
@@ -242,6 +245,8 @@ impl Recorder for Collector<'_> {
             self.totals.used_until_last_submit_us = self.totals.used_us;
         }
         self.totals.tasks += tasks;
+        self.totals.gangs += u64::from(row.gang);
+        self.totals.labels += u64::from(row.label.is_some());
         self.totals.jobs += u64::from(first_of_job);
         if self.sinks.wants_demands() {
             self.demands.add(stage, row.demand.slice(self.dims), tasks);

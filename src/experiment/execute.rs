@@ -14,6 +14,7 @@ use super::supply::Supply;
 use crate::error::{Error, Result};
 use crate::output::folder::Contents;
 use crate::output::schema;
+use crate::output::schema::Table;
 use crate::units::Time;
 use crate::workload::Input;
 
@@ -102,7 +103,43 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
     let mut done: Vec<((usize, usize), RunSummary)> =
         pool.install(|| runs.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>>>())?;
     done.sort_by_key(|(run, _)| *run);
+    if let Some(folder) = folder {
+        remove_stale(plan, folder)?;
+    }
     Ok(done.into_iter().map(|(_, summary)| summary).collect())
+}
+
+/// Removes tables of these policies that an earlier experiment has left in the folder: more seeds, other tables. Read
+/// as one table they would be taken for this experiment's.
+fn remove_stale(plan: &Plan, folder: &Path) -> Result<()> {
+    for policy in &plan.policies {
+        for table in Table::ALL {
+            let ours = table.path(folder, &policy.name, 0);
+            let Some(runs) = ours.ancestors().nth(2).and_then(|folder| std::fs::read_dir(folder).ok()) else {
+                continue;
+            };
+            for run in runs.flatten() {
+                let name = run.file_name();
+                let number =
+                    name.to_str().and_then(|name| name.strip_prefix("run=")).and_then(|n| n.parse::<u64>().ok());
+                let Some(number) = number else { continue };
+                let seeded = number < plan.seeds.len() as u64 && (number == 0 || table != Table::Demands);
+                if seeded && plan.tables.contains(&table) {
+                    continue;
+                }
+                let path = table.path(folder, &policy.name, number);
+                match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(Error::output(path, error));
+                    }
+                    _ => {}
+                }
+                // The folder goes too, unless something else stands in it.
+                let _ = std::fs::remove_dir(run.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {

@@ -30,6 +30,8 @@ pub struct RunSummary {
     pub stuck: Vec<(Stuck, u64)>,
     /// A few task sets for each reason.
     pub examples: Vec<StuckExample>,
+    /// What the workload asks for and the engine does not do, in words.
+    pub ignored: Vec<String>,
 }
 
 /// A value of a summary.
@@ -68,6 +70,19 @@ impl RunSummary {
     pub fn number(&self, column: &str) -> Option<f64> {
         self.values.iter().find(|(name, _)| name == column).and_then(|(_, value)| value.number())
     }
+}
+
+/// What the workload asks for and the engine does not do.
+pub(super) fn ignored(collector: &Collector) -> Vec<String> {
+    let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
+    let (gangs, labels) = (collector.totals.gangs, collector.totals.labels);
+    [
+        rows(gangs, "ask for all of their tasks at once (gang); the tasks were launched one by one instead"),
+        rows(labels, "ask for machines with a label; any machine was taken instead"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What a summary is made of.

@@ -116,7 +116,7 @@ fn tables_of_an_earlier_plan_are_not_mixed_in() {
     let replay = |rows: &str, more: &[&str]| {
         let trace = dir.path().join("t.csv");
         std::fs::write(&trace, format!("job,user,submit_s,duration_s,cpu\n{rows}")).expect("a writable folder");
-        let mut command = plimsoll(&["replay", "--machines", "1x4c", "--policy", "drf", "-o"]);
+        let mut command = plimsoll(&["replay", "--report", "--machines", "1x4c", "--policy", "drf", "-o"]);
         let output = run(command.arg(dir.path().join("replayed")).arg(trace).args(more));
         assert!(output.status.success(), "{}", said(&output));
         said(&output)

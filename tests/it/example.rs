@@ -37,7 +37,7 @@ fn replays_beside_built_in_policies() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(dir.path().join("tiny.csv"), TINY).expect("a temporary file is writable");
     let mut command = Command::new(example);
-    command.current_dir(&dir).args(["replay", "tiny.csv", "--machines", "1x9c18g", "--policy", "mine"]);
+    command.current_dir(&dir).args(["replay", "tiny.csv", "--machines", "1x10c20g", "--policy", "mine"]);
     command.args(["--policy", "drf", "--format", "json"]);
     let runs: serde_json::Value = serde_json::from_str(&printed(&mut command)).expect("the summary is JSON");
     let runs = runs.as_array().expect("one summary a run");

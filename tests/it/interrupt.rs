@@ -108,7 +108,9 @@ fn an_interrupt_leaves_nothing_half_written() {
     wait_until_writing(&mut running, &out);
     running.signal("-INT");
     assert_eq!(running.end(Duration::from_secs(10)).code(), Some(130));
-    assert!(files(&out).is_empty(), "the first run had not ended: {:?}", files(&out));
+    let left = files(&out);
+    assert!(tables(&out).is_empty(), "the first run had not ended: {left:?}");
+    assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
 }
 
 #[test]
@@ -123,6 +125,7 @@ fn a_termination_keeps_the_runs_that_had_ended() {
     assert_eq!(running.end(Duration::from_secs(10)).code(), Some(130));
     let left = files(&out);
     assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
+    let left = tables(&out);
     left.iter().for_each(|path| assert_readable(path));
     // Every run that left a table left all of its tables.
     assert_eq!(left.len(), ended(&out) * 7, "{left:?}");
