@@ -369,7 +369,7 @@ pub fn span(text: &str) -> Result<Span, NumberProblem> {
         "d" => 86_400 * US_PER_S,
         _ => return Err(NumberProblem::NotANumber),
     };
-    decimal(text[..split].as_bytes(), scale, Round::Nearest).map(Span)
+    decimal(&text.as_bytes()[..split], scale, Round::Nearest).map(Span)
 }
 
 #[cfg(test)]

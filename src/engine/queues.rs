@@ -33,6 +33,7 @@ const EMPTY: Line = Line { priority: 0, first: NONE, last: NONE };
 /// All users' lines: the one in use, and further ones of other priorities, sorted, for those who have any.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
+    #[expect(clippy::box_collection, reason = "a pointer a user, not three words: nearly all have one priority")]
     users: Vec<(Line, Option<Box<Vec<Line>>>)>,
 }
 

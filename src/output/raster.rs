@@ -30,7 +30,7 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
     let wrong = |problem: String| Error::output("the PNG image", problem);
     let tree = parse(svg).map_err(|error| wrong(error.to_string()))?;
     let (width, height) = ((tree.size().width() * scale).ceil(), (tree.size().height() * scale).ceil());
-    let fits = |side: f32| side >= 1.0 && side <= SIDE_MAX;
+    let fits = |side: f32| (1.0..=SIDE_MAX).contains(&side);
     if !fits(width) || !fits(height) {
         return Err(wrong(format!("{width} by {height} pixels; expected 1 to {SIDE_MAX} a side")));
     }

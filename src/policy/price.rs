@@ -163,7 +163,7 @@ fn fractions(policy: &str, shape: Shape, denominators: &[[u128; MAX_DIMS]]) -> R
                     .as_u128();
                 bits = bits.max(128 - common.leading_zeros());
                 Fraction {
-                    multiplier: row.map(|d| if d == 0 { 0 } else { common / d }),
+                    multiplier: row.map(|d| common.checked_div(d).unwrap_or(0)),
                     denominator: row.map(|d| if d == 0 { 0 } else { common }),
                 }
             }

@@ -255,7 +255,7 @@ struct Edge<'a> {
 
 impl Edge<'_> {
     fn leftmost(&self, at: usize) -> bool {
-        at % self.layout.columns == 0
+        at.is_multiple_of(self.layout.columns)
     }
 
     /// Whether no panel stands below this one.

@@ -96,8 +96,8 @@ impl Pod {
 
 /// Reads a file; [`super::read`] finishes the workload.
 pub(super) fn read(input: &Input, tenants: Tenants) -> Result<Workload> {
-    let mut workload = Workload::default();
-    workload.dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
+    let dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
+    let mut workload = Workload { dims, ..Workload::default() };
     let (mut rows, mut seen, mut pods) =
         (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default(), Vec::new());
     let Some(header) = rows.read()?.map(|row| Header::read(&row)).transpose()? else { return Ok(workload) };

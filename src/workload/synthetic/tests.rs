@@ -103,7 +103,7 @@ fn bursts_move_arrivals_into_the_upper_half_of_the_wave() {
     let workload = workload(&MIX.replacen("[[class]]\nname = 'cpu-heavy'", burst, 1), 3);
     let half = Span::from_secs(900).0;
     let submits: BTreeSet<Time> = workload.sets.iter().map(|set| set.submit).collect();
-    let high = submits.iter().filter(|submit| submit.0 / half % 2 == 0).count() as f64;
+    let high = submits.iter().filter(|submit| (submit.0 / half).is_multiple_of(2)).count() as f64;
     // The mean of the sine's upper half is 2 / pi.
     let expected = 0.5 * (1.0 + 0.6 * 2.0 / std::f64::consts::PI);
     assert!((high / submits.len() as f64 - expected).abs() < 0.02, "{high} of {}", submits.len());
