@@ -3,7 +3,7 @@
 //! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
 //! everything else (placement, gangs, blocking, retries) stays out of a policy. To add one: write one file that
 //! implements [`Policy`], give it a variant and a line in [`PolicySpec`], and a row in `docs/policies.md`; the command
-//! line and every generic test pick it up from [`PolicySpec::ALL`].
+//! line and every generic test pick it up from [`PolicySpec::all`].
 
 mod asset;
 mod drf;

@@ -3,7 +3,7 @@
 //! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of
 //! creation, scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its
 //! scheduling to its deletion. Pods that were never scheduled are left out; those that still ran at the trace's end are
-//! cut there. The machines are a list of their own, which [`crate::cluster::machines`] reads.
+//! cut there. The machines are a list of their own, which [`crate::cluster::file`] reads.
 //!
 //! Not modelled: the models of GPU that a pod accepts (a warning counts these pods).
 //! Source: Weng et al., USENIX ATC 2023; cluster-trace-gpu-v2023.
