@@ -87,14 +87,14 @@ impl ParquetTrace {
             self.refill()?;
         }
         let fields = self.frame.iter().map(|column| column[self.at].as_bytes());
-        let row = RowParser { columns: &self.columns, rows: &mut self.rows }.parse(self.next_row, fields);
-        let row = row.map_err(|(column, problem)| {
+        let (set, name) = self.ahead.get_or_insert_with(|| (TaskSet::default(), JobName::Text("".into())));
+        let parsed = RowParser { columns: &self.columns, rows: &mut self.rows }.parse(self.next_row, fields, set);
+        *name = parsed.map_err(|(column, problem)| {
             let problem = format!("row {}: {problem}", self.next_row + 1);
             Error::trace(&self.path, 0, &self.columns.names[column], problem)
         })?;
         self.at += 1;
         self.next_row += 1;
-        self.ahead = Some(row);
         Ok(())
     }
 }
@@ -109,10 +109,11 @@ impl Source for ParquetTrace {
     }
 
     fn take(&mut self) -> Result<Option<TaskSet>> {
-        let Some((set, name)) = self.ahead.take() else { return Ok(None) };
-        self.taken = name;
+        let Some((set, name)) = &mut self.ahead else { return Ok(None) };
+        let taken = std::mem::take(set);
+        std::mem::swap(&mut self.taken, name);
         self.advance()?;
-        Ok(Some(set))
+        Ok(Some(taken))
     }
 
     fn job_name(&self) -> JobName {

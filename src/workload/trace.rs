@@ -242,14 +242,14 @@ impl CsvTrace {
             return Ok(());
         }
         let line = self.record.position().map_or(0, csv::Position::line);
-        if self.line(self.next_row) != line {
+        if self.lines.last().is_none_or(|(_, before)| self.next_row + before != line) {
             self.lines.push((self.next_row, line - self.next_row));
         }
-        let row = RowParser { columns: &self.columns, rows: &mut self.rows }
-            .parse(self.next_row, self.record.iter())
+        let (set, name) = self.ahead.get_or_insert_with(|| (TaskSet::default(), JobName::Text("".into())));
+        *name = RowParser { columns: &self.columns, rows: &mut self.rows }
+            .parse(self.next_row, self.record.iter(), set)
             .map_err(|(column, problem)| Error::trace(&self.path, line, &self.columns.names[column], problem))?;
         self.next_row += 1;
-        self.ahead = Some(row);
         Ok(())
     }
 }
@@ -263,13 +263,15 @@ pub struct RowParser<'a> {
 }
 
 impl RowParser<'_> {
-    /// The row. Errors: the column and what is wrong with it.
+    /// Reads a row into `set` and gives the job's name. Errors: the column and what is wrong with it.
     pub fn parse<'f>(
         &mut self,
         row: u64,
         fields: impl Iterator<Item = &'f [u8]>,
-    ) -> std::result::Result<(TaskSet, JobName), (usize, String)> {
-        let mut set = TaskSet { row, tasks: 1, ..TaskSet::default() };
+        set: &mut TaskSet,
+    ) -> std::result::Result<JobName, (usize, String)> {
+        (set.row, set.tasks, set.stage, set.priority, set.gang, set.label) = (row, 1, None, 0, false, None);
+        set.after.clear();
         let (mut job, mut submit) = ((0, &b""[..]), 0);
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
             let fail = |problem: String| (at, problem);
@@ -300,7 +302,7 @@ impl RowParser<'_> {
         self.rows.submitted(set.submit).map_err(|problem| (submit, problem))?;
         let (id, name) = self.rows.job(job.1).map_err(|problem| (job.0, problem))?;
         set.job = id;
-        Ok((set, name))
+        Ok(name)
     }
 }
 
@@ -314,10 +316,12 @@ impl Source for CsvTrace {
     }
 
     fn take(&mut self) -> Result<Option<TaskSet>> {
-        let Some((set, name)) = self.ahead.take() else { return Ok(None) };
-        self.taken = name;
+        // The next row is read over this one, which is large to move about.
+        let Some((set, name)) = &mut self.ahead else { return Ok(None) };
+        let taken = TaskSet { after: std::mem::take(&mut set.after), ..set.clone() };
+        std::mem::swap(&mut self.taken, name);
         self.advance()?;
-        Ok(Some(set))
+        Ok(Some(taken))
     }
 
     fn job_name(&self) -> JobName {
