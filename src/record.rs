@@ -5,6 +5,7 @@
 use crate::books::Books;
 use crate::cluster::Machines;
 use crate::error::Result;
+use crate::policy::Rank;
 use crate::units::{JobId, MachineId, Span, Time, UserId};
 use crate::workload::{JobName, JobNames, TaskSet};
 
@@ -94,6 +95,34 @@ pub struct Launch<'a> {
     pub demand: &'a [u64],
 }
 
+/// What became of a user's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A task of it was launched.
+    Launched(Option<MachineId>),
+    /// Its next task fits nowhere. Told once, when it is found; the user waits until room is freed.
+    Blocked,
+    /// The policy did not admit it this round.
+    NotAdmitted,
+}
+
+/// One decision of a round: whose turn it was, and why.
+#[derive(Clone, Debug)]
+pub struct Decision<'a> {
+    /// When.
+    pub now: Time,
+    /// Whose turn it was: the first in line among those not decided yet.
+    pub user: UserId,
+    /// The policy's rank of it before the turn.
+    pub rank: Rank,
+    /// The job of its next task.
+    pub name: Named<'a>,
+    /// The number of that task within the job.
+    pub task: u64,
+    /// What became of it.
+    pub turn: Turn,
+}
+
 /// Why a task set never started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stuck {
@@ -141,6 +170,16 @@ pub trait Recorder {
 
     /// Equal tasks were launched.
     fn launched(&mut self, _launch: &Launch) {}
+
+    /// Somebody's turn was decided; the books are those before it.
+    fn decided(&mut self, _decision: &Decision, _books: &Books) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether [`Recorder::decided`] is to be called at all.
+    fn wants_decisions(&self) -> bool {
+        false
+    }
 
     /// Tasks have ended (or were running when the run was cut: `finish` is `None`).
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {

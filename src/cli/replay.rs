@@ -61,6 +61,9 @@ pub struct Args {
     /// Also write the tasks table
     #[arg(long)]
     tasks: bool,
+    /// Also write the decisions table: every turn of every round, with the rank and the reason
+    #[arg(long)]
+    decisions: bool,
     /// Also write the usage, fairness and shares tables (over time), and demands
     #[arg(long)]
     series: bool,
@@ -93,11 +96,18 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     if args.tasks {
         tables.push(Table::Tasks);
     }
+    if args.decisions {
+        tables.push(Table::Decisions);
+    }
     if args.series {
         tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Demands]);
     }
-    if (args.tasks || args.series) && args.output.is_none() {
-        return Err(Error::plan("--output", "nothing", "a folder for the tables that --tasks and --series ask for"));
+    if (args.tasks || args.series || args.decisions) && args.output.is_none() {
+        return Err(Error::plan(
+            "--output",
+            "nothing",
+            "a folder for the tables that --tasks, --series and --decisions ask for",
+        ));
     }
     let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;

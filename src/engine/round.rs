@@ -11,9 +11,10 @@ use std::num::NonZeroU32;
 use super::line::{Line, Place};
 use super::queues::Queues;
 use super::{Engine, Finish, OnBlocked, Ties};
+use crate::cluster::Placement;
 use crate::error::Result;
 use crate::policy::{Ask, Stale, Verdict};
-use crate::record::{Launch, Recorder};
+use crate::record::{Decision, Launch, Named, Recorder, Turn};
 use crate::units::{MachineId, Resources, UserId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +106,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
         self.rerank_blocked();
         match self.options.on_blocked {
-            OnBlocked::Skip => self.serve_skip(),
-            OnBlocked::Stop => self.serve_stop(),
+            OnBlocked::Skip => self.serve_skip()?,
+            OnBlocked::Stop => self.serve_stop()?,
         }
         self.round.freed.clear();
         for user in self.round.gated.drain(..) {
@@ -156,20 +157,25 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    fn serve_stop(&mut self) {
+    fn serve_stop(&mut self) -> Result<()> {
         while let Some(user) = self.round.fresh.pop() {
             let place = self.place(user);
             self.block(user, place);
         }
         while let Some((place, user)) = self.round.line.first() {
             let head = self.queues.head(user).expect("a user in line has a head");
-            let Some(machine) = self.machines.find(self.sets.needs(head).1) else { break };
+            let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+                self.tell(user, place, Turn::Blocked)?;
+                break;
+            };
             self.round.line.remove(&place);
             if !self.admitted(user) {
+                self.tell(user, place, Turn::NotAdmitted)?;
                 self.round.gated.push(user);
                 self.round.stand[user.index()] = Stand::Out;
                 continue;
             }
+            self.tell(user, place, Turn::Launched(Some(machine)))?;
             self.launch(user, machine);
             if self.queues.head(user).is_some() {
                 let place = self.place(user);
@@ -178,9 +184,25 @@ impl<R: Recorder> Engine<'_, R> {
                 self.round.stand[user.index()] = Stand::Out;
             }
         }
+        Ok(())
     }
 
-    fn serve_skip(&mut self) {
+    /// Tells the recorder of a decision, if it wants to know.
+    fn tell(&mut self, user: UserId, place: Place, turn: Turn) -> Result<()> {
+        if !self.recorder.wants_decisions() {
+            return Ok(());
+        }
+        let set = &self.sets[self.queues.head(user).expect("a user in line has a head")];
+        let name = Named { name: &self.jobs[set.job].name, names: self.source.job_names() };
+        let turn = match turn {
+            Turn::Launched(_) if self.options.placement == Placement::Pooled => Turn::Launched(None),
+            turn => turn,
+        };
+        let decision = Decision { now: self.now, user, rank: place.rank, name, task: u64::from(set.number), turn };
+        self.recorder.decided(&decision, &self.books)
+    }
+
+    fn serve_skip(&mut self) -> Result<()> {
         while let Some(user) = self.round.fresh.pop() {
             let place = self.place(user);
             self.round.order.push(Reverse((place, user)));
@@ -196,19 +218,20 @@ impl<R: Recorder> Engine<'_, R> {
                 (None, None) => break,
                 (Some((place, user)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
                     self.round.order.pop();
-                    if self.try_fresh(user, place) && candidate.is_some() {
+                    if self.try_fresh(user, place)? && candidate.is_some() {
                         self.lower_limit();
                         candidate = self.search(from.as_ref());
                     }
                 }
                 (_, Some((place, user))) => {
-                    from = Some(self.try_blocked(user, place));
+                    from = Some(self.try_blocked(user, place)?);
                     self.lower_limit();
                     candidate = self.search(from.as_ref());
                 }
                 (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
             }
         }
+        Ok(())
     }
 
     /// Notes that machines have less than the limit says. With many freed machines the limit is set anew only when it
@@ -245,23 +268,26 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Serves a fresh user or blocks it; whether it launched.
-    fn try_fresh(&mut self, user: UserId, place: Place) -> bool {
+    fn try_fresh(&mut self, user: UserId, place: Place) -> Result<bool> {
         let head = self.queues.head(user).expect("a user in line has a head");
         let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+            self.tell(user, place, Turn::Blocked)?;
             self.block(user, place);
-            return false;
+            return Ok(false);
         };
         if !self.admitted(user) {
+            self.tell(user, place, Turn::NotAdmitted)?;
             self.round.gated.push(user);
-            return false;
+            return Ok(false);
         }
+        self.tell(user, place, Turn::Launched(Some(machine)))?;
         self.launch(user, machine);
         self.stand_again(user, head, true);
-        true
+        Ok(true)
     }
 
     /// Serves a blocked user if it really fits; where to search on from.
-    fn try_blocked(&mut self, user: UserId, place: Place) -> Place {
+    fn try_blocked(&mut self, user: UserId, place: Place) -> Result<Place> {
         let behind = Place { tie: place.tie + 1, ..place };
         let head = self.queues.head(user).expect("a user in line has a head");
         // The limit joins several machines: none of them alone may have the room.
@@ -269,16 +295,18 @@ impl<R: Recorder> Engine<'_, R> {
             if self.round.limit_is_high {
                 self.set_limit();
             }
-            return behind;
+            return Ok(behind);
         };
         self.round.line.remove(&place);
         if !self.admitted(user) {
+            self.tell(user, place, Turn::NotAdmitted)?;
             self.round.gated.push(user);
             self.round.stand[user.index()] = Stand::Out;
-            return behind;
+            return Ok(behind);
         }
+        self.tell(user, place, Turn::Launched(Some(machine)))?;
         self.launch(user, machine);
-        self.stand_again(user, head, false).map_or(behind, |again| again.min(behind))
+        Ok(self.stand_again(user, head, false).map_or(behind, |again| again.min(behind)))
     }
 
     /// Puts a user that has just launched a task of `served` back in line, if anything waits; its new place if it is

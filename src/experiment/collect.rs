@@ -11,7 +11,7 @@ use super::sinks::Sinks;
 use crate::books::{Books, WEIGHT_ONE};
 use crate::error::Result;
 use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
-use crate::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::TaskSet;
 
@@ -275,6 +275,17 @@ impl Recorder for Collector<'_> {
         let count = u64::from(launch.count);
         self.totals.launched += count;
         self.totals.task_wait_us += u128::from(launch.wait.0) * u128::from(count);
+    }
+
+    fn wants_decisions(&self) -> bool {
+        self.sinks.wants_decisions()
+    }
+
+    fn decided(&mut self, decision: &Decision, books: &Books) -> Result<()> {
+        self.text.clear();
+        decision.name.render(&mut self.text);
+        let share = self.share(decision.user, books) as f64 / crate::metrics::fairness::WHOLE as f64;
+        self.sinks.decision(&self.text, &self.names[decision.user.index()], share, decision)
     }
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {

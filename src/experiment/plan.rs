@@ -37,7 +37,7 @@ pub struct PlanFile {
     pub until: Option<String>,
     /// The step of the sampling grid (`60s`).
     pub sample: Option<String>,
-    /// Which tables to write; all but `tasks` and `usage` if absent.
+    /// Which tables to write; all but `tasks`, `usage` and `decisions` if absent.
     pub tables: Option<Vec<String>>,
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
@@ -215,7 +215,7 @@ impl Plan {
 
 /// The tables that are written unless a plan says otherwise.
 pub fn default_tables() -> Vec<Table> {
-    Table::ALL.into_iter().filter(|table| !matches!(table, Table::Tasks | Table::Usage)).collect()
+    Table::ALL.into_iter().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
 }
 
 /// The policies of these names. Errors: an unknown name, none, or one twice.

@@ -7,7 +7,7 @@ use crate::books::Books;
 use crate::error::Result;
 use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
-use crate::record::{JobRecord, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId};
 
 /// Where and how the tables of one run are written.
@@ -59,6 +59,7 @@ pub(super) struct Sinks {
     usage: Option<TableWriter>,
     fairness: Option<TableWriter>,
     shares: Option<TableWriter>,
+    decisions: Option<TableWriter>,
     demands: bool,
 }
 
@@ -72,6 +73,7 @@ impl Sinks {
             usage: to.open(Table::Usage, dims)?,
             fairness: to.open(Table::Fairness, dims)?,
             shares: to.open(Table::Shares, dims)?,
+            decisions: to.open(Table::Decisions, dims)?,
             demands: to.folder.is_some() && to.run == 0 && to.tables.contains(&Table::Demands),
         })
     }
@@ -144,6 +146,30 @@ impl Sinks {
         Ok(())
     }
 
+    pub fn wants_decisions(&self) -> bool {
+        self.decisions.is_some()
+    }
+
+    pub fn decision(&mut self, name: &str, user: &str, share: f64, decision: &Decision) -> Result<()> {
+        let Some(table) = &mut self.decisions else { return Ok(()) };
+        let (turn, machine) = match decision.turn {
+            Turn::Launched(machine) => ("launched", machine),
+            Turn::Blocked => ("blocked", None),
+            Turn::NotAdmitted => ("not admitted", None),
+        };
+        let rank = decision.rank.text();
+        table.push(&[
+            decision.now.0.into(),
+            Cell::Text(user),
+            Cell::Text(name),
+            decision.task.into(),
+            Cell::Text(turn),
+            machine.map(|machine| u64::from(machine.0)).into(),
+            share.into(),
+            Cell::Text(&rank),
+        ])
+    }
+
     pub fn usage(&mut self, now: Time, user: UserId, names: &[Box<str>], books: &Books) -> Result<()> {
         let Some(table) = &mut self.usage else { return Ok(()) };
         let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(&names[user.index()])];
@@ -186,7 +212,7 @@ impl Sinks {
 
     /// Completes the tables.
     pub fn finish(self) -> Result<()> {
-        [self.jobs, self.tasks, self.usage, self.fairness, self.shares]
+        [self.jobs, self.tasks, self.usage, self.fairness, self.shares, self.decisions]
             .into_iter()
             .flatten()
             .try_for_each(TableWriter::finish)

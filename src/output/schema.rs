@@ -31,11 +31,13 @@ pub enum Table {
     Quantiles,
     /// One row a kind of demand and run: what was submitted.
     Demands,
+    /// One row a decision: whose turn it was, and what became of it.
+    Decisions,
 }
 
 impl Table {
     /// All of them.
-    pub const ALL: [Table; 10] = [
+    pub const ALL: [Table; 11] = [
         Table::Runs,
         Table::Users,
         Table::Jobs,
@@ -46,6 +48,7 @@ impl Table {
         Table::Bins,
         Table::Quantiles,
         Table::Demands,
+        Table::Decisions,
     ];
 
     /// Its name: the folder and the file.
@@ -61,6 +64,7 @@ impl Table {
             Table::Bins => "bins",
             Table::Quantiles => "quantiles",
             Table::Demands => "demands",
+            Table::Decisions => "decisions",
         }
     }
 
@@ -86,6 +90,9 @@ impl Table {
             Table::Shares => "dominant share of every active user over time, on the sampling grid",
             Table::Bins => "completion time by job size, one row a bin and run",
             Table::Quantiles => "quantiles of completion time, wait and slowdown of jobs, one row each",
+            Table::Decisions => {
+                "every turn of every round, in order: launched, blocked (told once, when it is found) or not admitted (on request)"
+            }
             Table::Demands => {
                 "what was submitted: tasks by demand, rounded to eighths of powers of two (first seed of each policy)"
             }
@@ -264,6 +271,16 @@ impl Table {
                 ("metric", Text, "completion_s, wait_s or slowdown, of finished jobs"),
                 ("q", Float, "which quantile"),
                 ("value", Float, "its value, to 1 part in 2048"),
+            ],
+            Table::Decisions => &[
+                ("time_us", Int, "when"),
+                ("user", Text, "whose turn it was: the first in line among those not decided yet"),
+                ("job", Text, "job of its next task"),
+                ("task", Int, "number of that task within the job, from 0"),
+                ("turn", Text, "launched, blocked or not admitted"),
+                ("machine", Int, "where it was launched; null when pooled or not launched"),
+                ("dominant_share", Float, "the user's weighted dominant share before its turn"),
+                ("rank", Text, "the policy's rank before its turn, in hexadecimal; lowest first"),
             ],
             Table::Demands => &[
                 ("stage", Text, "stage of the rows; null if they have none"),

@@ -32,6 +32,11 @@ impl Rank {
         Rank { high: 0, low }
     }
 
+    /// The rank in hexadecimal, for a log: longer is later, and equal ranks read the same.
+    pub fn text(&self) -> String {
+        if self.high == 0 { format!("{:x}", self.low) } else { format!("{:x}{:032x}", self.high, self.low) }
+    }
+
     /// A rank from two numbers, the first decides.
     pub fn wide(high: u128, low: u128) -> Rank {
         Rank { high, low }

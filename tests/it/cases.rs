@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use polars::prelude::{ParquetReader, SerReader};
+
 use crate::replay::{plimsoll, read_tasks, run, said};
 
 /// `(job, task, start in seconds)` of what starts, by start, job and task.
@@ -41,6 +43,35 @@ fn the_drf_papers_table_1_ends_with_three_and_two_tasks_under_any_tie_rule() {
             let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", ties, "--on-blocked", on_blocked];
             let starts = replay(PAPER, "drf", &args);
             assert_eq!((count(&starts, "a", 0), count(&starts, "b", 0)), (3, 2), "{ties}, {on_blocked}");
+        }
+    }
+}
+
+/// The order of Table 1 itself, from the decisions table: the paper begins with B although both shares are 0.
+#[test]
+fn the_decisions_are_those_of_the_drf_papers_table_1() {
+    for (ties, wanted) in [("highest-id", "B A A B A"), ("lowest-id", "A B A B A")] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (trace, out) = (dir.path().join("paper.csv"), dir.path().join("out"));
+        std::fs::write(&trace, PAPER).expect("a temporary file is writable");
+        let mut command = plimsoll(&["replay", "--machines", "1x9c18g", "--policy", "drf", "--on-blocked", "stop"]);
+        command.args(["--until", "500s", "--decisions", "--ties", ties, "-o"]).arg(&out).arg(&trace);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", said(&output));
+        let file = std::fs::File::open(out.join("decisions/policy=drf/run=0/decisions.parquet")).expect("a table");
+        let table = ParquetReader::new(file).finish().expect("a readable table");
+        let text = |name: &str| -> Vec<String> {
+            let column = table.column(name).expect("a column").str().expect("text").clone();
+            column.iter().map(|value| value.unwrap_or_default().to_owned()).collect()
+        };
+        let turns = text("turn");
+        assert_eq!(turns, ["launched", "launched", "launched", "launched", "launched", "blocked"]);
+        assert_eq!(text("user")[..5].join(" "), wanted);
+        let shares = table.column("dominant_share").expect("a column").f64().expect("numbers").clone();
+        // Of A before its second and its third task, and of B before its second: Table 1's dominant shares.
+        let before: Vec<f64> = shares.iter().flatten().skip(2).take(3).collect();
+        for (share, ninths) in before.iter().zip([2.0, 3.0, 4.0]) {
+            assert!((share - ninths / 9.0).abs() < 1e-9, "{before:?}");
         }
     }
 }

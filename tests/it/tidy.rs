@@ -13,7 +13,7 @@ const NEVER: &[(&str, &str)] = &[
     ("policy", "properties engine metrics experiment output control cli"),
     ("fluid", "workload books policy properties engine record metrics experiment output control cli"),
     ("engine", "properties metrics experiment output control cli"),
-    ("record", "policy properties engine metrics experiment output control cli"),
+    ("record", "properties engine metrics experiment output control cli"),
     ("metrics", "policy properties engine experiment output control cli"),
     ("properties", "experiment output control cli"),
     ("output", "cli"),
