@@ -66,7 +66,8 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
     };
     let name = plan.workload.name();
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
+        // A thread more than there are runs would have nothing to do.
+        .num_threads(threads.min(plan.runs().len()))
         .build()
         .map_err(|error| Error::output(folder.unwrap_or(Path::new(".")), error))?;
     // Seed by seed, so that the workload of a seed is made once and shared by its policies.
