@@ -66,7 +66,8 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
     };
     let name = plan.workload.name();
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
+        // More threads than runs would only cost stacks, and thousands of them fail to start.
+        .num_threads(threads.clamp(1, plan.runs().len().max(1)))
         .build()
         .map_err(|error| Error::output(folder.unwrap_or(Path::new(".")), error))?;
     // Seed by seed, so that the workload of a seed is made once and shared by its policies.
