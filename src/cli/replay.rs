@@ -17,7 +17,7 @@ use crate::workload::formats::{self, FormatOptions, Tenants};
   plimsoll replay trace.csv --machines 400x16c32g --policy drf
   plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu --placement first-fit \\
       --policy drf --policy slot:12 --policy maxmin:cpu --tasks -o results/mine
-  plimsoll replay batch_task.csv --format alibaba-2017 --machines 1300x64c1norm --policy drf
+  plimsoll replay batch_task.csv --from alibaba-2017 --machines 1300x64c1norm --policy drf
   zcat trace.csv.gz | plimsoll replay - --machines machines.csv --policy drf --weights weights.csv")]
 pub struct Args {
     /// A canonical trace (CSV or Parquet, - for standard input) or a file in a public format

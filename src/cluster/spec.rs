@@ -23,6 +23,9 @@ pub struct ClusterSpec {
     pub groups: Vec<MachineGroup>,
 }
 
+/// The most machines a cluster can have: each takes memory, pooled or not.
+const MACHINES_MAX: u64 = 10_000_000;
+
 impl ClusterSpec {
     /// How many machines there are.
     pub fn machines(&self) -> u64 {
@@ -82,6 +85,10 @@ impl Cluster {
         }
         if dims.len() > MAX_DIMS {
             let problem = format!("{} resources are too many; a run can have {MAX_DIMS}", dims.len());
+            return Err(Error::Mismatch { problem });
+        }
+        if spec.machines() > MACHINES_MAX {
+            let problem = format!("{} machines are too many; a cluster can have {MACHINES_MAX}", spec.machines());
             return Err(Error::Mismatch { problem });
         }
         let mut capacities = Vec::with_capacity(usize::try_from(spec.machines()).unwrap_or_default());
@@ -149,6 +156,13 @@ mod tests {
         assert_eq!(spec.machines(), 203);
         let amounts: Vec<_> = spec.groups[1].capacity.iter().map(|(dim, base)| (dim.column(), *base)).collect();
         assert_eq!(amounts, [("cpu".into(), 500), ("memory_mib".into(), 256), ("gpu".into(), 4000)]);
+    }
+
+    #[test]
+    fn more_machines_than_memory_holds_are_refused() {
+        let spec = ClusterSpec::parse("--machines", "4000000000x1c").expect("a valid spec");
+        let message = Cluster::new(&spec, &[]).unwrap_err().to_string();
+        assert!(message.contains("4000000000 machines are too many"), "{message}");
     }
 
     #[test]
