@@ -125,6 +125,10 @@ impl<R: Recorder> Engine<'_, R> {
             let problem = format!("the cluster has no {}; add it to the machines", dim.name);
             return Err(self.mismatch(&row, &dim.name, &problem));
         }
+        if let Some(d) = (0..self.books.dims()).find(|&d| row.demand.0[d] > self.most_a_task) {
+            let problem = "the demand is too large to add up over all tasks that could run at once";
+            return Err(self.mismatch(&row, &self.cluster.dims[d].name, problem));
+        }
         let first = self.jobs.add_row(job, &row);
         let Ok(first) = u32::try_from(first) else {
             return Err(self.mismatch(&row, "tasks", "the job has more than 4,294,967,295 tasks"));

@@ -149,6 +149,9 @@ struct Engine<'a, R> {
     recorder: &'a mut R,
     options: Options,
     cluster: &'a Cluster,
+    /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
+    /// run than the cluster has room for.
+    most_a_task: u64,
     /// Distinct machines, through the lens: what fits none of them never starts.
     kinds: Vec<Resources>,
     now: Time,
@@ -167,6 +170,8 @@ struct Engine<'a, R> {
     released: Vec<(u64, SetSlot)>,
     round: round::Round,
     changed: Changed,
+    /// The horizon ended the run while something was still to come.
+    cut: bool,
     outcome: Outcome,
 }
 
@@ -226,6 +231,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let offered = sum(&seen);
         let odd = Resources([3, 1, 4, 1, 5, 9, 2, 6]);
         let plain = seen == cluster.capacities && policy.lens(cluster.total(), odd).1 == odd;
+        let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
         let mut kinds = capacities.clone();
         kinds.sort_unstable_by_key(|kind| kind.0);
@@ -236,6 +242,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             recorder,
             options: *options,
             cluster,
+            most_a_task,
             kinds,
             now: Time::ZERO,
             books: Books::new(dims, cluster.total(), offered, plain, weights),
@@ -250,13 +257,16 @@ impl<'a, R: Recorder> Engine<'a, R> {
             released: Vec::new(),
             round: round::Round::new(dims),
             changed: Changed::default(),
+            cut: false,
             outcome: Outcome::default(),
         }
     }
 
     fn replay(&mut self) -> Result<()> {
         while let Some(next) = self.next_instant()? {
-            if self.options.until.is_some_and(|until| next > until) {
+            if let Some(until) = self.options.until.filter(|until| next > *until) {
+                self.cut = true;
+                self.advance(until)?;
                 break;
             }
             self.advance(next)?;
@@ -268,15 +278,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 self.recorder.heartbeat(self.now)?;
             }
         }
-        if let Some(until) = self.options.until.filter(|until| *until > self.now && !self.idle()) {
-            self.advance(until)?;
-        }
         self.outcome.end = self.now;
         Ok(())
-    }
-
-    fn idle(&mut self) -> bool {
-        self.agenda.is_empty() && self.later.is_empty() && self.books.total_waiting() == 0
     }
 
     fn advance(&mut self, to: Time) -> Result<()> {
@@ -367,7 +370,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     /// Reports what is left: running tasks, waiting and held rows, unfinished jobs.
     fn close(&mut self) -> Result<()> {
-        let cut = self.options.until.is_some();
         while let Some((key, running)) = self.agenda.pop() {
             self.report(&running, key.time, None)?;
         }
@@ -376,7 +378,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             if set.waiting == 0 {
                 continue;
             }
-            let why = match (cut, set.held) {
+            let why = match (self.cut, set.held) {
                 (true, _) => Stuck::Cut,
                 (false, true) => Stuck::Deadlocked,
                 (false, false) => Stuck::Starved,

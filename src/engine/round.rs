@@ -12,10 +12,13 @@ use super::line::{Line, Place};
 use super::queues::Queues;
 use super::{Engine, Finish, OnBlocked, Ties};
 use crate::cluster::Placement;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::policy::{Ask, Stale, Verdict};
 use crate::record::{Decision, Launch, Named, Recorder, Turn};
 use crate::units::{MachineId, Resources, UserId};
+
+/// The last instant that a table can hold, in microseconds.
+const END_OF_TIME: u64 = i64::MAX as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stand {
@@ -118,6 +121,14 @@ impl<R: Recorder> Engine<'_, R> {
             let set = &mut self.sets[launch.set];
             set.launch = u32::MAX;
             let end = self.now + set.duration;
+            if end.0 > END_OF_TIME {
+                let problem = format!(
+                    "{}: a task of it would end {} s after the origin, and tables hold 292,000 years",
+                    self.source.locate(set.row),
+                    end.seconds()
+                );
+                return Err(Error::Mismatch { problem });
+            }
             let (user, wait) = (set.user, self.now.since(set.release));
             let (demand, _) = self.sets.needs(launch.set);
             self.recorder.launched(&Launch { user, count: launch.count.get(), wait, demand });

@@ -18,7 +18,10 @@ use crate::workload::TaskSet;
 /// What a user holds, as of its last change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
+    /// Weighted, for comparing with others.
     share: u64,
+    /// As it is, for the user's own account.
+    plain_share: u64,
     since: Time,
     share_us: u128,
     backlogged_us: u64,
@@ -151,8 +154,8 @@ impl<'a> Collector<'a> {
     }
 
     /// The user's weighted dominant share of what it truly uses, 2^32 for the whole cluster.
-    fn share(&self, user: UserId, books: &Books) -> u64 {
-        let inverse = &self.inverse[books.weight_class(user)];
+    fn share(&self, user: UserId, books: &Books, class: usize) -> u64 {
+        let inverse = &self.inverse[class];
         let used = books.used(user);
         fixed_share(used.iter().zip(inverse).map(|(&used, inverse)| used as f64 * inverse).fold(0.0, f64::max))
     }
@@ -160,7 +163,7 @@ impl<'a> Collector<'a> {
     /// Brings a user's integrals up to `now`.
     fn settle_user(standing: &mut Standing, now: Time) {
         let span = now.since(standing.since).0;
-        standing.share_us += u128::from(standing.share) * u128::from(span);
+        standing.share_us += u128::from(standing.plain_share) * u128::from(span);
         standing.backlogged_us += if standing.backlogged { span } else { 0 };
         standing.since = now;
     }
@@ -284,7 +287,8 @@ impl Recorder for Collector<'_> {
     fn decided(&mut self, decision: &Decision, books: &Books) -> Result<()> {
         self.text.clear();
         decision.name.render(&mut self.text);
-        let share = self.share(decision.user, books) as f64 / crate::metrics::fairness::WHOLE as f64;
+        let share = self.share(decision.user, books, books.weight_class(decision.user)) as f64
+            / crate::metrics::fairness::WHOLE as f64;
         self.sinks.decision(&self.text, &self.names[decision.user.index()], share, decision)
     }
 
@@ -355,7 +359,11 @@ impl Recorder for Collector<'_> {
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Result<()> {
         for &user in changed {
-            let (share, backlogged) = (self.share(user, books), books.waiting(user) > 0);
+            let class = books.weight_class(user);
+            // Class 0 is weight 1 for everything.
+            let plain_share = self.share(user, books, 0);
+            let share = if class == 0 { plain_share } else { self.share(user, books, class) };
+            let backlogged = books.waiting(user) > 0;
             let standing = &mut self.standing[user.index()];
             Self::settle_user(standing, now);
             match (standing.backlogged, backlogged) {
@@ -364,7 +372,7 @@ impl Recorder for Collector<'_> {
                 (false, true) => self.jain.add(share),
                 (false, false) => {}
             }
-            (standing.share, standing.backlogged) = (share, backlogged);
+            (standing.share, standing.plain_share, standing.backlogged) = (share, plain_share, backlogged);
             self.set_active(user, backlogged || books.running(user) > 0);
             self.sinks.usage(now, user, &self.names, books)?;
         }

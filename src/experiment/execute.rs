@@ -55,9 +55,7 @@ impl Shared {
 /// Tables go to `folder` if there is one. Errors: the first in that order; runs that had ended keep their tables.
 pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dyn Progress) -> Result<Vec<RunSummary>> {
     let metadata = metadata(plan)?;
-    if let Some(folder) = folder {
-        contents(plan).write(folder)?;
-    }
+    let described = Mutex::new(false);
     let shared: Vec<Shared> = plan.seeds.iter().map(|_| Shared::default()).collect();
     // A trace is opened once: an imported one stays in memory for all policies.
     let whole = match &plan.workload {
@@ -98,6 +96,12 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
         let mut heartbeat =
             |now: Time, launched: u64| progress.tick(now, launched - before.swap(launched, Ordering::Relaxed));
         let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)?;
+        // Not before a run has ended: a plan that fails must not describe what an earlier one left.
+        if let (Some(folder), Ok(mut described)) = (folder, described.lock())
+            && !std::mem::replace(&mut *described, true)
+        {
+            contents(plan).write(folder)?;
+        }
         progress.finished(&summary);
         Ok(((policy, seed), summary))
     };

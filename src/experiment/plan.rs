@@ -156,10 +156,13 @@ impl Plan {
         };
         let canonical =
             toml::to_string(&table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))?;
-        Plan::check(file, path.parent().unwrap_or(Path::new("")), canonical, registry)
+        // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
+        let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Ok(Plan { text: canonical, command, ..Plan::check(file, folder, registry)? })
     }
 
-    fn check(file: PlanFile, folder: &Path, text: String, registry: &Registry) -> Result<Plan> {
+    fn check(file: PlanFile, folder: &Path, registry: &Registry) -> Result<Plan> {
         if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
             return Err(Error::plan(
                 "name",
@@ -191,7 +194,7 @@ impl Plan {
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
         Ok(Plan {
-            command: format!("plimsoll run {}.toml", file.name),
+            command: String::new(),
             name: file.name,
             question: file.question,
             policies,
@@ -203,7 +206,7 @@ impl Plan {
             weights: file.weights.map(|path| folder.join(path)),
             cluster: machines(&file.cluster, folder)?,
             workload,
-            text,
+            text: String::new(),
         })
     }
 
@@ -306,6 +309,9 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
                 .filter(|&n| n > 0)
                 .ok_or_else(|| Error::plan(format!("{key}.count"), &text, expected))?;
             continue;
+        }
+        if nearest(name, ["count"]).is_some() {
+            return Err(Error::plan(format!("{key}.{name}"), &text, "count, or a resource (did you mean 'count'?)"));
         }
         let (dim, scale) = Dim::parse(name);
         let amount = decimal(text.as_bytes(), scale, Round::Down)

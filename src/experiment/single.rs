@@ -90,7 +90,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         bins: bins(&collector),
         stuck: collector.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.totals.examples.clone(),
-        ignored: summary::ignored(&collector),
+        ignored: summary::ignored(&collector, weights),
     };
     if let Some(mut table) = to.open(Table::Users, dims)? {
         for user in 0..collector.names.len() {

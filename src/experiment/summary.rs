@@ -1,5 +1,7 @@
 //! What one run comes to, in one row.
 
+use std::collections::HashSet;
+
 use super::collect::{Collector, StuckExample};
 use super::sample::GridMean;
 use crate::books::{WEIGHT_ONE, Weights};
@@ -73,7 +75,13 @@ impl RunSummary {
 }
 
 /// What the workload asks for and the engine does not do.
-pub(super) fn ignored(collector: &Collector) -> Vec<String> {
+pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
+    let present: HashSet<&str> = collector.names.iter().map(|name| &**name).collect();
+    let mut absent: Vec<&str> = weights.names().filter(|name| !present.contains(name)).collect();
+    absent.sort_unstable();
+    let strangers = absent.first().map(|first| {
+        format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
+    });
     let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
     let (gangs, labels) = (collector.totals.gangs, collector.totals.labels);
     [
@@ -81,6 +89,7 @@ pub(super) fn ignored(collector: &Collector) -> Vec<String> {
         rows(labels, "ask for machines with a label; any machine was taken instead"),
     ]
     .into_iter()
+    .chain([strangers])
     .flatten()
     .collect()
 }
@@ -186,9 +195,7 @@ pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weig
     let weight = weights.whole(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
     let mut row = vec![Cell::Text(&collector.names[user]), weight.into()];
     row.extend([totals.jobs, totals.jobs_finished, totals.tasks, totals.launched].map(Cell::from));
-    // The share was kept weighted, for comparing; what is reported is the share itself.
-    let unweighted = weight.map(|weight| share_us * weight / span).filter(|_| span > 0.0);
-    row.push(unweighted.into());
+    row.push((span > 0.0).then(|| share_us / span).into());
     for (d, dim) in parts.dims.iter().enumerate() {
         let used = collector.used_us[user * parts.dims.len() + d] as f64;
         row.push(Cell::from(used / dim.unit.scale() as f64 / 1e6));
