@@ -159,7 +159,8 @@ impl Plan {
         // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
         let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
         let folder = path.parent().unwrap_or(Path::new(""));
-        Ok(Plan { text: canonical, command, ..Plan::check(file, folder, registry)? })
+        let plan = Plan::check(file, folder, registry).map_err(|error| in_plan(error, path, text))?;
+        Ok(Plan { text: canonical, command, ..plan })
     }
 
     fn check(file: PlanFile, folder: &Path, registry: &Registry) -> Result<Plan> {
@@ -369,6 +370,28 @@ pub fn check_thin(key: &str, thin: Option<f64>) -> Result<Option<f64>> {
         }
         share => Ok(share),
     }
+}
+
+/// An error about a key, with the file and, if only one line can be meant, the line.
+fn in_plan(error: Error, path: &Path, text: &str) -> Error {
+    let Error::Plan { key, expected, .. } = &error else { return error };
+    // The parser of a table inside the plan knows a misspelt key but not its line.
+    let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let word = named.unwrap_or(last.split('[').next().unwrap_or(last));
+    let sets = |line: &str| {
+        let found = line.match_indices(word).any(|(at, _)| {
+            let before = line[..at].chars().next_back().is_none_or(|c| c == ' ' || c == '{' || c == ',' || c == '"');
+            before && line[at + word.len()..].trim_start_matches('"').trim_start().starts_with('=')
+        });
+        found && !line.trim_start().starts_with('#')
+    };
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| sets(line)).map(|(number, _)| number);
+    let message = match (lines.next(), lines.next()) {
+        (Some(line), None) => format!("line {line}: {error}"),
+        _ => error.to_string(),
+    };
+    Error::PlanSyntax { path: path.to_owned(), message }
 }
 
 /// The parser's message, with a suggestion where a key is misspelt.
