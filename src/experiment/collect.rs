@@ -70,6 +70,8 @@ pub(super) struct Totals {
     pub over_us: [u64; MAX_DIMS],
     pub jain_us: f64,
     pub jain_time: u64,
+    /// What is reserved is something else than what is used.
+    pub slots: bool,
     /// Until when the state was integrated.
     pub now: Time,
 }
@@ -259,6 +261,7 @@ impl Recorder for Collector<'_> {
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
         let (span, books) = (to.since(from).0, state.books);
         self.totals.now = to;
+        self.totals.slots = !books.lens_is_plain();
         let (held, used, capacity) = (books.total_held(), books.total_used(), books.capacity());
         for d in 0..self.dims {
             self.totals.held_us[d] += u128::from(held.0[d]) * u128::from(span);

@@ -52,7 +52,7 @@ impl Shared {
 
 /// Runs all runs of a plan and returns their summaries, policy by policy, seed by seed, whatever the order they ended in.
 ///
-/// Tables go to `folder` if there is one. Errors: the first in that order; runs that had ended keep their tables.
+/// Tables go to `folder` if there is one. Errors: one of those that ended a run; runs that had ended keep their tables.
 pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dyn Progress) -> Result<Vec<RunSummary>> {
     let metadata = metadata(plan)?;
     let described = Mutex::new(false);

@@ -108,7 +108,7 @@ pub(super) struct Parts<'a> {
 /// The columns of the `runs` table, in the order of its schema.
 pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value)> {
     let totals = &collector.totals;
-    let slots = parts.capacity != parts.offered;
+    let slots = totals.slots;
     let first = totals.first_submit.unwrap_or_default();
     let makespan = Span(totals.last_end.0.saturating_sub(first.0));
     // Cut runs are integrated to their end, whole ones to the last end of a task: the same when nothing is left.
