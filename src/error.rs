@@ -71,6 +71,14 @@ pub enum Error {
         /// Which numbers, and what to round.
         problem: String,
     },
+    /// A solver could not certify its solution.
+    #[error("{solver} did not converge: {problem}")]
+    NotConverged {
+        /// The solver.
+        solver: String,
+        /// What is left of which condition.
+        problem: String,
+    },
     /// A result cannot be written.
     #[error("cannot write {}: {message}", path.display())]
     Output {
@@ -128,7 +136,7 @@ impl Error {
     /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Output { .. } => 1,
+            Error::Output { .. } | Error::NotConverged { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,
         }

@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod engine;
 pub mod error;
 pub mod experiment;
+pub mod fluid;
 pub mod metrics;
 pub mod output;
 pub mod policy;

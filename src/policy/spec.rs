@@ -12,6 +12,7 @@ use super::maxmin::MaxMin;
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
+use crate::fluid::{Filling, Mechanism, Norm};
 use crate::units::{Dim, Resources};
 
 /// What a policy is told before a run starts.
@@ -72,6 +73,7 @@ impl NamedPolicy {
 #[derive(Clone, Default)]
 pub struct Registry {
     own: Vec<NamedPolicy>,
+    own_mechanisms: Vec<(String, Arc<dyn Mechanism>)>,
 }
 
 impl Registry {
@@ -79,6 +81,26 @@ impl Registry {
     pub fn with(mut self, policy: NamedPolicy) -> Registry {
         self.own.push(policy);
         self
+    }
+
+    /// Adds a static mechanism of the program's own; it goes before the one of a built-in policy of the same name.
+    pub fn with_mechanism(mut self, name: impl Into<String>, mechanism: impl Mechanism + 'static) -> Registry {
+        self.own_mechanisms.push((name.into(), Arc::new(mechanism)));
+        self
+    }
+
+    /// The static mechanism of this name, for instances with these resources. Errors: [`Error::UnknownPolicy`], what
+    /// [`PolicySpec`] says of parameters, and policies that have no static counterpart.
+    pub fn mechanism(&self, name: &str, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
+        match self.own_mechanisms.iter().find(|(own, _)| own == name) {
+            Some((_, own)) => Ok(own.clone()),
+            None => name.parse::<PolicySpec>()?.mechanism(resources),
+        }
+    }
+
+    /// The program's own mechanisms.
+    pub fn own_mechanisms(&self) -> &[(String, Arc<dyn Mechanism>)] {
+        &self.own_mechanisms
     }
 
     /// The program's own policies.
@@ -149,6 +171,27 @@ impl PolicySpec {
                 "Equal dominant shares; weights may be one a resource.",
                 "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
             ),
+        }
+    }
+
+    /// What the policy would give users with divisible tasks, for instances with these resources. Errors: an unknown
+    /// resource, and policies without a static counterpart.
+    pub fn mechanism(&self, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
+        let filling = |norm: Norm| -> Result<Arc<dyn Mechanism>> { Ok(Arc::new(Filling { norm })) };
+        match self {
+            PolicySpec::Asset => filling(Norm::Sum),
+            PolicySpec::Drf => filling(Norm::Largest),
+            PolicySpec::MaxMin(resource) => match resources.iter().position(|known| known == resource) {
+                Some(r) => filling(Norm::Single(r)),
+                None => Err(Error::plan(
+                    "policy",
+                    format!("'{self}'"),
+                    format!("maxmin: and one of {}", resources.join(", ")),
+                )),
+            },
+            PolicySpec::Fifo | PolicySpec::Slot(_) => {
+                Err(Error::plan("policy", format!("'{self}'"), "a policy that has a static allocation, such as drf"))
+            }
         }
     }
 

@@ -1,0 +1,340 @@
+//! Numbers that a solver is written for: exact fractions, or floats.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::{Add, Div, Mul, Sub};
+
+use num_bigint::BigInt;
+use num_rational::{BigRational, Ratio};
+use num_traits::{CheckedAdd, CheckedDiv, CheckedMul, CheckedSub, FromPrimitive, Signed, ToPrimitive, Zero};
+
+/// A fraction without rounding: machine words while they suffice, as long as it takes beyond.
+#[derive(Clone, Debug)]
+pub struct Exact(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    Small(Ratio<i64>),
+    /// Only what [`Form::Small`] cannot hold, so that equal numbers have one form.
+    Big(Box<BigRational>),
+}
+
+impl Exact {
+    /// Nothing.
+    pub const ZERO: Exact = Exact(Form::Small(Ratio::new_raw(0, 1)));
+    /// One.
+    pub const ONE: Exact = Exact(Form::Small(Ratio::new_raw(1, 1)));
+
+    /// The fraction `numerator / denominator`. Panics: when the denominator is 0 (a programmer error).
+    pub fn ratio(numerator: i64, denominator: i64) -> Exact {
+        if numerator == i64::MIN || denominator == i64::MIN {
+            return Exact::from_big(BigRational::new(numerator.into(), denominator.into()));
+        }
+        Exact(Form::Small(Ratio::new(numerator, denominator)))
+    }
+
+    /// The number that people mean by this float: its shortest decimal, so that 0.1 is a tenth.
+    ///
+    /// `None` when it is not finite.
+    pub fn decimal(value: f64) -> Option<Exact> {
+        if !value.is_finite() {
+            return None;
+        }
+        // The shortest text that reads back as the same float, `1.25e-3`.
+        let text = format!("{value:e}");
+        let (mantissa, exponent) = text.split_once('e')?;
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits: BigInt = format!("{whole}{fraction}").parse().ok()?;
+        let power = exponent.parse::<i64>().ok()? - fraction.len() as i64;
+        let scale = BigInt::from(10).pow(u32::try_from(power.unsigned_abs()).ok()?);
+        Some(Exact::from_big(if power < 0 {
+            BigRational::new(digits, scale)
+        } else {
+            BigRational::from_integer(digits * scale)
+        }))
+    }
+
+    /// The exact value of a float. `None` when it is not finite.
+    pub fn of_float(value: f64) -> Option<Exact> {
+        BigRational::from_f64(value).map(Exact::from_big)
+    }
+
+    fn from_big(value: BigRational) -> Exact {
+        // i64::MIN is left out: the checked operations of a ratio negate.
+        let small = |part: &BigInt| part.to_i64().filter(|part| *part != i64::MIN);
+        match (small(value.numer()), small(value.denom())) {
+            (Some(numerator), Some(denominator)) => Exact(Form::Small(Ratio::new_raw(numerator, denominator))),
+            _ => Exact(Form::Big(Box::new(value))),
+        }
+    }
+
+    fn big(&self) -> BigRational {
+        match &self.0 {
+            Form::Small(ratio) => BigRational::new_raw((*ratio.numer()).into(), (*ratio.denom()).into()),
+            Form::Big(ratio) => (**ratio).clone(),
+        }
+    }
+
+    /// The nearest float.
+    pub fn to_f64(&self) -> f64 {
+        match &self.0 {
+            // Both parts are exact floats, so one rounding happens.
+            Form::Small(ratio) if ratio.numer().abs() < 1 << 53 && *ratio.denom() < 1 << 53 => {
+                *ratio.numer() as f64 / *ratio.denom() as f64
+            }
+            _ => self.big().to_f64().unwrap_or(f64::NAN),
+        }
+    }
+
+    /// Whether it has no fractional part.
+    pub fn is_integer(&self) -> bool {
+        match &self.0 {
+            Form::Small(ratio) => ratio.is_integer(),
+            Form::Big(ratio) => ratio.is_integer(),
+        }
+    }
+
+    /// The largest whole number that is not above it.
+    pub fn floor(&self) -> Exact {
+        match &self.0 {
+            Form::Small(ratio) => Exact::ratio(ratio.numer().div_euclid(*ratio.denom()), 1),
+            Form::Big(ratio) => Exact::from_big(ratio.floor()),
+        }
+    }
+
+    /// The numerator and the denominator, if both fit 64 bits.
+    pub fn parts(&self) -> Option<(i64, i64)> {
+        match &self.0 {
+            Form::Small(ratio) => Some((*ratio.numer(), *ratio.denom())),
+            Form::Big(_) => None,
+        }
+    }
+
+    /// Whether it is above 0.
+    pub fn is_positive(&self) -> bool {
+        match &self.0 {
+            Form::Small(ratio) => ratio.is_positive(),
+            Form::Big(ratio) => ratio.is_positive(),
+        }
+    }
+
+    /// Whether it is below 0.
+    pub fn is_negative(&self) -> bool {
+        match &self.0 {
+            Form::Small(ratio) => ratio.is_negative(),
+            Form::Big(ratio) => ratio.is_negative(),
+        }
+    }
+}
+
+impl From<u64> for Exact {
+    fn from(value: u64) -> Exact {
+        match i64::try_from(value) {
+            Ok(value) => Exact(Form::Small(Ratio::from_integer(value))),
+            Err(_) => Exact::from_big(BigRational::from_integer(value.into())),
+        }
+    }
+}
+
+impl fmt::Display for Exact {
+    /// `45/11`, or `3` for a whole number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Small(ratio) => ratio.fmt(f),
+            Form::Big(ratio) => ratio.fmt(f),
+        }
+    }
+}
+
+impl PartialEq for Exact {
+    fn eq(&self, other: &Exact) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Exact {}
+
+impl PartialOrd for Exact {
+    fn partial_cmp(&self, other: &Exact) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Exact {
+    fn cmp(&self, other: &Exact) -> Ordering {
+        match (&self.0, &other.0) {
+            (Form::Small(a), Form::Small(b)) => {
+                let cross = |x: &Ratio<i64>, y: &Ratio<i64>| i128::from(*x.numer()) * i128::from(*y.denom());
+                cross(a, b).cmp(&cross(b, a))
+            }
+            _ => self.big().cmp(&other.big()),
+        }
+    }
+}
+
+macro_rules! operation {
+    ($trait:ident, $method:ident, $checked:ident) => {
+        impl $trait for &Exact {
+            type Output = Exact;
+            fn $method(self, other: &Exact) -> Exact {
+                if let (Form::Small(a), Form::Small(b)) = (&self.0, &other.0)
+                    && let Some(result) = a.$checked(b)
+                    && *result.numer() != i64::MIN
+                {
+                    return Exact(Form::Small(result));
+                }
+                Exact::from_big(self.big().$method(other.big()))
+            }
+        }
+
+        impl $trait for Exact {
+            type Output = Exact;
+            fn $method(self, other: Exact) -> Exact {
+                (&self).$method(&other)
+            }
+        }
+    };
+}
+
+operation!(Add, add, checked_add);
+operation!(Sub, sub, checked_sub);
+operation!(Mul, mul, checked_mul);
+operation!(Div, div, checked_div);
+
+/// What the solvers compute with: [`Exact`] where the answer is a fraction, `f64` where it is not.
+///
+/// Division by zero is the caller's error.
+pub trait Number: Clone + fmt::Debug + PartialOrd {
+    /// Nothing.
+    fn zero() -> Self;
+    /// From an exact number; a float rounds once.
+    fn from_exact(value: &Exact) -> Self;
+    /// The nearest float.
+    fn float(&self) -> f64;
+    /// The sum.
+    fn plus(&self, other: &Self) -> Self;
+    /// The difference.
+    fn minus(&self, other: &Self) -> Self;
+    /// The product.
+    fn times(&self, other: &Self) -> Self;
+    /// The quotient.
+    fn over(&self, other: &Self) -> Self;
+    /// Whether it is 0.
+    fn is_zero(&self) -> bool;
+    /// By how much, relatively, two numbers may differ and still count as one.
+    fn slack() -> Self;
+}
+
+impl Number for Exact {
+    fn zero() -> Exact {
+        Exact::ZERO
+    }
+    fn from_exact(value: &Exact) -> Exact {
+        value.clone()
+    }
+    fn float(&self) -> f64 {
+        self.to_f64()
+    }
+    fn plus(&self, other: &Exact) -> Exact {
+        self + other
+    }
+    fn minus(&self, other: &Exact) -> Exact {
+        self - other
+    }
+    fn times(&self, other: &Exact) -> Exact {
+        self * other
+    }
+    fn over(&self, other: &Exact) -> Exact {
+        self / other
+    }
+    fn is_zero(&self) -> bool {
+        match &self.0 {
+            Form::Small(ratio) => ratio.is_zero(),
+            Form::Big(_) => false,
+        }
+    }
+    fn slack() -> Exact {
+        Exact::ZERO
+    }
+}
+
+impl Number for f64 {
+    fn zero() -> f64 {
+        0.0
+    }
+    fn from_exact(value: &Exact) -> f64 {
+        value.to_f64()
+    }
+    fn float(&self) -> f64 {
+        *self
+    }
+    fn plus(&self, other: &f64) -> f64 {
+        self + other
+    }
+    fn minus(&self, other: &f64) -> f64 {
+        self - other
+    }
+    fn times(&self, other: &f64) -> f64 {
+        self * other
+    }
+    fn over(&self, other: &f64) -> f64 {
+        self / other
+    }
+    fn is_zero(&self) -> bool {
+        *self == 0.0
+    }
+    fn slack() -> f64 {
+        1e-12
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn small_and_big_forms_agree() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut grown = 0;
+        for _ in 0..20_000 {
+            let mut draw = || {
+                let limit = [9, 1 << 20, i64::MAX][rng.random_range(0..3)];
+                Exact::ratio(rng.random_range(-limit..=limit), rng.random_range(1..=limit))
+            };
+            let (a, b) = (draw(), draw());
+            assert_eq!((&a + &b).big(), a.big() + b.big());
+            assert_eq!((&a - &b).big(), a.big() - b.big());
+            assert_eq!((&a * &b).big(), a.big() * b.big());
+            if !b.is_zero() {
+                assert_eq!((&a / &b).big(), a.big() / b.big());
+                assert_eq!(&(&a / &b) * &b, a);
+            }
+            assert_eq!(a.cmp(&b), a.big().cmp(&b.big()));
+            assert_eq!(a.floor().big(), a.big().floor());
+            grown += usize::from((&a * &b).parts().is_none());
+        }
+        assert!(grown > 1000, "only {grown} products outgrew the small form");
+    }
+
+    #[test]
+    fn decimals_are_what_was_written() {
+        let decimal = |value: f64| Exact::decimal(value).expect("finite").to_string();
+        assert_eq!(decimal(0.1), "1/10");
+        assert_eq!(decimal(18.0), "18");
+        assert_eq!(decimal(1.25e-3), "1/800");
+        assert_eq!(decimal(-0.5), "-1/2");
+        assert_eq!(decimal(3e20), "300000000000000000000");
+        assert!(Exact::decimal(f64::NAN).is_none() && Exact::decimal(f64::INFINITY).is_none());
+        assert_eq!(Exact::of_float(0.5), Some(Exact::ratio(1, 2)));
+        assert_ne!(Exact::of_float(0.1), Some(Exact::ratio(1, 10)));
+    }
+
+    #[test]
+    fn floats_come_out_nearest() {
+        assert_eq!(Exact::ratio(45, 11).to_f64(), 45.0 / 11.0);
+        let third = &Exact::from(u64::MAX) / &Exact::from(3u64);
+        assert_eq!(third.to_f64(), 6_148_914_691_236_517_205.0);
+    }
+}
