@@ -8,9 +8,11 @@ mod determinism;
 mod errors;
 mod example;
 #[cfg(unix)]
+mod interior;
 mod interrupt;
 mod laws;
 mod laws_recorder;
+mod nash;
 mod replay;
 mod slow;
 mod slow_checks;
