@@ -10,6 +10,8 @@ mod filling;
 mod instance;
 mod norm;
 mod problem;
+pub mod read;
+mod tree;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
 pub use exact::{Exact, Number};
