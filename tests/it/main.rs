@@ -14,6 +14,7 @@ mod laws_recorder;
 mod replay;
 mod slow;
 mod slow_checks;
+mod solve;
 mod tidy;
 mod traces;
 mod twin;

@@ -5,7 +5,7 @@ use plotters::style::{RGBColor, WHITE};
 use super::canvas::{Group, INK, Pen, Run, Side};
 use super::frame::{Frame, Horizontal, Outline, Panel, frame};
 use super::legend::{Entry, Sample};
-use super::names::SMALL;
+use super::names::{SMALL, category_height};
 use super::scale::{Ends, drawable};
 use super::style::{Look, fills};
 use super::{Axis, Category, Chart, Place};
@@ -21,8 +21,8 @@ const WIDEST: f64 = 32.0;
 /// The height of a panel.
 const HEIGHT: f64 = 128.0;
 
-/// More layers than this have their legend below the panels.
-const BESIDE: usize = 14;
+/// The height of a row of the legend.
+const ENTRY: f64 = 10.5;
 
 /// What is left of a whole.
 const REST: RGBColor = RGBColor(242, 242, 242);
@@ -43,12 +43,9 @@ pub fn stacked(label: &str, categories: &[Category], layers: &[String], panels: 
     let looks = fills(layers.len());
     let entry = |(text, look): (&String, &Look)| Entry { text: text.clone(), sample: Sample::Bar(look.clone()) };
     let mut legend: Vec<Entry> = layers.iter().zip(&looks).map(entry).collect();
-    let beside = layers.len() <= BESIDE;
-    if beside {
-        // As the bars are stacked.
-        legend.reverse();
-    }
-    let chart = sheet(label, categories, &legend, panels, beside);
+    // As the bars are stacked.
+    legend.reverse();
+    let chart = sheet(label, categories, &legend, panels);
     let highest = panels.iter().map(|panel| highest(panel, categories.len())).fold(1.0, f64::max);
     // A hair above the whole is rounding.
     let y = if highest < 1.0 + 1e-6 { chart.y.clone().range(0.0, 1.0) } else { chart.y.clone() };
@@ -77,27 +74,29 @@ pub fn stacked(label: &str, categories: &[Category], layers: &[String], panels: 
     frame.canvas.finish()
 }
 
-/// A sheet with room for all bars, in as many rows of panels as that takes.
-fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks], beside: bool) -> Chart {
+/// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend beside them.
+fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks]) -> Chart {
     const AXIS: f64 = 46.0;
     const GAP: f64 = 13.0;
+    const HEADINGS: f64 = 16.0;
     let widest = legend.iter().map(|entry| 22.0 + font::width(&entry.text, SMALL + 0.5)).fold(0.0, f64::max);
-    let legend_room = if beside { widest.min(0.3 * Chart::PAGE.0) } else { 0.0 };
+    let beside = widest.min(0.3 * Chart::PAGE.0);
     let room = if categories.len() <= 3 { ROOM.0 } else { ROOM.1 };
     let titles = panels.iter().map(|panel| font::width(&panel.title, SMALL + 1.0)).fold(0.0, f64::max);
     let panel = (room * categories.len() as f64).max(titles.min(120.0)).max(60.0);
-    let inner = Chart::PAGE.0 - AXIS - legend_room;
+    let inner = Chart::PAGE.0 - AXIS - beside;
     let count = panels.len().max(1);
     let columns = (((inner + GAP) / (panel + GAP)) as usize).clamp(1, count);
     // The fewest columns for that number of rows: no row is left nearly empty.
     let rows = count.div_ceil(columns);
     let columns = count.div_ceil(rows);
-    let width = AXIS + legend_room + columns as f64 * (panel + GAP);
-    let height = 26.0 + rows as f64 * (HEIGHT + if rows > 1 { 12.0 } else { 0.0 });
+    // The legend gets two fifths of the width at most; a narrow chart grows rather than cut its names.
+    let width = (AXIS + beside + columns as f64 * (panel + GAP)).max((beside + 8.0) / 0.4).min(Chart::PAGE.0);
+    let names = category_height(categories, (width - beside - AXIS) / columns as f64).0;
+    let bars = rows as f64 * (HEIGHT + HEADINGS);
+    let height = bars.max(legend.len() as f64 * ENTRY + HEADINGS) + names;
     let mut chart = Chart::new(Axis::default(), Axis::fraction(label));
-    chart.size_pt = (width.clamp(120.0, Chart::PAGE.0), height);
-    chart.legend = if beside { Place::Right } else { Place::Below };
-    chart.columns = Some(columns);
+    (chart.size_pt, chart.legend, chart.columns) = ((width, height), Place::Right, Some(columns));
     chart
 }
 
@@ -157,12 +156,16 @@ fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: 
     });
 }
 
-/// The part in percent, in a segment that is high and wide enough.
+/// The part in percent, in a segment that is high enough.
 fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), part: f64, on: RGBColor) {
+    // By the width of the bar, not of the text: either all labels of a figure have a decimal, or none, or none is there.
+    let fits = |widest: &str| font::width(widest, SMALL) + 2.0 <= 2.0 * half;
     let fine = format!("{:.1}", 100.0 * part);
-    let fine = format!("{}%", fine.strip_suffix(".0").unwrap_or(&fine));
-    // By the width of the bar, not of the text, so that all labels of a figure have the same digits.
-    let text = if font::width("88.8%", SMALL) + 2.0 <= 2.0 * half { fine } else { format!("{:.0}%", 100.0 * part) };
+    let text = match (fits("88.8%"), fits("88%")) {
+        (true, _) => format!("{}%", fine.strip_suffix(".0").unwrap_or(&fine)),
+        (false, true) => format!("{:.0}%", 100.0 * part),
+        (false, false) => return,
+    };
     if bottom - top >= SMALL + 1.5 && font::width(&text, SMALL) <= 2.0 * half {
         let anchor = (x, (bottom + top) / 2.0 + 0.36 * SMALL);
         pen.text(&text, SMALL, readable(on), anchor, Side::Middle, Run::Level);
