@@ -143,3 +143,55 @@ impl Picture {
         shares::write(path, &svg, matches!(self, Picture::Png))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fluid::{Allocation, Certificate, Limit, Tasks};
+
+    fn outcome(tasks: Tasks, limits: Vec<Limit>) -> (Instance, Outcome) {
+        let text = "[capacity]\ncpu = 9\nmemory = 18\n[[user]]\ndemand = { cpu = 1, memory = 4 }\n\
+                    [[user]]\ndemand = { cpu = 3, memory = 1 }\n[[user]]\ndemand = { cpu = 1, memory = 2 }\n";
+        let instance = read::parse(Path::new("i"), text).expect("a good instance");
+        let prices = Some(vec![0.2, 0.0]);
+        let certificate = Some(Certificate { residual: 2.5e-13, gap: 0.0 });
+        let outcome = Outcome::new("mine", &instance, Allocation { tasks, limits, prices, certificate });
+        (instance, outcome)
+    }
+
+    #[test]
+    fn converged_solutions_show_prices_and_how_sure_they_are() {
+        let limits = vec![Limit::Resource(1), Limit::Slots, Limit::WholeTask];
+        let (instance, outcome) = outcome(Tasks::Float(vec![45.0 / 11.0, 2.0, -0.0]), limits);
+        let value = json::json(&instance, &outcome);
+        let keys: Vec<&String> = value.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["policy", "users", "prices", "utilisation", "certificate"]);
+        assert_eq!(value["prices"].to_string(), r#"{"cpu":0.2,"memory":0}"#);
+        assert_eq!(value["certificate"].to_string(), r#"{"residual":2.5e-13,"gap":0}"#);
+        let users = value["users"].as_array().expect("a list");
+        let tasks: Vec<String> = users.iter().map(|user| user["tasks"].to_string()).collect();
+        assert_eq!(tasks, ["4.090909090909091", "2", "0"], "whole floats are integers, and zero has no sign");
+        let stopped: Vec<&str> = users.iter().filter_map(|user| user["stopped_by"].as_str()).collect();
+        assert_eq!(stopped, ["resource:memory", "slots", "whole-task"]);
+        assert_eq!(users[2]["dominant_resource"], "cpu", "of equal shares the first");
+        assert!(!value.to_string().contains("exact"));
+        let shown = table::table(&instance, &outcome);
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(rows.contains(&vec!["price", "0.2000", "0"]), "{shown}");
+        assert!(shown.ends_with("certified: residual 2.5e-13, gap 0.0e0\n"), "{shown}");
+        for part in ["all slots are taken", "one more task does not fit"] {
+            assert!(shown.contains(part), "{part} is missing in\n{shown}");
+        }
+    }
+
+    #[test]
+    fn long_fractions_stay_out_of_tables_only() {
+        let long = &crate::fluid::Exact::ratio(1, i64::MAX) + &crate::fluid::Exact::ratio(1, 3);
+        let text = long.to_string();
+        let tasks = Tasks::Exact(vec![long, crate::fluid::Exact::ratio(1, 2), crate::fluid::Exact::ONE]);
+        let (instance, outcome) = outcome(tasks, vec![Limit::Demand; 3]);
+        let shown = table::table(&instance, &outcome);
+        assert!(shown.contains("= 1/2") && !shown.contains(&text), "{shown}");
+        assert_eq!(json::json(&instance, &outcome)["users"][0]["tasks_exact"], text);
+    }
+}
