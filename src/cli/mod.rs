@@ -12,6 +12,7 @@ mod replay;
 mod report;
 mod run;
 mod schema;
+mod solve;
 mod trace;
 
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ struct Cli {
 const EXAMPLES: &str = "Examples:
   plimsoll run experiments/facebook.toml
   plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
+  plimsoll solve traces/instances/drf-example.toml
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
   plimsoll policies
@@ -47,6 +49,7 @@ Every verb has examples in its own --help.";
 enum Verb {
     Run(run::Args),
     Replay(replay::Args),
+    Solve(solve::Args),
     Plot(plot::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -138,6 +141,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     match verb {
         Verb::Run(args) => run::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
+        Verb::Solve(args) => solve::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),

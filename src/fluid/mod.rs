@@ -12,6 +12,8 @@ mod instance;
 mod linear;
 mod norm;
 mod problem;
+pub mod read;
+mod tree;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
 pub use ceei::{Ceei, Market};

@@ -16,6 +16,7 @@ mod nash;
 mod replay;
 mod slow;
 mod slow_checks;
+mod solve;
 mod tidy;
 mod traces;
 mod twin;
