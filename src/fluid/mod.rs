@@ -8,15 +8,22 @@ mod allocation;
 mod exact;
 mod filling;
 mod instance;
+mod levels;
+mod levels_pass;
 mod norm;
 mod problem;
+mod slots;
+mod whole;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
 pub use exact::{Exact, Number};
 pub use filling::{Filled, Filling, fill};
 pub use instance::{Instance, Machines, User};
+pub use levels::Levels;
 pub use norm::Norm;
 pub use problem::Problem;
+pub use slots::Slots;
+pub use whole::{OnBlocked, Order, Ties, WholeTasks};
 
 /// By how much, relatively, a converged solution may miss its optimality conditions; more is
 /// [`Error::NotConverged`](crate::error::Error::NotConverged).

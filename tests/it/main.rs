@@ -11,6 +11,7 @@ mod example;
 mod interrupt;
 mod laws;
 mod laws_recorder;
+mod leximin;
 mod replay;
 mod slow;
 mod slow_checks;
