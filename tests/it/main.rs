@@ -7,11 +7,12 @@ mod cases;
 mod determinism;
 mod errors;
 mod example;
-#[cfg(unix)]
 mod interior;
+#[cfg(unix)]
 mod interrupt;
 mod laws;
 mod laws_recorder;
+mod leximin;
 mod nash;
 mod replay;
 mod slow;
