@@ -14,6 +14,7 @@
 //!
 //! Source: Bonald and Roberts, Multi-resource fairness: objectives, algorithms and performance, SIGMETRICS 2015.
 
+mod fractions;
 mod newton;
 mod path;
 mod shape;
@@ -21,17 +22,17 @@ mod shape;
 mod tests;
 
 use self::shape::{Position, Shape, TASKS};
-use super::{Allocation, Certificate, Exact, Instance, Limit, Mechanism, Number, Problem, TOLERANCE, Tasks, linear};
+use super::{Allocation, Certificate, Exact, Instance, Limit, Mechanism, Problem, TOLERANCE, Tasks};
 use crate::error::{Error, Result};
 
 /// Up to how many demands (users times resources) the path is followed before anything else is tried.
 const PATH: usize = 4000;
 /// Up to how many demands the answer is sought in fractions.
-const EXACT: usize = 4000;
+const EXACT: usize = 1000;
 /// How near to the best, relatively, a float counts as a bottleneck, when fractions are sought: ever less strictly.
 const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
 
-/// Bottleneck max-min fairness, in fractions up to 4000 demands (users times resources).
+/// Bottleneck max-min fairness, in fractions up to 1000 demands (users times resources).
 ///
 /// Weights may differ by resource. Where a fraction is not found, and for larger instances, tasks are floats with a
 /// certificate. Errors: [`Error::NotConverged`].
@@ -45,10 +46,9 @@ impl Mechanism for Bmf {
         let found = cold(&shape, &mut at)?;
         if instance.users().len() * instance.resources().len() <= EXACT {
             for near in NEAR {
-                if let Some(tasks) = exact(instance, &shape, &bottlenecks(&shape, &at, near))
-                    && let Some(limits) = bmf_limits(instance, &tasks)
-                {
-                    return Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None });
+                let source = bottlenecks(&shape, &at, near);
+                if let Some(allocation) = fractions::allocate(instance, &shape, &source) {
+                    return Ok(allocation);
                 }
             }
         }
@@ -78,22 +78,24 @@ pub struct BmfSolution {
 #[derive(Clone, Debug, Default)]
 pub struct BmfSolver {
     levels: Vec<f64>,
+    shape: Shape,
     at: Position,
 }
 
 impl BmfSolver {
     /// A bottleneck max fair allocation. Errors: [`Error::NotConverged`]; the next solve then starts anew.
     pub fn solve(&mut self, problem: &Problem) -> Result<BmfSolution> {
-        let shape = Shape::of(problem);
+        let shape = &mut self.shape;
+        shape.set(problem);
         let mut levels = std::mem::take(&mut self.levels);
         let warm = match levels.len() == shape.dims {
-            true => newton::search(&shape, &mut levels, &mut self.at),
+            true => newton::search(shape, &mut levels, &mut self.at),
             false => None,
         };
         let warm = warm.map(|steps| (steps, shape.residual(&self.at.units))).filter(|(_, off)| *off <= TOLERANCE);
         let found = match warm {
             Some((steps, residual)) => Found { levels, residual, steps },
-            None => cold(&shape, &mut self.at)?,
+            None => cold(shape, &mut self.at)?,
         };
         self.levels = found.levels;
         let certificate = Certificate { residual: found.residual, gap: 0.0 };
@@ -143,77 +145,14 @@ fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
     (0..shape.users).map(of).collect()
 }
 
-/// The tasks in fractions if these are the bottlenecks; `None` if that determines no levels.
-fn exact(instance: &Instance, shape: &Shape, source: &[usize]) -> Option<Vec<Exact>> {
-    let users = instance.users();
-    let mut active: Vec<usize> = source.iter().copied().filter(|s| *s != TASKS).collect();
-    active.sort_unstable();
-    active.dedup();
-    let width = active.len() + 1;
-    let mut rows = vec![Exact::ZERO; active.len() * width];
-    for (row, &r) in rows.chunks_exact_mut(width).zip(&active) {
-        row[width - 1] = instance.capacity()[r].clone();
-    }
-    for (user, &s) in shape.names().map(|i| &users[i]).zip(source) {
-        // Tasks at level 1 of the source, or all of them.
-        let (column, tasks) = match active.binary_search(&s) {
-            Ok(column) => (column, &user.weight[s] / &user.demand[s]),
-            Err(_) => (width - 1, user.tasks.clone()?),
-        };
-        for (row, &r) in rows.chunks_exact_mut(width).zip(&active).filter(|(_, r)| !user.demand[**r].is_zero()) {
-            let usage = &tasks * &user.demand[r];
-            row[column] = if column < width - 1 { &row[column] + &usage } else { &row[column] - &usage };
-        }
-    }
-    let levels = linear::solve(&mut rows, active.len())?;
-    let all = |user: &super::User| match instance.lacking(user) {
-        Some(_) => Some(Exact::ZERO),
-        None => user.tasks.clone(),
-    };
-    let mut tasks: Vec<Option<Exact>> = users.iter().map(all).collect();
-    for (i, &s) in shape.names().zip(source) {
-        if let Ok(column) = active.binary_search(&s) {
-            tasks[i] = Some(&(&users[i].weight[s] / &users[i].demand[s]) * &levels[column]);
-        }
-    }
-    tasks.into_iter().collect()
-}
-
-/// Checks the definition: what keeps each user from more (of several bottlenecks the lowest), if the allocation is
-/// feasible and bottleneck max fair; otherwise `None`.
+/// Checks the definition in fractions: what keeps each user from more (its tasks, else the lowest of its bottlenecks),
+/// if these tasks are feasible and bottleneck max fair; otherwise `None`.
 pub fn bmf_limits(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
-    let (users, capacity) = (instance.users(), instance.capacity());
-    let mut bottleneck = vec![None; users.len()];
-    for (r, capacity) in capacity.iter().enumerate() {
-        let held = || (0..users.len()).filter(|&i| users[i].demand[r].is_positive());
-        let usage = held().fold(Exact::ZERO, |sum, i| &sum + &(&tasks[i] * &users[i].demand[r]));
-        if usage > *capacity {
-            return None;
-        }
-        if usage < *capacity {
-            continue;
-        }
-        let shares: Vec<(usize, Exact)> =
-            held().map(|i| (i, &(&tasks[i] * &users[i].demand[r]) / &users[i].weight[r])).collect();
-        let largest = shares.iter().map(|(_, share)| share).max().cloned();
-        for (i, _) in shares.iter().filter(|(_, share)| Some(share) == largest.as_ref()) {
-            bottleneck[*i].get_or_insert(Limit::Resource(r));
-        }
-    }
-    let limit = |(i, user): (usize, &super::User)| match &user.tasks {
-        _ if tasks[i].is_negative() => None,
-        Some(all) if tasks[i] > *all => None,
-        Some(all) if tasks[i] == *all => Some(Limit::Demand),
-        _ => bottleneck[i],
-    };
-    users.iter().enumerate().map(limit).collect()
+    fractions::limits_of(instance, tasks)
 }
 
 fn float_limits(instance: &Instance, shape: &Shape, at: &Position) -> Vec<Limit> {
-    let apart = |user: &super::User| match (instance.lacking(user), &user.tasks) {
-        (Some(r), tasks) if tasks.as_ref().is_none_or(|tasks| !tasks.is_zero()) => Limit::Resource(r),
-        _ => Limit::Demand,
-    };
+    let apart = |user| fractions::apart(instance, user);
     let mut limits: Vec<Limit> = instance.users().iter().map(apart).collect();
     for (i, source) in shape.names().zip(bottlenecks(shape, at, TOLERANCE)) {
         limits[i] = if source == TASKS { Limit::Demand } else { Limit::Resource(source) };

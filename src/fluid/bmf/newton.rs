@@ -5,6 +5,8 @@ use crate::fluid::linear;
 
 /// By how much a resource's usage may miss 1 when the search stops; the residual is certified apart.
 const CLOSE: f64 = 1e-13;
+/// By how much it may miss 1 if that is rounding: when a further step does not bring it nearer.
+const SETTLED: f64 = 1e-10;
 /// Steps until the search gives up: a dozen is common, a cycle has no end.
 const STEPS: usize = 60;
 /// So many steps without progress are answered by a sweep.
@@ -23,10 +25,10 @@ pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Op
     for step in 1..=STEPS {
         shape.place(levels, at);
         let missed = release(levels, at);
-        if missed <= CLOSE {
+        stalled = if missed < best { 0 } else { stalled + 1 };
+        if missed <= CLOSE || (missed <= SETTLED && stalled > 0) {
             return Some(step);
         }
-        stalled = if missed < best { 0 } else { stalled + 1 };
         best = best.min(missed);
         let overfull = |r: &usize| at.held[*r] == 0 && at.usage[*r] > 1.0 + CLOSE;
         // The lowest first: the others may fit once it does.
@@ -37,9 +39,7 @@ pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Op
             stalled = 0;
         }
     }
-    shape.place(levels, at);
-    // Rounding may keep the last digits from settling.
-    (release(levels, at) <= 100.0 * CLOSE).then_some(STEPS)
+    None
 }
 
 /// One after the other gets the level that fits the others: where to begin.

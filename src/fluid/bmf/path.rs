@@ -64,13 +64,21 @@ struct Path<'a> {
     rate: Vec<f64>,
     source: Vec<usize>,
     held: Vec<usize>,
+    /// How many users the rising limit holds back.
+    limited: usize,
     height: f64,
     level: Vec<f64>,
     /// The direction: of the height and of the levels.
     speed: f64,
     speeds: Vec<f64>,
+    /// The usage of each resource, and how fast it moves.
     usage: Vec<f64>,
     growth: Vec<f64>,
+    /// `slopes[r * dims + s]`: the usage of `r` a level of `s`; and a unit of height.
+    slopes: Vec<f64>,
+    rising: Vec<f64>,
+    /// Units of each user, and how fast they move.
+    bounds: Vec<(f64, f64)>,
 }
 
 impl Path<'_> {
@@ -80,7 +88,9 @@ impl Path<'_> {
         let demand: Vec<f64> = shape.demand.iter().zip(&change).map(|(demand, change)| demand * change).collect();
         let per_level: Vec<f64> = shape.per_level.iter().zip(&change).map(|(rate, change)| rate / change).collect();
         let least = |i: usize| (0..dims).map(|r| per_level[r * users + i]).fold(f64::INFINITY, f64::min);
-        let rate = (0..users).map(least).collect();
+        let rate: Vec<f64> = (0..users).map(least).collect();
+        let risen = |column: &[f64]| column.iter().zip(&rate).map(|(demand, rate)| demand * rate).sum();
+        let rising = (0..dims).map(|r| risen(&demand[r * users..][..users])).collect();
         Path {
             shape,
             demand,
@@ -88,12 +98,16 @@ impl Path<'_> {
             rate,
             source: vec![LIMIT; users],
             held: vec![0; dims],
+            limited: users,
             height: 0.0,
             level: vec![f64::INFINITY; dims],
             speed: 1.0,
             speeds: vec![0.0; dims],
             usage: vec![0.0; dims],
             growth: vec![0.0; dims],
+            slopes: vec![0.0; dims * dims],
+            rising,
+            bounds: Vec::new(),
         }
     }
 
@@ -115,25 +129,13 @@ impl Path<'_> {
 
     /// Finds the direction of the piece: used-up resources stay used up, and the turn decides the sign.
     fn head(&mut self, turn: &Turn) -> Option<()> {
-        let (users, dims) = (self.shape.users, self.shape.dims);
+        let dims = self.shape.dims;
         let active: Vec<usize> = (0..dims).filter(|&r| self.held[r] > 0).collect();
         let size = active.len();
-        let mut rows = vec![0.0; size * (size + 1)];
-        for (row, &r) in active.iter().enumerate() {
-            let row = &mut rows[row * (size + 1)..][..size + 1];
-            let mut slopes = vec![0.0; dims];
-            let mut rising = 0.0;
-            for (i, demand) in self.demand[r * users..][..users].iter().enumerate() {
-                match self.source[i] {
-                    LIMIT => rising += demand * self.rate[i],
-                    TASKS => {}
-                    s => slopes[s] += demand * self.per_level[s * users + i],
-                }
-            }
-            for (entry, &s) in row.iter_mut().zip(&active) {
-                *entry = slopes[s];
-            }
-            row[size] = -rising;
+        let mut rows = Vec::with_capacity(size * (size + 1));
+        for &r in &active {
+            rows.extend(active.iter().map(|&s| self.slopes[r * dims + s]));
+            rows.push(-self.rising[r]);
         }
         let speeds = linear::solve(&mut rows, size)?;
         self.speed = 1.0;
@@ -141,7 +143,11 @@ impl Path<'_> {
         for (&r, speed) in active.iter().zip(speeds) {
             self.speeds[r] = speed;
         }
-        self.measure();
+        for r in 0..dims {
+            let slopes = &self.slopes[r * dims..][..dims];
+            let by_levels: f64 = slopes.iter().zip(&self.speeds).map(|(slope, speed)| slope * speed).sum();
+            self.growth[r] = self.rising[r] + by_levels;
+        }
         let forward = match *turn {
             Turn::Start => true,
             Turn::Apart { user, old } => self.bound(user, self.source[user]).1 < self.bound(user, old).1,
@@ -154,22 +160,11 @@ impl Path<'_> {
         Some(())
     }
 
-    /// The usage of all resources, and how fast it moves.
-    fn measure(&mut self) {
-        let users = self.shape.users;
-        let bounds: Vec<(f64, f64)> = (0..users).map(|i| self.bound(i, self.source[i])).collect();
-        for r in 0..self.shape.dims {
-            let (mut usage, mut growth) = (0.0, 0.0);
-            for (demand, (units, speed)) in self.demand[r * users..][..users].iter().zip(&bounds) {
-                usage += demand * units;
-                growth += demand * speed;
-            }
-            (self.usage[r], self.growth[r]) = (usage, growth);
-        }
-    }
-
     /// The first event in the direction, and how far off it is.
-    fn next(&self) -> (Option<Event>, f64) {
+    fn next(&mut self) -> (Option<Event>, f64) {
+        let mut bounds = std::mem::take(&mut self.bounds);
+        bounds.clear();
+        bounds.extend(self.source.iter().enumerate().map(|(i, source)| self.bound(i, *source)));
         let mut first = (None, f64::INFINITY);
         for r in (0..self.shape.dims).filter(|&r| self.held[r] == 0 && self.growth[r] > 0.0) {
             if self.shape.covered[r] {
@@ -180,23 +175,28 @@ impl Path<'_> {
                 first = (Some(Event::UsedUp(r)), step);
             }
         }
-        let resources = (0..self.shape.dims).filter(|&r| self.held[r] > 0);
-        let sources: Vec<usize> = [LIMIT, TASKS].into_iter().chain(resources).collect();
-        for i in 0..self.shape.users {
-            let (units, speed) = self.bound(i, self.source[i]);
-            for &other in &sources {
-                if self.per_level.get(other * self.shape.users + i) == Some(&f64::INFINITY) {
-                    continue;
-                }
-                let (bound, pace) = self.bound(i, other);
-                if other != self.source[i] && pace < speed {
-                    let step = ((bound - units) / (speed - pace)).max(0.0);
-                    if step < first.1 {
-                        first = (Some(Event::Switch(i, other)), step);
-                    }
+        let mut meet = |i: usize, other: usize, bound: f64, pace: f64| {
+            let (units, speed) = bounds[i];
+            if pace < speed && other != self.source[i] {
+                let step = ((bound - units) / (speed - pace)).max(0.0);
+                if step < first.1 {
+                    first = (Some(Event::Switch(i, other)), step);
                 }
             }
+        };
+        for (i, cap) in self.shape.cap.iter().enumerate() {
+            meet(i, TASKS, *cap, 0.0);
         }
+        for (i, rate) in self.rate.iter().enumerate() {
+            meet(i, LIMIT, self.height * rate, self.speed * rate);
+        }
+        for r in (0..self.shape.dims).filter(|&r| self.held[r] > 0) {
+            let column = &self.per_level[r * self.shape.users..][..self.shape.users];
+            for (i, rate) in column.iter().enumerate().filter(|(_, rate)| rate.is_finite()) {
+                meet(i, r, self.level[r] * rate, self.speeds[r] * rate);
+            }
+        }
+        self.bounds = bounds;
         first
     }
 
@@ -204,6 +204,9 @@ impl Path<'_> {
         self.height += step * self.speed;
         for (level, speed) in self.level.iter_mut().zip(&self.speeds).filter(|(level, _)| level.is_finite()) {
             *level += step * speed;
+        }
+        for (usage, growth) in self.usage.iter_mut().zip(&self.growth) {
+            *usage += step * growth;
         }
         let (user, new) = match event {
             Event::Switch(user, new) => (user, new),
@@ -216,7 +219,15 @@ impl Path<'_> {
                 (user, r)
             }
         };
-        let old = std::mem::replace(&mut self.source[user], new);
+        let old = self.source[user];
+        self.count(user, -1.0);
+        self.source[user] = new;
+        self.count(user, 1.0);
+        self.limited = self.limited + usize::from(new == LIMIT) - usize::from(old == LIMIT);
+        // What nobody moves stands still, though rounding would leave a little speed.
+        if self.limited == 0 {
+            self.rising.fill(0.0);
+        }
         if let Some(held) = self.held.get_mut(new) {
             *held += 1;
         }
@@ -224,10 +235,24 @@ impl Path<'_> {
             *held -= 1;
             if *held == 0 {
                 self.level[old] = f64::INFINITY;
+                self.slopes.iter_mut().skip(old).step_by(self.shape.dims).for_each(|slope| *slope = 0.0);
                 return Turn::Released(old);
             }
         }
         Turn::Apart { user, old }
+    }
+
+    /// Adds a user to what moves with its source, or takes it away.
+    fn count(&mut self, user: usize, sign: f64) {
+        let (users, dims) = (self.shape.users, self.shape.dims);
+        for r in 0..dims {
+            let demand = sign * self.demand[r * users + user];
+            match self.source[user] {
+                LIMIT => self.rising[r] += demand * self.rate[user],
+                TASKS => {}
+                s => self.slopes[r * dims + s] += demand * self.per_level[s * users + user],
+            }
+        }
     }
 }
 

@@ -45,12 +45,11 @@ pub(super) struct Position {
 }
 
 impl Shape {
-    pub fn of(problem: &Problem) -> Shape {
-        let mut shape = Shape::default();
+    /// Takes a problem's place, in the memory of the last one.
+    pub fn set(&mut self, problem: &Problem) {
         let weight = |i: usize, _: usize| problem.weight()[i];
-        shape.fill(problem.users(), problem.dims(), |i, r| problem.column(r)[i], weight, |i| problem.tasks()[i]);
-        shape.cover();
-        shape
+        self.fill(problem.users(), problem.dims(), |i, r| problem.column(r)[i], weight, |i| problem.tasks()[i]);
+        self.cover();
     }
 
     pub fn of_instance(instance: &Instance) -> Shape {
@@ -80,6 +79,11 @@ impl Shape {
         weight: impl Fn(usize, usize) -> f64,
         tasks: impl Fn(usize) -> f64,
     ) {
+        for list in [&mut self.demand, &mut self.per_level, &mut self.cap] {
+            list.clear();
+        }
+        self.outside.clear();
+        self.apart.clear();
         for i in 0..users {
             let dominant = (0..dims).map(|r| demand(i, r)).fold(0.0, f64::max);
             if dominant > 0.0 && tasks(i) > 0.0 {
@@ -90,7 +94,7 @@ impl Shape {
             }
         }
         (self.users, self.dims) = (self.outside.len(), dims);
-        self.covered = vec![false; dims];
+        reset(&mut self.covered, dims, false);
         for r in 0..dims {
             for &(i, dominant) in &self.outside {
                 let share = demand(i, r) / dominant;
