@@ -1,16 +1,13 @@
 //! Bottleneck max-min fairness: everybody has a bottleneck, a used-up resource of which nobody has more.
 //!
-//! An allocation is bottleneck max fair (BMF) when every user runs all its tasks or has a resource that is used up and
-//! of which its weighted share `u_ir / w_ir` is the largest. With a level for every resource (infinite where it holds
-//! nobody back), `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`; no resource is overfull, and those with a finite
-//! level are used up. It is Pareto efficient, and a user holds at least `w_i / sum w` of its bottleneck.
+//! With a level for every resource (infinite where it holds nobody back), `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`;
+//! no resource is overfull, and those with a finite level are used up. [`path`] says why such levels always exist and
+//! finds them with certainty, [`newton`] finds them fast, [`fractions`] makes them exact.
 //!
-//! One always exists ([`path`] says why). With one weight a user it is unique for one and for two resources, outside
-//! of ties: a user that is held back at one resource has no higher a level at the other, so the Jacobian of the usages
-//! in the logarithms of the levels has no negative minor. For three resources it need not be: `<1/1.9, .9/2.8, 0>`,
-//! `<.9/1.9, 1/2.8, .9/1.9>`, `<0, .9/2.8, 1/1.9>` with capacities 1 have three. The one that is returned then is the
-//! end of the path on which everybody's limit on its dominant share rises from 0, or, of instances too large for that
-//! and of solves that start from an earlier one, one that Newton's method found.
+//! With one weight a user, nobody's weighted share of another resource is above that one's level. So in the Jacobian of
+//! the usages in the logarithms of the levels, rows divided by levels, no entry is above the diagonal one of its column:
+//! for two resources no minor is negative, and ties apart the solution is unique (Gale and Nikaido, Mathematische
+//! Annalen 159, 1965). A minor of three rows may be negative.
 //!
 //! Source: Bonald and Roberts, Multi-resource fairness: objectives, algorithms and performance, SIGMETRICS 2015.
 
@@ -18,8 +15,6 @@ mod fractions;
 mod newton;
 mod path;
 mod shape;
-#[cfg(test)]
-mod tests;
 
 use self::shape::{Position, Shape, TASKS};
 use super::{Allocation, Certificate, Exact, Instance, Limit, Mechanism, Problem, TOLERANCE, Tasks};
@@ -32,10 +27,18 @@ const EXACT: usize = 1000;
 /// How near to the best, relatively, a float counts as a bottleneck, when fractions are sought: ever less strictly.
 const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
 
-/// Bottleneck max-min fairness, in fractions up to 1000 demands (users times resources).
+/// Bottleneck max-min fairness (BMF): every user runs all its tasks or has a resource that is used up and of which its
+/// weighted share `u_ir / w_ir` is the largest.
 ///
-/// Weights may differ by resource. Where a fraction is not found, and for larger instances, tasks are floats with a
-/// certificate. Errors: [`Error::NotConverged`].
+/// It is Pareto efficient, and with one weight a user everybody holds at least `w_i / sum w` of its bottleneck. Weights
+/// may differ by resource. Such an allocation always exists; for one and two resources and one weight a user there is
+/// one. For three there may be more: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have
+/// three, with `(1, 1, 1)`, `(28/27, 14/15, 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of the
+/// path on which the limit on everybody's weighted dominant share rises from 0 (here the last of the three); beyond
+/// 4000 demands (users times resources), the one that Newton's method finds.
+///
+/// Up to 1000 demands tasks are fractions. For larger instances, and should no fraction be found, they are floats with
+/// a certificate. Errors: [`Error::NotConverged`]. Source: Bonald and Roberts, SIGMETRICS 2015.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bmf;
 
@@ -74,6 +77,7 @@ pub struct BmfSolution {
 
 /// Solves in floats, from where the last solution was: for what changes little and often.
 ///
+/// The first solution is that of [`Bmf`]; where there are several, later ones may depend on earlier ones.
 /// Cost: O(users · resources) a step, a few steps a change.
 #[derive(Clone, Debug, Default)]
 pub struct BmfSolver {
@@ -159,3 +163,6 @@ fn float_limits(instance: &Instance, shape: &Shape, at: &Position) -> Vec<Limit>
     }
     limits
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,9 @@ pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Op
     let mut others = Vec::new();
     let mut best = f64::INFINITY;
     let mut stalled = 0;
+    for (level, _) in levels.iter_mut().zip(&shape.covered).filter(|(_, covered)| **covered) {
+        *level = f64::INFINITY;
+    }
     for step in 1..=STEPS {
         shape.place(levels, at);
         let missed = release(levels, at);

@@ -1,3 +1,5 @@
+//! The definition in full, a twin that tries every assignment, and each of the two ways alone.
+
 use super::*;
 use crate::fluid::{Filling, Norm, Number, User};
 use rand::{RngExt, SeedableRng};
@@ -69,8 +71,8 @@ fn texts(tasks: &[Exact]) -> Vec<String> {
     tasks.iter().map(ToString::to_string).collect()
 }
 
-/// By hand: were CPU everybody's bottleneck, the first user would use 12 of 18 GB and DRF's 3 and 2 tasks leave it
-/// with less CPU than the second; so memory is its bottleneck, x + 3y = 9 and 4x + y = 18.
+/// By hand: with x + 3y = 9 CPUs and 4x + y = 18 GB used up, the first user holds 45/11 CPUs and 180/11 GB, the second
+/// 54/11 CPUs and 18/11 GB: the one has the most memory, the other the most CPUs. (CEEI gives the same here.)
 #[test]
 fn the_example_of_the_drf_paper() {
     let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
@@ -196,6 +198,27 @@ fn small_grids_agree_with_trying_every_assignment() {
 }
 
 #[test]
+fn wild_magnitudes_come_out_as_fractions() {
+    let mut rng = ChaCha8Rng::seed_from_u64(77);
+    for case in 0..200 {
+        let (users, dims) = (rng.random_range(1..=20usize), rng.random_range(1..=6usize));
+        let mut wild = || {
+            let power = 10f64.powi(rng.random_range(-9..=9));
+            Exact::decimal(f64::from(rng.random_range(1..100u8)) * power).expect("finite")
+        };
+        let mut user = |i: usize| User {
+            weight: if case % 2 == 0 { vec![wild(); dims] } else { (0..dims).map(|_| wild()).collect() },
+            tasks: (i % 3 == 0).then(&mut wild),
+            ..User::new(format!("{i}"), (0..dims).map(|_| wild()).collect())
+        };
+        let list = (0..users).map(&mut user).collect();
+        let names = (0..dims).map(|r| format!("r{r}")).collect();
+        let instance = Instance::new(names, vec![Exact::from(1000); dims], list).expect("a good instance");
+        assert!(fair(&instance, &solved(&instance)), "{instance:?}");
+    }
+}
+
+#[test]
 fn of_one_resource_it_is_weighted_max_min() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let mut tried = 0;
@@ -279,6 +302,26 @@ fn large_and_changing_problems_are_certified() {
     }
     let empty = Problem::new(2, Vec::new(), Vec::new(), Vec::new());
     assert_eq!(solver.solve(&empty).expect("nobody").tasks, [0.0; 0]);
+}
+
+/// Users come and go, in small whole demands: ties abound, and resources come to be covered by others.
+#[test]
+fn small_changes_take_few_steps() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let (users, dims) = (40, 3);
+    let demand: Vec<f64> = (0..users * dims).map(|k| f64::from(rng.random_range(u8::from(k < users)..=3))).collect();
+    let mut tasks = vec![f64::INFINITY; users];
+    let mut solver = BmfSolver::default();
+    let mut steps = 0;
+    for _ in 0..500 {
+        let user = rng.random_range(0..users);
+        tasks[user] = if tasks[user] == 0.0 { f64::INFINITY } else { 0.0 };
+        let problem = Problem::new(dims, demand.clone(), vec![1.0; users], tasks.clone());
+        let solution = solver.solve(&problem).expect("it converges");
+        assert!(solution.certificate.residual <= TOLERANCE);
+        steps += solution.steps;
+    }
+    assert!(steps < 500 * 5, "{steps} steps for 500 changes");
 }
 
 #[test]
