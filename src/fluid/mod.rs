@@ -5,6 +5,7 @@
 //! certificate.
 
 mod allocation;
+mod bmf;
 mod ceei;
 mod exact;
 mod filling;
@@ -20,6 +21,7 @@ mod tree;
 mod whole;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
+pub use bmf::{Bmf, BmfSolution, BmfSolver, bmf_limits};
 pub use ceei::{Ceei, Market};
 pub use exact::{Exact, Number};
 pub use filling::{Filled, Filling, fill};
