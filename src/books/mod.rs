@@ -24,6 +24,8 @@ pub struct Books {
     /// lens makes a difference, what it uses.
     accounts: Vec<u64>,
     stride: usize,
+    /// What all of a user's waiting tasks need together, `dims` numbers a user: it may pass what fits a `u64`.
+    waiting_demand: Vec<u128>,
     weights: Weights,
     total_held: Resources,
     total_used: Resources,
@@ -49,6 +51,7 @@ impl Books {
             same,
             accounts: Vec::new(),
             stride: HELD + dims * if same { 2 } else { 3 },
+            waiting_demand: Vec::new(),
             weights,
             total_held: Resources::ZERO,
             total_used: Resources::ZERO,
@@ -64,6 +67,7 @@ impl Books {
         let at = self.accounts.len();
         self.accounts.resize(at + self.stride, 0);
         self.accounts[at + CLASS] = u64::from(self.weights.class_of(name));
+        self.waiting_demand.resize(self.waiting_demand.len() + self.dims, 0);
     }
 
     fn account(&self, user: UserId) -> &[u64] {
@@ -109,6 +113,12 @@ impl Books {
     /// The demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
     pub fn head(&self, user: UserId) -> &[u64] {
         &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
+    }
+
+    /// What all of a user's running and waiting tasks need together of resource `d`; divided by their number this is
+    /// its mean demand, which launches do not change.
+    pub fn wanted(&self, user: UserId, d: usize) -> u128 {
+        u128::from(self.used(user)[d]) + self.waiting_demand[user.index() * self.dims + d]
     }
 
     /// How many tasks a user runs.
@@ -161,14 +171,18 @@ impl Books {
         self.active
     }
 
-    /// Books `tasks` more in a user's line.
-    pub fn queue(&mut self, user: UserId, tasks: u32) {
+    /// Books `tasks` more of this demand in a user's line.
+    pub fn queue(&mut self, user: UserId, tasks: u32, demand: &[u64]) {
         let at = user.index() * self.stride;
         let account = &mut self.accounts[at..at + self.stride];
         self.active += u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
         self.backlogged += u32::from(account[WAITING] == 0);
         account[WAITING] += u64::from(tasks);
         self.total_waiting += u64::from(tasks);
+        let at = user.index() * self.dims;
+        for (sum, demand) in self.waiting_demand[at..at + self.dims].iter_mut().zip(demand) {
+            *sum += u128::from(*demand) * u128::from(tasks);
+        }
     }
 
     /// Notes the demand of the task a user would launch next.
@@ -186,6 +200,10 @@ impl Books {
         account[RUNNING] += 1;
         self.total_waiting -= 1;
         self.total_running += 1;
+        let waits = user.index() * self.dims;
+        for (sum, demand) in self.waiting_demand[waits..waits + self.dims].iter_mut().zip(demand) {
+            *sum -= u128::from(*demand);
+        }
         for (d, footprint) in footprint.iter().enumerate() {
             account[HELD + d] += footprint;
             self.total_held.0[d] += footprint;
@@ -226,6 +244,8 @@ impl Books {
             held.iter_mut().zip(self.held(user)).for_each(|(sum, amount)| *sum += amount);
             running += self.running(user);
             waiting += self.waiting(user);
+            let rest = &self.waiting_demand[user.index() * self.dims..][..self.dims];
+            assert!(self.waiting(user) > 0 || rest.iter().all(|&sum| sum == 0), "nobody waits for no task at {now:?}");
         }
         assert_eq!(held, self.total_held.0, "what users hold adds up to the total at {now:?}");
         assert!(self.total_held.fits(&self.offered), "no more is held than offered at {now:?}");

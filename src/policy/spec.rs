@@ -9,6 +9,8 @@ use super::asset::Asset;
 use super::drf::Drf;
 use super::fifo::Fifo;
 use super::maxmin::MaxMin;
+use super::pnorm::PNorm;
+use super::resolve::{Parameter, Resolve};
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
@@ -41,6 +43,12 @@ pub enum PolicySpec {
     Asset,
     /// `drf`
     Drf,
+    /// `pnorm:P`, P at least 1, or `inf`
+    PNorm(Parameter),
+    /// `ceei`, `ceei:every:SPAN` or `ceei:tolerance:X`
+    Ceei(Resolve),
+    /// `bmf`, `bmf:every:SPAN` or `bmf:tolerance:X`
+    Bmf(Resolve),
 }
 
 /// What makes a policy for a run.
@@ -140,6 +148,7 @@ impl PolicySpec {
             PolicySpec::MaxMin("cpu".to_owned()),
             PolicySpec::Asset,
             PolicySpec::Drf,
+            PolicySpec::PNorm(Parameter::TWO),
         ]
     }
 
@@ -171,6 +180,24 @@ impl PolicySpec {
                 "Equal dominant shares; weights may be one a resource.",
                 "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
             ),
+            PolicySpec::PNorm(_) => about(
+                "pnorm:P",
+                "(sum_r (u_r / (c_r w_r))^P)^(1/P)",
+                "Between asset fairness (P = 1) and DRF (P = inf).",
+                "Joe-Wong et al., INFOCOM 2012, for families between",
+            ),
+            PolicySpec::Ceei(_) => about(
+                "ceei[:RESOLVE]",
+                "running / target",
+                "Targets of the greatest product of users' tasks; RESOLVE: change, every:SPAN, tolerance:X.",
+                "Ghodsi et al., NSDI 2011, 5.2",
+            ),
+            PolicySpec::Bmf(_) => about(
+                "bmf[:RESOLVE]",
+                "running / target",
+                "Targets with a bottleneck for everyone, where its share is largest; RESOLVE as for ceei.",
+                "Bonald and Roberts, SIGMETRICS 2015",
+            ),
         }
     }
 
@@ -181,6 +208,7 @@ impl PolicySpec {
         match self {
             PolicySpec::Asset => filling(Norm::Sum),
             PolicySpec::Drf => filling(Norm::Largest),
+            PolicySpec::PNorm(p) => filling(Norm::power(p.value())?),
             PolicySpec::MaxMin(resource) => match resources.iter().position(|known| known == resource) {
                 Some(r) => filling(Norm::Single(r)),
                 None => Err(Error::plan(
@@ -189,7 +217,7 @@ impl PolicySpec {
                     format!("maxmin: and one of {}", resources.join(", ")),
                 )),
             },
-            PolicySpec::Fifo | PolicySpec::Slot(_) => {
+            PolicySpec::Fifo | PolicySpec::Slot(_) | PolicySpec::Ceei(_) | PolicySpec::Bmf(_) => {
                 Err(Error::plan("policy", format!("'{self}'"), "a policy that has a static allocation, such as drf"))
             }
         }
@@ -204,6 +232,10 @@ impl PolicySpec {
             PolicySpec::MaxMin(resource) => Box::new(MaxMin::new(setup, resource)?),
             PolicySpec::Asset => Box::new(Asset::new(setup)?),
             PolicySpec::Drf => Box::new(Drf::new(setup)?),
+            PolicySpec::PNorm(p) => Box::new(PNorm::new(setup, p.value())?),
+            PolicySpec::Ceei(_) | PolicySpec::Bmf(_) => {
+                return Err(Error::plan("policy", format!("'{self}'"), "a policy whose solver is there"));
+            }
         })
     }
 }
@@ -216,6 +248,11 @@ impl fmt::Display for PolicySpec {
             PolicySpec::MaxMin(resource) => write!(f, "maxmin:{resource}"),
             PolicySpec::Asset => f.write_str("asset"),
             PolicySpec::Drf => f.write_str("drf"),
+            PolicySpec::PNorm(p) => write!(f, "pnorm:{p}"),
+            PolicySpec::Ceei(Resolve::Change) => f.write_str("ceei"),
+            PolicySpec::Ceei(resolve) => write!(f, "ceei:{resolve}"),
+            PolicySpec::Bmf(Resolve::Change) => f.write_str("bmf"),
+            PolicySpec::Bmf(resolve) => write!(f, "bmf:{resolve}"),
         }
     }
 }
@@ -240,11 +277,17 @@ impl FromStr for PolicySpec {
                 _ => Err(Error::plan("policy", format!("'{text}'"), "slots a machine, at least 1, such as slot:12")),
             },
             ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
+            ("pnorm", given) => match Parameter::read(given.unwrap_or_default(), |p| p >= 1.0) {
+                Some(p) => Ok(PolicySpec::PNorm(p)),
+                None => Err(Error::plan("policy", format!("'{text}'"), "a P of at least 1, or inf, such as pnorm:2")),
+            },
+            ("ceei", rule) => resolve(text, rule).map(PolicySpec::Ceei),
+            ("bmf", rule) => resolve(text, rule).map(PolicySpec::Bmf),
             ("maxmin", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as maxmin:cpu")),
             _ => {
                 let all = PolicySpec::all();
                 let spellings: Vec<&str> = all.iter().map(|policy| policy.about().spelling).collect();
-                let names = spellings.iter().map(|spelling| spelling.split(':').next().unwrap_or(spelling));
+                let names = spellings.iter().map(|spelling| spelling.split([':', '[']).next().unwrap_or(spelling));
                 Err(Error::UnknownPolicy {
                     name: text.to_owned(),
                     suggestion: nearest(name, names).unwrap_or_default().to_owned(),
@@ -253,6 +296,15 @@ impl FromStr for PolicySpec {
             }
         }
     }
+}
+
+/// When a target policy solves anew, as its name says.
+fn resolve(text: &str, rule: Option<&str>) -> Result<Resolve> {
+    let named = |error: Error| match error {
+        Error::Plan { expected, .. } => Error::plan("policy", format!("'{text}'"), expected),
+        other => other,
+    };
+    rule.map_or(Ok(Resolve::default()), |rule| rule.parse().map_err(named))
 }
 
 #[cfg(test)]
@@ -264,13 +316,29 @@ mod tests {
         for policy in PolicySpec::all() {
             assert_eq!(policy.to_string().parse::<PolicySpec>().expect("a known policy"), policy);
         }
+        for text in ["pnorm:1", "pnorm:1.5", "pnorm:inf", "ceei:every:60s", "ceei:tolerance:0.01", "bmf:every:1s"] {
+            assert_eq!(text.parse::<PolicySpec>().expect("a known policy").to_string(), text);
+        }
+        assert_eq!("ceei:change".parse::<PolicySpec>().expect("a known policy").to_string(), "ceei");
     }
 
     #[test]
     fn typos_get_a_suggestion() {
         let message = "drff".parse::<PolicySpec>().unwrap_err().to_string();
         assert!(message.contains("did you mean 'drf'") && message.contains("slot:K"), "{message}");
-        for bad in ["slot", "slot:0", "slot:x", "maxmin", "maxmin:", "drf:2"] {
+        for bad in [
+            "slot",
+            "slot:0",
+            "slot:x",
+            "maxmin",
+            "maxmin:",
+            "drf:2",
+            "pnorm",
+            "pnorm:0.5",
+            "pnorm:nan",
+            "ceei:60s",
+            "bmf:every:0s",
+        ] {
             assert!(bad.parse::<PolicySpec>().unwrap_err().to_string().contains("expected"), "{bad}");
         }
     }
