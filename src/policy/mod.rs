@@ -121,6 +121,11 @@ pub trait Policy {
         (machine, demand)
     }
 
+    /// Whether it reads [`Books::wanted`].
+    fn wants_waiting_demand(&self) -> bool {
+        false
+    }
+
     /// When to hold a round though nothing happens.
     fn wake(&self) -> Option<Time> {
         None

@@ -175,6 +175,10 @@ impl<S: TargetSolver> Policy for Target<S> {
         Rank::new((running << 64) / u128::from(target))
     }
 
+    fn wants_waiting_demand(&self) -> bool {
+        true
+    }
+
     fn wake(&self) -> Option<Time> {
         match (self.resolve, self.solved) {
             (Resolve::Every(span), Some(solved)) if self.stale => Some(solved + span),
@@ -226,6 +230,7 @@ mod tests {
             let resolve = resolve.parse().expect("a rule");
             let policy = Target::new("test", &setup, Levels::default(), resolve).expect("one weight a user");
             let mut books = Books::new(2, capacity, capacity, true, weights);
+            books.keep_waiting_demand();
             ["a", "b", "c"].iter().for_each(|name| books.open(name));
             Scene { books, policy, now: Time::ZERO }
         }
