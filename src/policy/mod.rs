@@ -6,6 +6,7 @@
 //! line and every generic test pick it up from [`PolicySpec::all`].
 
 mod asset;
+mod ceei;
 mod drf;
 mod fifo;
 mod maxmin;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Policy;
 use super::asset::Asset;
+use super::ceei::ceei;
 use super::drf::Drf;
 use super::fifo::Fifo;
 use super::maxmin::MaxMin;
@@ -14,7 +15,7 @@ use super::resolve::{Parameter, Resolve};
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
-use crate::fluid::{Filling, Mechanism, Norm};
+use crate::fluid::{Ceei, Filling, Mechanism, Norm};
 use crate::units::{Dim, Resources};
 
 /// What a policy is told before a run starts.
@@ -149,6 +150,7 @@ impl PolicySpec {
             PolicySpec::Asset,
             PolicySpec::Drf,
             PolicySpec::PNorm(Parameter::TWO),
+            PolicySpec::Ceei(Resolve::Change),
         ]
     }
 
@@ -217,7 +219,8 @@ impl PolicySpec {
                     format!("maxmin: and one of {}", resources.join(", ")),
                 )),
             },
-            PolicySpec::Fifo | PolicySpec::Slot(_) | PolicySpec::Ceei(_) | PolicySpec::Bmf(_) => {
+            PolicySpec::Ceei(_) => Ok(Arc::new(Ceei)),
+            PolicySpec::Fifo | PolicySpec::Slot(_) | PolicySpec::Bmf(_) => {
                 Err(Error::plan("policy", format!("'{self}'"), "a policy that has a static allocation, such as drf"))
             }
         }
@@ -233,7 +236,8 @@ impl PolicySpec {
             PolicySpec::Asset => Box::new(Asset::new(setup)?),
             PolicySpec::Drf => Box::new(Drf::new(setup)?),
             PolicySpec::PNorm(p) => Box::new(PNorm::new(setup, p.value())?),
-            PolicySpec::Ceei(_) | PolicySpec::Bmf(_) => {
+            PolicySpec::Ceei(resolve) => Box::new(ceei(setup, *resolve)?),
+            PolicySpec::Bmf(_) => {
                 return Err(Error::plan("policy", format!("'{self}'"), "a policy whose solver is there"));
             }
         })

@@ -14,7 +14,7 @@ use crate::units::{Time, UserId};
 
 /// Finds the tasks that each user of a problem should run.
 pub trait TargetSolver {
-    /// Writes one number of tasks a user. Errors: [`Error::NotConverged`].
+    /// Adds one number of tasks a user to `targets`, which are empty. Errors: [`Error::NotConverged`].
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()>;
 }
 

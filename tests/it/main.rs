@@ -11,6 +11,8 @@ mod example;
 mod interrupt;
 mod laws;
 mod laws_recorder;
+mod paper;
+mod parity;
 mod replay;
 mod slow;
 mod slow_checks;
