@@ -157,7 +157,8 @@ impl<S: TargetSolver> Policy for Target<S> {
             (Resolve::Every(span), Some(solved)) => now >= solved + span,
             _ => true,
         };
-        if !self.stale || !due {
+        // Where nobody waits nobody is ranked.
+        if !self.stale || !due || books.total_waiting() == 0 {
             return Ok(Stale::None);
         }
         self.solve(books)?;

@@ -157,6 +157,23 @@ impl Backlog {
     }
 }
 
+/// The highest level at which divisible tasks fit: the end of the filling's first stage, by bisection.
+fn first_level(backlog: &Backlog, steps: &[f64]) -> f64 {
+    let fits = |level: f64| {
+        let held = |r: usize| -> f64 {
+            let tasks = |i: usize| (backlog.tasks[i] as f64).min(level / steps[i]);
+            (0..backlog.users()).map(|i| backlog.demand[i][r] as f64 * tasks(i)).sum()
+        };
+        (0..backlog.dims()).all(|r| held(r) <= backlog.total(r) as f64)
+    };
+    let (mut low, mut high) = (0.0, 1e6);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
 struct Count(Vec<u64>);
 
 impl Recorder for Count {
@@ -300,6 +317,60 @@ fn one_resource() {
 fn norms_between() {
     parity("pnorm:1.5");
     parity("pnorm:4");
+}
+
+/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling; the divisible
+/// solution goes on for users who need other resources, and so does `skip`.
+#[test]
+fn zero_demands_end_near_the_first_stage() {
+    let mut further = 0;
+    for seed in 0..CASES {
+        let mut backlog = Backlog::draw(seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed + 1_000_000);
+        let dims = backlog.dims();
+        for demand in &mut backlog.demand {
+            let kept = rng.random_range(0..dims);
+            (0..dims)
+                .filter(|&r| r != kept && rng.random_bool(0.4))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|r| demand[r] = 0);
+        }
+        for spec in [PolicySpec::Drf, PolicySpec::Asset] {
+            let divisible = backlog.divisible(&spec);
+            let steps = backlog.steps(&spec, &divisible);
+            let level = first_level(&backlog, &steps);
+            let first = (0..backlog.users()).map(|i| (backlog.tasks[i] as f64).min(level / steps[i])).collect();
+            let largest = steps.iter().copied().fold(0.0, f64::max);
+            let bounds = Bounds { backlog: &backlog, divisible: first, steps, largest };
+            let stopped = backlog.launched(&spec, Placement::Pooled, OnBlocked::Stop);
+            let right = bounds.between_users(&stopped) && bounds.from_above(&stopped) && bounds.from_below(&stopped);
+            assert!(right, "seed {seed}, {spec}: {stopped:?}, first stage {:?}\n{backlog:?}", bounds.divisible);
+            let skipped = backlog.launched(&spec, Placement::Pooled, OnBlocked::Skip);
+            assert!(bounds.from_below(&skipped), "seed {seed}, {spec}: {skipped:?}\n{backlog:?}");
+            further += u64::from(
+                (0..stopped.len()).any(|i| divisible[i] > stopped[i] as f64 + 2.0 + largest / bounds.steps[i]),
+            );
+        }
+    }
+    assert!(further > CASES / 10, "the first stage was nearly always the last: {further}");
+}
+
+/// The definition that the bounds speak of and the mechanisms agree.
+#[test]
+fn positive_demands_have_one_stage() {
+    for seed in 0..CASES {
+        let backlog = Backlog::draw(seed);
+        for spec in ["drf", "asset", "maxmin:r0", "pnorm:3"].map(|text| text.parse::<PolicySpec>().expect("a policy")) {
+            let divisible = backlog.divisible(&spec);
+            let steps = backlog.steps(&spec, &divisible);
+            let level = first_level(&backlog, &steps);
+            for (i, tasks) in divisible.iter().enumerate() {
+                let wanted = (backlog.tasks[i] as f64).min(level / steps[i]);
+                assert!((tasks - wanted).abs() <= 1e-9 * wanted, "seed {seed}, {spec}: {tasks} {wanted}");
+            }
+        }
+    }
 }
 
 #[test]
