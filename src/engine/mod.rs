@@ -236,6 +236,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let mut kinds = capacities.clone();
         kinds.sort_unstable_by_key(|kind| kind.0);
         kinds.dedup();
+        let mut books = Books::new(dims, cluster.total(), offered, plain, weights);
+        if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
+            books.keep_waiting_demand();
+        }
         Engine {
             source,
             policy,
@@ -245,7 +249,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             most_a_task,
             kinds,
             now: Time::ZERO,
-            books: Books::new(dims, cluster.total(), offered, plain, weights),
+            books,
             machines: Machines::new(dims, options.placement, &capacities),
             agenda: Agenda::default(),
             jobs: Jobs::default(),

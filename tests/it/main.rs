@@ -14,6 +14,8 @@ mod laws;
 mod laws_recorder;
 mod leximin;
 mod nash;
+mod paper;
+mod parity;
 mod replay;
 mod slow;
 mod slow_checks;
