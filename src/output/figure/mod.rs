@@ -11,6 +11,7 @@ mod bars;
 mod bubbles;
 mod canvas;
 mod frame;
+mod grid;
 mod legend;
 mod lines;
 mod names;
@@ -22,6 +23,7 @@ mod thin;
 
 pub use bars::{BarSeries, Category, Interval, bars};
 pub use bubbles::{BubbleSeries, bubbles};
+pub use grid::{GridRow, GridSection, Mark, grid};
 pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
 
 /// What the numbers along an axis are; it decides the unit and the form of the tick labels.
