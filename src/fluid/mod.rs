@@ -5,13 +5,16 @@
 //! certificate.
 
 mod allocation;
+mod ceei;
 mod exact;
 mod filling;
 mod instance;
+mod linear;
 mod norm;
 mod problem;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
+pub use ceei::{Ceei, Market};
 pub use exact::{Exact, Number};
 pub use filling::{Filled, Filling, fill};
 pub use instance::{Instance, Machines, User};

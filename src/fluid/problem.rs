@@ -1,6 +1,7 @@
 //! The static question in floats, laid out for speed: one column a resource.
 
 use super::{Instance, Number};
+use crate::error::{Error, Result};
 
 /// Users, their shares a task, weights and numbers of tasks, in floats.
 ///
@@ -25,20 +26,23 @@ impl Problem {
         Problem { users, dims, demand, weight, tasks }
     }
 
-    /// An instance in floats; `None` where somebody has a weight a resource. Demands of resources of capacity 0 are
-    /// left out; their users have 0 tasks.
-    pub fn of(instance: &Instance) -> Option<Problem> {
+    /// An instance in floats. Demands of resources of capacity 0 are left out; their users have 0 tasks. Errors:
+    /// [`Error::Plan`] where somebody has a weight a resource.
+    pub fn of(instance: &Instance) -> Result<Problem> {
         let (users, dims) = (instance.users().len(), instance.resources().len());
         let mut problem = Problem { users, dims, demand: vec![0.0; users * dims], ..Problem::default() };
         for (i, user) in instance.users().iter().enumerate() {
             for (r, capacity) in instance.capacity().iter().enumerate().filter(|(_, capacity)| !capacity.is_zero()) {
                 problem.demand[r * users + i] = (&user.demand[r] / capacity).to_f64();
             }
-            problem.weight.push(user.one_weight()?.to_f64());
+            let weight = user.one_weight().ok_or_else(|| {
+                Error::plan(format!("user '{}', weight", user.name), "one a resource", "one number for this policy")
+            })?;
+            problem.weight.push(weight.to_f64());
             let tasks = user.tasks.as_ref().map_or(f64::INFINITY, |tasks| tasks.to_f64());
             problem.tasks.push(if instance.lacking(user).is_some() { 0.0 } else { tasks });
         }
-        Some(problem)
+        Ok(problem)
     }
 
     /// How many users there are.
