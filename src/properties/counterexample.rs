@@ -91,7 +91,11 @@ impl Counterexample {
         let resource = |r: &Option<usize>| r.map_or("", |r| self.instance.resources()[r].as_str());
         let (who, whom) = (user(loser), if self.is_about_users() { user(other) } else { "" });
         let (has, should) = (counted(worse), counted(better));
-        let forgiven = if self.promise.reading == Reading::UpToOneTask { ", more than one task apart" } else { "" };
+        let forgiven = if self.promise.reading == Reading::UpToOneTask {
+            ", more than one of the largest tasks apart"
+        } else {
+            ""
+        };
         match self.promise.property {
             Property::Feasibility if loser.is_some() => format!("{who} is given {should}"),
             Property::Feasibility => format!("{better} of {} is given away, there is {worse}", resource(other)),

@@ -67,7 +67,7 @@ impl Draft {
     }
 
     /// The largest of its demands and capacities.
-    pub(super) fn largest(&self) -> u64 {
+    pub fn largest(&self) -> u64 {
         let demands = self.users.iter().flat_map(|user| &user.demand);
         self.capacity.iter().chain(demands).copied().max().unwrap_or(0)
     }

@@ -141,7 +141,9 @@ pub enum Reading {
     Divisible,
     /// Tasks are whole, and so is what a user can run with something.
     Whole,
-    /// Tasks are whole, and one task of difference is forgiven.
+    /// Tasks are whole, and one task of difference is forgiven: to the worst off as many of its tasks as reach the
+    /// dominant share of the largest task of anybody (as in the DRF paper's theorem 7); of envy one task of what is envied;
+    /// of max-min fairness the last task of whoever is ahead.
     UpToOneTask,
 }
 

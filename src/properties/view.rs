@@ -127,17 +127,27 @@ impl<'a, N: Measured> View<'a, N> {
         Allocation::bundles(self.instance, &self.tasks)
     }
 
-    /// A number of tasks less what the reading forgives.
-    pub fn forgiving(&self, tasks: N) -> N {
-        match self.reading {
-            Reading::UpToOneTask => tasks.minus(&one()),
-            Reading::Divisible | Reading::Whole => tasks,
+    /// How many tasks of a user the reading forgives: as many as reach the dominant share of the largest task of anybody.
+    fn forgiven(&self, user: usize) -> N {
+        if self.reading != Reading::UpToOneTask {
+            return N::zero();
         }
+        let largest = (0..self.users()).map(|user| self.dominant(user));
+        let largest = largest.reduce(|most, share| if share > most { share } else { most }).unwrap_or_else(N::zero);
+        let own = self.dominant(user);
+        if own.is_zero() { N::zero() } else { largest.over(&own) }
+    }
+
+    /// The dominant share of one task of a user; resources of capacity 0 do not count.
+    pub fn dominant(&self, user: usize) -> N {
+        let counted = self.needed(user).filter(|&r| !self.capacity[r].is_zero());
+        let shares = counted.map(|r| self.demand[user][r].over(&self.capacity[r]));
+        shares.reduce(|most, share| if share > most { share } else { most }).unwrap_or_else(N::zero)
     }
 
     /// The gap of a user that has `worse` tasks where it should have `better`, in parts of what it could run alone.
     pub fn gap(&self, user: usize, other: Option<usize>, worse: N, better: N) -> Option<Gap<N>> {
-        let margin = self.forgiving(better.clone()).minus(&worse).over(&self.alone(user)?);
+        let margin = better.minus(&self.forgiven(user)).minus(&worse).over(&self.alone(user)?);
         Some(Gap { margin, loser: Some(user), other, worse, better })
     }
 }
