@@ -96,7 +96,6 @@ fn named(policy: &str, accepts: impl Fn(&[String]) -> bool) -> Vec<String> {
         let first = names.remove(at);
         names.insert(0, first);
     }
-    names.dedup();
     names.truncate(MOST_RESOURCES);
     names
 }

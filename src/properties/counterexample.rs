@@ -173,6 +173,13 @@ fn needs(names: &[String], user: &User) -> String {
     text
 }
 
+/// An instance in a line.
+pub(super) fn in_a_line(instance: &Instance) -> String {
+    let names = instance.resources();
+    let users = instance.users().iter().map(|user| format!("; {}: {}", user.name, needs(names, user)));
+    format!("capacity: {}{}", amounts(names, instance.capacity()), users.collect::<String>())
+}
+
 /// An instance as `plimsoll solve` reads it. Numbers that are no whole ones are written as the nearest double.
 pub fn instance_toml(instance: &Instance) -> String {
     let mut text = "[capacity]\n".to_owned();

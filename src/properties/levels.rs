@@ -7,12 +7,7 @@ use super::view::{Gap, Measured, View, one, widest};
 
 /// By how much somebody is more than one task ahead of a user that waits, in weighted dominant shares.
 pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
-    let level = |user: usize, tasks: &N| {
-        let share = |r: usize| view.demand[user][r].over(&view.capacity[r].times(&view.weight[user][r]));
-        let shares = view.needed(user).filter(|&r| !view.capacity[r].is_zero()).map(share);
-        let dominant = shares.reduce(|most, share| if share > most { share } else { most });
-        dominant.map_or_else(N::zero, |dominant| dominant.times(tasks))
-    };
+    let level = |user: usize, tasks: &N| view.dominant(user).times(tasks);
     ahead(view, level)
 }
 
@@ -20,10 +15,8 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
 /// be alone. Users whose task never fits do not count; `None` where there is no such pair.
 pub(super) fn ahead<N: Measured>(view: &View<N>, level: impl Fn(usize, &N) -> N) -> Option<Gap<N>> {
     let users = || 0..view.users();
-    let waits = |&user: &usize| {
-        view.alone(user).is_some_and(|alone| alone >= one())
-            && view.cap[user].as_ref().is_none_or(|cap| view.tasks[user] < *cap)
-    };
+    let waits =
+        |&user: &usize| view.alone(user).is_some() && view.cap[user].as_ref().is_none_or(|cap| view.tasks[user] < *cap);
     widest(users().filter(waits).flat_map(|user| {
         let level = &level;
         users().filter(move |&other| other != user && view.tasks[other] >= one()).filter_map(move |other| {

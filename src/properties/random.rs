@@ -32,16 +32,20 @@ fn number(rng: &mut ChaCha8Rng, most: u64) -> u64 {
     (exponent.exp() as u64).clamp(1, most)
 }
 
-/// A random instance: one in five has one resource, one in five a bottleneck.
+/// A random instance: one in three has tiny tasks, one in three small ones; one in five has one resource, one in five a bottleneck; of a domain that contains the first one,
+/// one in three is of the first, and what fails there fails here.
 pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, number_most: u64) -> Draft {
     let kind = rng.random_range(0..5);
+    let domain = if rng.random_range(0..3) == 0 { Domain::Positive } else { domain };
     let dims = if kind == 0 { 1 } else { rng.random_range(2..=MOST_RESOURCES.min(users_most)) };
     let users = rng.random_range(2..=users_most);
     let mut capacity: Vec<u64> = (0..dims).map(|_| number(rng, number_most)).collect();
     if rng.random() {
         capacity.fill(number_most);
     }
-    let mut draft = Draft { capacity, users: (0..users).map(|_| user(rng, domain, dims, number_most)).collect() };
+    // Tasks that are small against the cluster make room for whole ones.
+    let demand_most = [4, 16, number_most][rng.random_range(0..3)].min(number_most);
+    let mut draft = Draft { capacity, users: (0..users).map(|_| user(rng, domain, dims, demand_most)).collect() };
     if kind == 1 {
         // The first resource is everybody's dominant one.
         draft.capacity.fill(number_most);

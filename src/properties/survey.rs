@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::change::{Change, changes};
 use super::climb::climb;
-use super::counterexample::Counterexample;
+use super::counterexample::{Counterexample, in_a_line};
 use super::domain::Domain;
 use super::draft::Draft;
 use super::grid::{Shape, shapes};
@@ -132,8 +132,11 @@ struct Solved {
     fits: bool,
 }
 
-fn solve(candidate: &Candidate, instance: Instance) -> Result<Solved> {
-    let tasks = candidate.allocate(&instance)?.tasks;
+/// Solves an instance; what went wrong is told with the instance.
+fn solve(candidate: &Candidate, instance: Result<Instance>) -> std::result::Result<Solved, String> {
+    let instance = instance.map_err(|error| error.to_string())?;
+    let told = |error: Error| format!("{error} ({})", in_a_line(&instance));
+    let tasks = candidate.allocate(&instance).map_err(told)?.tasks;
     let promise = Promise { property: Property::Feasibility, reading: Reading::Divisible };
     let judged = judge(promise, &Case { instance: &instance, tasks: &tasks, after: None });
     Ok(Solved { fits: judged.is_some_and(|judgement| !judgement.broken), instance, tasks })
@@ -141,8 +144,7 @@ fn solve(candidate: &Candidate, instance: Instance) -> Result<Solved> {
 
 /// Decides a promise in one case from scratch.
 pub(super) fn attempt(candidate: &Candidate, promise: Promise, draft: &Draft, change: Option<&Change>) -> Attempt {
-    let solved = draft.instance(candidate.resources()).and_then(|instance| solve(candidate, instance));
-    match solved {
+    match solve(candidate, draft.instance(candidate.resources())) {
         Err(_) => Attempt::Unsolved,
         Ok(solved) => match decide(candidate, promise, &solved, change) {
             Err(_) => Attempt::Unsolved,
@@ -156,7 +158,12 @@ pub(super) fn attempt(candidate: &Candidate, promise: Promise, draft: &Draft, ch
 
 type Decided = Option<(Judgement, Option<(Instance, Tasks)>)>;
 
-fn decide(candidate: &Candidate, promise: Promise, truth: &Solved, change: Option<&Change>) -> Result<Decided> {
+fn decide(
+    candidate: &Candidate,
+    promise: Promise,
+    truth: &Solved,
+    change: Option<&Change>,
+) -> std::result::Result<Decided, String> {
     if promise.property != Property::Feasibility && !truth.fits {
         return Ok(None);
     }
@@ -164,7 +171,7 @@ fn decide(candidate: &Candidate, promise: Promise, truth: &Solved, change: Optio
     let Some(change) = change else {
         return Ok(judge(promise, &case).map(|judgement| (judgement, None)));
     };
-    let then = solve(candidate, change.apply(&truth.instance)?)?;
+    let then = solve(candidate, change.apply(&truth.instance))?;
     if !then.fits {
         return Ok(None);
     }
@@ -182,22 +189,27 @@ struct Look {
 }
 
 impl Look {
-    fn unsolved(&mut self, error: &Error) {
+    fn unsolved(&mut self, why: &str) {
         self.unsolved += 1;
         if self.why.is_none() {
-            self.why = Some(error.to_string());
+            self.why = Some(why.to_owned());
         }
     }
 }
 
-fn look(candidate: &Candidate, promise: Promise, solved: &Result<Solved>, changes: Vec<Option<Change>>) -> Look {
+fn look(
+    candidate: &Candidate,
+    promise: Promise,
+    solved: &std::result::Result<Solved, String>,
+    changes: Vec<Option<Change>>,
+) -> Look {
     let mut look = Look::default();
     match solved {
-        Err(error) => look.unsolved(error),
+        Err(why) => look.unsolved(why),
         Ok(solved) => {
             for change in changes {
                 match decide(candidate, promise, solved, change.as_ref()) {
-                    Err(error) => look.unsolved(&error),
+                    Err(why) => look.unsolved(&why),
                     Ok(None) => {}
                     Ok(Some((judgement, _))) => {
                         look.cases += 1;
@@ -295,7 +307,7 @@ fn look_through(
             .par_iter()
             .enumerate()
             .map(|(at, draft)| {
-                let solved = draft.instance(candidate.resources()).and_then(|instance| solve(candidate, instance));
+                let solved = solve(candidate, draft.instance(candidate.resources()));
                 let number = (nth * CHUNK + at) as u64;
                 let look = |&promise: &Promise| look(candidate, promise, &solved, changes(draft, promise, number));
                 promises.iter().map(look).collect()

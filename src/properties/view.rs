@@ -116,10 +116,13 @@ impl<'a, N: Measured> View<'a, N> {
         least([self.tasks[user].clone()].into_iter().chain(self.cap[user].clone())).unwrap_or_else(N::zero)
     }
 
-    /// How many (parts of) tasks it could run alone; `None` if none, so that it has nothing to lose.
+    /// How many (parts of) tasks it could run alone; `None` if none (of whole tasks: not one), so that it has nothing to
+    /// lose.
     pub fn alone(&self, user: usize) -> Option<N> {
         let most = least(self.needed(user).map(|r| self.capacity[r].over(&self.demand[user][r])));
-        least(most.into_iter().chain(self.cap[user].clone())).filter(|alone| !alone.is_zero())
+        let alone = least(most.into_iter().chain(self.cap[user].clone()))?;
+        let enough = if self.reading == Reading::Divisible { !alone.is_zero() } else { alone >= one() };
+        enough.then_some(alone)
     }
 
     /// What every user holds of each resource: `users x resources`.
@@ -127,7 +130,8 @@ impl<'a, N: Measured> View<'a, N> {
         Allocation::bundles(self.instance, &self.tasks)
     }
 
-    /// How many tasks of a user the reading forgives: as many as reach the dominant share of the largest task of anybody.
+    /// How many tasks of a user the reading forgives: as many as reach the (weighted)
+    /// dominant share of the largest task of anybody.
     fn forgiven(&self, user: usize) -> N {
         if self.reading != Reading::UpToOneTask {
             return N::zero();
@@ -138,10 +142,10 @@ impl<'a, N: Measured> View<'a, N> {
         if own.is_zero() { N::zero() } else { largest.over(&own) }
     }
 
-    /// The dominant share of one task of a user; resources of capacity 0 do not count.
+    /// The (weighted) dominant share of one task of a user; resources of capacity 0 do not count.
     pub fn dominant(&self, user: usize) -> N {
         let counted = self.needed(user).filter(|&r| !self.capacity[r].is_zero());
-        let shares = counted.map(|r| self.demand[user][r].over(&self.capacity[r]));
+        let shares = counted.map(|r| self.demand[user][r].over(&self.capacity[r].times(&self.weight[user][r])));
         shares.reduce(|most, share| if share > most { share } else { most }).unwrap_or_else(N::zero)
     }
 

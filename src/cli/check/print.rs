@@ -105,7 +105,7 @@ pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
             if let Some(Finding { promise, unsolved, unsolved_why, .. }) = most {
                 let why = unsolved_why.as_deref().unwrap_or("no reason was given");
                 notes.push(format!(
-                    "{}, {}: {unsolved} cases were not solved ({}), such as: {why}",
+                    "{}, {}: it has no allocation in {unsolved} cases ({}), the first: {why}",
                     column.policy,
                     matrix.search.domain.title(),
                     lower(&promise.title())

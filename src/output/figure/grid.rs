@@ -47,6 +47,9 @@ const ROW: f64 = 14.0;
 const MARGIN: f64 = 6.0;
 const APART: f64 = 10.0;
 
+/// Between sections.
+const BREAK: f64 = 5.0;
+
 /// The least width of a column.
 const COLUMN: f64 = 34.0;
 
@@ -87,7 +90,9 @@ impl Outline {
 pub fn grid(columns: &[String], sections: &[GridSection]) -> String {
     let outline = Outline::new(columns, sections);
     let lines: usize = sections.iter().map(|section| section.rows.len() + usize::from(!section.title.is_empty())).sum();
-    let bottom = outline.head + 4.0 + lines as f64 * ROW + 2.0;
+    let titled = sections.iter().filter(|section| !section.title.is_empty()).count();
+    let breaks = titled.saturating_sub(1) as f64 * BREAK;
+    let bottom = outline.head + 4.0 + lines as f64 * ROW + breaks + 2.0;
     let marks: Vec<Mark> = sections.iter().flat_map(|s| &s.rows).flat_map(|row| row.marks.iter().copied()).collect();
     let key = legend(&marks, outline.width);
     let width = outline.width.max(key.width);
@@ -100,8 +105,9 @@ pub fn grid(columns: &[String], sections: &[GridSection]) -> String {
     let mut top = outline.head + 4.0;
     for section in sections {
         if !section.title.is_empty() {
+            top += if rules.is_empty() { 0.0 } else { BREAK };
             text.push((section.title.clone(), top + 9.8, GREY));
-            rules.push(top);
+            rules.push(top - BREAK / 2.0);
             top += ROW;
         }
         for row in &section.rows {
