@@ -12,7 +12,7 @@ use super::maxmin::MaxMin;
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
-use crate::fluid::{Filling, Mechanism, Norm, OnBlocked, Order, Slots, Ties, WholeTasks};
+use crate::fluid::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use crate::units::{Dim, Resources};
 
 /// What a policy is told before a run starts.
@@ -184,7 +184,7 @@ impl PolicySpec {
         }
     }
 
-    /// The same for users with whole tasks, served one by one in the policy's order. Errors: as
+    /// The same for users with whole tasks, served one by one in the policy's order from one pool. Errors: as
     /// [`PolicySpec::mechanism`].
     pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
         let order = match (self.norm(resources)?, self) {
@@ -192,7 +192,7 @@ impl PolicySpec {
             (None, PolicySpec::Slot(per_machine)) => Order::Slots(Slots { per_machine: *per_machine }),
             _ => return Err(self.not_static()),
         };
-        Ok(WholeTasks { order, on_blocked, ties })
+        Ok(WholeTasks { order, on_blocked, ties, onto: Onto::Pool })
     }
 
     /// The norm of shares that the policy equalises, if that is what it does.

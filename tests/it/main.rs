@@ -18,4 +18,5 @@ mod slow_checks;
 mod tidy;
 mod traces;
 mod twin;
+mod whole_tasks;
 mod workloads;
