@@ -17,6 +17,7 @@ pub mod fluid;
 pub mod metrics;
 pub mod output;
 pub mod policy;
+pub mod properties;
 pub mod record;
 pub mod rows;
 pub mod units;

@@ -3,6 +3,7 @@
 //! Data goes to standard output, progress and messages to standard error; the exit code is 0 when all is well, 1 when
 //! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
 
+mod check;
 mod interrupt;
 mod plot;
 mod policies;
@@ -39,6 +40,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll run experiments/facebook.toml
   plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
   plimsoll solve traces/instances/drf-example.toml
+  plimsoll check --policy drf --policy asset
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
   plimsoll policies
@@ -50,6 +52,7 @@ enum Verb {
     Run(run::Args),
     Replay(replay::Args),
     Solve(solve::Args),
+    Check(check::Args),
     Plot(plot::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -142,6 +145,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Run(args) => run::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
         Verb::Solve(args) => solve::run(args, context),
+        Verb::Check(args) => check::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),

@@ -4,6 +4,7 @@
 
 mod browser;
 mod cases;
+mod check;
 mod determinism;
 mod errors;
 mod example;

@@ -11,6 +11,7 @@ mod bars;
 mod bubbles;
 mod canvas;
 mod frame;
+mod grid;
 mod legend;
 mod lines;
 mod names;
@@ -23,6 +24,7 @@ mod thin;
 
 pub use bars::{BarSeries, Category, Interval, bars};
 pub use bubbles::{BubbleSeries, bubbles};
+pub use grid::{GridRow, GridSection, Mark, grid};
 pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
 pub use stacked::{Stacks, stacked};
 

@@ -1,0 +1,204 @@
+//! `plimsoll check`: which promises a policy keeps, with counterexamples.
+
+mod print;
+mod write;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{Context, Format, interrupt, threads};
+use crate::engine::OnBlocked;
+use crate::error::{Error, Result};
+use crate::policy::PolicySpec;
+use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
+
+/// Check fairness properties of policies, and show minimal counterexamples
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "A property holds when no counterexample was found on anything that was tried: every small instance on a \
+grid, random instances, and climbs along the violation. What fails is shown with a counterexample from which no user, \
+no resource and no number can be spared. That a property fails is a finding: the exit code is 0.
+
+Properties: feasibility, sharing-incentive, strategy-proofness, envy-freeness, pareto-efficiency,
+single-resource-fairness, bottleneck-fairness, population-monotonicity, resource-monotonicity; with --whole-tasks also
+one-task-bound, and most of them a second time up to one task.
+
+Examples:
+  plimsoll check
+  plimsoll check --policy drf --policy asset --write counterexamples
+  plimsoll check --policy drf --property population-monotonicity --domain zeros
+  plimsoll check --domain all --effort thorough --format json > matrix.json
+  plimsoll check --whole-tasks --on-blocked stop --policy drf
+  plimsoll check --figure properties.svg"
+)]
+pub struct Args {
+    /// A policy; may be given several times (default: all that have a static allocation)
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<String>,
+    /// Only this property; may be given several times
+    #[arg(long = "property", value_name = "NAME")]
+    properties: Vec<String>,
+    /// A class of instances: positive, zeros, finite, weighted, weighted-per-resource, or all; may be given several
+    /// times
+    #[arg(long = "domain", value_name = "NAME", default_value = "positive")]
+    domains: Vec<String>,
+    /// How much is searched: quick, normal or thorough
+    #[arg(long, default_value = "normal", value_name = "LEVEL")]
+    effort: String,
+    /// Seed of the random instances and the climbs
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Check policies of the simulation, which hand out whole tasks, one's own included
+    #[arg(long)]
+    whole_tasks: bool,
+    /// With --whole-tasks, when the next task in line does not fit: skip (try the next user) or stop
+    #[arg(long, default_value = "skip", requires = "whole_tasks")]
+    on_blocked: String,
+    /// Write every counterexample as instances for `plimsoll solve` into this folder
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// Draw the grid of properties and policies: a .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// Threads
+    #[arg(long, short = 'j', value_name = "N")]
+    jobs: Option<usize>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What was found of all policies in a domain.
+struct Matrix {
+    search: Search,
+    /// What was found of each policy, promise by promise, and the files of each counterexample.
+    columns: Vec<Column>,
+}
+
+/// One policy.
+struct Column {
+    policy: String,
+    findings: Vec<Finding>,
+    files: Vec<Vec<PathBuf>>,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let promises = promises(args)?;
+    let searches = searches(args)?;
+    let picture = args.figure.as_deref().map(|path| write::Picture::new(path)).transpose()?;
+    let candidates = candidates(args, context)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
+    let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
+    let bar = bar(&searches, candidates.len(), context.quiet);
+    let mut matrices = Vec::new();
+    for search in searches {
+        let mut columns = Vec::new();
+        for candidate in &candidates {
+            bar.set_message(format!("{}, {}", candidate.name(), search.domain.title()));
+            let tick = |looked: u64| {
+                bar.inc(looked);
+                interrupt::check()
+            };
+            let findings = pool.install(|| survey(candidate, &promises, &search, &tick))?;
+            columns.push(Column {
+                policy: candidate.name().to_owned(),
+                files: vec![Vec::new(); findings.len()],
+                findings,
+            });
+        }
+        matrices.push(Matrix { search, columns });
+    }
+    bar.finish_and_clear();
+    if let Some(folder) = &args.write {
+        write::files(folder, &mut matrices)?;
+    }
+    if let Some(picture) = picture {
+        picture.draw(&promises, &matrices)?;
+    }
+    for note in print::unsolved(&matrices) {
+        context.warn(&note);
+    }
+    match args.format {
+        Format::Json => super::print::out(&print::json(&matrices)?),
+        Format::Table => super::print::out(&print::text(&promises, &matrices, args.whole_tasks)),
+    }
+}
+
+fn promises(args: &Args) -> Result<Vec<Promise>> {
+    let wanted: Vec<Property> = args
+        .properties
+        .iter()
+        .map(|name| name.parse::<Property>().map_err(|error| error.under("--property")))
+        .collect::<Result<_>>()?;
+    if !args.whole_tasks && wanted.contains(&Property::Levels) {
+        let name = format!("'{}'", Property::Levels.name());
+        return Err(Error::plan("--property", name, "--whole-tasks with it: divisible tasks have no last one"));
+    }
+    let mut promises = if args.whole_tasks { Promise::whole() } else { Promise::divisible() };
+    promises.retain(|promise| wanted.is_empty() || wanted.contains(&promise.property));
+    Ok(promises)
+}
+
+fn searches(args: &Args) -> Result<Vec<Search>> {
+    let effort = args.effort.parse::<Effort>().map_err(|error| error.under("--effort"))?;
+    let mut domains: Vec<Domain> = Vec::new();
+    for name in &args.domains {
+        let named = match name.as_str() {
+            "all" => Domain::ALL.to_vec(),
+            name => vec![name.parse::<Domain>().map_err(|error| error.under("--domain"))?],
+        };
+        domains.extend(named.into_iter().filter(|domain| !domains.contains(domain)).collect::<Vec<_>>());
+    }
+    Ok(domains.into_iter().map(|domain| Search { domain, effort, seed: args.seed }).collect())
+}
+
+/// The policies asked for, or all that can be checked.
+fn candidates(args: &Args, context: &Context) -> Result<Vec<Candidate>> {
+    let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
+    let candidate = |name: &str| match args.whole_tasks {
+        true => Candidate::whole(context.registry.policy(name)?, on_blocked),
+        false => Candidate::divisible(context.registry, name),
+    };
+    if !args.policies.is_empty() {
+        return args.policies.iter().map(|name| candidate(name).map_err(|error| error.under("--policy"))).collect();
+    }
+    let own: Vec<&str> = match args.whole_tasks {
+        true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
+        false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
+    };
+    let mut names: Vec<String> = PolicySpec::all().into_iter().map(|policy| few_slots(policy).to_string()).collect();
+    names.extend(own.into_iter().map(str::to_owned));
+    let (mut candidates, mut others) = (Vec::<Candidate>::new(), Vec::new());
+    for name in names {
+        match candidate(&name) {
+            Ok(candidate) if candidates.iter().all(|known| known.name() != name) => candidates.push(candidate),
+            Ok(_) => {}
+            Err(_) => others.push(name),
+        }
+    }
+    if !others.is_empty() {
+        let what = if args.whole_tasks { "need more than a name" } else { "have no static allocation" };
+        context.say(&format!("not checked, for they {what}: {}", others.join(", ")));
+    }
+    Ok(candidates)
+}
+
+/// Instances are small: with a dozen slots they are always overfull, and nothing else can be said of slots.
+fn few_slots(policy: PolicySpec) -> PolicySpec {
+    match policy {
+        PolicySpec::Slot(_) => PolicySpec::Slot(2),
+        other => other,
+    }
+}
+
+fn bar(searches: &[Search], candidates: usize, quiet: bool) -> ProgressBar {
+    let hidden = quiet || !std::io::stderr().is_terminal();
+    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let instances: u64 = searches.iter().map(Search::instances).sum();
+    let bar = ProgressBar::with_draw_target(Some(instances * candidates as u64), target);
+    let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} instances, {msg} ({elapsed})");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}

@@ -1,0 +1,222 @@
+//! Findings for people and for programs.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::super::print::aligned_left;
+use super::super::quoted;
+use super::{Column, Matrix};
+use crate::error::{Error, Result};
+use crate::fluid::{Instance, Number, Tasks};
+use crate::properties::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
+
+/// Tables of all domains, then all counterexamples.
+pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: bool) -> String {
+    let mut text = String::new();
+    for matrix in matrices {
+        let domain = matrix.search.domain;
+        text += &format!("{} ({})\n", capital(domain.title()), domain.name());
+        text += &table(promises, &matrix.columns);
+        for line in matrix.search.describe() {
+            text += &format!("  tried: {line}\n");
+        }
+        text.push('\n');
+    }
+    let mut told: Vec<(&str, &Counterexample)> = Vec::new();
+    for matrix in matrices {
+        for column in &matrix.columns {
+            for (finding, files) in column.findings.iter().zip(&column.files) {
+                let Some(found) = &finding.counterexample else { continue };
+                // A larger class of instances that has nothing smaller has nothing new.
+                let known = |(policy, other): &(&str, &Counterexample)| {
+                    *policy == column.policy
+                        && other.promise == found.promise
+                        && (&other.draft, &other.change) == (&found.draft, &found.change)
+                };
+                if told.iter().any(known) {
+                    continue;
+                }
+                told.push((&column.policy, found));
+                text += &counterexample(column, found, files, whole);
+            }
+        }
+    }
+    if told.is_empty() {
+        text += "No counterexample was found.\n";
+    } else if matrices.iter().all(|matrix| matrix.columns.iter().all(|column| column.files.iter().all(Vec::is_empty))) {
+        text += "--write DIR keeps these instances as files for `plimsoll solve`.\n";
+    }
+    text
+}
+
+fn table(promises: &[Promise], columns: &[Column]) -> String {
+    let header: Vec<String> =
+        std::iter::once(String::new()).chain(columns.iter().map(|column| column.policy.clone())).collect();
+    let row = |(nth, promise): (usize, &Promise)| {
+        std::iter::once(promise.title()).chain(columns.iter().map(|column| cell(&column.findings[nth]))).collect()
+    };
+    aligned_left(&header, &promises.iter().enumerate().map(row).collect::<Vec<Vec<String>>>())
+}
+
+fn cell(finding: &Finding) -> String {
+    match (&finding.counterexample, finding.cases) {
+        (Some(_), _) => "fails".to_owned(),
+        (None, 0) => "-".to_owned(),
+        (None, _) => format!("holds ({})", finding.instances),
+    }
+}
+
+fn counterexample(column: &Column, found: &Counterexample, files: &[std::path::PathBuf], whole: bool) -> String {
+    let title = found.promise.title();
+    let mut text = format!("{}: {} fails ({})\n", column.policy, lower(&title), found.domain.title());
+    for line in found.lines() {
+        text += &format!("  {line}\n");
+    }
+    for file in files {
+        text += &format!("  replay: {}\n", replay(file, &column.policy, whole));
+    }
+    text.push('\n');
+    text
+}
+
+fn replay(file: &Path, policy: &str, whole: bool) -> String {
+    let whole = if whole { " --whole-tasks" } else { "" };
+    format!("plimsoll solve {} --policy {}{whole}", quoted(&file.display().to_string()), quoted(policy))
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+fn lower(text: &str) -> String {
+    // Names of people keep their capital.
+    if text.starts_with("Pareto") { text.to_owned() } else { text.to_lowercase() }
+}
+
+/// What policies could not solve.
+pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for matrix in matrices {
+        for column in &matrix.columns {
+            let most =
+                column.findings.iter().filter(|finding| finding.unsolved > 0).max_by_key(|finding| finding.unsolved);
+            if let Some(Finding { promise, unsolved, unsolved_why, .. }) = most {
+                let why = unsolved_why.as_deref().unwrap_or("no reason was given");
+                notes.push(format!(
+                    "{}, {}: it has no allocation in {unsolved} cases ({}), the first: {why}",
+                    column.policy,
+                    matrix.search.domain.title(),
+                    lower(&promise.title())
+                ));
+            }
+        }
+    }
+    notes
+}
+
+/// One object a domain, policy and promise.
+pub(super) fn json(matrices: &[Matrix]) -> Result<String> {
+    let mut objects = Vec::new();
+    for matrix in matrices {
+        for column in &matrix.columns {
+            for (finding, files) in column.findings.iter().zip(&column.files) {
+                objects.push(one(matrix, column, finding, files));
+            }
+        }
+    }
+    let text = serde_json::to_string_pretty(&objects).map_err(|error| Error::output("standard output", error))?;
+    Ok(text + "\n")
+}
+
+fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[std::path::PathBuf]) -> Json {
+    let reading = match finding.promise.reading {
+        Reading::Divisible => "divisible",
+        Reading::Whole => "whole",
+        Reading::UpToOneTask => "up-to-one-task",
+    };
+    let result = match (&finding.counterexample, finding.cases) {
+        (Some(_), _) => "fails",
+        (None, 0) => "undecided",
+        (None, _) => "holds",
+    };
+    let mut object = Map::new();
+    object.insert("policy".to_owned(), column.policy.clone().into());
+    object.insert("domain".to_owned(), matrix.search.domain.name().into());
+    object.insert("property".to_owned(), finding.promise.property.name().into());
+    object.insert("reading".to_owned(), reading.into());
+    object.insert("result".to_owned(), result.into());
+    object.insert("instances".to_owned(), finding.instances.into());
+    object.insert("cases".to_owned(), finding.cases.into());
+    object.insert("unsolved".to_owned(), finding.unsolved.into());
+    object.insert("searched".to_owned(), matrix.search.describe().into());
+    object.insert("seed".to_owned(), matrix.search.seed.into());
+    if let Some(found) = &finding.counterexample {
+        object.insert("counterexample".to_owned(), example(found, files));
+    }
+    Json::Object(object)
+}
+
+fn example(found: &Counterexample, files: &[std::path::PathBuf]) -> Json {
+    let phase = match found.phase {
+        Phase::Grid => "grid",
+        Phase::Random => "random",
+        Phase::Climb => "climb",
+    };
+    let user = |user: usize| found.instance.users()[user].name.as_str();
+    let change = found.change.as_ref().map(|change| match change {
+        Change::Claim { user: liar, .. } => json!({ "kind": "lie", "user": user(*liar) }),
+        Change::Leave { user: gone } => json!({ "kind": "leave", "user": user(*gone) }),
+        Change::Grow { resource, capacity } => {
+            json!({ "kind": "growth", "resource": found.instance.resources()[*resource], "capacity": capacity })
+        }
+    });
+    let mut object = Map::new();
+    object.insert("found_by".to_owned(), phase.into());
+    object.insert("amount".to_owned(), found.judgement.amount.into());
+    if let Some(loser) = found.judgement.loser {
+        object.insert("loser".to_owned(), user(loser).into());
+    }
+    object.insert("sentence".to_owned(), found.verdict().into());
+    if let Some(change) = change {
+        object.insert("change".to_owned(), change);
+    }
+    object.insert("instance".to_owned(), instance(&found.instance, &found.tasks));
+    if let Some((after, tasks)) = &found.after {
+        let name = if matches!(found.promise.property, Property::StrategyProofness) { "lie" } else { "after" };
+        object.insert(name.to_owned(), instance(after, tasks));
+    }
+    if !files.is_empty() {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        object.insert("files".to_owned(), names.into());
+    }
+    Json::Object(object)
+}
+
+/// An instance as `plimsoll solve` reads it, and what everybody is given.
+fn instance(instance: &Instance, tasks: &Tasks) -> Json {
+    let number = |value: &crate::fluid::Exact| match value.parts() {
+        Some((whole, 1)) => Json::from(whole),
+        _ => Json::from(value.float()),
+    };
+    let table = |values: &[crate::fluid::Exact]| -> Json {
+        instance.resources().iter().cloned().zip(values.iter().map(number)).collect::<Map<String, Json>>().into()
+    };
+    let floats = tasks.floats();
+    let users = instance.users().iter().enumerate().map(|(at, user)| {
+        let mut object = Map::new();
+        object.insert("name".to_owned(), user.name.clone().into());
+        object.insert("demand".to_owned(), table(&user.demand));
+        object.insert("weight".to_owned(), user.one_weight().map_or_else(|| table(&user.weight), number));
+        if let Some(tasks) = &user.tasks {
+            object.insert("tasks".to_owned(), number(tasks));
+        }
+        object.insert("given".to_owned(), floats[at].into());
+        if let Some(exact) = tasks.exact() {
+            object.insert("given_exact".to_owned(), exact[at].to_string().into());
+        }
+        Json::Object(object)
+    });
+    json!({ "capacity": table(instance.capacity()), "user": users.collect::<Vec<Json>>() })
+}

@@ -1,0 +1,238 @@
+//! A grid of properties and policies: a check mark where a promise holds, a cross where it fails.
+//!
+//! The look is that of Table 2 of the DRF paper (Ghodsi et al., NSDI 2011). Marks are drawn shapes, so that no font needs
+//! to have them, and differ in form and in lightness as well as in hue.
+
+use plotters::style::RGBColor;
+
+use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
+use crate::output::font;
+
+/// What stands in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A check mark.
+    Holds,
+    /// A cross on a shaded cell.
+    Fails,
+    /// A dash: nothing is known.
+    Unknown,
+}
+
+/// One row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GridRow {
+    /// What stands before it.
+    pub label: String,
+    /// One mark a column.
+    pub marks: Vec<Mark>,
+}
+
+/// Rows under a heading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GridSection {
+    /// The heading; none is drawn where it is empty.
+    pub title: String,
+    /// The rows.
+    pub rows: Vec<GridRow>,
+}
+
+const HOLDS: RGBColor = RGBColor(0, 114, 178);
+const FAILS: RGBColor = RGBColor(213, 94, 0);
+const SHADE: RGBColor = RGBColor(253, 236, 222);
+
+/// Text, the height of a row, the room around everything and between columns, in points.
+const TEXT: f64 = 8.0;
+const ROW: f64 = 14.0;
+const MARGIN: f64 = 6.0;
+const APART: f64 = 10.0;
+
+/// Between sections.
+const BREAK: f64 = 5.0;
+
+/// The least width of a column.
+const COLUMN: f64 = 34.0;
+
+/// Wider names of policies than this stand upright.
+const NAME_MOST: f64 = 58.0;
+
+/// Half the size of a mark.
+const HALF: f64 = 3.4;
+
+/// Where columns and rows stand.
+struct Outline {
+    left: f64,
+    column: f64,
+    head: f64,
+    upright: bool,
+    width: f64,
+}
+
+impl Outline {
+    fn new(columns: &[String], sections: &[GridSection]) -> Outline {
+        let widest =
+            |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| font::width(text, TEXT)).fold(0.0, f64::max);
+        let labels = widest(&mut sections.iter().flat_map(|section| &section.rows).map(|row| row.label.as_str()));
+        let names = widest(&mut columns.iter().map(String::as_str));
+        let upright = names > NAME_MOST;
+        let column = if upright { COLUMN } else { COLUMN.max(names + APART) };
+        let left = MARGIN + labels + APART;
+        let head = MARGIN + if upright { names + 6.0 } else { ROW };
+        Outline { left, column, head, upright, width: left + column * columns.len() as f64 + MARGIN }
+    }
+
+    fn centre(&self, column: usize) -> f64 {
+        self.left + (column as f64 + 0.5) * self.column
+    }
+}
+
+/// A grid as SVG, as large as its rows and columns need.
+pub fn grid(columns: &[String], sections: &[GridSection]) -> String {
+    let outline = Outline::new(columns, sections);
+    let lines: usize = sections.iter().map(|section| section.rows.len() + usize::from(!section.title.is_empty())).sum();
+    let titled = sections.iter().filter(|section| !section.title.is_empty()).count();
+    let breaks = titled.saturating_sub(1) as f64 * BREAK;
+    let bottom = outline.head + 4.0 + lines as f64 * ROW + breaks + 2.0;
+    let marks: Vec<Mark> = sections.iter().flat_map(|s| &s.rows).flat_map(|row| row.marks.iter().copied()).collect();
+    let key = legend(&marks, outline.width);
+    let width = outline.width.max(key.width);
+    let height = bottom + 6.0 + key.rows * ROW + MARGIN / 2.0;
+    let mut canvas = Canvas::new(width, height, "Which properties hold for which policies");
+    let mut shade = Vec::new();
+    let mut text: Vec<(String, f64, RGBColor)> = Vec::new();
+    let mut cells: Vec<(f64, f64, Mark)> = Vec::new();
+    let mut rules = Vec::new();
+    let mut top = outline.head + 4.0;
+    for section in sections {
+        if !section.title.is_empty() {
+            top += if rules.is_empty() { 0.0 } else { BREAK };
+            text.push((section.title.clone(), top + 9.8, GREY));
+            rules.push(top - BREAK / 2.0);
+            top += ROW;
+        }
+        for row in &section.rows {
+            text.push((row.label.clone(), top + 9.8, INK));
+            for (at, &mark) in row.marks.iter().enumerate().take(columns.len()) {
+                cells.push((outline.centre(at), top + ROW / 2.0, mark));
+                if mark == Mark::Fails {
+                    shade.push((outline.left + at as f64 * outline.column, top));
+                }
+            }
+            top += ROW;
+        }
+    }
+    canvas.layer(Group::class("shade"), |pen| {
+        for &(left, top) in &shade {
+            pen.rectangle((left + 1.0, top + 0.75), (left + outline.column - 1.0, top + ROW - 0.75), &SHADE);
+        }
+    });
+    let (from, to) = (MARGIN, outline.width - MARGIN);
+    canvas.layer(Group::class("axis"), |pen| {
+        for &at in rules.iter().skip(1) {
+            pen.path(&[(from, at), (to, at)], &LIGHT, 0.75);
+        }
+        for (at, width) in [(outline.head + 2.0, 0.5), (bottom, 0.9)] {
+            pen.path(&[(from, at), (to, at)], &INK, width);
+        }
+    });
+    canvas.layer(Group::class("labels"), |pen| {
+        for (label, baseline, color) in &text {
+            pen.text(label, TEXT, *color, (MARGIN, *baseline), Side::Start, Run::Level);
+        }
+        for (at, name) in columns.iter().enumerate() {
+            let (x, y) = (outline.centre(at), outline.head - 3.0);
+            match outline.upright {
+                true => pen.text(name, TEXT, INK, (x + TEXT * 0.35, y), Side::Start, Run::Up),
+                false => pen.text(name, TEXT, INK, (x, y), Side::Middle, Run::Level),
+            }
+        }
+    });
+    canvas.layer(Group::class("marks"), |pen| {
+        for &(x, y, one) in &cells {
+            mark(pen, (x, y), one);
+        }
+    });
+    canvas.layer(Group::class("legend"), |pen| {
+        for (at, line, one, meaning) in &key.entries {
+            let middle = bottom + 6.0 + (*line + 0.5) * ROW;
+            mark(pen, (MARGIN + at + HALF, middle), *one);
+            pen.text(meaning, TEXT - 0.5, INK, (MARGIN + at + 2.0 * HALF + 4.0, middle + 2.7), Side::Start, Run::Level);
+        }
+    });
+    canvas.finish()
+}
+
+/// What the marks mean: their places in a line, or one under the other.
+struct Key {
+    entries: Vec<(f64, f64, Mark, &'static str)>,
+    rows: f64,
+    width: f64,
+}
+
+fn legend(marks: &[Mark], room: f64) -> Key {
+    let all = [
+        (Mark::Holds, "holds on all instances tried"),
+        (Mark::Fails, "fails, by a counterexample"),
+        (Mark::Unknown, "not defined"),
+    ];
+    let shown: Vec<(Mark, &'static str)> = all.into_iter().filter(|(mark, _)| marks.contains(mark)).collect();
+    let width = |meaning: &str| 2.0 * HALF + 4.0 + font::width(meaning, TEXT - 0.5);
+    let together: f64 = shown.iter().map(|(_, meaning)| width(meaning) + APART).sum();
+    let widest = shown.iter().map(|(_, meaning)| width(meaning)).fold(0.0, f64::max);
+    if together <= room - 2.0 * MARGIN {
+        let mut at = 0.0;
+        let entry = |(mark, meaning): (Mark, &'static str)| {
+            let left = at;
+            at += width(meaning) + APART;
+            (left, 0.0, mark, meaning)
+        };
+        return Key { entries: shown.into_iter().map(entry).collect(), rows: 1.0, width: together + MARGIN };
+    }
+    let rows = shown.len() as f64;
+    let entries =
+        shown.into_iter().enumerate().map(|(nth, (mark, meaning))| (0.0, nth as f64, mark, meaning)).collect();
+    Key { entries, rows, width: widest + 2.0 * MARGIN }
+}
+
+fn mark(pen: &mut Pen, (x, y): (f64, f64), mark: Mark) {
+    match mark {
+        Mark::Holds => {
+            let points = [(x - HALF, y + 0.3), (x - 0.9, y + HALF - 0.5), (x + HALF + 0.3, y - HALF)];
+            pen.path(&points, &HOLDS, 1.5);
+        }
+        Mark::Fails => {
+            let half = HALF - 0.6;
+            pen.path(&[(x - half, y - half), (x + half, y + half)], &FAILS, 1.5);
+            pen.path(&[(x - half, y + half), (x + half, y - half)], &FAILS, 1.5);
+        }
+        Mark::Unknown => pen.path(&[(x - 2.2, y), (x + 2.2, y)], &GREY, 0.9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(columns: &[&str], marks: &[Mark]) -> String {
+        let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
+        let row = |label: &str| GridRow { label: label.to_owned(), marks: marks.to_vec() };
+        let section = |title: &str| GridSection { title: title.to_owned(), rows: vec![row("Envy-freeness")] };
+        grid(&columns, &[section(""), section("zero demands allowed")])
+    }
+
+    #[test]
+    fn every_mark_is_drawn_and_explained_and_no_glyph_is_needed() {
+        let svg = drawn(&["drf", "asset"], &[Mark::Holds, Mark::Fails]);
+        assert!(svg.contains("holds on all instances tried") && svg.contains("fails, by a counterexample"));
+        assert!(!svg.contains("not defined"), "what does not appear is not explained");
+        assert!(svg.is_ascii(), "marks are shapes");
+        assert!(drawn(&["drf"], &[Mark::Unknown]).contains("not defined"));
+        assert_eq!(svg, drawn(&["drf", "asset"], &[Mark::Holds, Mark::Fails]));
+    }
+
+    #[test]
+    fn long_names_stand_upright() {
+        assert!(!drawn(&["drf"], &[Mark::Holds]).contains("rotate"));
+        assert!(drawn(&["a policy of one's own"], &[Mark::Holds]).contains("rotate"));
+    }
+}

@@ -1,0 +1,11 @@
+//! Resource monotonicity: when there is more of a resource, nobody loses.
+//!
+//! Source: Ghodsi et al., NSDI 2011, section 3, and theorem 6: no policy with a sharing incentive and Pareto efficiency
+//! keeps it.
+
+use super::view::{Gap, Measured, View, widest};
+
+/// How many tasks the user that suffers most from the growth loses.
+pub(super) fn gap<N: Measured>(view: &View<N>, more: &View<N>) -> Option<Gap<N>> {
+    widest((0..view.users()).filter_map(|user| view.gap(user, None, more.useful(user), view.useful(user))))
+}

@@ -1,0 +1,11 @@
+//! Single-resource fairness: with one resource the allocation is (weighted) max-min fair, up to finite demand.
+//!
+//! Of whole tasks: nobody is more than one task ahead of a user that waits. Source: Ghodsi et al., NSDI 2011, section 3.
+
+use super::view::{Gap, Measured, View};
+use super::water;
+
+/// The distance to max-min fairness; `None` with more than one resource.
+pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
+    if view.dims() == 1 { water::gap(view, 0) } else { None }
+}

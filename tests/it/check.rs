@@ -1,0 +1,489 @@
+//! `plimsoll check`: the paper's Table 2, counterexamples that stand on their own, and mechanisms that are caught.
+
+use std::sync::Arc;
+
+use plimsoll::books::Books;
+use plimsoll::engine::OnBlocked;
+use plimsoll::error::Result;
+use plimsoll::fluid::{Allocation, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
+use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
+use plimsoll::properties::{
+    Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Promise, Property, Reading, Search,
+    survey,
+};
+
+use crate::replay::{plimsoll, run, said};
+
+/// Enough to find every counterexample of the paper, quick enough for a test.
+const EFFORT: Effort = Effort { grid: 1_500, random: 150, climbs: 48, steps: 200 };
+
+fn search(domain: Domain) -> Search {
+    Search { domain, effort: EFFORT, seed: 1 }
+}
+
+fn check(candidate: &Candidate, promises: &[Promise], domain: Domain) -> Vec<Finding> {
+    survey(candidate, promises, &search(domain), &|_| Ok(())).expect("nobody ends the search")
+}
+
+fn divisible(property: Property) -> Promise {
+    Promise { property, reading: Reading::Divisible }
+}
+
+fn only(candidate: &Candidate, promise: Promise, domain: Domain) -> Finding {
+    check(candidate, &[promise], domain).remove(0)
+}
+
+fn drf() -> Candidate {
+    Candidate::own("drf", Filling { norm: Norm::Largest })
+}
+
+fn asset() -> Candidate {
+    Candidate::own("asset", Filling { norm: Norm::Sum })
+}
+
+fn ceei() -> Candidate {
+    Candidate::own("ceei", Ceei)
+}
+
+/// Ghodsi et al., NSDI 2011, Table 2: asset fairness, CEEI, DRF.
+const TABLE_2: [(Property, [bool; 3]); 8] = [
+    (Property::SharingIncentive, [false, true, true]),
+    (Property::StrategyProofness, [true, false, true]),
+    (Property::EnvyFreeness, [true, true, true]),
+    (Property::ParetoEfficiency, [true, true, true]),
+    (Property::SingleResource, [true, true, true]),
+    (Property::Bottleneck, [false, true, true]),
+    (Property::Population, [true, false, true]),
+    (Property::Resource, [false, false, false]),
+];
+
+#[test]
+fn table_2_of_the_paper_comes_out_in_full() {
+    for (column, candidate) in [asset(), ceei(), drf()].iter().enumerate() {
+        let promises: Vec<Promise> = TABLE_2.iter().map(|(property, _)| divisible(*property)).collect();
+        let findings = check(candidate, &promises, Domain::Positive);
+        for ((property, expected), finding) in TABLE_2.iter().zip(&findings) {
+            let what = format!("{} of {}", property.name(), candidate.name());
+            assert_eq!(finding.holds(), expected[column], "{what}: {:?}", finding.counterexample);
+            assert_eq!(finding.unsolved, 0, "{what}: {:?}", finding.unsolved_why);
+            let tried = finding.instances > 300;
+            assert!(tried || !expected[column], "{what} was tried on {} instances only", finding.instances);
+            if let Some(found) = &finding.counterexample {
+                stands_on_its_own(candidate, found);
+                is_minimal(candidate, found);
+            }
+        }
+    }
+}
+
+/// Solves the counterexample again and decides it in floats, by the definitions written out once more.
+fn stands_on_its_own(candidate: &Candidate, found: &Counterexample) {
+    let instance = found.draft.instance(candidate.resources()).expect("counterexamples are instances");
+    assert_eq!(instance, found.instance);
+    let before = candidate.allocate(&instance).expect("it is solved").tasks.floats();
+    let after = found.change.as_ref().map(|change| {
+        let changed = change.apply(&instance).expect("the change is possible");
+        candidate.allocate(&changed).expect("it is solved").tasks.floats()
+    });
+    let loss = loss(&found.draft, found.promise.property, &before, found.change.as_ref(), after.as_deref());
+    assert!(loss > 1e-7, "{}: {:?} loses {loss}", candidate.name(), found.lines());
+}
+
+/// The tasks that the worst off lacks, for endless tasks and equal weights.
+fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Change>, after: Option<&[f64]>) -> f64 {
+    let needs = |user: usize| -> Vec<f64> { draft.users[user].demand.iter().map(|&amount| amount as f64).collect() };
+    let runs = |user: usize, bundle: Vec<f64>| {
+        let parts = bundle.iter().zip(needs(user)).filter(|(_, need)| *need > 0.0).map(|(amount, need)| amount / need);
+        parts.fold(f64::INFINITY, f64::min)
+    };
+    let users = draft.users.len();
+    let capacity: Vec<f64> = draft.capacity.iter().map(|&amount| amount as f64).collect();
+    let most = |losses: &mut dyn Iterator<Item = f64>| losses.fold(f64::NEG_INFINITY, f64::max);
+    match (property, change) {
+        (Property::SharingIncentive, None) => {
+            let part: Vec<f64> = capacity.iter().map(|amount| amount / users as f64).collect();
+            most(&mut (0..users).map(|user| runs(user, part.clone()) - before[user]))
+        }
+        (Property::EnvyFreeness, None) => {
+            let holds = |other: usize| needs(other).iter().map(|need| need * before[other]).collect();
+            most(&mut (0..users * users).map(|at| runs(at / users, holds(at % users)) - before[at / users]))
+        }
+        (Property::Bottleneck, None) => {
+            // Endless tasks and equal weights: equal amounts of the resource that everybody needs most.
+            let share = |user: usize, r: usize| needs(user)[r] / capacity[r];
+            let all = |r: usize| (0..users).all(|u| (0..capacity.len()).all(|s| share(u, r) >= share(u, s) - 1e-12));
+            let r = (0..capacity.len()).find(|&r| all(r)).expect("there is a bottleneck");
+            most(&mut (0..users).map(|user| (before[user] - capacity[r] / users as f64 / needs(user)[r]).abs()))
+        }
+        (Property::StrategyProofness, Some(Change::Claim { user, demand, .. })) => {
+            let given = after.expect("a lie has a world")[*user];
+            runs(*user, demand.iter().map(|&amount| amount as f64 * given).collect()) - before[*user]
+        }
+        (Property::Population, Some(Change::Leave { user: gone })) => {
+            let after = after.expect("a leave has a world");
+            let stays = (0..users).filter(|user| user != gone).enumerate();
+            most(&mut stays.map(|(then, user)| before[user] - after[then]))
+        }
+        (Property::Resource, Some(Change::Grow { resource, capacity })) => {
+            assert!(*capacity > draft.capacity[*resource]);
+            let after = after.expect("a growth has a world");
+            most(&mut (0..users).map(|user| before[user] - after[user]))
+        }
+        other => panic!("no counterexample was expected for {other:?}"),
+    }
+}
+
+/// No user and no resource can be dropped and no number lowered while what changes stays the same.
+fn is_minimal(candidate: &Candidate, found: &Counterexample) {
+    let still_fails = |draft: &Draft, change: Option<&Change>| {
+        let solve = |instance: &Instance| candidate.allocate(instance).ok().map(|given| given.tasks.floats());
+        let Ok(instance) = draft.instance(candidate.resources()) else { return false };
+        let Some(before) = solve(&instance) else { return false };
+        let after = match change.map(|change| change.apply(&instance)) {
+            Some(Ok(changed)) => solve(&changed),
+            Some(Err(_)) => return false,
+            None => None,
+        };
+        let honest = matches!(change, Some(Change::Claim { user, demand, .. }) if *demand == draft.users[*user].demand);
+        !honest && loss(draft, found.promise.property, &before, change, after.as_deref()) > 1e-5
+    };
+    let bottleneck = |draft: &Draft| {
+        let most = |r: usize| {
+            let beats =
+                |user: &DraftUser, s: usize| user.demand[r] * draft.capacity[s] >= user.demand[s] * draft.capacity[r];
+            draft.users.iter().all(|user| (0..draft.dims()).all(|s| beats(user, s)))
+        };
+        draft.dims() > 1 && (0..draft.dims()).any(most)
+    };
+    let applies = |draft: &Draft| found.promise.property != Property::Bottleneck || bottleneck(draft);
+    let draft = &found.draft;
+    for r in 0..draft.dims() {
+        if draft.capacity[r] > 1 {
+            let mut less = draft.clone();
+            less.capacity[r] -= 1;
+            assert!(!applies(&less) || !still_fails(&less, found.change.as_ref()), "capacity {r}: {:?}", found.lines());
+        }
+    }
+    for user in 0..draft.users.len() {
+        for r in 0..draft.dims() {
+            if draft.users[user].demand[r] > 1 {
+                let mut less = draft.clone();
+                less.users[user].demand[r] -= 1;
+                assert!(!applies(&less) || !still_fails(&less, found.change.as_ref()), "demand: {:?}", found.lines());
+            }
+        }
+        let involved = match &found.change {
+            Some(Change::Claim { user: other, .. } | Change::Leave { user: other }) => *other >= user,
+            _ => false,
+        };
+        if draft.users.len() > 2 && !involved {
+            let mut fewer = draft.clone();
+            fewer.users.remove(user);
+            assert!(
+                !applies(&fewer) || !still_fails(&fewer, found.change.as_ref()),
+                "user {user}: {:?}",
+                found.lines()
+            );
+        }
+    }
+}
+
+/// Theorem 14 needs strictly positive demands, whatever the policy.
+#[test]
+fn with_zero_demands_population_monotonicity_fails_for_drf_and_not_for_drf_alone() {
+    for candidate in [drf(), asset(), ceei()] {
+        let finding = only(&candidate, divisible(Property::Population), Domain::Zeros);
+        let found = finding.counterexample.unwrap_or_else(|| panic!("{} fails", candidate.name()));
+        assert!(found.draft.users.iter().any(|user| user.demand.contains(&0)) || candidate.name() == "ceei");
+        stands_on_its_own(&candidate, &found);
+        assert!(found.draft.users.len() == 3, "two users at most: {:?}", found.lines());
+    }
+}
+
+/// What DRF keeps with finite tasks and weights; a weight for each resource costs it the sharing incentive, for its
+/// weights of one resource need not add up to those of another.
+#[test]
+fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() {
+    for domain in [Domain::Finite, Domain::Weighted, Domain::WeightedPerResource] {
+        for finding in check(&drf(), &Promise::divisible(), domain) {
+            let expected = match finding.promise.property {
+                Property::Resource => false,
+                Property::SharingIncentive => domain != Domain::WeightedPerResource,
+                _ => true,
+            };
+            assert_eq!(
+                finding.holds(),
+                expected,
+                "{}, {}: {:?}",
+                finding.promise.title(),
+                domain.name(),
+                finding.counterexample
+            );
+        }
+    }
+}
+
+/// Gives tasks by a rule.
+struct Rule(fn(&Instance) -> Vec<Exact>);
+
+impl Mechanism for Rule {
+    fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+        let tasks = self.0(instance);
+        let limits = vec![Limit::WholeTask; tasks.len()];
+        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+    }
+}
+
+/// The tasks of a user with a part of the cluster.
+fn with_part(instance: &Instance, user: usize, part: &Exact) -> Exact {
+    let user = &instance.users()[user];
+    let each = instance.capacity().iter().zip(&user.demand).filter(|(_, demand)| demand.is_positive());
+    let most = each.map(|(capacity, demand)| &(capacity * part) / demand).min().unwrap_or(Exact::ZERO);
+    user.tasks.as_ref().map_or(most.clone(), |tasks| most.min(tasks.clone()))
+}
+
+fn equal_parts(instance: &Instance, of: &Exact) -> Vec<Exact> {
+    let users = instance.users().len();
+    let part = of / &Exact::from(users as u64);
+    (0..users).map(|user| with_part(instance, user, &part)).collect()
+}
+
+/// Each broken mechanism is caught by the property that it breaks, with the least it takes, and keeps others.
+#[test]
+fn broken_mechanisms_are_caught() {
+    let dictator = Candidate::own(
+        "dictator",
+        Rule(|instance| {
+            let mut tasks = vec![Exact::ZERO; instance.users().len()];
+            tasks[0] = with_part(instance, 0, &Exact::ONE);
+            tasks
+        }),
+    );
+    let wasteful = Candidate::own("wasteful", Rule(|instance| equal_parts(instance, &Exact::ratio(1, 2))));
+    let equal = Candidate::own("equal", Rule(|instance| equal_parts(instance, &Exact::ONE)));
+    let greedy = Candidate::own("greedy", Rule(|instance| equal_parts(instance, &Exact::from(2))));
+    let envious = Candidate::own(
+        "envious",
+        Rule(|instance| {
+            let mut tasks = equal_parts(instance, &Exact::ratio(1, 2));
+            tasks[0] = &tasks[0] * &Exact::from(2);
+            tasks
+        }),
+    );
+    let fails = |candidate: &Candidate, property: Property| -> Option<Counterexample> {
+        only(candidate, divisible(property), Domain::Positive).counterexample
+    };
+    let size = |found: Option<Counterexample>| found.map(|found| found.draft.size());
+    for property in [Property::SharingIncentive, Property::EnvyFreeness, Property::SingleResource, Property::Population]
+    {
+        let expected = (property != Property::Population).then_some((2, 1, 5));
+        assert_eq!(size(fails(&dictator, property)), expected, "{}", property.name());
+    }
+    assert!(fails(&dictator, Property::StrategyProofness).is_none());
+    assert_eq!(size(fails(&wasteful, Property::ParetoEfficiency)), Some((1, 1, 3)));
+    assert_eq!(size(fails(&wasteful, Property::SharingIncentive)), Some((1, 1, 3)));
+    assert!(fails(&wasteful, Property::EnvyFreeness).is_none());
+    assert!(
+        fails(&equal, Property::SharingIncentive).is_none() && fails(&equal, Property::StrategyProofness).is_none()
+    );
+    assert_eq!(fails(&equal, Property::ParetoEfficiency).map(|found| found.draft.dims()), Some(2));
+    assert_eq!(size(fails(&greedy, Property::Feasibility)), Some((1, 1, 3)));
+    assert!(fails(&greedy, Property::ParetoEfficiency).is_none(), "what is not there is judged once");
+    assert_eq!(size(fails(&envious, Property::EnvyFreeness)), Some((2, 1, 5)));
+}
+
+/// Pays whoever claims a larger first resource: a lie, and the shrinking of its numbers.
+#[test]
+fn a_mechanism_that_rewards_a_lie_is_caught() {
+    let bribed = Candidate::own(
+        "bribed",
+        Rule(|instance| {
+            let claim = |user: usize| &instance.users()[user].demand[0];
+            let all = (0..instance.users().len()).fold(Exact::ZERO, |sum, user| &sum + claim(user));
+            (0..instance.users().len()).map(|user| with_part(instance, user, &(claim(user) / &all))).collect()
+        }),
+    );
+    let finding = only(&bribed, divisible(Property::StrategyProofness), Domain::Positive);
+    let found = finding.counterexample.expect("larger claims pay");
+    stands_on_its_own(&bribed, &found);
+    assert!(matches!(found.change, Some(Change::Claim { .. })));
+    assert_eq!((found.draft.users.len(), found.draft.largest()), (2, 1), "{:?}", found.lines());
+}
+
+/// A float that breaks a promise by less than a solver's noise does not; one that breaks it by more does.
+#[test]
+fn noise_is_not_a_counterexample() {
+    struct Noisy(f64);
+    impl Mechanism for Noisy {
+        fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+            let mut allocation = Filling { norm: Norm::Largest }.allocate(instance)?;
+            let noise = |(at, tasks): (usize, f64)| tasks * (1.0 + if at % 2 == 0 { self.0 } else { -self.0 });
+            allocation.tasks = Tasks::Float(allocation.tasks.floats().into_iter().enumerate().map(noise).collect());
+            Ok(allocation)
+        }
+    }
+    let holds = |noise: f64| {
+        let findings = check(&Candidate::own("noisy", Noisy(noise)), &Promise::divisible(), Domain::Positive);
+        findings.iter().filter(|finding| finding.holds()).count()
+    };
+    assert_eq!(holds(1e-8), 8, "all but resource monotonicity");
+    assert!(holds(1e-3) < 4);
+}
+
+#[test]
+fn findings_do_not_depend_on_the_number_of_threads() {
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+        let effort = Effort { grid: 300, random: 60, climbs: 8, steps: 80 };
+        let search = Search { domain: Domain::Zeros, effort, seed: 9 };
+        let findings = pool.install(|| survey(&ceei(), &Promise::divisible(), &search, &|_| Ok(())));
+        let told = |finding: Finding| {
+            let lines = finding.counterexample.map(|found| found.lines());
+            (finding.promise, finding.instances, finding.cases, finding.unsolved, lines)
+        };
+        findings.expect("nobody ends the search").into_iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(on(1), on(3));
+}
+
+fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
+    let policy = Registry::default().policy(name).expect("a built-in policy");
+    Candidate::whole(policy, on_blocked).expect("a policy for any cluster")
+}
+
+/// Whole tasks break the promises of divisible ones and keep them up to one task, if a blocked user ends the round.
+#[test]
+fn whole_tasks_keep_promises_up_to_one_task() {
+    let stop = check(&simulated("drf", OnBlocked::Stop), &Promise::whole(), Domain::Positive);
+    let holds = |findings: &[Finding], property: Property, reading: Reading| {
+        let promise = Promise { property, reading };
+        let finding = findings.iter().find(|finding| finding.promise == promise).expect("it was checked");
+        assert!(finding.cases > 100 || finding.counterexample.is_some(), "{}", promise.title());
+        finding.holds()
+    };
+    for property in [Property::SharingIncentive, Property::EnvyFreeness] {
+        assert!(!holds(&stop, property, Reading::Whole), "{}", property.name());
+        assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
+    }
+    for property in [Property::Levels, Property::SingleResource, Property::Bottleneck] {
+        assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
+    }
+    assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "whoever is blocked blocks the others");
+    let skip = check(&simulated("drf", OnBlocked::Skip), &Promise::whole(), Domain::Positive);
+    assert!(holds(&skip, Property::ParetoEfficiency, Reading::Whole));
+    assert!(holds(&skip, Property::EnvyFreeness, Reading::UpToOneTask));
+    assert!(!holds(&skip, Property::Levels, Reading::UpToOneTask), "small tasks fill what a large one leaves");
+    let slots = only(
+        &simulated("slot:1", OnBlocked::Skip),
+        Promise { property: Property::Feasibility, reading: Reading::Whole },
+        Domain::Positive,
+    );
+    assert!(!slots.holds(), "slots overfill machines");
+}
+
+/// The whole tasks of the engine are the paper's: Table 1 ends with three tasks of A and two of B.
+#[test]
+fn a_round_of_the_engine_is_the_papers_table_1() {
+    let draft = Draft { capacity: vec![9, 18], users: vec![DraftUser::new(vec![1, 4]), DraftUser::new(vec![3, 1])] };
+    let candidate = simulated("drf", OnBlocked::Stop);
+    let given = candidate.allocate(&draft.instance(candidate.resources()).expect("an instance")).expect("a round");
+    assert_eq!(given.tasks, Tasks::Exact(vec![Exact::from(3), Exact::from(2)]));
+}
+
+/// Serves the first user for ever.
+struct Favourite;
+
+impl Policy for Favourite {
+    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
+        Rank::new(u128::from(queue.user.0))
+    }
+}
+
+#[test]
+fn a_users_own_policy_is_caught() {
+    let own = NamedPolicy::new("favourite", |_: &Setup| Ok(Box::new(Favourite) as Box<dyn Policy>));
+    let candidate = Candidate::whole(own, OnBlocked::Skip).expect("a policy for any cluster");
+    for property in [Property::EnvyFreeness, Property::SharingIncentive] {
+        let promise = Promise { property, reading: Reading::UpToOneTask };
+        let found = only(&candidate, promise, Domain::Positive).counterexample.expect("it has a favourite");
+        assert_eq!((found.draft.users.len(), found.draft.dims()), (2, 1), "{:?}", found.lines());
+    }
+}
+
+#[test]
+fn mechanisms_and_resources_are_found_by_name() {
+    let registry = Registry::default().with_mechanism("mine", Filling { norm: Norm::Largest });
+    assert_eq!(Candidate::divisible(&registry, "mine").expect("its own mechanism").name(), "mine");
+    let gpu = Candidate::divisible(&registry, "maxmin:licences").expect("any resource");
+    assert_eq!(gpu.resources()[0], "licences");
+    assert!(only(&gpu, divisible(Property::SingleResource), Domain::Positive).holds());
+    assert!(Candidate::divisible(&registry, "fifo").is_err());
+    for spec in PolicySpec::all() {
+        assert!(
+            spec.mechanism(&["cpu".to_owned()]).is_err() || Candidate::divisible(&registry, &spec.to_string()).is_ok()
+        );
+    }
+    let shared: Arc<dyn Mechanism> = registry.mechanism("mine", &["cpu".to_owned()]).expect("its own mechanism");
+    assert!(Arc::strong_count(&shared) >= 2);
+}
+
+#[test]
+fn the_command_line_prints_writes_and_draws() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut command =
+        plimsoll(&["check", "--policy", "drf", "--policy", "asset", "--domain", "zeros", "--effort", "quick"]);
+    command.current_dir(&dir).args(["--property", "population-monotonicity", "--property", "envy-freeness"]);
+    command.args(["--write", "found", "--figure", "grid.svg"]);
+    let output = run(&mut command);
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expected in [
+        "Zero demands allowed (zeros)",
+        "Population monotonicity  fails",
+        "Envy-freeness            holds (",
+        "drf: population monotonicity fails (zero demands allowed)",
+        "leave: B leaves",
+        "replay: plimsoll solve found/drf-population-monotonicity-zeros-before.toml --policy drf",
+        "tried: all ",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
+    }
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("the file was written");
+    let (before, after) =
+        ["before", "after"].map(|which| read(&format!("found/drf-population-monotonicity-zeros-{which}.toml"))).into();
+    let users = |text: &str| {
+        let table: toml::Table = text.parse().expect("TOML");
+        assert!(table["capacity"].as_table().is_some_and(|capacity| capacity.contains_key("cpu")));
+        table["user"].as_array().expect("users").len()
+    };
+    assert_eq!((users(&before), users(&after)), (3, 2));
+    assert!(read("grid.svg").contains("Population monotonicity"));
+}
+
+#[test]
+fn the_command_line_speaks_json_and_says_what_is_wrong() {
+    let quick =
+        ["check", "--policy", "asset", "--effort", "quick", "--format", "json", "--property", "sharing-incentive"];
+    let output = run(&mut plimsoll(&quick));
+    assert!(output.status.success(), "{}", said(&output));
+    let objects: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let object = &objects[0];
+    assert_eq!((object["policy"].as_str(), object["result"].as_str()), (Some("asset"), Some("fails")));
+    let found = &object["counterexample"];
+    assert_eq!(found["instance"]["user"][0]["given_exact"], "3/7");
+    assert_eq!(found["loser"], "A");
+    for (args, expected) in [
+        (vec!["check", "--policy", "drff"], "did you mean 'drf'"),
+        (vec!["check", "--policy", "fifo"], "a policy that has a static allocation"),
+        (vec!["check", "--property", "envy"], "sharing-incentive"),
+        (vec!["check", "--domain", "zero"], "positive, zeros"),
+        (vec!["check", "--effort", "huge"], "quick, normal, thorough"),
+        (vec!["check", "--figure", "grid.pdf"], ".svg or .png"),
+        (vec!["check", "--property", "one-task-bound"], "--whole-tasks"),
+        (vec!["check", "--whole-tasks", "--on-blocked", "wait"], "skip or stop"),
+    ] {
+        let output = run(&mut plimsoll(&args));
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(said(&output).contains(expected), "{args:?}: {}", said(&output));
+    }
+}
