@@ -15,6 +15,8 @@
 //! 2. Pooled: b's next task does not fit in some r, so `c_r < F_r(L + S)` for the largest step S, since nobody runs more than
 //!    `min(T_i, (L + S) / s_i)`, b's next included. With `F_r(L*) <= c_r` this is `L > L* - S`.
 //!
+//! For target policies L* is 1: their solution is feasible, and Pareto efficient, so that no higher level fits.
+//!
 //! Pooled and `stop`: every level is within one maximal task of the divisible one (of T_i s_i for who has no more tasks).
 //! With `skip` the state at the first blocked user is that of `stop`, and launches follow: (2) still holds from below;
 //! after it less than b's demand is left of r, so that i gets less than `d_br / d_ir` tasks more than by (1). On
