@@ -16,7 +16,7 @@ use super::resolve::{Parameter, Resolve};
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
-use crate::fluid::{Bmf, Ceei, Filling, Mechanism, Norm, OnBlocked, Order, Slots, Ties, WholeTasks};
+use crate::fluid::{Bmf, Ceei, Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use crate::units::{Dim, Resources};
 
 /// What a policy is told before a run starts.
@@ -105,6 +105,21 @@ impl Registry {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(own.clone()),
             None => name.parse::<PolicySpec>()?.mechanism(resources),
+        }
+    }
+
+    /// The same for whole tasks; a mechanism of the program's own serves as the target. Errors: as
+    /// [`Registry::mechanism`].
+    pub fn whole_mechanism(
+        &self,
+        name: &str,
+        resources: &[String],
+        on_blocked: OnBlocked,
+        ties: Ties,
+    ) -> Result<WholeTasks> {
+        match self.own_mechanisms.iter().find(|(own, _)| own == name) {
+            Some((_, own)) => Ok(WholeTasks { order: Order::Target(own.clone()), on_blocked, ties, onto: Onto::Pool }),
+            None => name.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
         }
     }
 
@@ -217,7 +232,7 @@ impl PolicySpec {
         }
     }
 
-    /// The same for users with whole tasks, served one by one in the policy's order. Errors: as
+    /// The same for users with whole tasks, served one by one in the policy's order from one pool. Errors: as
     /// [`PolicySpec::mechanism`].
     pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
         let order = match (self.norm(resources)?, self) {
@@ -226,7 +241,7 @@ impl PolicySpec {
             (None, PolicySpec::Ceei(_) | PolicySpec::Bmf(_)) => Order::Target(self.mechanism(resources)?),
             _ => return Err(self.not_static()),
         };
-        Ok(WholeTasks { order, on_blocked, ties })
+        Ok(WholeTasks { order, on_blocked, ties, onto: Onto::Pool })
     }
 
     /// The norm of shares that the policy equalises, if that is what it does.

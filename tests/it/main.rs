@@ -24,4 +24,5 @@ mod solve;
 mod tidy;
 mod traces;
 mod twin;
+mod whole_tasks;
 mod workloads;

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use plimsoll::policy::Registry;
 use serde_json::Value;
 
 use crate::replay::{plimsoll, run, said};
@@ -437,4 +436,23 @@ fn the_pages_show_what_the_program_does() {
         let output = piped(&text, &["--policy", "drf"]);
         assert!(output.status.success(), "{text}: {}", said(&output));
     }
+}
+
+/// Ghodsi et al., NSDI 2011, 4.1 (3 and 2 tasks are whole), 5.1, and Parkes, Procaccia and Shah, EC 2012.
+#[test]
+fn whole_tasks_are_served_in_order() {
+    let tasks = |args: &[&str]| -> Vec<u64> {
+        let result = solved(&instance("drf-example"), &[&["--whole-tasks"], args].concat());
+        users(&result).iter().map(|user| user["tasks"].as_u64().expect("whole")).collect()
+    };
+    assert_eq!(tasks(&["--policy", "drf"]), [3, 2]);
+    assert_eq!(tasks(&["--policy", "drf", "--on-blocked", "stop", "--ties", "highest-id"]), [3, 2]);
+    assert_eq!(tasks(&["--policy", "drf", "--post"]), [3, 2]);
+    // Targets 45/11 and 18/11: A, B, A, A, A (then cpu has 2 left, B's 3 do not fit, and memory 1).
+    assert_eq!(tasks(&["--policy", "ceei"]), [4, 1]);
+    let wrong = run(plimsoll(&["solve"]).arg(instance("drf-example")).args(["--policy", "drf", "--post"]));
+    assert_eq!(wrong.status.code(), Some(2), "--post needs --whole-tasks");
+    let wrong =
+        run(plimsoll(&["solve"]).arg(instance("drf-example")).args(["--policy", "ceei", "--whole-tasks", "--post"]));
+    assert!(said(&wrong).contains("a policy that compares shares"), "{}", said(&wrong));
 }
