@@ -10,6 +10,7 @@ use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
+use crate::fluid::Levels;
 use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
 use crate::record::{Decision, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
@@ -102,6 +103,7 @@ const EXAMPLES: usize = 3;
 pub(super) struct Collector<'a> {
     pub(super) sinks: Sinks,
     pub(super) sampler: Sampler,
+    levels: Levels,
     weights: &'a Weights,
     /// 1 / (c_r w_r) by class of weights.
     inverse: Vec<[f64; MAX_DIMS]>,
@@ -143,6 +145,7 @@ impl<'a> Collector<'a> {
         Collector {
             sinks,
             sampler: Sampler::new(sample),
+            levels: Levels::new(),
             weights,
             inverse,
             dims,
@@ -238,7 +241,7 @@ impl<'a> Collector<'a> {
         }
         let plain = state.books.lens_is_plain();
         let largest = self.largest_tasks(&active, state.books);
-        let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active, &largest);
+        let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active, &largest, &mut self.levels)?;
         self.sampler.add(&sample, points);
         for (user, standing) in active.iter().zip(&sample.standings) {
             if let Some(standing) = standing {

@@ -2,6 +2,8 @@
 
 use crate::books::{Books, WEIGHT_ONE};
 use crate::cluster::Machines;
+use crate::error::Result;
+use crate::fluid::Levels;
 use crate::metrics::{
     Deviation, Incentive, Standing, UserSnapshot, Wish, envy, fluid_shares, gap, gini, jain, ratio, standings,
     theorem7_broken,
@@ -37,7 +39,15 @@ pub(super) struct Sample {
 impl Sample {
     /// Evaluates the state, over the users that run or wait for something; `largest` are the weighted dominant shares of
     /// each one's largest task.
-    pub fn take(books: &Books, machines: Option<&Machines>, active: &[UserId], largest: &[f64]) -> Sample {
+    ///
+    /// Errors: [`Error::NotConverged`](crate::error::Error::NotConverged).
+    pub fn take(
+        books: &Books,
+        machines: Option<&Machines>,
+        active: &[UserId],
+        largest: &[f64],
+        levels: &mut Levels,
+    ) -> Result<Sample> {
         let (dims, capacity) = (books.dims(), books.capacity());
         let fraction =
             |amount: u64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount as f64 / capacity.0[d] as f64 };
@@ -70,13 +80,13 @@ impl Sample {
             Wish { demand, weight: snapshot.weight, tasks }
         };
         let wishes: Vec<Wish> = active.iter().zip(&snapshots).map(wish).collect();
-        let fluid = fluid_shares(&wishes, dims);
+        let fluid = fluid_shares(levels, &wishes, dims)?;
         let tasks: Vec<f64> =
             snapshots.iter().zip(largest).filter(|(user, _)| user.backlogged).map(|(_, task)| *task).collect();
         let envy = envy(&snapshots, dims);
         let standings = standings(&snapshots, dims);
         let incentive = Incentive::of(&standings);
-        Sample {
+        Ok(Sample {
             active: active.len() as u32,
             backlogged: backlogged.len() as u32,
             jain: jain(&backlogged),
@@ -94,7 +104,7 @@ impl Sample {
             theorem7_broken: theorem7_broken(&backlogged, &tasks),
             shares,
             fluid,
-        }
+        })
     }
 }
 

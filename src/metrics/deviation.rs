@@ -8,7 +8,8 @@
 //! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
 use super::snapshot::TOLERANCE;
-use crate::fluid::fill;
+use crate::error::Result;
+use crate::fluid::{Levels, Problem};
 use crate::units::MAX_DIMS;
 
 /// What an active user wants.
@@ -24,17 +25,24 @@ pub struct Wish {
 
 /// Computes each user's dominant share (unweighted) under weighted DRF with divisible tasks.
 ///
-/// A user that needs nothing has 0.
-pub fn fluid_shares(users: &[Wish], dims: usize) -> Vec<f64> {
+/// A user that needs nothing has 0. `levels` brings its memory only. Errors:
+/// [`Error::NotConverged`](crate::error::Error::NotConverged).
+pub fn fluid_shares(levels: &mut Levels, users: &[Wish], dims: usize) -> Result<Vec<f64>> {
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
     let largest =
         |wish: &Wish, weight: &[f64; MAX_DIMS]| (0..dims).map(|d| wish.demand[d] / weight[d]).fold(0.0, f64::max);
-    let demand: Vec<Vec<f64>> = users.iter().map(|wish| wish.demand[..dims].to_vec()).collect();
-    let caps: Vec<Option<f64>> = users.iter().map(|wish| Some(wish.tasks)).collect();
-    let rising = users.iter().map(|wish| largest(wish, &wish.weight)).enumerate();
-    let stage = rising.filter(|(_, step)| *step > 0.0).map(|(i, step)| (i, 1.0 / step)).collect();
-    let filled = fill(&vec![1.0; dims], &demand, &caps, &[stage]);
-    let share = |(wish, tasks): (&Wish, f64)| tasks * largest(wish, &[1.0; MAX_DIMS]);
-    users.iter().zip(filled.tasks).map(share).collect()
+    // A weight a resource makes other rates, and no other problem.
+    let rate = |wish: &Wish| match largest(wish, &wish.weight) {
+        0.0 => 0.0,
+        step => 1.0 / step,
+    };
+    let demand = (0..dims).flat_map(|d| users.iter().map(move |wish| wish.demand[d])).collect();
+    let tasks = users.iter().map(|wish| wish.tasks).collect();
+    let rates: Vec<f64> = users.iter().map(rate).collect();
+    levels.fill(&Problem::new(dims, demand, vec![1.0; users.len()], tasks), &rates)?;
+    Ok(users.iter().zip(levels.tasks()).map(|(wish, tasks)| tasks * largest(wish, &[1.0; MAX_DIMS])).collect())
 }
 
 /// Distances of dominant shares from their fluid counterparts.
@@ -74,6 +82,10 @@ mod tests {
         wish
     }
 
+    fn fluid(users: &[Wish]) -> Vec<f64> {
+        fluid_shares(&mut Levels::new(), users, 2).expect("a filling ends")
+    }
+
     fn near(found: &[f64], wanted: &[f64]) {
         assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} is not {wanted:?}");
     }
@@ -82,13 +94,13 @@ mod tests {
     #[test]
     fn fluid_shares_are_those_of_drf() {
         let (a, b) = ([1.0 / 9.0, 4.0 / 18.0], [3.0 / 9.0, 1.0 / 18.0]);
-        near(&fluid_shares(&[wish(a, 1.0, 100.0), wish(b, 1.0, 100.0)], 2), &[2.0 / 3.0, 2.0 / 3.0]);
+        near(&fluid(&[wish(a, 1.0, 100.0), wish(b, 1.0, 100.0)]), &[2.0 / 3.0, 2.0 / 3.0]);
         // A's CPU share is half its memory share 2s, B's is s: 2s/2 + s = 1, and memory 2s + s/6 = 13/12 is too much.
-        near(&fluid_shares(&[wish(a, 2.0, 100.0), wish(b, 1.0, 100.0)], 2), &[12.0 / 13.0, 6.0 / 13.0]);
+        near(&fluid(&[wish(a, 2.0, 100.0), wish(b, 1.0, 100.0)]), &[12.0 / 13.0, 6.0 / 13.0]);
         // B has one task: A takes what memory is left, 17/18.
-        near(&fluid_shares(&[wish(a, 1.0, 100.0), wish(b, 1.0, 1.0)], 2), &[17.0 / 18.0, 1.0 / 3.0]);
-        near(&fluid_shares(&[wish([0.0; 2], 1.0, 5.0), wish(b, 1.0, 1.0)], 2), &[0.0, 1.0 / 3.0]);
-        assert!(fluid_shares(&[], 2).is_empty());
+        near(&fluid(&[wish(a, 1.0, 100.0), wish(b, 1.0, 1.0)]), &[17.0 / 18.0, 1.0 / 3.0]);
+        near(&fluid(&[wish([0.0; 2], 1.0, 5.0), wish(b, 1.0, 1.0)]), &[0.0, 1.0 / 3.0]);
+        assert!(fluid(&[]).is_empty());
     }
 
     #[test]

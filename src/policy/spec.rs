@@ -167,6 +167,7 @@ impl PolicySpec {
             PolicySpec::Drf,
             PolicySpec::PNorm(Parameter::TWO),
             PolicySpec::Ceei(Resolve::Change),
+            PolicySpec::Bmf(Resolve::Change),
         ]
     }
 

@@ -15,6 +15,8 @@
 //! 2. Pooled: b's next task does not fit in some r, so `c_r < F_r(L + S)` for the largest step S, since nobody runs more than
 //!    `min(T_i, (L + S) / s_i)`, b's next included. With `F_r(L*) <= c_r` this is `L > L* - S`.
 //!
+//! For target policies L* is 1: their solution is feasible, and Pareto efficient, so that no higher level fits.
+//!
 //! Pooled and `stop`: every level is within one maximal task of the divisible one (of T_i s_i for who has no more tasks).
 //! With `skip` the state at the first blocked user is that of `stop`, and launches follow: (2) still holds from below;
 //! after it less than b's demand is left of r, so that i gets less than `d_br / d_ir` tasks more than by (1). On
@@ -25,7 +27,7 @@
 use plimsoll::books::{WEIGHT_ONE, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
 use plimsoll::engine::{self, OnBlocked, Options};
-use plimsoll::fluid::{Exact, Instance, User};
+use plimsoll::fluid::{Exact, Instance, Machines, User};
 use plimsoll::policy::{PolicySpec, Setup};
 use plimsoll::record::{Launch, Recorder};
 use plimsoll::units::{Dim, Time};
@@ -128,7 +130,9 @@ impl Backlog {
 
     /// What the policy's own mechanism gives each user with divisible tasks.
     fn divisible(&self, spec: &PolicySpec) -> Vec<f64> {
-        let instance = self.instance();
+        let capacity = self.capacity.iter().map(|&amount| Exact::from(amount)).collect();
+        let machines = vec![Machines { count: self.machines, capacity }];
+        let instance = self.instance().with_machines(machines).expect("machines of that capacity");
         let mechanism = spec.mechanism(instance.resources()).expect("a static counterpart");
         mechanism.allocate(&instance).expect("a solution").tasks.floats()
     }
@@ -295,7 +299,7 @@ fn parity(spec: &str) {
     let columns: Vec<String> = measured.iter().map(Measured::text).collect();
     println!("| `{spec}` | {} |", columns.join(" | "));
     let mean = |measured: &Measured| measured.distances.iter().sum::<f64>();
-    assert!(mean(&measured[0]) < mean(&measured[1]), "skip is further away than stop, pooled");
+    assert!(mean(&measured[0]) <= mean(&measured[1]), "skip is further away than stop, pooled");
 }
 
 #[test]
@@ -311,6 +315,12 @@ fn asset_fairness() {
 #[test]
 fn one_resource() {
     parity("maxmin:r0");
+}
+
+/// A task is a slot: levels are slots over weights, and the bounds hold with a demand of one slot.
+#[test]
+fn slots() {
+    parity("slot:3");
 }
 
 #[test]
@@ -376,4 +386,9 @@ fn positive_demands_have_one_stage() {
 #[test]
 fn ceei() {
     parity("ceei");
+}
+
+#[test]
+fn bmf() {
+    parity("bmf");
 }
