@@ -13,6 +13,7 @@ mod replay;
 mod report;
 mod run;
 mod schema;
+mod solve;
 mod trace;
 
 use std::ffi::OsString;
@@ -38,6 +39,7 @@ struct Cli {
 const EXAMPLES: &str = "Examples:
   plimsoll run experiments/facebook.toml
   plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
+  plimsoll solve traces/instances/drf-example.toml
   plimsoll check --policy drf --policy asset
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
@@ -49,6 +51,7 @@ Every verb has examples in its own --help.";
 enum Verb {
     Run(run::Args),
     Replay(replay::Args),
+    Solve(solve::Args),
     Check(check::Args),
     Plot(plot::Args),
     Report(report::Args),
@@ -141,6 +144,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     match verb {
         Verb::Run(args) => run::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
+        Verb::Solve(args) => solve::run(args, context),
         Verb::Check(args) => check::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),

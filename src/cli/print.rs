@@ -29,6 +29,24 @@ pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> String {
     columns(header, rows, |_, cell, width| format!("{cell:<width$}"))
 }
 
+/// The side of its column that a cell stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// As text does.
+    Left,
+    /// As numbers do.
+    Right,
+}
+
+/// Lines of columns, each aligned to its side; a row may be shorter than the header.
+pub fn aligned_by(header: &[(String, Side)], rows: &[Vec<String>]) -> String {
+    let names: Vec<String> = header.iter().map(|(name, _)| name.clone()).collect();
+    columns(&names, rows, |at, cell, width| match header[at].1 {
+        Side::Left => format!("{cell:<width$}"),
+        Side::Right => format!("{cell:>width$}"),
+    })
+}
+
 fn columns(header: &[String], rows: &[Vec<String>], pad: impl Fn(usize, &str, usize) -> String) -> String {
     let lines: Vec<&[String]> = std::iter::once(header).chain(rows.iter().map(Vec::as_slice)).collect();
     let width = |at: usize| lines.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();

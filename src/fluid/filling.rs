@@ -174,7 +174,7 @@ impl Filling {
 }
 
 /// A task's shares `d_r / (c_r w_r)`; resources of capacity 0 are left out.
-fn weighted_shares(instance: &Instance, user: &User) -> Vec<f64> {
+pub(super) fn weighted_shares(instance: &Instance, user: &User) -> Vec<f64> {
     let capacity = instance.capacity();
     let counted = (0..capacity.len()).filter(|&r| !capacity[r].is_zero());
     counted.map(|r| (&user.demand[r] / &(&capacity[r] * &user.weight[r])).to_f64()).collect()

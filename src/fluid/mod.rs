@@ -5,21 +5,32 @@
 //! certificate.
 
 mod allocation;
+mod bmf;
 mod ceei;
 mod exact;
 mod filling;
 mod instance;
+mod levels;
+mod levels_pass;
 mod linear;
 mod norm;
 mod problem;
+pub mod read;
+mod slots;
+mod tree;
+mod whole;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
+pub use bmf::{Bmf, BmfSolution, BmfSolver, bmf_limits};
 pub use ceei::{Ceei, Market};
 pub use exact::{Exact, Number};
 pub use filling::{Filled, Filling, fill};
 pub use instance::{Instance, Machines, User};
+pub use levels::Levels;
 pub use norm::Norm;
 pub use problem::Problem;
+pub use slots::Slots;
+pub use whole::{OnBlocked, Order, Ties, WholeTasks};
 
 /// By how much, relatively, a converged solution may miss its optimality conditions; more is
 /// [`Error::NotConverged`](crate::error::Error::NotConverged).

@@ -12,5 +12,6 @@ pub mod page;
 pub mod raster;
 pub mod read;
 pub mod schema;
+pub mod shares;
 pub mod table;
 pub mod trace;

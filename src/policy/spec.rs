@@ -12,7 +12,7 @@ use super::maxmin::MaxMin;
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
-use crate::fluid::{Filling, Mechanism, Norm};
+use crate::fluid::{Filling, Mechanism, Norm, OnBlocked, Order, Slots, Ties, WholeTasks};
 use crate::units::{Dim, Resources};
 
 /// What a policy is told before a run starts.
@@ -177,22 +177,42 @@ impl PolicySpec {
     /// What the policy would give users with divisible tasks, for instances with these resources. Errors: an unknown
     /// resource, and policies without a static counterpart.
     pub fn mechanism(&self, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
-        let filling = |norm: Norm| -> Result<Arc<dyn Mechanism>> { Ok(Arc::new(Filling { norm })) };
-        match self {
-            PolicySpec::Asset => filling(Norm::Sum),
-            PolicySpec::Drf => filling(Norm::Largest),
-            PolicySpec::MaxMin(resource) => match resources.iter().position(|known| known == resource) {
-                Some(r) => filling(Norm::Single(r)),
-                None => Err(Error::plan(
-                    "policy",
-                    format!("'{self}'"),
-                    format!("maxmin: and one of {}", resources.join(", ")),
-                )),
-            },
-            PolicySpec::Fifo | PolicySpec::Slot(_) => {
-                Err(Error::plan("policy", format!("'{self}'"), "a policy that has a static allocation, such as drf"))
-            }
+        match (self.norm(resources)?, self) {
+            (Some(norm), _) => Ok(Arc::new(Filling { norm })),
+            (None, PolicySpec::Slot(per_machine)) => Ok(Arc::new(Slots { per_machine: *per_machine })),
+            _ => Err(self.not_static()),
         }
+    }
+
+    /// The same for users with whole tasks, served one by one in the policy's order. Errors: as
+    /// [`PolicySpec::mechanism`].
+    pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
+        let order = match (self.norm(resources)?, self) {
+            (Some(norm), _) => Order::Before(norm),
+            (None, PolicySpec::Slot(per_machine)) => Order::Slots(Slots { per_machine: *per_machine }),
+            _ => return Err(self.not_static()),
+        };
+        Ok(WholeTasks { order, on_blocked, ties })
+    }
+
+    /// The norm of shares that the policy equalises, if that is what it does.
+    fn norm(&self, resources: &[String]) -> Result<Option<Norm>> {
+        Ok(match self {
+            PolicySpec::Asset => Some(Norm::Sum),
+            PolicySpec::Drf => Some(Norm::Largest),
+            PolicySpec::MaxMin(resource) => match resources.iter().position(|known| known == resource) {
+                Some(r) => Some(Norm::Single(r)),
+                None => {
+                    let expected = format!("maxmin: and one of {}", resources.join(", "));
+                    return Err(Error::plan("policy", format!("'{self}'"), expected));
+                }
+            },
+            PolicySpec::Fifo | PolicySpec::Slot(_) => None,
+        })
+    }
+
+    fn not_static(&self) -> Error {
+        Error::plan("policy", format!("'{self}'"), "a policy that has a static allocation, such as drf")
     }
 
     /// Makes the policy for a run. Errors: an unknown resource, unusable weights, or
@@ -273,5 +293,18 @@ mod tests {
         for bad in ["slot", "slot:0", "slot:x", "maxmin", "maxmin:", "drf:2"] {
             assert!(bad.parse::<PolicySpec>().unwrap_err().to_string().contains("expected"), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_policy_has_both_static_counterparts_or_none() {
+        let resources = ["cpu".to_owned(), "memory".to_owned()];
+        for policy in PolicySpec::all() {
+            let whole = policy.whole_mechanism(&resources, OnBlocked::Skip, Ties::LowestId);
+            assert_eq!(policy.mechanism(&resources).is_ok(), whole.is_ok(), "{policy}");
+            assert_eq!(whole.is_err(), policy == PolicySpec::Fifo, "{policy}");
+        }
+        let unknown = PolicySpec::MaxMin("gpu".to_owned());
+        let message = unknown.whole_mechanism(&resources, OnBlocked::Stop, Ties::HighestId).err().expect("no gpu");
+        assert!(message.to_string().contains("one of cpu, memory"), "{message}");
     }
 }

@@ -8,13 +8,17 @@ mod check;
 mod determinism;
 mod errors;
 mod example;
+mod interior;
 #[cfg(unix)]
 mod interrupt;
 mod laws;
 mod laws_recorder;
+mod leximin;
+mod nash;
 mod replay;
 mod slow;
 mod slow_checks;
+mod solve;
 mod tidy;
 mod traces;
 mod twin;

@@ -229,7 +229,9 @@ impl Market {
                 let (value, fall) = spent(&self.pay, &self.pay_step, at, problem.weight(), problem.tasks());
                 (gain - value, fall)
             };
-            let at = line_search(slope, end);
+            let largest = |values: &[f64]| values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let double = (largest(&self.prices) + self.weight * 1e-12) / largest(&self.direction);
+            let at = line_search(slope, double, end);
             for (price, step) in self.prices.iter_mut().zip(&mut self.direction) {
                 let reached = at == end && *step < 0.0 && *price / -*step <= end;
                 // Short of the end a price stays above 0, whatever rounding says.
@@ -260,15 +262,16 @@ impl Market {
 
 /// Where along a path the slope is (nearly) 0: `slope(at)` gives the slope, which grows, and how fast it grows.
 ///
-/// `end` is as far as the path goes, and is returned when the slope is still below 0 there. What is returned is never
-/// uphill of the start.
-fn line_search(slope: impl Fn(f64) -> (f64, f64), end: f64) -> f64 {
+/// `double` is a length of the path that matters: where nobody reacts to prices at its start, the slope does not say
+/// how long it is. `end` is as far as the path goes, and is returned when the slope is still below 0 there. What is
+/// returned is never uphill of the start.
+fn line_search(slope: impl Fn(f64) -> (f64, f64), double: f64, end: f64) -> f64 {
     let (start, growth) = slope(0.0);
     if start >= 0.0 {
         return 0.0;
     }
     let (mut low, mut high) = (0.0, f64::INFINITY);
-    let mut at = (-start / growth).min(end);
+    let mut at = (-start / growth).min(64.0 * double).min(end);
     for _ in 0..TRIALS {
         let (value, growth) = slope(at);
         if value.abs() <= LINE * -start || (value < 0.0 && at == end) {

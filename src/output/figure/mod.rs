@@ -16,6 +16,7 @@ mod legend;
 mod lines;
 mod names;
 mod scale;
+mod stacked;
 mod style;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use bars::{BarSeries, Category, Interval, bars};
 pub use bubbles::{BubbleSeries, bubbles};
 pub use grid::{GridRow, GridSection, Mark, grid};
 pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
+pub use stacked::{Stacks, stacked};
 
 /// What the numbers along an axis are; it decides the unit and the form of the tick labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

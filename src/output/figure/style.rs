@@ -121,6 +121,18 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
         .collect()
 }
 
+/// Colours for so many filled areas that stand against each other, without any order of rank.
+///
+/// The palette without black, on which no text is read, then its lighter and darker tints.
+pub(super) fn fills(count: usize) -> Vec<Look> {
+    let colors: Vec<RGBColor> = COLORS.into_iter().filter(|color| *color != BLACK).collect();
+    let look = |nth: usize| {
+        let color = tint(colors[nth % colors.len()], nth / colors.len());
+        Look { color, dash: SOLID, marker: Marker::Square }
+    };
+    (0..count).map(look).collect()
+}
+
 /// Which of some numbers are in use.
 struct Pool {
     used: Vec<usize>,
@@ -187,6 +199,12 @@ mod tests {
             assert!(all[..at].iter().all(|other| other.color != look.color));
             assert!(all[..at].iter().all(|other| (other.dash, other.marker) != (look.dash, look.marker)));
         }
+    }
+
+    #[test]
+    fn two_dozen_areas_differ_in_colour() {
+        let all = fills(24);
+        assert!(all.iter().enumerate().all(|(at, look)| all[..at].iter().all(|other| other.color != look.color)));
     }
 
     #[test]

@@ -1,0 +1,197 @@
+//! `plimsoll solve`: what would be fair, without a clock.
+
+mod json;
+mod outcome;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use super::{Context, Format, print};
+use crate::error::{Error, Result};
+use crate::fluid::{Instance, read};
+use crate::output::shares::{self, Comparison, Stack};
+use crate::policy::PolicySpec;
+use outcome::Outcome;
+
+/// The static allocation of an instance under each policy
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll solve traces/instances/drf-example.toml
+  plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf --figure figure-5.svg
+  plimsoll solve instance.json --policy drf --format json
+  printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' | plimsoll solve - --policy maxmin:cpu
+
+An instance (TOML or JSON; docs/solve.md has all of it):
+  [capacity]
+  cpu = 9
+  memory = 18
+  [[user]]
+  name = \"A\"
+  demand = { cpu = 1, memory = 4 }  # what one task needs
+  weight = 2                        # optional, or { cpu = 2, memory = 1 }
+  tasks = 100                       # optional: how many it has")]
+pub struct Args {
+    /// The instance: a file in TOML or JSON, or - for standard input
+    instance: PathBuf,
+    /// A policy; may be given several times (default: all that need no parameter and have a static allocation)
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<String>,
+    /// Draw the shares under each policy side by side (.svg or .png)
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
+    let instance = read::open(&args.instance)?;
+    for (user, r) in instance.users().iter().filter_map(|user| Some((user, instance.lacking(user)?))) {
+        let resource = &instance.resources()[r];
+        context.warn(&format!("user '{}' needs {resource}, of which there is none: it gets nothing", user.name));
+    }
+    let outcomes = match args.policies.is_empty() {
+        true => everything(&instance, context)?,
+        false => asked(&instance, &args.policies, context)?,
+    };
+    if let (Some(path), Some(picture)) = (&args.figure, picture) {
+        picture.write(path, &instance, &outcomes)?;
+    }
+    match args.format {
+        Format::Table => {
+            let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(&instance, outcome)).collect();
+            print::out(&tables.join("\n"))
+        }
+        Format::Json => {
+            let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(&instance, outcome)).collect();
+            // One object for one policy that was asked for, a list otherwise.
+            let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
+            let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
+            print::out(&(text + "\n"))
+        }
+    }
+}
+
+/// The outcome under each policy that was asked for.
+fn asked(instance: &Instance, policies: &[String], context: &Context) -> Result<Vec<Outcome>> {
+    if let Some((_, twice)) = policies.iter().enumerate().find(|(at, name)| policies[..*at].contains(name)) {
+        return Err(Error::plan("--policy", format!("'{twice}' twice"), "each policy once"));
+    }
+    policies.iter().map(|name| solved(instance, name, context)).collect()
+}
+
+/// The outcome under every policy that needs no parameter and is defined for this instance.
+fn everything(instance: &Instance, context: &Context) -> Result<Vec<Outcome>> {
+    let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
+    let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for name in built_in.chain(own) {
+        let known = outcomes.iter().any(|outcome| outcome.policy == name);
+        if known || context.registry.mechanism(&name, instance.resources()).is_err() {
+            continue;
+        }
+        match solved(instance, &name, context) {
+            Ok(outcome) => outcomes.push(outcome),
+            // Nobody asked for this one, and others may answer.
+            Err(error) if error.exit_code() == 2 => context.warn(&format!("no allocation under {name}: {error}")),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(outcomes)
+}
+
+fn solved(instance: &Instance, name: &str, context: &Context) -> Result<Outcome> {
+    let mechanism = context.registry.mechanism(name, instance.resources()).map_err(|error| error.under("--policy"))?;
+    let outcome = Outcome::new(name, instance, mechanism.allocate(instance)?);
+    for (r, resource) in instance.resources().iter().enumerate() {
+        let used = outcome.utilisation[r].as_ref().map_or(0.0, |used| used.float());
+        if used > 1.0 + crate::fluid::TOLERANCE {
+            context.warn(&format!("{name} uses {:.1} % of {resource}: more than there is", 100.0 * used));
+        }
+    }
+    Ok(outcome)
+}
+
+/// What kind of picture a file is.
+#[derive(Clone, Copy, Debug)]
+enum Picture {
+    Svg,
+    Png,
+}
+
+impl Picture {
+    fn of(path: &Path) -> Result<Picture> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("svg") => Ok(Picture::Svg),
+            Some("png") => Ok(Picture::Png),
+            _ => Err(Error::plan("--figure", format!("'{}'", path.display()), "a file that ends in .svg or .png")),
+        }
+    }
+
+    fn write(self, path: &Path, instance: &Instance, outcomes: &[Outcome]) -> Result<()> {
+        let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
+            let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
+            outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()
+        };
+        let svg = shares::draw(&Comparison {
+            resources: instance.resources(),
+            users: instance.users().iter().map(|user| user.name.as_str()).collect(),
+            policies: outcomes.iter().map(|one| Stack { policy: &one.policy, shares: shares(one) }).collect(),
+        });
+        shares::write(path, &svg, matches!(self, Picture::Png))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fluid::{Allocation, Certificate, Limit, Tasks};
+
+    fn outcome(tasks: Tasks, limits: Vec<Limit>) -> (Instance, Outcome) {
+        let text = "[capacity]\ncpu = 9\nmemory = 18\n[[user]]\ndemand = { cpu = 1, memory = 4 }\n\
+                    [[user]]\ndemand = { cpu = 3, memory = 1 }\n[[user]]\ndemand = { cpu = 1, memory = 2 }\n";
+        let instance = read::parse(Path::new("i"), text).expect("a good instance");
+        let prices = Some(vec![0.2, 0.0]);
+        let certificate = Some(Certificate { residual: 2.5e-13, gap: 0.0 });
+        let outcome = Outcome::new("mine", &instance, Allocation { tasks, limits, prices, certificate });
+        (instance, outcome)
+    }
+
+    #[test]
+    fn converged_solutions_show_prices_and_how_sure_they_are() {
+        let limits = vec![Limit::Resource(1), Limit::Slots, Limit::WholeTask];
+        let (instance, outcome) = outcome(Tasks::Float(vec![45.0 / 11.0, 2.0, -0.0]), limits);
+        let value = json::json(&instance, &outcome);
+        let keys: Vec<&String> = value.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["policy", "users", "prices", "utilisation", "certificate"]);
+        assert_eq!(value["prices"].to_string(), r#"{"cpu":0.2,"memory":0}"#);
+        assert_eq!(value["certificate"].to_string(), r#"{"residual":2.5e-13,"gap":0}"#);
+        let users = value["users"].as_array().expect("a list");
+        let tasks: Vec<String> = users.iter().map(|user| user["tasks"].to_string()).collect();
+        assert_eq!(tasks, ["4.090909090909091", "2", "0"], "whole floats are integers, and zero has no sign");
+        let stopped: Vec<&str> = users.iter().filter_map(|user| user["stopped_by"].as_str()).collect();
+        assert_eq!(stopped, ["resource:memory", "slots", "whole-task"]);
+        assert_eq!(users[2]["dominant_resource"], "cpu", "of equal shares the first");
+        assert!(!value.to_string().contains("exact"));
+        let shown = table::table(&instance, &outcome);
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(rows.contains(&vec!["price", "0.2000", "0"]), "{shown}");
+        assert!(shown.ends_with("certified: residual 2.5e-13, gap 0.0e0\n"), "{shown}");
+        for part in ["all slots are taken", "one more task does not fit"] {
+            assert!(shown.contains(part), "{part} is missing in\n{shown}");
+        }
+    }
+
+    #[test]
+    fn long_fractions_stay_out_of_tables_only() {
+        let long = &crate::fluid::Exact::ratio(1, i64::MAX) + &crate::fluid::Exact::ratio(1, 3);
+        let text = long.to_string();
+        let tasks = Tasks::Exact(vec![long, crate::fluid::Exact::ratio(1, 2), crate::fluid::Exact::ONE]);
+        let (instance, outcome) = outcome(tasks, vec![Limit::Demand; 3]);
+        let shown = table::table(&instance, &outcome);
+        assert!(shown.contains("= 1/2") && !shown.contains(&text), "{shown}");
+        assert_eq!(json::json(&instance, &outcome)["users"][0]["tasks_exact"], text);
+    }
+}

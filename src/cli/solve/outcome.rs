@@ -1,0 +1,123 @@
+//! What an allocation means to each user and resource, in numbers that are still exact where the solver was.
+
+use crate::fluid::{Allocation, Exact, Instance, Limit, Tasks, User};
+
+/// An amount to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Amount {
+    /// Without rounding.
+    Exact(Exact),
+    /// To the solver's certified tolerance.
+    Float(f64),
+}
+
+impl Amount {
+    /// The nearest float.
+    pub fn float(&self) -> f64 {
+        match self {
+            Amount::Exact(value) => value.to_f64(),
+            Amount::Float(value) => *value,
+        }
+    }
+
+    /// As a fraction, if it is exact.
+    pub fn exact(&self) -> Option<&Exact> {
+        match self {
+            Amount::Exact(value) => Some(value),
+            Amount::Float(_) => None,
+        }
+    }
+
+    fn times(&self, factor: &Exact) -> Amount {
+        match self {
+            Amount::Exact(value) => Amount::Exact(value * factor),
+            Amount::Float(value) => Amount::Float(value * factor.to_f64()),
+        }
+    }
+
+    fn plus(self, other: &Amount) -> Amount {
+        match (&self, other) {
+            (Amount::Exact(a), Amount::Exact(b)) => Amount::Exact(a + b),
+            _ => Amount::Float(self.float() + other.float()),
+        }
+    }
+}
+
+/// What one user has.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// How many tasks it runs.
+    pub tasks: Amount,
+    /// What it holds of each resource.
+    pub allocation: Vec<Amount>,
+    /// That, as a share of the capacity; `None` where the capacity is 0.
+    pub shares: Vec<Option<Amount>>,
+    /// The resource of which a task needs the largest share (the first of equals); `None` if it needs none.
+    pub dominant: Option<usize>,
+    /// The share of that resource.
+    pub dominant_share: Amount,
+    /// The largest share over its weight.
+    pub level: Amount,
+    /// What kept it from more.
+    pub limit: Limit,
+}
+
+/// What a policy makes of an instance.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The policy's name.
+    pub policy: String,
+    /// One a user.
+    pub users: Vec<Holding>,
+    /// What all users together hold of each resource.
+    pub used: Vec<Amount>,
+    /// That, as a share of the capacity; `None` where the capacity is 0.
+    pub utilisation: Vec<Option<Amount>>,
+    /// The allocation as the mechanism gave it.
+    pub allocation: Allocation,
+}
+
+impl Outcome {
+    /// Works it out.
+    pub fn new(policy: &str, instance: &Instance, allocation: Allocation) -> Outcome {
+        let tasks: Vec<Amount> = match &allocation.tasks {
+            Tasks::Exact(tasks) => tasks.iter().cloned().map(Amount::Exact).collect(),
+            // A solver may leave a zero its sign.
+            Tasks::Float(tasks) => tasks.iter().map(|tasks| Amount::Float(tasks + 0.0)).collect(),
+        };
+        let parts = instance.users().iter().zip(tasks).zip(&allocation.limits);
+        let users: Vec<Holding> =
+            parts.map(|((user, tasks), limit)| Holding::new(instance, user, tasks, *limit)).collect();
+        let dims = instance.resources().len();
+        let sum = |part: &dyn Fn(&Holding) -> Option<Amount>| {
+            let mut parts = users.iter().filter_map(part);
+            let first = parts.next();
+            first.map(|first| parts.fold(first, |sum, part| sum.plus(&part)))
+        };
+        let used = (0..dims).filter_map(|r| sum(&|user| Some(user.allocation[r].clone()))).collect();
+        let utilisation = (0..dims).map(|r| sum(&|user| user.shares[r].clone())).collect();
+        Outcome { policy: policy.to_owned(), users, used, utilisation, allocation }
+    }
+}
+
+impl Holding {
+    fn new(instance: &Instance, user: &User, tasks: Amount, limit: Limit) -> Holding {
+        let capacity = instance.capacity();
+        let need = |r: usize| Some(&user.demand[r] / &capacity[r]).filter(Exact::is_positive);
+        let counted = || (0..capacity.len()).filter(|&r| capacity[r].is_positive());
+        let needed = counted().filter_map(|r| Some((r, need(r)?)));
+        // Of equals the first stays.
+        let dominant = needed.reduce(|most, one| if one.1 > most.1 { one } else { most });
+        let weighted = counted().filter_map(|r| Some(&need(r)? / &user.weight[r])).max();
+        let share = |r: usize| capacity[r].is_positive().then(|| tasks.times(&(&user.demand[r] / &capacity[r])));
+        Holding {
+            allocation: user.demand.iter().map(|demand| tasks.times(demand)).collect(),
+            shares: (0..capacity.len()).map(share).collect(),
+            dominant: dominant.as_ref().map(|(r, _)| *r),
+            dominant_share: tasks.times(dominant.as_ref().map_or(&Exact::ZERO, |(_, share)| share)),
+            level: tasks.times(&weighted.unwrap_or(Exact::ZERO)),
+            tasks,
+            limit,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Outcomes for people.
+
+use super::outcome::{Amount, Outcome};
+use crate::cli::print::{Side, aligned_by};
+use crate::fluid::{Exact, Instance, Limit};
+use crate::output::numbers::number;
+
+/// The longest fraction that is shown; JSON has them all.
+const FRACTION: usize = 24;
+
+/// One outcome as a table.
+pub fn table(instance: &Instance, outcome: &Outcome) -> String {
+    let resources = instance.resources();
+    let weighted = instance.users().iter().any(|user| user.one_weight() != Some(&Exact::ONE));
+    let fractions = outcome.users.iter().any(|user| fraction(&user.tasks).is_some());
+    let mut columns: Vec<(String, Side)> = vec![("user".to_owned(), Side::Left), ("tasks".to_owned(), Side::Right)];
+    if fractions {
+        columns.push(("exactly".to_owned(), Side::Left));
+    }
+    columns.extend(resources.iter().map(|name| (name.clone(), Side::Right)));
+    columns.extend(resources.iter().map(|name| (format!("{name} %"), Side::Right)));
+    columns.extend([("dominant".to_owned(), Side::Left), ("share %".to_owned(), Side::Right)]);
+    if weighted {
+        columns.push(("/ weight".to_owned(), Side::Right));
+    }
+    columns.push(("stopped by".to_owned(), Side::Left));
+
+    let mut rows = Vec::new();
+    for (user, holding) in instance.users().iter().zip(&outcome.users) {
+        let mut row = vec![user.name.clone(), shown(&holding.tasks)];
+        if fractions {
+            row.push(fraction(&holding.tasks).map(|text| format!("= {text}")).unwrap_or_default());
+        }
+        row.extend(holding.allocation.iter().map(shown));
+        row.extend(holding.shares.iter().map(percent));
+        row.push(holding.dominant.map_or("-".to_owned(), |r| resources[r].clone()));
+        row.push(percent(&Some(holding.dominant_share.clone())));
+        if weighted {
+            row.push(percent(&Some(holding.level.clone())));
+        }
+        row.push(match holding.limit {
+            Limit::Demand => "all its tasks run".to_owned(),
+            Limit::Resource(r) if instance.capacity()[r].is_positive() => format!("{} is used up", resources[r]),
+            Limit::Resource(r) => format!("there is no {}", resources[r]),
+            Limit::Slots => "all slots are taken".to_owned(),
+            Limit::WholeTask => "one more task does not fit".to_owned(),
+        });
+        rows.push(row);
+    }
+    rows.push(Vec::new());
+    let mut total = |name: &str, amounts: Vec<String>, shares: Vec<String>| {
+        let mut row = vec![name.to_owned()];
+        row.resize(if fractions { 3 } else { 2 }, String::new());
+        rows.push(row.into_iter().chain(amounts).chain(shares).collect());
+    };
+    total("used", outcome.used.iter().map(shown).collect(), outcome.utilisation.iter().map(percent).collect());
+    let capacity = instance.capacity().iter().map(|amount| shown(&Amount::Exact(amount.clone())));
+    total("capacity", capacity.collect(), Vec::new());
+    if let Some(prices) = &outcome.allocation.prices {
+        total("price", prices.iter().map(|price| number(Some(*price))).collect(), Vec::new());
+    }
+    let mut text = format!("{}\n\n{}", outcome.policy, aligned_by(&columns, &rows));
+    if let Some(certificate) = &outcome.allocation.certificate {
+        text += &format!("certified: residual {:.1e}, gap {:.1e}\n", certificate.residual, certificate.gap);
+    }
+    text
+}
+
+fn shown(amount: &Amount) -> String {
+    number(Some(amount.float()))
+}
+
+fn percent(share: &Option<Amount>) -> String {
+    share.as_ref().map_or("-".to_owned(), |share| format!("{:.1}", 100.0 * share.float()))
+}
+
+/// A fraction that is none of its own decimals, if it is short enough to be read.
+fn fraction(amount: &Amount) -> Option<String> {
+    let exact = amount.exact().filter(|exact| !exact.is_integer())?;
+    Some(exact.to_string()).filter(|text| text.len() <= FRACTION)
+}

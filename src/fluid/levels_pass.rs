@@ -1,0 +1,242 @@
+//! The passes over the columns that [`Levels`](super::Levels) makes: sums at a level, who stops there, who goes on.
+//!
+//! Written for a compiler that turns loops over blocks into vector instructions: no branches inside, sums in lanes.
+
+use std::ops::Range;
+
+/// Users a block: its columns stay in fast memory between the loops over them, and a column is read in long stretches.
+pub(super) const BLOCK: usize = 2048;
+
+/// Sums that run side by side.
+const LANES: usize = 8;
+
+/// The users, block by block.
+pub(super) fn blocks(users: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..users).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(users))
+}
+
+/// Users to look at: everybody, or the copy of those who still rise.
+pub(super) struct View<'a> {
+    pub(super) columns: Vec<&'a [f64]>,
+    pub(super) rates: &'a [f64],
+    pub(super) stops: &'a [f64],
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(columns: &[&'a [f64]], rates: &'a [f64], stops: &'a [f64]) -> View<'a> {
+        View { columns: columns.to_vec(), rates, stops }
+    }
+}
+
+/// What users hold at a level, and how fast that grows.
+pub(super) struct Sums {
+    pub(super) level: f64,
+    /// Of each resource, by the users looked at.
+    pub(super) used: Vec<f64>,
+    /// A unit of level above.
+    pub(super) speed: Vec<f64>,
+    /// The last level up to this one at which somebody stops.
+    pub(super) last_stop: f64,
+    /// The first level above at which somebody stops.
+    pub(super) next_stop: f64,
+}
+
+impl Sums {
+    /// Of nobody.
+    pub(super) fn new(level: f64, dims: usize) -> Sums {
+        let none = || vec![0.0; dims];
+        Sums { level, used: none(), speed: none(), last_stop: 0.0, next_stop: f64::INFINITY }
+    }
+
+    /// Adds a block of users; `rates` and `stops` are the block's, the columns everybody's.
+    pub(super) fn add(&mut self, columns: &[&[f64]], open: &[bool], rates: &[f64], stops: &[f64], block: Range<usize>) {
+        let (mut held, mut speed) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let (held, speed) = (&mut held[..rates.len()], &mut speed[..rates.len()]);
+        let level = self.level;
+        for (((held, speed), &rate), &stop) in held.iter_mut().zip(speed.iter_mut()).zip(rates).zip(stops) {
+            *held = rate * if stop > level { level } else { stop };
+            *speed = if stop > level { rate } else { 0.0 };
+        }
+        self.look_around(stops);
+        for r in (0..columns.len()).filter(|&r| open[r]) {
+            let (used, grows) = two_dots(&columns[r][block.clone()], held, speed);
+            self.used[r] += used;
+            self.speed[r] += grows;
+        }
+    }
+
+    /// Where those who stop nearest to the level do.
+    fn look_around(&mut self, stops: &[f64]) {
+        let level = self.level;
+        let (mut last, mut next) = ([self.last_stop; LANES], [self.next_stop; LANES]);
+        let (lanes, rest) = stops.as_chunks::<LANES>();
+        for stops in lanes {
+            for ((last, next), &stop) in last.iter_mut().zip(&mut next).zip(stops) {
+                let (before, after) =
+                    (if stop > level { 0.0 } else { stop }, if stop > level { stop } else { f64::INFINITY });
+                *last = if before > *last { before } else { *last };
+                *next = if after < *next { after } else { *next };
+            }
+        }
+        for &stop in rest {
+            let nearest = if stop > level { &mut next[0] } else { &mut last[0] };
+            *nearest = if stop > level { nearest.min(stop) } else { nearest.max(stop) };
+        }
+        self.last_stop = last.into_iter().fold(0.0, f64::max);
+        self.next_stop = next.into_iter().fold(f64::INFINITY, f64::min);
+    }
+}
+
+/// The sums of everybody in view at a level, of the open resources.
+pub(super) fn evaluate(view: &View, open: &[bool], level: f64) -> Sums {
+    let mut sums = Sums::new(level, view.columns.len());
+    for block in blocks(view.stops.len()) {
+        sums.add(&view.columns, open, &view.rates[block.clone()], &view.stops[block.clone()], block);
+    }
+    sums
+}
+
+/// The sum of products over a block.
+pub(super) fn dot(column: &[f64], by: &[f64]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let ((column, rest), (by, by_rest)) = (column.as_chunks::<LANES>(), by.as_chunks::<LANES>());
+    for (column, by) in column.iter().zip(by) {
+        for lane in 0..LANES {
+            sums[lane] += column[lane] * by[lane];
+        }
+    }
+    rest.iter().zip(by_rest).for_each(|(column, by)| sums[0] += column * by);
+    pairwise(sums)
+}
+
+/// Two sums of products over a block that is read once.
+fn two_dots(column: &[f64], first: &[f64], second: &[f64]) -> (f64, f64) {
+    let (mut firsts, mut seconds) = ([0.0; LANES], [0.0; LANES]);
+    let (column, rest) = column.as_chunks::<LANES>();
+    let ((first, first_rest), (second, second_rest)) = (first.as_chunks::<LANES>(), second.as_chunks::<LANES>());
+    for ((column, first), second) in column.iter().zip(first).zip(second) {
+        for lane in 0..LANES {
+            firsts[lane] += column[lane] * first[lane];
+            seconds[lane] += column[lane] * second[lane];
+        }
+    }
+    for ((column, first), second) in rest.iter().zip(first_rest).zip(second_rest) {
+        firsts[0] += column * first;
+        seconds[0] += column * second;
+    }
+    (pairwise(firsts), pairwise(seconds))
+}
+
+/// The lowest level of those whose limit this resource is, and the highest of those who need it. One that names a
+/// resource that it does not need counts as level 0.
+pub(super) fn extremes(column: &[f64], level: &[f64], limits: &[u32], resource: u32) -> (f64, f64) {
+    let (mut lowest, mut highest) = ([f64::INFINITY; LANES], [0.0; LANES]);
+    let mut look = |lane: usize, demand: f64, level: f64, limit: u32| {
+        let needed = if demand > 0.0 { level } else { 0.0 };
+        let stopped = if limit == resource { needed } else { f64::INFINITY };
+        highest[lane] = if needed > highest[lane] { needed } else { highest[lane] };
+        lowest[lane] = if stopped < lowest[lane] { stopped } else { lowest[lane] };
+    };
+    let (columns, rest) = column.as_chunks::<LANES>();
+    let ((levels, level_rest), (limits, limit_rest)) = (level.as_chunks::<LANES>(), limits.as_chunks::<LANES>());
+    for ((demand, level), limit) in columns.iter().zip(levels).zip(limits) {
+        (0..LANES).for_each(|lane| look(lane, demand[lane], level[lane], limit[lane]));
+    }
+    rest.iter().zip(level_rest).zip(limit_rest).for_each(|((&demand, &level), &limit)| look(0, demand, level, limit));
+    (lowest.into_iter().fold(f64::INFINITY, f64::min), highest.into_iter().fold(0.0, f64::max))
+}
+
+fn pairwise(sums: [f64; LANES]) -> f64 {
+    ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
+}
+
+/// Stops everybody who rises beyond `level` and needs what is used up there; how many still rise.
+pub(super) fn freeze(
+    columns: &[&[f64]],
+    stops: &mut [f64],
+    limits: &mut [u32],
+    level: f64,
+    used_up: &[usize],
+) -> usize {
+    let mut rising = 0;
+    for block in blocks(stops.len()) {
+        let (stops, limits) = (&mut stops[block.clone()], &mut limits[block.clone()]);
+        for &r in used_up {
+            let column = &columns[r][block.clone()];
+            for ((stop, limit), &demand) in stops.iter_mut().zip(limits.iter_mut()).zip(column) {
+                let stopped = (*stop > level) & (demand > 0.0);
+                *stop = if stopped { level } else { *stop };
+                *limit = if stopped { r as u32 } else { *limit };
+            }
+        }
+        rising += stops.iter().map(|stop| usize::from(*stop > level)).sum::<usize>();
+    }
+    rising
+}
+
+/// A copy of some users.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// Who they are.
+    pub(super) index: Vec<usize>,
+    /// Column by column.
+    pub(super) demand: Vec<f64>,
+    pub(super) rates: Vec<f64>,
+    pub(super) stops: Vec<f64>,
+    limits: Vec<u32>,
+}
+
+impl Group {
+    pub(super) fn view(&self, dims: usize) -> View<'_> {
+        View { columns: columns(&self.demand, self.rates.len(), dims), rates: &self.rates, stops: &self.stops }
+    }
+
+    /// As [`freeze`].
+    pub(super) fn freeze(&mut self, dims: usize, level: f64, used_up: &[usize]) -> usize {
+        let columns = columns(&self.demand, self.rates.len(), dims);
+        freeze(&columns, &mut self.stops, &mut self.limits, level, used_up)
+    }
+
+    /// Tells everybody's lists where the members stopped.
+    pub(super) fn write_back(&self, stops: &mut [f64], limits: &mut [u32]) {
+        for (k, &i) in self.index.iter().enumerate() {
+            (stops[i], limits[i]) = (self.stops[k], self.limits[k]);
+        }
+    }
+}
+
+fn columns(demand: &[f64], users: usize, dims: usize) -> Vec<&[f64]> {
+    (0..dims).map(|r| &demand[r * users..][..users]).collect()
+}
+
+/// Copies those in view who rise beyond `level`; `index` says who is in view, if that is not everybody.
+pub(super) fn gather(view: &View, index: Option<&Vec<usize>>, level: f64, rising: usize, into: &mut Group) {
+    // Written whether or not it counts, so that nothing needs to be foretold.
+    let mut positions = vec![0; rising + 1];
+    let mut found = 0;
+    for (k, stop) in view.stops.iter().enumerate() {
+        positions[found] = k;
+        found += usize::from(*stop > level);
+    }
+    positions.truncate(rising);
+    let copy = |from: &[f64], to: &mut Vec<f64>| {
+        to.clear();
+        to.extend(positions.iter().map(|&k| from[k]));
+    };
+    copy(view.rates, &mut into.rates);
+    copy(view.stops, &mut into.stops);
+    into.demand.clear();
+    into.demand.reserve(rising * view.columns.len());
+    for column in &view.columns {
+        into.demand.extend(positions.iter().map(|&k| column[k]));
+    }
+    into.limits.clear();
+    into.limits.resize(rising, u32::MAX);
+    match index {
+        None => into.index = positions,
+        Some(index) => {
+            into.index.clear();
+            into.index.extend(positions.iter().map(|&k| index[k]));
+        }
+    }
+}

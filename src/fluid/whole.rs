@@ -1,0 +1,473 @@
+//! Whole tasks: the discrete counterparts of the divisible mechanisms, by progressive filling one task at a time.
+//!
+//! Whoever stands lowest in the order gets one more task, until nobody's fits. Nothing ends here, so a user whose task
+//! did not fit once will not get another. Comparisons are exact, and ties are broken by a rule that is given. The
+//! capacity is one pool, whether or not it consists of machines: what a real machine has left over is not modelled.
+//! Sources: Ghodsi et al., NSDI 2011, Algorithm 1 (DRF); Parkes, Procaccia and Shah, EC 2012 (SequentialMinMax).
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::filling::weighted_shares;
+use super::{Allocation, Exact, Instance, Limit, Mechanism, Norm, Number, Slots, Tasks, User};
+use crate::error::Result;
+
+/// Who is next: the user for whom this is lowest.
+#[derive(Clone)]
+pub enum Order {
+    /// The norm of what it holds: DRF's Algorithm 1 for [`Norm::Largest`]. Users whose norm is 0 go first, the lowest
+    /// dominant share before the others.
+    Before(Norm),
+    /// The norm of what it would hold with one task more: SequentialMinMax for [`Norm::Largest`].
+    After(Norm),
+    /// Its tasks over its tasks in a divisible allocation; users that have none there come last.
+    Target(Arc<dyn Mechanism>),
+    /// Its slots over its weight. A task takes one slot and no resource, as in [`Slots`].
+    Slots(Slots),
+}
+
+/// What happens when the next user's task does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBlocked {
+    /// The next user in order is tried.
+    #[default]
+    Skip,
+    /// That is the end, as in DRF's Algorithm 1.
+    Stop,
+}
+
+/// Who is first among equals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// The user that the instance names first.
+    #[default]
+    LowestId,
+    /// The user that the instance names last: gives the order of the DRF paper's Table 1.
+    HighestId,
+}
+
+/// Progressive filling with whole tasks.
+///
+/// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
+/// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
+/// A user that demands a resource of capacity 0 gets nothing and blocks nobody; one whose single task is larger than
+/// the capacity blocks like any other. Cost: O(resources + log users) a task.
+#[derive(Clone)]
+pub struct WholeTasks {
+    /// Who is next.
+    pub order: Order,
+    /// When a task does not fit.
+    pub on_blocked: OnBlocked,
+    /// Among equals.
+    pub ties: Ties,
+}
+
+impl Mechanism for WholeTasks {
+    /// The limit of a user that is blocked is the resource of which nothing is left (all slots, for slots), else
+    /// [`Limit::WholeTask`]; that also stands for users behind the one that ended the filling.
+    fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+        let mut pool = Pool::new(self, instance)?;
+        pool.fill(self, |_| {});
+        let limits = (0..instance.users().len()).map(|i| pool.limit(i, instance)).collect();
+        let tasks = pool.tasks.iter().map(|&tasks| Exact::from(tasks)).collect();
+        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+    }
+}
+
+impl WholeTasks {
+    /// The users in the order in which they got their tasks, one entry a task. A user that needs nothing has all its
+    /// tasks before the first decision and does not appear. Errors: those of [`WholeTasks::allocate`].
+    pub fn decisions(&self, instance: &Instance) -> Result<Vec<usize>> {
+        let mut log = Vec::new();
+        Pool::new(self, instance)?.fill(self, |user| log.push(user));
+        Ok(log)
+    }
+
+    /// Each user's stage and what one task adds to its key in the order.
+    fn units(&self, instance: &Instance) -> Result<Vec<(Stage, Exact)>> {
+        let users = instance.users();
+        match &self.order {
+            Order::Before(norm) | Order::After(norm) => {
+                Ok(users.iter().map(|user| unit_of_norm(*norm, instance, user)).collect())
+            }
+            Order::Slots(_) => {
+                let unit = |user| Ok((Stage::Second, &Exact::ONE / Slots::weight(user)?));
+                users.iter().map(unit).collect()
+            }
+            Order::Target(mechanism) => {
+                let unit = |target: Exact| match target.is_positive() {
+                    true => (Stage::Second, &Exact::ONE / &target),
+                    false => (Stage::Last, Exact::ONE),
+                };
+                Ok(match mechanism.allocate(instance)?.tasks {
+                    Tasks::Exact(targets) => targets.into_iter().map(unit).collect(),
+                    Tasks::Float(targets) => targets.into_iter().map(|target| unit(of_float(target))).collect(),
+                })
+            }
+        }
+    }
+}
+
+fn of_float(value: f64) -> Exact {
+    Exact::of_float(value).expect("solutions and norms are finite")
+}
+
+fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (Stage, Exact) {
+    let length = |norm: Norm| {
+        norm.exact(instance, user).unwrap_or_else(|| of_float(norm.float(weighted_shares(instance, user).into_iter())))
+    };
+    let unit = length(norm);
+    if unit.is_zero() { (Stage::First, length(Norm::Largest)) } else { (Stage::Second, unit) }
+}
+
+/// Who is served before whom, whatever they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    First,
+    Second,
+    Last,
+}
+
+/// A user in line.
+#[derive(Debug, PartialEq, Eq)]
+struct Next {
+    stage: Stage,
+    key: Exact,
+    tie: usize,
+    user: usize,
+}
+
+impl Ord for Next {
+    /// The greatest is next.
+    fn cmp(&self, other: &Next) -> Ordering {
+        let rank = |next: &Next| (next.stage, next.tie);
+        let (own, others) = (rank(self), rank(other));
+        others.0.cmp(&own.0).then_with(|| other.key.cmp(&self.key)).then_with(|| others.1.cmp(&own.1))
+    }
+}
+
+impl PartialOrd for Next {
+    fn partial_cmp(&self, other: &Next) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What is left of each resource, or of the slots, and who runs how many tasks.
+struct Pool {
+    left: Vec<Exact>,
+    /// Whether what is left is slots.
+    slots: bool,
+    /// What one task takes: (resource, amount) where it is above 0.
+    takes: Vec<Vec<(usize, Exact)>>,
+    /// Whole tasks that there are; `None` without end.
+    all: Vec<Option<u64>>,
+    units: Vec<(Stage, Exact)>,
+    /// Users that may get tasks.
+    served: Vec<bool>,
+    tasks: Vec<u64>,
+}
+
+impl Pool {
+    fn new(whole: &WholeTasks, instance: &Instance) -> Result<Pool> {
+        let users = instance.users();
+        let units = whole.units(instance)?;
+        let (left, takes): (Vec<Exact>, Vec<_>) = match &whole.order {
+            Order::Slots(slots) => (vec![slots.total(instance)], vec![vec![(0, Exact::ONE)]; users.len()]),
+            _ => (instance.capacity().to_vec(), users.iter().map(needs).collect()),
+        };
+        // More than fits 64 bits is without end: nobody gets there one by one.
+        let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
+        let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
+        let served = users.iter().map(|user| instance.lacking(user).is_none()).collect();
+        let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
+        let tasks = (0..users.len()).map(needs_nothing).collect();
+        Ok(Pool { left, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
+    }
+
+    /// Serves everybody in order, and tells `decided` of each task.
+    fn fill(&mut self, whole: &WholeTasks, mut decided: impl FnMut(usize)) {
+        let ahead = u64::from(matches!(whole.order, Order::After(_)));
+        let next = |pool: &Pool, user: usize| {
+            let (stage, unit) = &pool.units[user];
+            let key = &Exact::from(pool.tasks[user] + ahead) * unit;
+            let tie = match whole.ties {
+                Ties::LowestId => user,
+                Ties::HighestId => usize::MAX - user,
+            };
+            Next { stage: *stage, key, tie, user }
+        };
+        let wants = |pool: &Pool, user: usize| pool.all[user].is_none_or(|all| pool.tasks[user] < all);
+        let starts = (0..self.tasks.len()).filter(|&i| self.served[i] && !self.takes[i].is_empty() && wants(self, i));
+        let mut line: BinaryHeap<Next> = starts.map(|user| next(self, user)).collect();
+        while let Some(Next { user, .. }) = line.pop() {
+            if self.blocking(user).is_some() {
+                match whole.on_blocked {
+                    OnBlocked::Skip => continue,
+                    OnBlocked::Stop => break,
+                }
+            }
+            for (r, amount) in &self.takes[user] {
+                self.left[*r] = &self.left[*r] - amount;
+            }
+            self.tasks[user] += 1;
+            decided(user);
+            if wants(self, user) {
+                line.push(next(self, user));
+            }
+        }
+    }
+
+    /// The first resource that has too little left for one more task of the user.
+    fn blocking(&self, user: usize) -> Option<usize> {
+        self.takes[user].iter().find(|(r, amount)| *amount > self.left[*r]).map(|(r, _)| *r)
+    }
+
+    fn limit(&self, user: usize, instance: &Instance) -> Limit {
+        if self.all[user].is_some_and(|all| self.tasks[user] >= all) {
+            return Limit::Demand;
+        }
+        if let Some(r) = instance.lacking(&instance.users()[user]) {
+            return Limit::Resource(r);
+        }
+        match self.takes[user].iter().find(|(r, _)| self.left[*r].is_zero()) {
+            Some(_) if self.slots => Limit::Slots,
+            Some((r, _)) => Limit::Resource(*r),
+            None => Limit::WholeTask,
+        }
+    }
+}
+
+fn needs(user: &User) -> Vec<(usize, Exact)> {
+    user.demand.iter().cloned().enumerate().filter(|(_, amount)| amount.is_positive()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn numbers(values: &[u64]) -> Vec<Exact> {
+        values.iter().map(|&value| Exact::from(value)).collect()
+    }
+
+    fn instance(capacity: &[u64], demands: &[&[u64]]) -> Instance {
+        let users = demands.iter().enumerate().map(|(i, demand)| User::new(format!("user {i}"), numbers(demand)));
+        let names = (0..capacity.len()).map(|r| format!("resource {r}")).collect();
+        Instance::new(names, numbers(capacity), users.collect()).expect("a good instance")
+    }
+
+    fn whole(order: Order) -> WholeTasks {
+        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::LowestId }
+    }
+
+    fn tasks(whole: &WholeTasks, instance: &Instance) -> Vec<f64> {
+        whole.allocate(instance).expect("a filling ends").tasks.floats()
+    }
+
+    /// Ghodsi et al., NSDI 2011, 4.1 and Table 1.
+    #[test]
+    fn the_papers_table_1_comes_out_in_its_order() {
+        let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
+        for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
+            let drf = WholeTasks { on_blocked, ..whole(Order::Before(Norm::Largest)) };
+            assert_eq!(drf.decisions(&example).expect("it ends"), [0, 1, 0, 1, 0]);
+            let highest = WholeTasks { ties: Ties::HighestId, ..drf };
+            assert_eq!(highest.decisions(&example).expect("it ends"), [1, 0, 0, 1, 0]);
+            let allocation = highest.allocate(&example).expect("it ends");
+            assert_eq!(allocation.tasks, Tasks::Exact(numbers(&[3, 2])));
+            // Nothing of the first resource is left.
+            assert_eq!(allocation.limits, [Limit::Resource(0), Limit::Resource(0)]);
+        }
+    }
+
+    #[test]
+    fn blocked_users_are_passed_or_end_it() {
+        // At 4 of 10 each the first user is next, and its task no longer fits.
+        let example = instance(&[10, 10], &[&[4, 4], &[1, 2]]);
+        let drf = whole(Order::Before(Norm::Largest));
+        assert_eq!(tasks(&drf, &example), [1.0, 3.0]);
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..drf };
+        let allocation = stop.allocate(&example).expect("it ends");
+        assert_eq!(allocation.tasks.floats(), [1.0, 2.0]);
+        assert_eq!(allocation.limits, [Limit::WholeTask, Limit::WholeTask]);
+    }
+
+    /// With small tasks against large ones, to look ahead is to wait with the large ones.
+    #[test]
+    fn shares_before_and_after_a_task_differ() {
+        let example = instance(&[10, 10], &[&[6, 1], &[1, 1]]);
+        assert_eq!(whole(Order::Before(Norm::Largest)).decisions(&example).expect("it ends"), [0, 1, 1, 1, 1]);
+        assert_eq!(whole(Order::After(Norm::Largest)).decisions(&example).expect("it ends")[..4], [1, 1, 1, 1]);
+        assert_eq!(tasks(&whole(Order::After(Norm::Largest)), &example), [0.0, 10.0]);
+    }
+
+    /// Gives what it is told to.
+    struct Fixed(Tasks);
+
+    impl Mechanism for Fixed {
+        fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+            let limits = vec![Limit::Demand; instance.users().len()];
+            Ok(Allocation { tasks: self.0.clone(), limits, prices: None, certificate: None })
+        }
+    }
+
+    #[test]
+    fn targets_are_approached_in_step() {
+        // CEEI gives 45/11 and 18/11 tasks (Ghodsi et al., NSDI 2011, 5.2).
+        let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
+        let exact = Tasks::Exact(vec![Exact::ratio(45, 11), Exact::ratio(18, 11)]);
+        for targets in [exact, Tasks::Float(vec![45.0 / 11.0, 18.0 / 11.0])] {
+            let near = whole(Order::Target(Arc::new(Fixed(targets))));
+            assert_eq!(near.decisions(&example).expect("it ends"), [0, 1, 0, 0, 1]);
+        }
+        let one_sided = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![0.0, 2.5])))));
+        assert_eq!(one_sided.decisions(&example).expect("it ends"), [1, 1, 1]);
+    }
+
+    #[test]
+    fn what_needs_nothing_or_cannot_be_had_is_settled_first() {
+        let mut users = instance(&[10, 10], &[&[1, 0], &[2, 1]]).users().to_vec();
+        users.push(User { tasks: Some(Exact::ratio(7, 2)), ..User::new("idle", numbers(&[0, 0])) });
+        users[0].tasks = Some(Exact::ratio(5, 2));
+        let names = || vec!["cpu".to_owned(), "memory".to_owned()];
+        let some = Instance::new(names(), numbers(&[10, 10]), users.clone()).expect("a good instance");
+        let drf = whole(Order::Before(Norm::Largest));
+        let allocation = drf.allocate(&some).expect("it ends");
+        assert_eq!(allocation.tasks.floats(), [2.0, 4.0, 3.0]);
+        assert_eq!(allocation.limits, [Limit::Demand, Limit::Resource(0), Limit::Demand]);
+        let none = Instance::new(names(), numbers(&[10, 0]), users).expect("a good instance");
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..drf };
+        let allocation = stop.allocate(&none).expect("it ends");
+        assert_eq!(allocation.tasks.floats(), [2.0, 0.0, 3.0]);
+        assert_eq!(allocation.limits, [Limit::Demand, Limit::Resource(1), Limit::Demand]);
+    }
+
+    fn draw(rng: &mut ChaCha8Rng) -> Instance {
+        let dims = rng.random_range(1..4);
+        let capacity: Vec<Exact> = (0..dims).map(|_| Exact::from(rng.random_range(0..60))).collect();
+        let zeros = [0.0, 0.4][rng.random_range(0..2)];
+        let user = |i: usize| {
+            let mut amount = |_| Exact::ratio(if rng.random_bool(zeros) { 0 } else { rng.random_range(1..9) }, 2);
+            let mut demand: Vec<Exact> = (0..dims).map(&mut amount).collect();
+            demand[i % dims] = Exact::from(rng.random_range(1..6));
+            let weight = vec![Exact::ratio(rng.random_range(1..4), 2); dims];
+            let tasks = rng.random_bool(0.4).then(|| Exact::ratio(rng.random_range(0..20), 2));
+            User { name: format!("user {i}"), demand, weight, tasks }
+        };
+        let users: Vec<User> = (0..6).map(user).collect();
+        Instance::new((0..dims).map(|r| format!("resource {r}")).collect(), capacity, users).expect("a good instance")
+    }
+
+    /// Where a user stands, from what it holds: the stage, then the key.
+    fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
+        let user = &instance.users()[i];
+        let norm = |norm: &Norm, tasks: u64| {
+            let counted = |&r: &usize| !instance.capacity()[r].is_zero();
+            let share = |r: usize| {
+                let held = &Exact::from(tasks) * &user.demand[r];
+                &held / &(&instance.capacity()[r] * &user.weight[r])
+            };
+            let shares = (0..user.demand.len()).filter(counted);
+            match norm {
+                Norm::Largest => shares.map(share).max().unwrap_or(Exact::ZERO),
+                Norm::Single(one) => shares.filter(|r| r == one).map(share).next().unwrap_or(Exact::ZERO),
+                _ => shares.map(share).fold(Exact::ZERO, |sum, share| &sum + &share),
+            }
+        };
+        let ahead = tasks + u64::from(matches!(order, Order::After(_)));
+        match order {
+            Order::Before(by) | Order::After(by) => match norm(by, 1).is_zero() {
+                true => (false, norm(&Norm::Largest, ahead)),
+                false => (true, norm(by, ahead)),
+            },
+            _ => (true, &Exact::from(tasks) / &user.weight[0]),
+        }
+    }
+
+    /// Looks at everybody before each task, and at everything that is held.
+    fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
+        let users = instance.users();
+        let (mut out, mut log) = (vec![false; users.len()], Vec::new());
+        loop {
+            let count = |i: usize| log.iter().filter(|&&user| user == i).count() as u64;
+            let wants = |i: usize| users[i].tasks.as_ref().is_none_or(|all| Exact::from(count(i) + 1) <= *all);
+            let open = (0..users.len()).filter(|&i| !out[i] && instance.lacking(&users[i]).is_none() && wants(i));
+            let open: Vec<usize> = if whole.ties == Ties::LowestId { open.collect() } else { open.rev().collect() };
+            // The first of the least.
+            let Some(next) = open.into_iter().min_by_key(|&i| standing(&whole.order, instance, i, count(i))) else {
+                break;
+            };
+            log.push(next);
+            let held = |r: usize| log.iter().fold(Exact::ZERO, |sum, &i| &sum + &users[i].demand[r]);
+            let fits = match &whole.order {
+                Order::Slots(slots) => log.len() as u64 <= u64::from(slots.per_machine) * instance.machine_count(),
+                _ => (0..instance.capacity().len()).all(|r| held(r) <= instance.capacity()[r]),
+            };
+            if !fits {
+                log.pop();
+                if whole.on_blocked == OnBlocked::Stop {
+                    break;
+                }
+                out[next] = true;
+            }
+        }
+        log
+    }
+
+    #[test]
+    fn the_line_serves_as_a_rescan_of_everybody_does() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let mut decisions = 0;
+        for case in 0..3000 {
+            let instance = draw(&mut rng);
+            let norm = [Norm::Largest, Norm::Sum, Norm::Single(0)][rng.random_range(0..3)];
+            let order = match rng.random_range(0..3) {
+                0 => Order::Before(norm),
+                1 => Order::After(norm),
+                _ => Order::Slots(Slots { per_machine: rng.random_range(1..30) }),
+            };
+            let on_blocked = [OnBlocked::Skip, OnBlocked::Stop][rng.random_range(0..2)];
+            let ties = [Ties::LowestId, Ties::HighestId][rng.random_range(0..2)];
+            let whole = WholeTasks { order, on_blocked, ties };
+            let log = whole.decisions(&instance).expect("it ends");
+            assert_eq!(log, rescan(&whole, &instance), "case {case}: {instance:?}");
+            decisions += log.len();
+        }
+        assert!(decisions > 20_000, "only {decisions} tasks were given");
+    }
+
+    /// Whoever may still rise is at most one task above anybody else who may, under any norm and at any time, so also
+    /// where no user is blocked before the end: as in the divisible solution, where they are level.
+    #[test]
+    fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let mut compared = 0;
+        for case in 0..1000 {
+            let instance = draw(&mut rng);
+            let norm = [Norm::Largest, Norm::Sum, Norm::Power(3.0)][case % 3];
+            let drf = WholeTasks { on_blocked: OnBlocked::Stop, ..whole(Order::Before(norm)) };
+            let log = drf.decisions(&instance).expect("it ends");
+            let units = drf.units(&instance).expect("norms");
+            let mut tasks = vec![0; units.len()];
+            for next in log.iter().map(Some).chain([None]) {
+                let level = |i: usize| units[i].1.to_f64() * tasks[i] as f64;
+                let rising = |i: &usize| {
+                    let user = &instance.users()[*i];
+                    let all = user.tasks.as_ref().map_or(f64::INFINITY, Exact::to_f64);
+                    (tasks[*i] + 1) as f64 <= all && instance.lacking(user).is_none()
+                };
+                for high in 0..units.len() {
+                    for low in (0..units.len()).filter(rising) {
+                        let bound = level(low) + units[high].1.to_f64() * (1.0 + 1e-9);
+                        assert!(level(high) <= bound, "case {case}: {high} is far above {low}");
+                        compared += 1;
+                    }
+                }
+                next.into_iter().for_each(|&next| tasks[next] += 1);
+            }
+        }
+        assert!(compared > 50_000, "only {compared} pairs were compared");
+    }
+}

@@ -1,0 +1,225 @@
+//! Stacked bars: how each whole is divided, in panels side by side.
+
+use plotters::style::{RGBColor, WHITE};
+
+use super::canvas::{Group, INK, Pen, Run, Side};
+use super::frame::{Frame, Horizontal, Outline, Panel, frame};
+use super::legend::{Entry, Sample};
+use super::names::{SMALL, category_height};
+use super::scale::{Ends, drawable};
+use super::style::{Look, fills};
+use super::{Axis, Category, Chart, Place};
+use crate::output::font;
+
+/// The room of one bar in a panel, in points, with few bars and with many.
+const ROOM: (f64, f64) = (42.0, 30.0);
+
+/// How much of its room a bar takes, and the widest bar.
+const FILLED: f64 = 0.8;
+const WIDEST: f64 = 32.0;
+
+/// The height of a panel.
+const HEIGHT: f64 = 128.0;
+
+/// The height of a row of the legend.
+const ENTRY: f64 = 10.5;
+
+/// What is left of a whole.
+const REST: RGBColor = RGBColor(242, 242, 242);
+
+/// One panel of stacked bars.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stacks {
+    /// Its heading.
+    pub title: String,
+    /// For each layer, from the bottom up, its part of the whole in every category (0 to 1, more if the whole is
+    /// exceeded); nothing is drawn where there is none.
+    pub layers: Vec<Vec<Option<f64>>>,
+}
+
+/// Stacked bars of parts of a whole: one panel a heading, one bar a category, one colour a layer, the part in percent in
+/// every segment that has room for it. The sheet is as large as it needs to be, and not wider than a page.
+pub fn stacked(label: &str, categories: &[Category], layers: &[String], panels: &[Stacks]) -> String {
+    let looks = fills(layers.len());
+    let entry = |(text, look): (&String, &Look)| Entry { text: text.clone(), sample: Sample::Bar(look.clone()) };
+    let mut legend: Vec<Entry> = layers.iter().zip(&looks).map(entry).collect();
+    // As the bars are stacked.
+    legend.reverse();
+    let chart = sheet(label, categories, &legend, panels);
+    let highest = panels.iter().map(|panel| highest(panel, categories.len())).fold(1.0, f64::max);
+    // A hair above the whole is rounding.
+    let y = if highest < 1.0 + 1e-6 { chart.y.clone().range(0.0, 1.0) } else { chart.y.clone() };
+    let chart = Chart { y, ..chart };
+    let mut frame = frame(Outline {
+        chart: &chart,
+        titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
+        x: Horizontal::Categories(categories),
+        y: (Some((0.0, highest)), Ends::Ticks),
+        legend: vec![legend],
+        note: None,
+    });
+    for (place, panel) in frame.panels.clone().into_iter().zip(panels) {
+        bars(&mut frame, place, categories.len(), layers, &looks, panel);
+    }
+    let whole = frame.y.at(1.0);
+    let corners: Vec<_> = frame.panels.iter().map(|panel| (panel.corners(), panel.y(0.0), panel.y(whole))).collect();
+    frame.canvas.layer(Group::class("axis"), |pen| {
+        for (((left, _), (right, _)), zero, whole) in corners {
+            pen.path(&[(left, zero), (right, zero)], &INK, 0.75);
+            if highest > 1.0 + 1e-6 {
+                pen.path(&[(left, whole), (right, whole)], &INK, 0.75);
+            }
+        }
+    });
+    frame.canvas.finish()
+}
+
+/// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend beside them.
+fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks]) -> Chart {
+    const AXIS: f64 = 46.0;
+    const GAP: f64 = 13.0;
+    const HEADINGS: f64 = 16.0;
+    let widest = legend.iter().map(|entry| 22.0 + font::width(&entry.text, SMALL + 0.5)).fold(0.0, f64::max);
+    let beside = widest.min(0.3 * Chart::PAGE.0);
+    let room = if categories.len() <= 3 { ROOM.0 } else { ROOM.1 };
+    let titles = panels.iter().map(|panel| font::width(&panel.title, SMALL + 1.0)).fold(0.0, f64::max);
+    let panel = (room * categories.len() as f64).max(titles.min(120.0)).max(60.0);
+    let inner = Chart::PAGE.0 - AXIS - beside;
+    let count = panels.len().max(1);
+    let columns = (((inner + GAP) / (panel + GAP)) as usize).clamp(1, count);
+    // The fewest columns for that number of rows: no row is left nearly empty.
+    let rows = count.div_ceil(columns);
+    let columns = count.div_ceil(rows);
+    // The legend gets two fifths of the width at most; a narrow chart grows rather than cut its names.
+    let width = (AXIS + beside + columns as f64 * (panel + GAP)).max((beside + 8.0) / 0.4).min(Chart::PAGE.0);
+    let names = category_height(categories, (width - beside - AXIS) / columns as f64).0;
+    let bars = rows as f64 * (HEIGHT + HEADINGS);
+    let height = bars.max(legend.len() as f64 * ENTRY + HEADINGS) + names;
+    let mut chart = Chart::new(Axis::default(), Axis::fraction(label));
+    (chart.size_pt, chart.legend, chart.columns) = ((width, height), Place::Right, Some(columns));
+    chart
+}
+
+/// The height of the highest bar.
+fn highest(panel: &Stacks, bars: usize) -> f64 {
+    let height = |bar: usize| parts(panel, bar).map(|(_, part)| part).sum::<f64>();
+    (0..bars).map(height).fold(0.0, f64::max)
+}
+
+/// The parts of a bar that can be drawn, with their layers.
+fn parts(panel: &Stacks, bar: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+    let part = move |(layer, values): (usize, &Vec<Option<f64>>)| Some((layer, values.get(bar).copied().flatten()?));
+    panel.layers.iter().enumerate().filter_map(part).filter(|(_, part)| drawable(*part) && *part > 0.0)
+}
+
+/// All bars of one panel.
+fn bars(frame: &mut Frame, place: Panel, count: usize, names: &[String], looks: &[Look], panel: &Stacks) {
+    let room = place.width() / count.max(1) as f64;
+    let half = (room * FILLED).min(WIDEST) / 2.0;
+    let centre = |bar: usize| place.corners().0.0 + (bar as f64 + 0.5) * room;
+    let y = |value: f64| place.y(frame.y.at(value));
+    let wholes: Vec<usize> = (0..count)
+        .filter(|&bar| panel.layers.iter().any(|values| values.get(bar).is_some_and(Option::is_some)))
+        .collect();
+    let mut segments: Vec<(usize, usize, f64, f64, f64)> = Vec::new();
+    for &bar in &wholes {
+        let mut top = 0.0;
+        for (layer, part) in parts(panel, bar) {
+            segments.push((layer, bar, y(top), y(top + part), part));
+            top += part;
+        }
+    }
+    let (zero, one) = (y(0.0), y(1.0));
+    frame.canvas.layer(Group::class("whole"), |pen| {
+        for &bar in &wholes {
+            pen.rectangle((centre(bar) - half, one), (centre(bar) + half, zero), &REST);
+        }
+    });
+    for (layer, look) in looks.iter().enumerate() {
+        let tip = names.get(layer).map(String::as_str);
+        let group = Group { key: tip, tip, ..Group::class("series") };
+        frame.canvas.layer(group, |pen| {
+            for (_, bar, bottom, top, _) in segments.iter().filter(|segment| segment.0 == layer) {
+                let x = centre(*bar);
+                pen.rectangle((x - half, *top), (x + half, *bottom), &look.color);
+                if bottom - top > 1.5 && *bottom < zero {
+                    // A sliver of paper keeps equal neighbours apart.
+                    pen.path(&[(x - half, *bottom), (x + half, *bottom)], &WHITE, 0.6);
+                }
+            }
+        });
+    }
+    frame.canvas.layer(Group::class("text"), |pen| {
+        for (layer, bar, bottom, top, part) in &segments {
+            part_label(pen, (centre(*bar), half), (*bottom, *top), *part, looks[*layer].color);
+        }
+    });
+}
+
+/// The part in percent, in a segment that is high enough.
+fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), part: f64, on: RGBColor) {
+    // By the width of the bar, not of the text: either all labels of a figure have a decimal, or none, or none is there.
+    let fits = |widest: &str| font::width(widest, SMALL) + 2.0 <= 2.0 * half;
+    let fine = format!("{:.1}", 100.0 * part);
+    let text = match (fits("88.8%"), fits("88%")) {
+        (true, _) => format!("{}%", fine.strip_suffix(".0").unwrap_or(&fine)),
+        (false, true) => format!("{:.0}%", 100.0 * part),
+        (false, false) => return,
+    };
+    if bottom - top >= SMALL + 1.5 && font::width(&text, SMALL) <= 2.0 * half {
+        let anchor = (x, (bottom + top) / 2.0 + 0.36 * SMALL);
+        pen.text(&text, SMALL, readable(on), anchor, Side::Middle, Run::Level);
+    }
+}
+
+/// Black or white, whichever stands out.
+fn readable(RGBColor(red, green, blue): RGBColor) -> RGBColor {
+    let light = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue);
+    if light > 140.0 { INK } else { WHITE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::raster;
+
+    fn layers(count: usize) -> Vec<String> {
+        (1..=count).map(|user| format!("user {user}")).collect()
+    }
+
+    fn texts(svg: &str) -> Vec<&str> {
+        svg.split("<text ")
+            .skip(1)
+            .filter_map(|text| text.split('>').nth(1)?.split('<').next())
+            .map(str::trim)
+            .collect()
+    }
+
+    #[test]
+    fn segments_say_their_part_and_stack_to_the_whole() {
+        let categories = [Category::new("cpu"), Category::new("memory")];
+        let panel =
+            Stacks { title: "drf".into(), layers: vec![vec![Some(1.0 / 3.0), Some(0.5)], vec![Some(0.6), Some(0.01)]] };
+        let svg = stacked("Share", &categories, &layers(2), std::slice::from_ref(&panel));
+        let texts = texts(&svg);
+        for text in ["drf", "cpu", "memory", "user 1", "user 2", "33.3%", "50%", "60%", "100%"] {
+            assert!(texts.contains(&text), "{text} is not among {texts:?}");
+        }
+        assert!(!texts.contains(&"1%"), "one percent has no room for its label");
+        assert!((highest(&panel, 2) - 14.0 / 15.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn strange_numbers_never_break_it() {
+        let strange = [None, Some(f64::NAN), Some(f64::INFINITY), Some(-1.0), Some(0.0), Some(1e-300), Some(7.5)];
+        for value in strange {
+            for (users, resources, policies) in [(0, 0, 0), (0, 2, 1), (1, 1, 1), (30, 9, 7)] {
+                let panel = Stacks { title: "a <policy>".into(), layers: vec![vec![value; resources]; users] };
+                let categories: Vec<Category> = (0..resources).map(|r| Category::new(format!("r{r}"))).collect();
+                let svg = stacked("Share", &categories, &layers(users), &vec![panel; policies]);
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value:?}");
+                assert!(raster::png(&svg, 1.0).is_ok(), "{value:?} for {users} users");
+            }
+        }
+    }
+}

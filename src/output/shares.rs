@@ -1,0 +1,90 @@
+//! The comparison of static allocations: one panel a policy, one bar a resource, stacked by user.
+//!
+//! Drawn after figures 4 to 7 of Ghodsi et al., NSDI 2011.
+
+use std::path::Path;
+
+use super::figure::{Category, Stacks, stacked};
+use super::raster;
+use super::table::write_whole;
+use crate::error::Result;
+
+/// What is compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison<'a> {
+    /// The names of the resources.
+    pub resources: &'a [String],
+    /// The names of the users.
+    pub users: Vec<&'a str>,
+    /// The policies, in order.
+    pub policies: Vec<Stack<'a>>,
+}
+
+/// The shares under one policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stack<'a> {
+    /// Its name.
+    pub policy: &'a str,
+    /// `users x resources`, 0 to 1; `None` for a resource that there is nothing of.
+    pub shares: Vec<Vec<Option<f64>>>,
+}
+
+/// More users than this are drawn as one.
+const USERS: usize = 24;
+
+/// Dots of an image for each point of the figure: 288 per inch.
+const DOTS: f32 = 4.0;
+
+/// Draws the comparison as an SVG. From the 25th user on, users share a colour.
+pub fn draw(comparison: &Comparison) -> String {
+    let shown = if comparison.users.len() > USERS { USERS - 1 } else { comparison.users.len() };
+    let mut users: Vec<String> = comparison.users.iter().take(shown).map(|&name| name.to_owned()).collect();
+    if comparison.users.len() > shown {
+        users.push(format!("{} others", comparison.users.len() - shown));
+    }
+    let panel = |stack: &Stack| {
+        let mut layers = stack.shares.clone();
+        let rest = layers.split_off(shown.min(layers.len()));
+        let sum =
+            |r: usize| rest.iter().filter_map(|user| user.get(r).copied().flatten()).reduce(|sum, part| sum + part);
+        if !rest.is_empty() {
+            layers.push((0..comparison.resources.len()).map(sum).collect());
+        }
+        Stacks { title: stack.policy.to_owned(), layers }
+    };
+    let none = |r: usize| comparison.policies.iter().all(|stack| stack.shares.iter().all(|user| user[r].is_none()));
+    let category = |(r, name): (usize, &String)| Category {
+        label: name.clone(),
+        notes: if none(r) { vec!["(none)".to_owned()] } else { Vec::new() },
+    };
+    let categories: Vec<Category> = comparison.resources.iter().enumerate().map(category).collect();
+    stacked("Share of the capacity", &categories, &users, &comparison.policies.iter().map(panel).collect::<Vec<_>>())
+}
+
+/// Writes a figure whole or not at all, as an image if `png`.
+pub fn write(path: &Path, svg: &str, png: bool) -> Result<()> {
+    match png {
+        true => write_whole(path, &raster::png(svg, DOTS)?),
+        false => write_whole(path, svg.as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_users_become_others() {
+        let names: Vec<String> = (0..40).map(|user| format!("user {user}")).collect();
+        let (resources, shares) = (["cpu".to_owned(), "gpu".to_owned()], vec![vec![Some(1.0 / 40.0), None]; 40]);
+        let svg = draw(&Comparison {
+            resources: &resources,
+            users: names.iter().map(String::as_str).collect(),
+            policies: vec![Stack { policy: "drf", shares }],
+        });
+        for text in ["17 others", "user 22", "42.5%", "(none)"] {
+            assert!(svg.contains(text), "{text} is missing");
+        }
+        assert!(!svg.contains("user 23"));
+    }
+}

@@ -1,0 +1,291 @@
+//! Dominant resource fairness by others' means: the fast filling against the exact one, and the exact one against
+//! linear programs that know nothing of filling.
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
+use plimsoll::error::Error;
+use plimsoll::fluid::{Exact, Filling, Instance, Levels, Limit, Mechanism, Norm, Problem, User};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// How users are weighted.
+#[derive(Clone, Copy, PartialEq)]
+enum Weighting {
+    Scalar,
+    ByResource,
+}
+
+/// Up to `most` users and 6 resources; some demands are 0, some users have a number of tasks, some capacity is 0.
+fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
+    let dims = rng.random_range(1..=6);
+    let users = rng.random_range(1..=most);
+    let zeros = [0.0, 0.3, 0.7][rng.random_range(0..3)];
+    let finite = [0.0, 0.2, 0.8][rng.random_range(0..3)];
+    let lacking = rng.random_bool(0.05);
+    let capacity =
+        |rng: &mut ChaCha8Rng, r: usize| Exact::from(if lacking && r == 0 { 0 } else { rng.random_range(5..200) });
+    let capacity = (0..dims).map(|r| capacity(rng, r)).collect();
+    let user = |i: usize, rng: &mut ChaCha8Rng| {
+        let mut amount = |_| match rng.random_bool(zeros) {
+            true => Exact::ZERO,
+            false => Exact::ratio(rng.random_range(1..=20), [1, 1, 4][rng.random_range(0..3)]),
+        };
+        let mut demand: Vec<Exact> = (0..dims).map(&mut amount).collect();
+        if demand.iter().all(|amount| *amount == Exact::ZERO) {
+            demand[rng.random_range(0..dims)] = Exact::ONE;
+        }
+        let mut weight = || Exact::ratio(rng.random_range(1..=4), rng.random_range(1..=2));
+        let weight = match weighting {
+            Weighting::Scalar => vec![weight(); dims],
+            Weighting::ByResource => (0..dims).map(|_| weight()).collect(),
+        };
+        // Around what there would be for everybody.
+        let tasks = rng.random_bool(finite).then(|| Exact::ratio(rng.random_range(0..=200), users as i64));
+        User { name: format!("user {i}"), demand, weight, tasks }
+    };
+    let users = (0..users).map(|i| user(i, rng)).collect();
+    let names = (0..dims).map(|r| format!("resource {r}")).collect();
+    Instance::new(names, capacity, users).expect("a good instance")
+}
+
+fn assert_near(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let off = (found - expected).abs();
+        assert!(off <= tolerance * expected.abs().max(1e-3), "{what}, user {i}: {found} is not {expected}");
+    }
+}
+
+#[test]
+fn the_fast_filling_equals_the_exact_one() {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut levels = Levels::new();
+    let (mut rounds, mut stopped) = ([0; 8], [0; 2]);
+    for case in 0..4000 {
+        let instance = draw(&mut rng, 50, Weighting::Scalar);
+        let problem = Problem::of(&instance).expect("one weight a user");
+        let single = Norm::Single(rng.random_range(0..instance.resources().len()));
+        let norm = [Norm::Largest, Norm::Largest, Norm::Sum, single, Norm::Power(2.5)][case % 5];
+        let exact = Filling { norm }.allocate(&instance).expect("a filling ends");
+        levels.norm(&problem, norm).unwrap_or_else(|error| panic!("case {case}: {error}"));
+        let tolerance = if norm == Norm::Power(2.5) { 1e-8 } else { 1e-9 };
+        assert_near(levels.tasks(), &exact.tasks.floats(), tolerance, &format!("case {case}, {norm:?}"));
+        rounds[levels.rounds().len()] += 1;
+        for (i, user) in instance.users().iter().enumerate() {
+            match levels.limit(i) {
+                Limit::Demand => assert_eq!(levels.tasks()[i], problem.tasks()[i], "case {case}, user {i}"),
+                Limit::Resource(r) => {
+                    assert!(user.demand[r].is_positive(), "case {case}, user {i} does not need {r}");
+                    assert!((levels.used()[r] - 1.0).abs() < 1e-9, "case {case}: {r} is not used up");
+                }
+                other => panic!("case {case}, user {i}: {other:?}"),
+            }
+            stopped[usize::from(levels.limit(i) == Limit::Demand)] += 1;
+        }
+    }
+    assert!(rounds[..6].iter().all(|&count| count > 50), "{rounds:?}: some depth of filling was hardly seen");
+    assert!(stopped.iter().all(|&count| count > 5000), "{stopped:?}: one way to stop was hardly seen");
+}
+
+/// Enough users for a first guess from a sample, many blocks, and copies of those who go on.
+#[test]
+fn many_users_fill_as_in_the_plain_loop() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let users = 50_000;
+    let mut levels = Levels::new();
+    for (zeros, finite) in [(0.0, 0.0), (0.0, 0.5), (0.5, 0.0), (0.8, 0.3)] {
+        let mut demand: Vec<f64> =
+            (0..4 * users).map(|_| if rng.random_bool(zeros) { 0.0 } else { rng.random_range(1e-6..1e-4) }).collect();
+        demand[3 * users..].iter_mut().for_each(|share| *share = share.max(1e-7));
+        let weight: Vec<f64> = (0..users).map(|_| rng.random_range(0.5..4.0)).collect();
+        let tasks =
+            |rng: &mut ChaCha8Rng| if rng.random_bool(finite) { rng.random_range(0.0..2.0) } else { f64::INFINITY };
+        let tasks: Vec<f64> = (0..users).map(|_| tasks(&mut rng)).collect();
+        let problem = Problem::new(4, demand, weight, tasks);
+        levels.drf(&problem).expect("a filling ends");
+        let expected = filled_by_sorting(&problem);
+        assert_near(levels.tasks(), &expected, 1e-9, &format!("zeros {zeros}, finite {finite}"));
+        assert!(levels.certificate().residual < 1e-11, "{:?}", levels.certificate());
+    }
+}
+
+/// Progressive filling from one user's stop to the next, in the order of a list sorted by where they have all tasks.
+fn filled_by_sorting(problem: &Problem) -> Vec<f64> {
+    let users = problem.users();
+    let rate: Vec<f64> = (0..users).map(|i| problem.weight()[i] / problem.row(i).fold(0.0, f64::max)).collect();
+    let full = |i: usize| problem.tasks()[i] / rate[i];
+    let mut order: Vec<usize> = (0..users).collect();
+    order.sort_by(|&a, &b| full(a).total_cmp(&full(b)));
+    let mut stopped: Vec<Option<f64>> = vec![None; users];
+    let (mut left, mut speed) = (vec![1.0; problem.dims()], vec![0.0; problem.dims()]);
+    let change = |speed: &mut [f64], i: usize, sign: f64| {
+        problem.row(i).zip(speed).for_each(|(demand, speed)| *speed += sign * demand * rate[i]);
+    };
+    (0..users).for_each(|i| change(&mut speed, i, 1.0));
+    let (mut level, mut next) = (0.0, 0);
+    loop {
+        while next < users && stopped[order[next]].is_some() {
+            next += 1;
+        }
+        let Some(&first) = order.get(next) else { break };
+        let until = |r: usize| if speed[r] > 1e-9 { left[r] / speed[r] } else { f64::INFINITY };
+        let used_up = (0..problem.dims()).min_by(|&a, &b| until(a).total_cmp(&until(b))).expect("some resource");
+        let step = until(used_up).min(full(first) - level);
+        left.iter_mut().zip(&speed).for_each(|(left, speed)| *left -= step * speed);
+        level += step;
+        if full(first) <= level + 1e-15 {
+            stopped[first] = Some(full(first));
+            change(&mut speed, first, -1.0);
+            continue;
+        }
+        for i in (0..users).filter(|&i| problem.column(used_up)[i] > 0.0) {
+            if stopped[i].is_none() {
+                stopped[i] = Some(level);
+                change(&mut speed, i, -1.0);
+            }
+        }
+        speed[used_up] = 0.0;
+    }
+    (0..users).map(|i| rate[i] * stopped[i].expect("everybody stops")).collect()
+}
+
+#[test]
+fn unusable_numbers_are_errors() {
+    let mut levels = Levels::new();
+    let endless = Problem::new(1, vec![0.0, 0.5], vec![1.0; 2], vec![f64::INFINITY; 2]);
+    let message = levels.drf(&endless).expect_err("endless tasks that need nothing").to_string();
+    assert!(message.contains("user 0") && message.contains("expected a demand above 0"), "{message}");
+    let unknown = Problem::new(1, vec![f64::NAN, 0.5], vec![1.0; 2], vec![f64::INFINITY; 2]);
+    assert!(matches!(levels.fill(&unknown, &[1.0; 2]), Err(Error::NotConverged { .. })));
+    let nothing = Problem::new(1, vec![0.0, 0.5], vec![1.0; 2], vec![3.0, 0.0]);
+    levels.drf(&nothing).expect("everybody has all its tasks");
+    assert_eq!((levels.tasks(), levels.rounds().len()), (&[3.0, 0.0][..], 0));
+}
+
+/// Maximises `objective . x` where each row `(a, b)` asks for `a . x <= b`; the solution, and a multiplier a row.
+fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f64>) {
+    let size = objective.len();
+    let costs: Vec<f64> = objective.iter().map(|value| -value).collect();
+    let matrix = CscMatrix::from(rows.iter().map(|(row, _)| row));
+    let bounds: Vec<f64> = rows.iter().map(|(_, bound)| *bound).collect();
+    let settings = DefaultSettingsBuilder::default()
+        .verbose(false)
+        .tol_gap_abs(1e-10)
+        .tol_gap_rel(1e-10)
+        .tol_feas(1e-10)
+        .build()
+        .expect("good settings");
+    let nothing = CscMatrix::zeros((size, size));
+    let cones = [NonnegativeConeT(rows.len())];
+    let mut solver = DefaultSolver::new(&nothing, &costs, &matrix, &bounds, &cones, settings).expect("a good program");
+    solver.solve();
+    let status = solver.solution.status;
+    assert!(matches!(status, SolverStatus::Solved | SolverStatus::AlmostSolved), "{status:?}");
+    (solver.solution.x, solver.solution.z)
+}
+
+/// The leximin of weighted dominant shares by linear programs over the shares themselves.
+struct Leximin {
+    /// What a unit of each user's weighted dominant share takes of each resource, `users x resources`.
+    takes: Vec<Vec<f64>>,
+    /// The share at which each user has all its tasks.
+    full: Vec<Option<f64>>,
+    /// The weighted dominant share of one task; 1 for users that lack a resource altogether, who hold nothing.
+    unit: Vec<f64>,
+}
+
+impl Leximin {
+    fn new(instance: &Instance) -> Leximin {
+        let (capacity, mut leximin) = (instance.capacity(), Leximin { takes: vec![], full: vec![], unit: vec![] });
+        for user in instance.users() {
+            let share =
+                |r: usize| if capacity[r] == Exact::ZERO { 0.0 } else { (&user.demand[r] / &capacity[r]).to_f64() };
+            let shares: Vec<f64> = (0..capacity.len()).map(share).collect();
+            let weighted = shares.iter().zip(&user.weight).map(|(share, weight)| share / weight.to_f64());
+            let dominant = weighted.fold(0.0, f64::max);
+            let unit = if dominant > 0.0 { dominant } else { 1.0 };
+            let lacks = instance.lacking(user).is_some();
+            let all = if lacks { Some(0.0) } else { user.tasks.as_ref().map(Exact::to_f64) };
+            leximin.takes.push(shares.into_iter().map(|share| share / unit).collect());
+            leximin.full.push(all.map(|all| all * unit));
+            leximin.unit.push(unit);
+        }
+        leximin
+    }
+
+    /// Rows for the users in `open` (and one more variable): resources less what the others hold, and ends of demand.
+    fn limits(&self, fixed: &[Option<f64>], open: &[usize]) -> Vec<(Vec<f64>, f64)> {
+        let mut rows = Vec::new();
+        for r in 0..self.takes[0].len() {
+            let held: f64 = fixed.iter().zip(&self.takes).map(|(share, takes)| share.unwrap_or(0.0) * takes[r]).sum();
+            let row: Vec<f64> = open.iter().map(|&i| self.takes[i][r]).chain([0.0]).collect();
+            if row.iter().any(|takes| *takes > 0.0) {
+                rows.push((row, 1.0 - held));
+            }
+        }
+        for (k, &i) in open.iter().enumerate() {
+            rows.extend(self.full[i].map(|full| (unit_row(open.len() + 1, k, 1.0), full)));
+        }
+        rows
+    }
+
+    /// The shares. Round after round the least is raised as far as it goes; then users whose floor has a multiplier are
+    /// stuck there, for which a program for each one is asked where the multiplier is not clear.
+    fn solve(&self) -> Vec<f64> {
+        let mut fixed: Vec<Option<f64>> = self.full.iter().map(|full| full.filter(|full| *full == 0.0)).collect();
+        loop {
+            let open: Vec<usize> = (0..fixed.len()).filter(|&i| fixed[i].is_none()).collect();
+            if open.is_empty() {
+                return fixed.into_iter().flatten().collect();
+            }
+            let least = open.len();
+            let mut rows: Vec<(Vec<f64>, f64)> = (0..least).map(|k| (unit_row(least + 1, k, -1.0), 0.0)).collect();
+            rows.iter_mut().for_each(|(row, _)| row[least] = 1.0);
+            rows.extend(self.limits(&fixed, &open));
+            let (solution, multipliers) = maximise(&unit_row(least + 1, least, 1.0), &rows);
+            let level = solution[least];
+            // They add up to 1, and come out as 1e-10 where they are 0.
+            let clear = |k: usize| multipliers[k] > 1e-6;
+            let unclear = |k: usize| multipliers[k] > 1e-8;
+            let stuck =
+                |k: &usize| clear(*k) || unclear(*k) && self.highest(&fixed, &open, level, *k) < level * (1.0 + 1e-7);
+            let stuck: Vec<usize> = (0..least).filter(stuck).collect();
+            assert!(!stuck.is_empty(), "somebody keeps the level from rising");
+            stuck.into_iter().for_each(|k| fixed[open[k]] = Some(level));
+        }
+    }
+
+    /// How far one open user can rise while the others keep the level.
+    fn highest(&self, fixed: &[Option<f64>], open: &[usize], level: f64, k: usize) -> f64 {
+        let mut rows: Vec<(Vec<f64>, f64)> =
+            (0..open.len()).map(|k| (unit_row(open.len() + 1, k, -1.0), -level * (1.0 - 1e-9))).collect();
+        rows.extend(self.limits(fixed, open));
+        rows.push((unit_row(open.len() + 1, open.len(), 1.0), 1.0));
+        rows.push((unit_row(open.len() + 1, open.len(), -1.0), 0.0));
+        maximise(&unit_row(open.len() + 1, k, 1.0), &rows).0[k]
+    }
+}
+
+fn unit_row(size: usize, at: usize, value: f64) -> Vec<f64> {
+    let mut row = vec![0.0; size];
+    row[at] = value;
+    row
+}
+
+#[test]
+fn drf_is_the_leximin_of_linear_programs() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for case in 0..1000 {
+        // Not all large: a round of programs may fix as little as one user.
+        let most = [10, 50][case % 2];
+        let weighting = if case % 3 == 0 { Weighting::ByResource } else { Weighting::Scalar };
+        let instance = draw(&mut rng, most, weighting);
+        let exact = Filling { norm: Norm::Largest }.allocate(&instance).expect("a filling ends").tasks.floats();
+        let program = Leximin::new(&instance);
+        let shares: Vec<f64> = exact.iter().zip(&program.unit).map(|(tasks, unit)| tasks * unit).collect();
+        // Of shares, which are of one size, rather than of tasks.
+        for (i, (found, expected)) in program.solve().iter().zip(&shares).enumerate() {
+            let off = (found - expected).abs();
+            assert!(off <= 1e-6 * expected.max(1e-3), "case {case}, user {i}: {found} is not {expected}");
+        }
+    }
+}
