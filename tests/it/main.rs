@@ -6,6 +6,7 @@ mod browser;
 mod cases;
 mod check;
 mod determinism;
+mod deviation;
 mod errors;
 mod example;
 mod interior;
