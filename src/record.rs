@@ -181,6 +181,11 @@ pub trait Recorder {
         false
     }
 
+    /// Whether it reads [`Books::wanted`].
+    fn wants_waiting_demand(&self) -> bool {
+        false
+    }
+
     /// Tasks have ended (or were running when the run was cut: `finish` is `None`).
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {
         Ok(())

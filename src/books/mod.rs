@@ -24,6 +24,9 @@ pub struct Books {
     /// lens makes a difference, what it uses.
     accounts: Vec<u64>,
     stride: usize,
+    /// What all of a user's waiting tasks need together, `dims` numbers a user, if anybody asked for it: one more miss
+    /// of the cache a launch. It may pass what fits a `u64`.
+    waiting_demand: Option<Vec<u128>>,
     weights: Weights,
     total_held: Resources,
     total_used: Resources,
@@ -49,6 +52,7 @@ impl Books {
             same,
             accounts: Vec::new(),
             stride: HELD + dims * if same { 2 } else { 3 },
+            waiting_demand: None,
             weights,
             total_held: Resources::ZERO,
             total_used: Resources::ZERO,
@@ -59,11 +63,20 @@ impl Books {
         }
     }
 
+    /// Keeps what [`Books::wanted`] needs. Panics: when accounts are open already (a programmer error).
+    pub fn keep_waiting_demand(&mut self) {
+        assert!(self.accounts.is_empty(), "asked for before the first account");
+        self.waiting_demand = Some(Vec::new());
+    }
+
     /// Opens an account for the next user id.
     pub fn open(&mut self, name: &str) {
         let at = self.accounts.len();
         self.accounts.resize(at + self.stride, 0);
         self.accounts[at + CLASS] = u64::from(self.weights.class_of(name));
+        if let Some(sums) = &mut self.waiting_demand {
+            sums.resize(sums.len() + self.dims, 0);
+        }
     }
 
     fn account(&self, user: UserId) -> &[u64] {
@@ -109,6 +122,20 @@ impl Books {
     /// The demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
     pub fn head(&self, user: UserId) -> &[u64] {
         &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
+    }
+
+    /// What all of a user's running and waiting tasks need together of resource `d`; divided by their number this is
+    /// its mean demand, which launches do not change. Panics: unless a policy or a recorder asked for it
+    /// (`wants_waiting_demand`).
+    pub fn wanted(&self, user: UserId, d: usize) -> u128 {
+        let waiting = self.waiting_demand.as_ref().expect("a policy or a recorder asked for waiting demand");
+        u128::from(self.used(user)[d]) + waiting[user.index() * self.dims + d]
+    }
+
+    /// The sums of what a user's waiting tasks need, if they are kept.
+    fn waits(&mut self, user: UserId) -> &mut [u128] {
+        let at = user.index() * self.dims;
+        self.waiting_demand.as_mut().map_or(&mut [], |sums| &mut sums[at..at + self.dims])
     }
 
     /// How many tasks a user runs.
@@ -161,14 +188,17 @@ impl Books {
         self.active
     }
 
-    /// Books `tasks` more in a user's line.
-    pub fn queue(&mut self, user: UserId, tasks: u32) {
+    /// Books `tasks` more of this demand in a user's line.
+    pub fn queue(&mut self, user: UserId, tasks: u32, demand: &[u64]) {
         let at = user.index() * self.stride;
         let account = &mut self.accounts[at..at + self.stride];
         self.active += u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
         self.backlogged += u32::from(account[WAITING] == 0);
         account[WAITING] += u64::from(tasks);
         self.total_waiting += u64::from(tasks);
+        for (sum, demand) in self.waits(user).iter_mut().zip(demand) {
+            *sum += u128::from(*demand) * u128::from(tasks);
+        }
     }
 
     /// Notes the demand of the task a user would launch next.
@@ -179,6 +209,9 @@ impl Books {
 
     /// Books the launch of one waiting task.
     pub fn launch(&mut self, user: UserId, demand: &[u64], footprint: &[u64]) {
+        for (sum, demand) in self.waits(user).iter_mut().zip(demand) {
+            *sum -= u128::from(*demand);
+        }
         let at = user.index() * self.stride;
         let account = &mut self.accounts[at..at + self.stride];
         account[WAITING] -= 1;
@@ -216,6 +249,13 @@ impl Books {
                 self.total_used.0[d] -= demand * count;
             }
         }
+    }
+
+    /// Compares what waiting tasks need, `dims` numbers a user, with what is kept of it, if it is.
+    /// Panics: when the books are wrong (a programmer error); for tests and audited runs.
+    pub fn audit_waiting_demand(&self, sums: &[u128], now: Time) {
+        let kept = self.waiting_demand.as_deref().unwrap_or(sums);
+        assert_eq!(kept, sums, "what waiting tasks need adds up at {now:?}");
     }
 
     /// Adds everything up again and compares: what all users hold is the total, and no more than is offered.

@@ -178,7 +178,7 @@ impl<R: Recorder> Engine<'_, R> {
         let (user, tasks) = (set.user, set.waiting);
         let before = self.queues.head(user);
         self.queues.push(&mut self.sets, slot);
-        self.books.queue(user, tasks);
+        self.books.queue(user, tasks, self.sets.needs(slot).0);
         self.changed.mark(user);
         let head = self.queues.head(user);
         if head != before {

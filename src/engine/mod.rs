@@ -236,6 +236,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let mut kinds = capacities.clone();
         kinds.sort_unstable_by_key(|kind| kind.0);
         kinds.dedup();
+        let mut books = Books::new(dims, cluster.total(), offered, plain, weights);
+        if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
+            books.keep_waiting_demand();
+        }
         Engine {
             source,
             policy,
@@ -245,7 +249,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             most_a_task,
             kinds,
             now: Time::ZERO,
-            books: Books::new(dims, cluster.total(), offered, plain, weights),
+            books,
             machines: Machines::new(dims, options.placement, &capacities),
             agenda: Agenda::default(),
             jobs: Jobs::default(),
@@ -308,12 +312,29 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.serve()?;
             if self.options.audit {
                 self.books.audit(self.now);
+                self.audit_waiting();
             }
             self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
             if self.agenda.next_time() != Some(self.now) {
                 return Ok(());
             }
         }
+    }
+
+    /// Adds up again what waiting tasks need, if it is kept. Panics: when the books are wrong.
+    fn audit_waiting(&self) {
+        let dims = self.books.dims();
+        let mut sums = vec![0u128; self.books.users() * dims];
+        for slot in self.sets.by_row() {
+            let set = &self.sets[slot];
+            if set.held || set.release > self.now {
+                continue;
+            }
+            for (d, demand) in self.sets.needs(slot).0.iter().enumerate() {
+                sums[set.user.index() * dims + d] += u128::from(*demand) * u128::from(set.waiting);
+            }
+        }
+        self.books.audit_waiting_demand(&sums, self.now);
     }
 
     fn finish_due(&mut self) -> Result<()> {

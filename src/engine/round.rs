@@ -100,7 +100,7 @@ impl Round {
 impl<R: Recorder> Engine<'_, R> {
     /// One scheduling round.
     pub(super) fn serve(&mut self) -> Result<()> {
-        let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round);
+        let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
         self.changed.round_over();
         match stale {
             Stale::None => {}

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
-use crate::books::{Books, WEIGHT_ONE};
+use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
+use crate::fluid::Levels;
 use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
 use crate::record::{Decision, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
@@ -26,6 +27,10 @@ struct Standing {
     share_us: u128,
     backlogged_us: u64,
     backlogged: bool,
+    /// The largest task it has launched since it became active, as a weighted dominant share.
+    largest: u64,
+    /// Its class of weights.
+    class: u32,
     /// Place among the active users, from 1; 0 if it is none.
     active: u32,
 }
@@ -98,6 +103,8 @@ const EXAMPLES: usize = 3;
 pub(super) struct Collector<'a> {
     pub(super) sinks: Sinks,
     pub(super) sampler: Sampler,
+    levels: Levels,
+    weights: &'a Weights,
     /// 1 / (c_r w_r) by class of weights.
     inverse: Vec<[f64; MAX_DIMS]>,
     dims: usize,
@@ -122,7 +129,7 @@ impl<'a> Collector<'a> {
     pub fn new(
         dims: usize,
         capacity: &Resources,
-        weights: &crate::books::Weights,
+        weights: &'a Weights,
         sample: Span,
         sinks: Sinks,
         heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
@@ -138,6 +145,8 @@ impl<'a> Collector<'a> {
         Collector {
             sinks,
             sampler: Sampler::new(sample),
+            levels: Levels::new(),
+            weights,
             inverse,
             dims,
             names: Vec::new(),
@@ -157,9 +166,22 @@ impl<'a> Collector<'a> {
 
     /// The user's weighted dominant share of what it truly uses, 2^32 for the whole cluster.
     fn share(&self, user: UserId, books: &Books, class: usize) -> u64 {
+        self.share_of(books.used(user), class)
+    }
+
+    fn share_of(&self, amounts: &[u64], class: usize) -> u64 {
         let inverse = &self.inverse[class];
-        let used = books.used(user);
-        fixed_share(used.iter().zip(inverse).map(|(&used, inverse)| used as f64 * inverse).fold(0.0, f64::max))
+        fixed_share(amounts.iter().zip(inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max))
+    }
+
+    /// The largest task of each of these users, running since it became active or next in line.
+    fn largest_tasks(&self, active: &[UserId], books: &Books) -> Vec<f64> {
+        let largest = |&user: &UserId| {
+            let next =
+                if books.waiting(user) > 0 { self.share_of(books.head(user), books.weight_class(user)) } else { 0 };
+            next.max(self.standing[user.index()].largest) as f64 / crate::metrics::fairness::WHOLE as f64
+        };
+        active.iter().map(largest).collect()
     }
 
     /// Brings a user's integrals up to `now`.
@@ -218,7 +240,8 @@ impl<'a> Collector<'a> {
             }
         }
         let plain = state.books.lens_is_plain();
-        let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active);
+        let largest = self.largest_tasks(&active, state.books);
+        let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active, &largest, &mut self.levels)?;
         self.sampler.add(&sample, points);
         for (user, standing) in active.iter().zip(&sample.standings) {
             if let Some(standing) = standing {
@@ -237,7 +260,7 @@ impl<'a> Collector<'a> {
 impl Recorder for Collector<'_> {
     fn user(&mut self, _user: UserId, name: &str) {
         self.names.push(name.into());
-        self.standing.push(Standing::default());
+        self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
     }
@@ -281,6 +304,13 @@ impl Recorder for Collector<'_> {
         let count = u64::from(launch.count);
         self.totals.launched += count;
         self.totals.task_wait_us += u128::from(launch.wait.0) * u128::from(count);
+        let task = self.share_of(launch.demand, self.standing[launch.user.index()].class as usize);
+        let largest = &mut self.standing[launch.user.index()].largest;
+        *largest = task.max(*largest);
+    }
+
+    fn wants_waiting_demand(&self) -> bool {
+        true
     }
 
     fn wants_decisions(&self) -> bool {
@@ -376,7 +406,9 @@ impl Recorder for Collector<'_> {
                 (false, false) => {}
             }
             (standing.share, standing.plain_share, standing.backlogged) = (share, plain_share, backlogged);
-            self.set_active(user, backlogged || books.running(user) > 0);
+            let active = backlogged || books.running(user) > 0;
+            standing.largest = if active { standing.largest } else { 0 };
+            self.set_active(user, active);
             self.sinks.usage(now, user, &self.names, books)?;
         }
         Ok(())

@@ -2,7 +2,12 @@
 
 use crate::books::{Books, WEIGHT_ONE};
 use crate::cluster::Machines;
-use crate::metrics::{Incentive, Standing, UserSnapshot, envy, gap, gini, jain, ratio, standings};
+use crate::error::Result;
+use crate::fluid::Levels;
+use crate::metrics::{
+    Deviation, Incentive, Standing, UserSnapshot, Wish, envy, fluid_shares, gap, gini, jain, ratio, standings,
+    theorem7_broken,
+};
 use crate::units::{MAX_DIMS, MachineId, Span, Time, UserId};
 
 /// Everything that is evaluated at a grid point.
@@ -23,11 +28,26 @@ pub(super) struct Sample {
     pub standings: Vec<Option<Standing>>,
     /// Dominant share of every active user, unweighted.
     pub shares: Vec<f64>,
+    /// What it would be with divisible tasks.
+    pub fluid: Vec<f64>,
+    pub deviation: Option<Deviation>,
+    /// The largest task of a backlogged user, as a weighted dominant share.
+    pub task_max: Option<f64>,
+    pub theorem7_broken: Option<bool>,
 }
 
 impl Sample {
-    /// Evaluates the state, over the users that run or wait for something.
-    pub fn take(books: &Books, machines: Option<&Machines>, active: &[UserId]) -> Sample {
+    /// Evaluates the state, over the users that run or wait for something; `largest` are the weighted dominant shares of
+    /// each one's largest task.
+    ///
+    /// Errors: [`Error::NotConverged`](crate::error::Error::NotConverged).
+    pub fn take(
+        books: &Books,
+        machines: Option<&Machines>,
+        active: &[UserId],
+        largest: &[f64],
+        levels: &mut Levels,
+    ) -> Result<Sample> {
         let (dims, capacity) = (books.dims(), books.capacity());
         let fraction =
             |amount: u64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount as f64 / capacity.0[d] as f64 };
@@ -52,10 +72,21 @@ impl Sample {
         };
         let backlogged: Vec<f64> =
             snapshots.iter().filter(|user| user.backlogged).map(|user| dominant(user, true)).collect();
+        let shares: Vec<f64> = snapshots.iter().map(|user| dominant(user, false)).collect();
+        let wish = |(&user, snapshot): (&UserId, &UserSnapshot)| {
+            let tasks = (books.running(user) + books.waiting(user)) as f64;
+            let mean = |d: usize| books.wanted(user, d) as f64 / (tasks * capacity.0[d] as f64);
+            let demand = std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { mean(d) } else { 0.0 });
+            Wish { demand, weight: snapshot.weight, tasks }
+        };
+        let wishes: Vec<Wish> = active.iter().zip(&snapshots).map(wish).collect();
+        let fluid = fluid_shares(levels, &wishes, dims)?;
+        let tasks: Vec<f64> =
+            snapshots.iter().zip(largest).filter(|(user, _)| user.backlogged).map(|(_, task)| *task).collect();
         let envy = envy(&snapshots, dims);
         let standings = standings(&snapshots, dims);
         let incentive = Incentive::of(&standings);
-        Sample {
+        Ok(Sample {
             active: active.len() as u32,
             backlogged: backlogged.len() as u32,
             jain: jain(&backlogged),
@@ -68,8 +99,12 @@ impl Sample {
             incentive_below: incentive.map(|incentive| incentive.below as u64),
             stranded: machines.filter(|_| !backlogged.is_empty()).map(|machines| stranded(books, machines, active)),
             standings,
-            shares: snapshots.iter().map(|user| dominant(user, false)).collect(),
-        }
+            deviation: Deviation::of(&shares, &fluid),
+            task_max: tasks.iter().copied().reduce(f64::max),
+            theorem7_broken: theorem7_broken(&backlogged, &tasks),
+            shares,
+            fluid,
+        })
     }
 }
 
@@ -134,6 +169,10 @@ pub(super) struct Sampler {
     pub incentive_min: GridMean,
     pub incentive_below: GridMean,
     pub stranded: [GridMean; MAX_DIMS],
+    /// Of points at which somebody waits, as all the others.
+    pub deviation_mean: GridMean,
+    pub deviation_max: GridMean,
+    pub theorem7_broken: GridMean,
 }
 
 impl Sampler {
@@ -150,6 +189,9 @@ impl Sampler {
             incentive_min: mean,
             incentive_below: mean,
             stranded: [mean; MAX_DIMS],
+            deviation_mean: mean,
+            deviation_max: mean,
+            theorem7_broken: mean,
         }
     }
 
@@ -173,6 +215,10 @@ impl Sampler {
         self.incentive_min.add(sample.incentive_min, points);
         let below = |count: u64| count as f64 / f64::from(sample.backlogged.max(1));
         self.incentive_below.add(sample.incentive_below.map(below), points);
+        let deviation = sample.deviation.filter(|_| sample.backlogged > 0);
+        self.deviation_mean.add(deviation.map(|deviation| deviation.mean), points);
+        self.deviation_max.add(deviation.map(|deviation| deviation.max), points);
+        self.theorem7_broken.add(sample.theorem7_broken.map(|broken| f64::from(u8::from(broken))), points);
         for (mean, d) in self.stranded.iter_mut().zip(0..) {
             mean.add(sample.stranded.map(|stranded: [f64; MAX_DIMS]| stranded[d as usize]), points);
         }

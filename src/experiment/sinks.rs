@@ -191,6 +191,9 @@ impl Sinks {
         row.extend(dims.map(|d| Cell::from(sample.stranded.map(|stranded| stranded[d]))));
         row.extend([sample.jain, sample.gini, sample.gap, sample.ratio, sample.envy_max].map(Cell::from));
         row.extend::<[Cell; 3]>([sample.envy_count.into(), sample.incentive_min.into(), sample.incentive_below.into()]);
+        let (mean, max) = (sample.deviation.map(|d| d.mean), sample.deviation.map(|d| d.max));
+        row.extend([mean, max, sample.task_max].map(Cell::from));
+        row.push(sample.theorem7_broken.map(u64::from).into());
         table.push(&row)
     }
 
@@ -203,9 +206,9 @@ impl Sinks {
         books: &Books,
     ) -> Result<()> {
         let Some(table) = &mut self.shares else { return Ok(()) };
-        for (&user, &share) in active.iter().zip(&sample.shares) {
+        for ((&user, &share), &fluid) in active.iter().zip(&sample.shares).zip(&sample.fluid) {
             let name = Cell::Text(&names[user.index()]);
-            table.push(&[at.0.into(), name, share.into(), books.waiting(user).into()])?;
+            table.push(&[at.0.into(), name, share.into(), books.waiting(user).into(), fluid.into()])?;
         }
         Ok(())
     }

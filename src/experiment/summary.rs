@@ -147,7 +147,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     float("slots_held", share(totals.held_us[0], parts.offered.0[0]).filter(|_| slots));
     float("jain", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
     let grid = &collector.sampler;
-    let means: [(&str, GridMean); 7] = [
+    let means: [(&str, GridMean); 10] = [
         ("gini", grid.gini),
         ("share_gap", grid.gap),
         ("share_ratio", grid.ratio),
@@ -155,6 +155,9 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
         ("envy_count", grid.envy_count),
         ("incentive_min", grid.incentive_min),
         ("incentive_below", grid.incentive_below),
+        ("deviation_mean", grid.deviation_mean),
+        ("deviation_max", grid.deviation_max),
+        ("theorem7_broken", grid.theorem7_broken),
     ];
     for (name, mean) in means {
         float(name, mean.mean());

@@ -50,6 +50,15 @@ impl Sums {
 
     /// Adds a block of users; `rates` and `stops` are the block's, the columns everybody's.
     pub(super) fn add(&mut self, columns: &[&[f64]], open: &[bool], rates: &[f64], stops: &[f64], block: Range<usize>) {
+        self.look_around(stops);
+        if stops.iter().all(|stop| *stop > self.level) {
+            for r in (0..columns.len()).filter(|&r| open[r]) {
+                let grows = dot(&columns[r][block.clone()], rates);
+                self.used[r] += self.level * grows;
+                self.speed[r] += grows;
+            }
+            return;
+        }
         let (mut held, mut speed) = ([0.0; BLOCK], [0.0; BLOCK]);
         let (held, speed) = (&mut held[..rates.len()], &mut speed[..rates.len()]);
         let level = self.level;
@@ -57,7 +66,6 @@ impl Sums {
             *held = rate * if stop > level { level } else { stop };
             *speed = if stop > level { rate } else { 0.0 };
         }
-        self.look_around(stops);
         for r in (0..columns.len()).filter(|&r| open[r]) {
             let (used, grows) = two_dots(&columns[r][block.clone()], held, speed);
             self.used[r] += used;
@@ -106,7 +114,7 @@ pub(super) fn dot(column: &[f64], by: &[f64]) -> f64 {
         }
     }
     rest.iter().zip(by_rest).for_each(|(column, by)| sums[0] += column * by);
-    pairwise(sums)
+    pairwise(&sums)
 }
 
 /// Two sums of products over a block that is read once.
@@ -124,7 +132,7 @@ fn two_dots(column: &[f64], first: &[f64], second: &[f64]) -> (f64, f64) {
         firsts[0] += column * first;
         seconds[0] += column * second;
     }
-    (pairwise(firsts), pairwise(seconds))
+    (pairwise(&firsts), pairwise(&seconds))
 }
 
 /// The lowest level of those whose limit this resource is, and the highest of those who need it. One that names a
@@ -146,8 +154,12 @@ pub(super) fn extremes(column: &[f64], level: &[f64], limits: &[u32], resource: 
     (lowest.into_iter().fold(f64::INFINITY, f64::min), highest.into_iter().fold(0.0, f64::max))
 }
 
-fn pairwise(sums: [f64; LANES]) -> f64 {
-    ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]))
+/// Halves upon halves. Kept out of the loops before it, which otherwise pair their lanes as the sums here do.
+#[inline(never)]
+fn pairwise(sums: &[f64; LANES]) -> f64 {
+    let [a, b, c, d, e, f, g, h] = sums;
+    let [a, b, c, d] = [a + e, b + f, c + g, d + h];
+    (a + c) + (b + d)
 }
 
 /// Stops everybody who rises beyond `level` and needs what is used up there; how many still rise.
@@ -163,10 +175,13 @@ pub(super) fn freeze(
         let (stops, limits) = (&mut stops[block.clone()], &mut limits[block.clone()]);
         for &r in used_up {
             let column = &columns[r][block.clone()];
-            for ((stop, limit), &demand) in stops.iter_mut().zip(limits.iter_mut()).zip(column) {
-                let stopped = (*stop > level) & (demand > 0.0);
-                *stop = if stopped { level } else { *stop };
-                *limit = if stopped { r as u32 } else { *limit };
+            for ((stop, limit), &demand) in stops.iter().zip(limits.iter_mut()).zip(column) {
+                // All ones for who stops here: a mask instead of a branch that nobody can foretell.
+                let stopped = u32::from((*stop > level) & (demand > 0.0)).wrapping_neg();
+                *limit = (*limit & !stopped) | (r as u32 & stopped);
+            }
+            for (stop, &demand) in stops.iter_mut().zip(column) {
+                *stop = if (*stop > level) & (demand > 0.0) { level } else { *stop };
             }
         }
         rising += stops.iter().map(|stop| usize::from(*stop > level)).sum::<usize>();
@@ -209,34 +224,51 @@ fn columns(demand: &[f64], users: usize, dims: usize) -> Vec<&[f64]> {
     (0..dims).map(|r| &demand[r * users..][..users]).collect()
 }
 
-/// Copies those in view who rise beyond `level`; `index` says who is in view, if that is not everybody.
-pub(super) fn gather(view: &View, index: Option<&Vec<usize>>, level: f64, rising: usize, into: &mut Group) {
-    // Written whether or not it counts, so that nothing needs to be foretold.
-    let mut positions = vec![0; rising + 1];
-    let mut found = 0;
-    for (k, stop) in view.stops.iter().enumerate() {
-        positions[found] = k;
-        found += usize::from(*stop > level);
-    }
-    positions.truncate(rising);
-    let copy = |from: &[f64], to: &mut Vec<f64>| {
-        to.clear();
-        to.extend(positions.iter().map(|&k| from[k]));
-    };
-    copy(view.rates, &mut into.rates);
-    copy(view.stops, &mut into.stops);
-    into.demand.clear();
-    into.demand.reserve(rising * view.columns.len());
-    for column in &view.columns {
-        into.demand.extend(positions.iter().map(|&k| column[k]));
-    }
-    into.limits.clear();
-    into.limits.resize(rising, u32::MAX);
-    match index {
-        None => into.index = positions,
-        Some(index) => {
-            into.index.clear();
-            into.index.extend(positions.iter().map(|&k| index[k]));
+impl Group {
+    /// Those in view who rise beyond `level`, of whom there are `rising`.
+    pub(super) fn take_rising(&mut self, view: &View, level: f64, rising: usize) {
+        // Written whether or not it counts, so that nothing needs to be foretold.
+        self.index.resize(rising + 1, 0);
+        let mut found = 0;
+        for (k, stop) in view.stops.iter().enumerate() {
+            self.index[found] = k;
+            found += usize::from(*stop > level);
         }
+        self.index.truncate(rising);
+        self.copy(view);
+    }
+
+    /// Those few in view who stop beyond `level`, up to `end`.
+    pub(super) fn take_between(&mut self, view: &View, level: f64, end: f64) {
+        self.index.clear();
+        let mut places = [0; BLOCK];
+        for block in blocks(view.stops.len()) {
+            let mut found = 0;
+            for (k, stop) in block.clone().zip(&view.stops[block]) {
+                places[found] = k;
+                found += usize::from((*stop > level) & (*stop <= end));
+            }
+            self.index.extend_from_slice(&places[..found]);
+        }
+        self.copy(view);
+    }
+
+    /// Copies the users at the places that `index` has.
+    fn copy(&mut self, view: &View) {
+        let copy = |from: &[f64], to: &mut Vec<f64>| to.extend(self.index.iter().map(|&k| from[k]));
+        for list in [&mut self.rates, &mut self.stops, &mut self.demand] {
+            list.clear();
+        }
+        copy(view.rates, &mut self.rates);
+        copy(view.stops, &mut self.stops);
+        self.demand.reserve(self.index.len() * view.columns.len());
+        view.columns.iter().for_each(|column| copy(column, &mut self.demand));
+        self.limits.clear();
+        self.limits.resize(self.index.len(), u32::MAX);
+    }
+
+    /// From places in another group to users.
+    pub(super) fn members_of(&mut self, other: &Group) {
+        self.index.iter_mut().for_each(|k| *k = other.index[*k]);
     }
 }

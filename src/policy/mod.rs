@@ -6,17 +6,25 @@
 //! line and every generic test pick it up from [`PolicySpec::all`].
 
 mod asset;
+mod bmf;
+mod ceei;
 mod drf;
 mod fifo;
 mod maxmin;
+mod pnorm;
 mod price;
+mod resolve;
 mod slot;
 mod spec;
+mod target;
 
 pub use price::{Prices, Shape};
+pub use resolve::{Parameter, Resolve};
 pub use spec::{About, NamedPolicy, PolicySpec, Registry, Setup};
+pub use target::{Target, TargetSolver};
 
 use crate::books::Books;
+use crate::error::Result;
 use crate::units::{Resources, Time, UserId};
 
 /// A place in line: lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
@@ -95,8 +103,10 @@ pub enum Stale {
 pub trait Policy {
     /// Recomputes what depends on everybody (prices, targets, quotas) at the start of a round, given the users that
     /// changed since the last one, and says whose rank may have changed besides theirs.
-    fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Stale {
-        Stale::None
+    ///
+    /// Errors end the run: a solver that does not converge.
+    fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
+        Ok(Stale::None)
     }
 
     /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
@@ -111,6 +121,11 @@ pub trait Policy {
     /// otherwise, such as in slots.
     fn lens(&self, machine: Resources, demand: Resources) -> (Resources, Resources) {
         (machine, demand)
+    }
+
+    /// Whether it reads [`Books::wanted`].
+    fn wants_waiting_demand(&self) -> bool {
+        false
     }
 
     /// When to hold a round though nothing happens.

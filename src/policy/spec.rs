@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use super::Policy;
 use super::asset::Asset;
+use super::bmf::bmf;
+use super::ceei::ceei;
 use super::drf::Drf;
 use super::fifo::Fifo;
 use super::maxmin::MaxMin;
+use super::pnorm::PNorm;
+use super::resolve::{Parameter, Resolve};
 use super::slot::Slot;
 use crate::books::Weights;
 use crate::error::{Error, Result, nearest};
-use crate::fluid::{Filling, Mechanism, Norm, OnBlocked, Order, Slots, Ties, WholeTasks};
+use crate::fluid::{Bmf, Ceei, Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use crate::units::{Dim, Resources};
 
 /// What a policy is told before a run starts.
@@ -41,6 +45,12 @@ pub enum PolicySpec {
     Asset,
     /// `drf`
     Drf,
+    /// `pnorm:P`, P at least 1, or `inf`
+    PNorm(Parameter),
+    /// `ceei`, `ceei:every:SPAN` or `ceei:tolerance:X`
+    Ceei(Resolve),
+    /// `bmf`, `bmf:every:SPAN` or `bmf:tolerance:X`
+    Bmf(Resolve),
 }
 
 /// What makes a policy for a run.
@@ -98,6 +108,21 @@ impl Registry {
         }
     }
 
+    /// The same for whole tasks; a mechanism of the program's own serves as the target. Errors: as
+    /// [`Registry::mechanism`].
+    pub fn whole_mechanism(
+        &self,
+        name: &str,
+        resources: &[String],
+        on_blocked: OnBlocked,
+        ties: Ties,
+    ) -> Result<WholeTasks> {
+        match self.own_mechanisms.iter().find(|(own, _)| own == name) {
+            Some((_, own)) => Ok(WholeTasks { order: Order::Target(own.clone()), on_blocked, ties, onto: Onto::Pool }),
+            None => name.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
+        }
+    }
+
     /// The program's own mechanisms.
     pub fn own_mechanisms(&self) -> &[(String, Arc<dyn Mechanism>)] {
         &self.own_mechanisms
@@ -140,6 +165,9 @@ impl PolicySpec {
             PolicySpec::MaxMin("cpu".to_owned()),
             PolicySpec::Asset,
             PolicySpec::Drf,
+            PolicySpec::PNorm(Parameter::TWO),
+            PolicySpec::Ceei(Resolve::Change),
+            PolicySpec::Bmf(Resolve::Change),
         ]
     }
 
@@ -171,6 +199,24 @@ impl PolicySpec {
                 "Equal dominant shares; weights may be one a resource.",
                 "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
             ),
+            PolicySpec::PNorm(_) => about(
+                "pnorm:P",
+                "(sum_r (u_r / (c_r w_r))^P)^(1/P)",
+                "Between asset fairness (P = 1) and DRF (P = inf).",
+                "Joe-Wong et al., INFOCOM 2012, for families between",
+            ),
+            PolicySpec::Ceei(_) => about(
+                "ceei[:RESOLVE]",
+                "running / target",
+                "Targets of the greatest product of users' tasks; RESOLVE: change, every:SPAN, tolerance:X.",
+                "Ghodsi et al., NSDI 2011, 5.2",
+            ),
+            PolicySpec::Bmf(_) => about(
+                "bmf[:RESOLVE]",
+                "running / target",
+                "Targets with a bottleneck for everyone, where its share is largest; RESOLVE as for ceei.",
+                "Bonald and Roberts, SIGMETRICS 2015",
+            ),
         }
     }
 
@@ -180,19 +226,22 @@ impl PolicySpec {
         match (self.norm(resources)?, self) {
             (Some(norm), _) => Ok(Arc::new(Filling { norm })),
             (None, PolicySpec::Slot(per_machine)) => Ok(Arc::new(Slots { per_machine: *per_machine })),
+            (None, PolicySpec::Ceei(_)) => Ok(Arc::new(Ceei)),
+            (None, PolicySpec::Bmf(_)) => Ok(Arc::new(Bmf)),
             _ => Err(self.not_static()),
         }
     }
 
-    /// The same for users with whole tasks, served one by one in the policy's order. Errors: as
+    /// The same for users with whole tasks, served one by one in the policy's order from one pool. Errors: as
     /// [`PolicySpec::mechanism`].
     pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
         let order = match (self.norm(resources)?, self) {
             (Some(norm), _) => Order::Before(norm),
             (None, PolicySpec::Slot(per_machine)) => Order::Slots(Slots { per_machine: *per_machine }),
+            (None, PolicySpec::Ceei(_) | PolicySpec::Bmf(_)) => Order::Target(self.mechanism(resources)?),
             _ => return Err(self.not_static()),
         };
-        Ok(WholeTasks { order, on_blocked, ties })
+        Ok(WholeTasks { order, on_blocked, ties, onto: Onto::Pool })
     }
 
     /// The norm of shares that the policy equalises, if that is what it does.
@@ -200,6 +249,7 @@ impl PolicySpec {
         Ok(match self {
             PolicySpec::Asset => Some(Norm::Sum),
             PolicySpec::Drf => Some(Norm::Largest),
+            PolicySpec::PNorm(p) => Some(Norm::power(p.value())?),
             PolicySpec::MaxMin(resource) => match resources.iter().position(|known| known == resource) {
                 Some(r) => Some(Norm::Single(r)),
                 None => {
@@ -207,7 +257,7 @@ impl PolicySpec {
                     return Err(Error::plan("policy", format!("'{self}'"), expected));
                 }
             },
-            PolicySpec::Fifo | PolicySpec::Slot(_) => None,
+            PolicySpec::Fifo | PolicySpec::Slot(_) | PolicySpec::Ceei(_) | PolicySpec::Bmf(_) => None,
         })
     }
 
@@ -224,6 +274,9 @@ impl PolicySpec {
             PolicySpec::MaxMin(resource) => Box::new(MaxMin::new(setup, resource)?),
             PolicySpec::Asset => Box::new(Asset::new(setup)?),
             PolicySpec::Drf => Box::new(Drf::new(setup)?),
+            PolicySpec::PNorm(p) => Box::new(PNorm::new(setup, p.value())?),
+            PolicySpec::Ceei(resolve) => Box::new(ceei(setup, *resolve)?),
+            PolicySpec::Bmf(resolve) => Box::new(bmf(setup, *resolve)?),
         })
     }
 }
@@ -236,6 +289,11 @@ impl fmt::Display for PolicySpec {
             PolicySpec::MaxMin(resource) => write!(f, "maxmin:{resource}"),
             PolicySpec::Asset => f.write_str("asset"),
             PolicySpec::Drf => f.write_str("drf"),
+            PolicySpec::PNorm(p) => write!(f, "pnorm:{p}"),
+            PolicySpec::Ceei(Resolve::Change) => f.write_str("ceei"),
+            PolicySpec::Ceei(resolve) => write!(f, "ceei:{resolve}"),
+            PolicySpec::Bmf(Resolve::Change) => f.write_str("bmf"),
+            PolicySpec::Bmf(resolve) => write!(f, "bmf:{resolve}"),
         }
     }
 }
@@ -260,11 +318,17 @@ impl FromStr for PolicySpec {
                 _ => Err(Error::plan("policy", format!("'{text}'"), "slots a machine, at least 1, such as slot:12")),
             },
             ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
+            ("pnorm", given) => match Parameter::read(given.unwrap_or_default(), |p| p >= 1.0) {
+                Some(p) => Ok(PolicySpec::PNorm(p)),
+                None => Err(Error::plan("policy", format!("'{text}'"), "a P of at least 1, or inf, such as pnorm:2")),
+            },
+            ("ceei", rule) => resolve(text, rule).map(PolicySpec::Ceei),
+            ("bmf", rule) => resolve(text, rule).map(PolicySpec::Bmf),
             ("maxmin", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as maxmin:cpu")),
             _ => {
                 let all = PolicySpec::all();
                 let spellings: Vec<&str> = all.iter().map(|policy| policy.about().spelling).collect();
-                let names = spellings.iter().map(|spelling| spelling.split(':').next().unwrap_or(spelling));
+                let names = spellings.iter().map(|spelling| spelling.split([':', '[']).next().unwrap_or(spelling));
                 Err(Error::UnknownPolicy {
                     name: text.to_owned(),
                     suggestion: nearest(name, names).unwrap_or_default().to_owned(),
@@ -273,6 +337,15 @@ impl FromStr for PolicySpec {
             }
         }
     }
+}
+
+/// When a target policy solves anew, as its name says.
+fn resolve(text: &str, rule: Option<&str>) -> Result<Resolve> {
+    let named = |error: Error| match error {
+        Error::Plan { expected, .. } => Error::plan("policy", format!("'{text}'"), expected),
+        other => other,
+    };
+    rule.map_or(Ok(Resolve::default()), |rule| rule.parse().map_err(named))
 }
 
 #[cfg(test)]
@@ -284,13 +357,29 @@ mod tests {
         for policy in PolicySpec::all() {
             assert_eq!(policy.to_string().parse::<PolicySpec>().expect("a known policy"), policy);
         }
+        for text in ["pnorm:1", "pnorm:1.5", "pnorm:inf", "ceei:every:60s", "ceei:tolerance:0.01", "bmf:every:1s"] {
+            assert_eq!(text.parse::<PolicySpec>().expect("a known policy").to_string(), text);
+        }
+        assert_eq!("ceei:change".parse::<PolicySpec>().expect("a known policy").to_string(), "ceei");
     }
 
     #[test]
     fn typos_get_a_suggestion() {
         let message = "drff".parse::<PolicySpec>().unwrap_err().to_string();
         assert!(message.contains("did you mean 'drf'") && message.contains("slot:K"), "{message}");
-        for bad in ["slot", "slot:0", "slot:x", "maxmin", "maxmin:", "drf:2"] {
+        for bad in [
+            "slot",
+            "slot:0",
+            "slot:x",
+            "maxmin",
+            "maxmin:",
+            "drf:2",
+            "pnorm",
+            "pnorm:0.5",
+            "pnorm:nan",
+            "ceei:60s",
+            "bmf:every:0s",
+        ] {
             assert!(bad.parse::<PolicySpec>().unwrap_err().to_string().contains("expected"), "{bad}");
         }
     }

@@ -29,7 +29,7 @@ max_tasks = 400
 
 const THINNED: &str = r#"
 name = "thinned"
-policies = ["fifo", "asset", "drf"]
+policies = ["fifo", "asset", "drf", "ceei", "pnorm:3"]
 seeds = 4
 
 [cluster]
@@ -86,7 +86,7 @@ fn a_generated_workload_is_the_same_with_one_thread_and_two() {
 
 #[test]
 fn a_thinned_trace_is_the_same_with_one_thread_and_two() {
-    same_bytes(THINNED, "thinned", 12);
+    same_bytes(THINNED, "thinned", 20);
 }
 
 /// A change made on the command line gives what the plan with that change gives; another seed gives something else.

@@ -108,6 +108,31 @@ fn many_users_fill_as_in_the_plain_loop() {
     }
 }
 
+/// The first guess looks at every 13th of 50,000 users: at those only who are unlike the others.
+#[test]
+fn a_misleading_sample_misleads_for_a_moment_only() {
+    let (users, mut levels) = (50_000, Levels::new());
+    let odd = |i: usize| i % 13 == 0;
+    // Shares of both resources and the number of tasks, for one in 13 and for the others.
+    let kinds: [[(f64, f64, f64); 2]; 3] = [
+        // Far too high, where all others have stopped and nothing rises on their resource.
+        [(0.0, 1e-6, f64::INFINITY), (1e-4, 0.0, 3.0)],
+        // Far too low.
+        [(1e-2, 1e-2, f64::INFINITY), (1e-6, 1e-7, 30.0)],
+        // Nobody seen stops for a resource.
+        [(1e-6, 1e-6, 1e-3), (1e-5, 1e-4, f64::INFINITY)],
+    ];
+    for (case, [seen, others]) in kinds.into_iter().enumerate() {
+        let of = |i: usize| if odd(i) { seen } else { others };
+        let vary = |i: usize| 1.0 + (i * 7919 % 1000) as f64 / 1000.0;
+        let column = |part: fn((f64, f64, f64)) -> f64| (0..users).map(move |i| part(of(i)) * vary(i));
+        let demand = column(|kind| kind.0).chain(column(|kind| kind.1)).collect();
+        let problem = Problem::new(2, demand, vec![1.0; users], (0..users).map(|i| of(i).2 * vary(i + 5)).collect());
+        levels.drf(&problem).expect("a filling ends");
+        assert_near(levels.tasks(), &filled_by_sorting(&problem), 1e-9, &format!("case {case}"));
+    }
+}
+
 /// Progressive filling from one user's stop to the next, in the order of a list sorted by where they have all tasks.
 fn filled_by_sorting(problem: &Problem) -> Vec<f64> {
     let users = problem.users();

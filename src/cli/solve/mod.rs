@@ -3,6 +3,7 @@
 mod json;
 mod outcome;
 mod table;
+mod whole;
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ use outcome::Outcome;
   plimsoll solve traces/instances/drf-example.toml
   plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf --figure figure-5.svg
   plimsoll solve instance.json --policy drf --format json
+  plimsoll solve traces/instances/drf-example.toml --policy drf --whole-tasks --on-blocked stop
   printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' | plimsoll solve - --policy maxmin:cpu
 
 An instance (TOML or JSON; docs/solve.md has all of it):
@@ -36,6 +38,8 @@ pub struct Args {
     /// A policy; may be given several times (default: all that need no parameter and have a static allocation)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
+    #[command(flatten)]
+    whole: whole::Args,
     /// Draw the shares under each policy side by side (.svg or .png)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
@@ -52,8 +56,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context.warn(&format!("user '{}' needs {resource}, of which there is none: it gets nothing", user.name));
     }
     let outcomes = match args.policies.is_empty() {
-        true => everything(&instance, context)?,
-        false => asked(&instance, &args.policies, context)?,
+        true => everything(&instance, args, context)?,
+        false => asked(&instance, args, context)?,
     };
     if let (Some(path), Some(picture)) = (&args.figure, picture) {
         picture.write(path, &instance, &outcomes)?;
@@ -74,15 +78,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// The outcome under each policy that was asked for.
-fn asked(instance: &Instance, policies: &[String], context: &Context) -> Result<Vec<Outcome>> {
+fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
+    let policies = &args.policies;
     if let Some((_, twice)) = policies.iter().enumerate().find(|(at, name)| policies[..*at].contains(name)) {
         return Err(Error::plan("--policy", format!("'{twice}' twice"), "each policy once"));
     }
-    policies.iter().map(|name| solved(instance, name, context)).collect()
+    policies.iter().map(|name| solved(instance, name, args, context)).collect()
 }
 
 /// The outcome under every policy that needs no parameter and is defined for this instance.
-fn everything(instance: &Instance, context: &Context) -> Result<Vec<Outcome>> {
+fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
     let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
     let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -91,7 +96,7 @@ fn everything(instance: &Instance, context: &Context) -> Result<Vec<Outcome>> {
         if known || context.registry.mechanism(&name, instance.resources()).is_err() {
             continue;
         }
-        match solved(instance, &name, context) {
+        match solved(instance, &name, args, context) {
             Ok(outcome) => outcomes.push(outcome),
             // Nobody asked for this one, and others may answer.
             Err(error) if error.exit_code() == 2 => context.warn(&format!("no allocation under {name}: {error}")),
@@ -101,8 +106,8 @@ fn everything(instance: &Instance, context: &Context) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-fn solved(instance: &Instance, name: &str, context: &Context) -> Result<Outcome> {
-    let mechanism = context.registry.mechanism(name, instance.resources()).map_err(|error| error.under("--policy"))?;
+fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Result<Outcome> {
+    let mechanism = args.whole.mechanism(context.registry, name, instance).map_err(|error| error.under("--policy"))?;
     let outcome = Outcome::new(name, instance, mechanism.allocate(instance)?);
     for (r, resource) in instance.resources().iter().enumerate() {
         let used = outcome.utilisation[r].as_ref().map_or(0.0, |used| used.float());

@@ -1,3 +1,5 @@
+//! CEEI on the paper's examples and on random problems, with the optimality conditions from scratch.
+
 use super::*;
 use crate::fluid::User;
 use rand::{RngExt, SeedableRng};

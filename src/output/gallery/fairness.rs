@@ -52,7 +52,7 @@ pub fn fairness(results: &Results) -> Result<Gallery> {
 }
 
 /// `(value, seconds)` while two or more users wait: a grid point holds until the next one.
-fn spans(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
+pub(super) fn spans(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
     let (times, waiting, values) = (part.numbers("time_us")?, part.numbers("backlogged_users")?, part.numbers(column)?);
     let ends = times.iter().skip(1).copied();
     let rows = times.iter().zip(ends).zip(waiting).zip(values);
@@ -64,7 +64,7 @@ fn spans(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
 }
 
 /// Points `(value, share of time at or below it)`, from 0 on.
-fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+pub(super) fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
     if whole <= 0.0 {

@@ -5,6 +5,7 @@
 
 mod delays;
 mod demands;
+mod deviation;
 mod fairness;
 mod over_time;
 
@@ -49,13 +50,14 @@ impl Gallery {
 }
 
 /// The kinds of figures, each with who draws it.
-const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 6] = [
+const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 7] = [
     ("reduction", delays::reduction),
     ("completion", delays::completion),
     ("demands", demands::demands),
     ("utilisation", over_time::utilisation),
     ("shares", over_time::shares),
     ("fairness", fairness::fairness),
+    ("deviation", deviation::deviation),
 ];
 
 /// Draws all figures, or those of the kinds named in `only`. Errors: an unknown kind, a damaged table.
