@@ -4,7 +4,9 @@
 //! It is written to be read; [`levels`](super::levels) is its fast twin. With zero demands the filling goes on after the
 //! first resource is used up, among those that do not need it (Parkes, Procaccia and Shah, EC 2012).
 
-use super::{Allocation, Certificate, Exact, Instance, Limit, Mechanism, Norm, Number, TOLERANCE, Tasks, User};
+use super::{
+    Allocation, Certificate, Exact, Instance, Levels, Limit, Mechanism, Norm, Number, Problem, TOLERANCE, Tasks, User,
+};
 use crate::error::{Error, Result};
 
 /// Where a filling ended. Entries follow the users.
@@ -74,6 +76,8 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 
 /// Max-min fairness of a norm of users' weighted shares, with finite demand and zero demands.
 ///
+/// Up to 256 users come out as fractions, where the norm has any; more as certified floats, by
+/// [`Levels`] where everybody has one weight.
 /// Users whose norm is 0 (possible for one resource only: they need none of it) are served before all others, as in
 /// the simulation, with equal dominant shares among themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,31 +86,48 @@ pub struct Filling {
     pub norm: Norm,
 }
 
+/// Beyond this many users fractions outgrow their use: levels are sums of as many, with a common denominator.
+const EXACT_USERS: usize = 256;
+
 impl Mechanism for Filling {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
-        Ok(match self.norm {
-            Norm::Power(_) => {
-                let length = |norm: &Norm, user: &User| norm.float(weighted_shares(instance, user).into_iter());
-                let filled = self.filled::<f64>(instance, length);
-                let residual = self.residual(instance, &filled);
-                if residual > TOLERANCE {
-                    let problem = format!("the filling is off by {residual:e} of a capacity or a level");
-                    return Err(Error::NotConverged { solver: "pnorm".to_owned(), problem });
-                }
-                let certificate = Some(Certificate { residual, gap: 0.0 });
-                Allocation { tasks: Tasks::Float(filled.tasks), limits: filled.limits, prices: None, certificate }
-            }
-            _ => {
-                let filled = self.filled::<Exact>(instance, |norm, user| {
-                    norm.exact(instance, user).expect("all norms but powers are exact")
-                });
-                Allocation { tasks: Tasks::Exact(filled.tasks), limits: filled.limits, prices: None, certificate: None }
-            }
-        })
+        let small = instance.users().len() <= EXACT_USERS;
+        if let (true, Some(filled)) = (small, self.exact(instance)) {
+            let tasks = Tasks::Exact(filled.tasks);
+            return Ok(Allocation { tasks, limits: filled.limits, prices: None, certificate: None });
+        }
+        if !small && let Ok(problem) = Problem::of(instance) {
+            let mut levels = Levels::new();
+            levels.norm(&problem, self.norm)?;
+            let limit = |(i, user)| instance.lacking(user).map_or(levels.limit(i), Limit::Resource);
+            return Ok(Allocation {
+                limits: instance.users().iter().enumerate().map(limit).collect(),
+                tasks: Tasks::Float(levels.tasks().to_vec()),
+                prices: None,
+                certificate: Some(levels.certificate()),
+            });
+        }
+        let length = |norm: &Norm, user: &User| norm.float(weighted_shares(instance, user).into_iter());
+        let filled = self.filled::<f64>(instance, length);
+        let residual = self.residual(instance, &filled);
+        if residual > TOLERANCE {
+            let problem = format!("the filling is off by {residual:e} of a capacity or a level");
+            return Err(Error::NotConverged { solver: "max-min filling".to_owned(), problem });
+        }
+        let certificate = Some(Certificate { residual, gap: 0.0 });
+        Ok(Allocation { tasks: Tasks::Float(filled.tasks), limits: filled.limits, prices: None, certificate })
     }
 }
 
 impl Filling {
+    /// In fractions; `None` for a norm that has none.
+    fn exact(&self, instance: &Instance) -> Option<Filled<Exact>> {
+        if let Norm::Power(_) = self.norm {
+            return None;
+        }
+        Some(self.filled(instance, |norm, user| norm.exact(instance, user).expect("all norms but powers are exact")))
+    }
+
     fn filled<N: Number>(&self, instance: &Instance, length: impl Fn(&Norm, &User) -> N) -> Filled<N> {
         let users = instance.users();
         let numbers = |values: &[Exact]| values.iter().map(N::from_exact).collect::<Vec<N>>();
@@ -224,6 +245,27 @@ mod tests {
         assert_eq!(tasks(Norm::Largest, &capped), ["17/4", "1"]);
         let allocation = Filling { norm: Norm::Largest }.allocate(&capped).expect("a filling ends");
         assert_eq!(allocation.limits, [Limit::Resource(1), Limit::Demand]);
+    }
+
+    #[test]
+    fn large_instances_come_out_as_certified_floats() {
+        let numbers = |values: [u64; 2]| values.map(Exact::from).to_vec();
+        let mut users: Vec<User> = (0..300u64).map(|i| User::new(i.to_string(), numbers([i % 7, i % 5 + 1]))).collect();
+        users.iter_mut().step_by(3).for_each(|user| user.tasks = Some(Exact::from(2)));
+        let instance = Instance::new(vec!["cpu".into(), "memory".into()], numbers([5000, 3000]), users);
+        let instance = instance.expect("a good instance");
+        let mut weighted = instance.users().to_vec();
+        weighted[7].weight[1] = Exact::from(3);
+        let weighted = instance.with_users(weighted).expect("good users");
+        for (instance, norm) in [(&instance, Norm::Largest), (&instance, Norm::Single(0)), (&weighted, Norm::Sum)] {
+            let filling = Filling { norm };
+            let exact = filling.exact(instance).expect("a norm with fractions");
+            let allocation = filling.allocate(instance).expect("a filling ends");
+            assert!(allocation.certificate.expect("floats").residual <= TOLERANCE);
+            for (found, exact) in allocation.tasks.floats().iter().zip(&exact.tasks) {
+                assert!((found - exact.to_f64()).abs() <= 1e-9 * exact.to_f64(), "{norm:?}: {found} {exact}");
+            }
+        }
     }
 
     #[test]

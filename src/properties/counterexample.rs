@@ -104,7 +104,11 @@ impl Counterexample {
             }
             Property::StrategyProofness => format!("{who} runs {has} when honest and {should} when lying{forgiven}"),
             Property::EnvyFreeness => {
-                let less = if forgiven.is_empty() { "" } else { ", less one task" };
+                let less = match self.promise.reading {
+                    Reading::Divisible | Reading::Whole => "",
+                    Reading::UpToOneTask => ", less one task",
+                    Reading::UpToOneOwnTask => ", less what one of its own tasks needs",
+                };
                 format!("{who} runs {has}; with what {whom} holds{less}, it would run {should}")
             }
             Property::ParetoEfficiency => format!("{who} runs {has}; {should} would fit with nobody running less"),

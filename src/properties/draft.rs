@@ -60,12 +60,6 @@ impl Draft {
         self.capacity.len()
     }
 
-    /// All its numbers: capacities, then each user's demand and weight. Numbers of tasks are not among them.
-    pub(super) fn numbers_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        let users = self.users.iter_mut().flat_map(|user| user.demand.iter_mut().chain(user.weight.iter_mut()));
-        self.capacity.iter_mut().chain(users)
-    }
-
     /// The largest of its demands and capacities.
     pub fn largest(&self) -> u64 {
         let demands = self.users.iter().flat_map(|user| &user.demand);

@@ -1,8 +1,9 @@
 //! Envy-freeness: nobody could run more of its tasks with what another holds.
 //!
 //! With weights, what k holds is taken `w_ir / w_kr` times before i compares. Up to one task it is EF1: one task of k is
-//! taken from what k holds first. Sources: Ghodsi et al., NSDI 2011, section 3; Parkes, Procaccia and Shah, EC 2012;
-//! EF1: Budish, Journal of Political Economy 119(6), 2011.
+//! taken from what k holds first (as if tasks were the goods; DRF's Algorithm 1 keeps that), or up to one own task: what one
+//! task of i needs is taken from it (SequentialMinMax keeps that; neither keeps the other's). Sources: Ghodsi et al., NSDI
+//! 2011, section 3; Parkes, Procaccia and Shah, EC 2012; EF1: Budish, Journal of Political Economy 119(6), 2011.
 
 use super::Reading;
 use super::view::{Gap, Measured, View, one, widest};
@@ -12,7 +13,7 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
     let held = |other: usize| match view.reading {
         Reading::UpToOneTask if view.tasks[other] > one() => view.tasks[other].minus(&one()),
         Reading::UpToOneTask => N::zero(),
-        Reading::Divisible | Reading::Whole => view.tasks[other].clone(),
+        Reading::Divisible | Reading::Whole | Reading::UpToOneOwnTask => view.tasks[other].clone(),
     };
     let pairs = (0..view.users()).flat_map(|user| (0..view.users()).map(move |other| (user, other)));
     widest(pairs.filter(|(user, other)| user != other).filter_map(|(user, other)| {
@@ -21,8 +22,10 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
             let amount = tasks.times(&view.demand[other][r]);
             amount.times(&view.weight[user][r]).over(&view.weight[other][r])
         };
-        let (worse, better) = (view.useful(user), view.runs(user, scaled));
-        // The allowance is in what the other holds already.
+        let (worse, mut better) = (view.useful(user), view.runs(user, scaled));
+        if view.reading == Reading::UpToOneOwnTask {
+            better = better.minus(&one());
+        }
         let margin = better.minus(&worse).over(&view.alone(user)?);
         Some(Gap { margin, loser: Some(user), other: Some(other), worse, better })
     }))

@@ -145,6 +145,8 @@ pub enum Reading {
     /// dominant share of the largest task of anybody (as in the DRF paper's theorem 7); of envy one task of what is envied;
     /// of max-min fairness the last task of whoever is ahead.
     UpToOneTask,
+    /// Tasks are whole, and of what is envied so much is forgiven as one task of the envious needs.
+    UpToOneOwnTask,
 }
 
 /// A property and how strictly it is read.
@@ -171,6 +173,7 @@ impl Promise {
             match property {
                 Property::Feasibility | Property::ParetoEfficiency => &[Reading::Whole],
                 Property::SingleResource | Property::Bottleneck | Property::Levels => &[Reading::UpToOneTask],
+                Property::EnvyFreeness => &[Reading::Whole, Reading::UpToOneTask, Reading::UpToOneOwnTask],
                 _ => &[Reading::Whole, Reading::UpToOneTask],
             }
         };
@@ -183,6 +186,7 @@ impl Promise {
         match (self.property, self.reading) {
             (Property::Levels, _) => self.property.title().to_owned(),
             (_, Reading::UpToOneTask) => format!("{}, up to one task", self.property.title()),
+            (_, Reading::UpToOneOwnTask) => format!("{}, up to one own task", self.property.title()),
             _ => self.property.title().to_owned(),
         }
     }
@@ -191,6 +195,7 @@ impl Promise {
     pub fn slug(self) -> String {
         match (self.property, self.reading) {
             (Property::Levels, _) | (_, Reading::Divisible) => self.property.name().to_owned(),
+            (_, Reading::UpToOneOwnTask) => format!("{}-up-to-one-own-task", self.property.name()),
             (_, Reading::Whole) => format!("{}-whole", self.property.name()),
             (_, Reading::UpToOneTask) => format!("{}-up-to-one-task", self.property.name()),
         }

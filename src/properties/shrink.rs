@@ -104,22 +104,35 @@ fn smaller(draft: &Draft, change: Option<&Change>, domain: Domain) -> Vec<(Draft
             all.push(same(next));
         }
     }
-    let numbers: Vec<u64> = draft.clone().numbers_mut().map(|number| *number).collect();
-    for (at, &number) in numbers.iter().enumerate() {
-        let user = at.checked_sub(draft.dims());
-        // Of a user's numbers the first half are demands, the others weights.
-        let demand = user.is_some_and(|at| at % (2 * draft.dims()) < draft.dims());
-        for value in lower(number, if demand { domain.least() } else { 1 }) {
+    all.extend(lowered(draft, domain).map(same));
+    all
+}
+
+/// Drafts with one number lowered; one weight a user stays one.
+fn lowered(draft: &Draft, domain: Domain) -> impl Iterator<Item = Draft> {
+    let mut all = Vec::new();
+    let mut with = |least: u64, number: u64, set: &dyn Fn(&mut Draft, u64)| {
+        for value in lower(number, least) {
             let mut next = draft.clone();
-            if let Some(entry) = next.numbers_mut().nth(at) {
-                *entry = value;
-            }
-            if next.users.iter().all(|user| user.demand.iter().any(|&amount| amount > 0)) {
-                all.push(same(next));
+            set(&mut next, value);
+            all.push(next);
+        }
+    };
+    for r in 0..draft.dims() {
+        with(1, draft.capacity[r], &|next, value| next.capacity[r] = value);
+    }
+    for (at, user) in draft.users.iter().enumerate() {
+        for r in 0..draft.dims() {
+            with(domain.least(), user.demand[r], &|next, value| next.users[at].demand[r] = value);
+        }
+        match domain {
+            Domain::Weighted => with(1, user.weight[0], &|next, value| next.users[at].weight.fill(value)),
+            _ => {
+                (0..draft.dims()).for_each(|r| with(1, user.weight[r], &|next, value| next.users[at].weight[r] = value))
             }
         }
     }
-    all
+    all.into_iter().filter(|next| next.users.iter().all(|user| user.demand.iter().any(|&amount| amount > 0)))
 }
 
 /// Smaller values for a number, in order.

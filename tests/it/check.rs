@@ -5,12 +5,17 @@ use std::sync::Arc;
 use plimsoll::books::Books;
 use plimsoll::engine::OnBlocked;
 use plimsoll::error::Result;
-use plimsoll::fluid::{Allocation, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
+use plimsoll::fluid::{
+    self, Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Order, Tasks, WholeTasks,
+};
 use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
 use plimsoll::properties::{
     Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Promise, Property, Reading, Search,
     survey,
 };
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use crate::replay::{plimsoll, run, said};
 
@@ -223,6 +228,23 @@ fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() 
     }
 }
 
+#[test]
+fn counterexamples_stay_in_their_domain() {
+    for domain in Domain::ALL {
+        for finding in check(&Candidate::own("bmf", Bmf), &Promise::divisible(), domain) {
+            let Some(found) = finding.counterexample else { continue };
+            for user in found.instance.users() {
+                let lines = found.lines();
+                assert!(domain == Domain::Zeros || user.demand.iter().all(Exact::is_positive), "{lines:?}");
+                assert!(domain == Domain::Finite || user.tasks.is_none(), "{lines:?}");
+                assert!(domain == Domain::WeightedPerResource || user.one_weight().is_some(), "{lines:?}");
+                let equal = user.one_weight() == Some(&Exact::ONE);
+                assert!(equal || matches!(domain, Domain::Weighted | Domain::WeightedPerResource), "{lines:?}");
+            }
+        }
+    }
+}
+
 /// Gives tasks by a rule.
 struct Rule(fn(&Instance) -> Vec<Exact>);
 
@@ -368,6 +390,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
     for property in [Property::Levels, Property::SingleResource, Property::Bottleneck] {
         assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
     }
+    assert!(!holds(&stop, Property::EnvyFreeness, Reading::UpToOneOwnTask), "the share before the task decides");
     assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "whoever is blocked blocks the others");
     let skip = check(&simulated("drf", OnBlocked::Skip), &Promise::whole(), Domain::Positive);
     assert!(holds(&skip, Property::ParetoEfficiency, Reading::Whole));
@@ -379,6 +402,52 @@ fn whole_tasks_keep_promises_up_to_one_task() {
         Domain::Positive,
     );
     assert!(!slots.holds(), "slots overfill machines");
+}
+
+/// Parkes, Procaccia and Shah, EC 2012, section 5: by the share that it would have with one task more (SequentialMinMax)
+/// whole tasks keep Pareto efficiency, the sharing incentive as it is, and envy-freeness up to one task of one's own.
+#[test]
+fn sequential_min_max_keeps_what_its_paper_promises() {
+    let (on_blocked, ties) = (fluid::OnBlocked::Skip, fluid::Ties::LowestId);
+    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties };
+    let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
+    let candidate = Candidate::own("min-max", after);
+    for (property, reading, expected) in [
+        (Property::Feasibility, exact, true),
+        (Property::SharingIncentive, exact, true),
+        (Property::EnvyFreeness, exact, false),
+        (Property::EnvyFreeness, relaxed, false),
+        (Property::EnvyFreeness, Reading::UpToOneOwnTask, true),
+        (Property::ParetoEfficiency, exact, true),
+        (Property::StrategyProofness, exact, false),
+    ] {
+        let finding = only(&candidate, Promise { property, reading }, Domain::Positive);
+        assert_eq!(finding.holds(), expected, "{}: {:?}", finding.promise.title(), finding.counterexample);
+    }
+}
+
+/// What the engine launches in a round is what progressive filling with whole tasks says, where every task fits alone.
+#[test]
+fn a_round_of_the_engine_is_progressive_filling() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for _ in 0..300 {
+        let dims = rng.random_range(1..=3);
+        let mut amounts = |least: u64, most: u64| (0..dims).map(|_| rng.random_range(least..=most)).collect::<Vec<_>>();
+        let draft = Draft { capacity: amounts(9, 60), users: (0..4).map(|_| DraftUser::new(amounts(1, 9))).collect() };
+        for name in ["drf", "asset", "maxmin:cpu", "slot:2"] {
+            for (engine, filling) in
+                [(OnBlocked::Skip, fluid::OnBlocked::Skip), (OnBlocked::Stop, fluid::OnBlocked::Stop)]
+            {
+                let candidate = simulated(name, engine);
+                let instance = draft.instance(candidate.resources()).expect("an instance");
+                let spec: PolicySpec = name.parse().expect("a built-in policy");
+                let whole = spec.whole_mechanism(instance.resources(), filling, fluid::Ties::LowestId);
+                let expected = whole.and_then(|whole| whole.allocate(&instance)).expect("whole tasks").tasks;
+                let given = candidate.allocate(&instance).expect("a round").tasks;
+                assert_eq!(given, expected, "{name}, {engine:?}: {draft:?}");
+            }
+        }
+    }
 }
 
 /// The whole tasks of the engine are the paper's: Table 1 ends with three tasks of A and two of B.

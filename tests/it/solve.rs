@@ -448,8 +448,8 @@ fn whole_tasks_are_served_in_order() {
     assert_eq!(tasks(&["--policy", "drf"]), [3, 2]);
     assert_eq!(tasks(&["--policy", "drf", "--on-blocked", "stop", "--ties", "highest-id"]), [3, 2]);
     assert_eq!(tasks(&["--policy", "drf", "--post"]), [3, 2]);
-    // Targets 45/11 and 18/11: A, B, A, A, A (then cpu has 2 left, B's 3 do not fit, and memory 1).
-    assert_eq!(tasks(&["--policy", "ceei"]), [4, 1]);
+    // Targets 45/11 and 18/11: A, B, A, A (11/15 of its target), B (22/18), and cpu is used up.
+    assert_eq!(tasks(&["--policy", "ceei"]), [3, 2]);
     let wrong = run(plimsoll(&["solve"]).arg(instance("drf-example")).args(["--policy", "drf", "--post"]));
     assert_eq!(wrong.status.code(), Some(2), "--post needs --whole-tasks");
     let wrong =

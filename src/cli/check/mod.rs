@@ -88,7 +88,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let promises = promises(args)?;
     let searches = searches(args)?;
     let picture = args.figure.as_deref().map(|path| write::Picture::new(path)).transpose()?;
-    let candidates = candidates(args, context)?;
+    let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
+    let candidates = candidates(args, on_blocked, context)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let bar = bar(&searches, candidates.len(), context.quiet);
@@ -122,7 +123,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     match args.format {
         Format::Json => super::print::out(&print::json(&matrices)?),
-        Format::Table => super::print::out(&print::text(&promises, &matrices, args.whole_tasks)),
+        Format::Table => super::print::out(&print::text(&promises, &matrices, args.whole_tasks.then_some(on_blocked))),
     }
 }
 
@@ -155,8 +156,7 @@ fn searches(args: &Args) -> Result<Vec<Search>> {
 }
 
 /// The policies asked for, or all that can be checked.
-fn candidates(args: &Args, context: &Context) -> Result<Vec<Candidate>> {
-    let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
+fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<Vec<Candidate>> {
     let candidate = |name: &str| match args.whole_tasks {
         true => Candidate::whole(context.registry.policy(name)?, on_blocked),
         false => Candidate::divisible(context.registry, name),

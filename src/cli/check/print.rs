@@ -7,12 +7,14 @@ use serde_json::{Map, Value as Json, json};
 use super::super::print::aligned_left;
 use super::super::quoted;
 use super::{Column, Matrix};
+use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
 use crate::fluid::{Instance, Number, Tasks};
+use crate::policy::PolicySpec;
 use crate::properties::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
 
 /// Tables of all domains, then all counterexamples.
-pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: bool) -> String {
+pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBlocked>) -> String {
     let mut text = String::new();
     for matrix in matrices {
         let domain = matrix.search.domain;
@@ -67,22 +69,36 @@ fn cell(finding: &Finding) -> String {
     }
 }
 
-fn counterexample(column: &Column, found: &Counterexample, files: &[std::path::PathBuf], whole: bool) -> String {
+fn counterexample(
+    column: &Column,
+    found: &Counterexample,
+    files: &[std::path::PathBuf],
+    whole: Option<OnBlocked>,
+) -> String {
     let title = found.promise.title();
     let mut text = format!("{}: {} fails ({})\n", column.policy, lower(&title), found.domain.title());
     for line in found.lines() {
         text += &format!("  {line}\n");
     }
     for file in files {
-        text += &format!("  replay: {}\n", replay(file, &column.policy, whole));
+        text += &format!("  {}\n", replay(file, &column.policy, found, whole));
     }
     text.push('\n');
     text
 }
 
-fn replay(file: &Path, policy: &str, whole: bool) -> String {
-    let whole = if whole { " --whole-tasks" } else { "" };
-    format!("plimsoll solve {} --policy {}{whole}", quoted(&file.display().to_string()), quoted(policy))
+/// The command that solves an instance again; of whole tasks `solve` knows those of share-ordered policies.
+fn replay(file: &Path, policy: &str, found: &Counterexample, whole: Option<OnBlocked>) -> String {
+    let file = quoted(&file.display().to_string());
+    let command = format!("replay: plimsoll solve {file} --policy {}", quoted(policy));
+    let Some(on_blocked) = whole else { return command };
+    let known = |spec: PolicySpec| {
+        spec.whole_mechanism(found.instance.resources(), Default::default(), Default::default()).is_ok()
+    };
+    match policy.parse::<PolicySpec>().is_ok_and(known) {
+        true => format!("{command} --whole-tasks --on-blocked {}", on_blocked.name()),
+        false => format!("instance: {file}"),
+    }
 }
 
 fn capital(text: &str) -> String {
@@ -135,6 +151,7 @@ fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[std::path::
         Reading::Divisible => "divisible",
         Reading::Whole => "whole",
         Reading::UpToOneTask => "up-to-one-task",
+        Reading::UpToOneOwnTask => "up-to-one-own-task",
     };
     let result = match (&finding.counterexample, finding.cases) {
         (Some(_), _) => "fails",
