@@ -409,7 +409,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
     let (on_blocked, ties) = (fluid::OnBlocked::Skip, fluid::Ties::LowestId);
-    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties };
+    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fluid::Onto::Pool };
     let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
     let candidate = Candidate::own("min-max", after);
     for (property, reading, expected) in [
