@@ -62,8 +62,8 @@ pub enum Onto {
 ///
 /// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
 /// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
-/// A user that demands a resource of capacity 0 gets nothing and blocks nobody; one whose single task is larger than
-/// the capacity blocks like any other. Cost: O(resources + log users) a task, and O(users) a machine.
+/// A user that demands a resource of capacity 0, or whose single task is larger than all that is filled at a time, gets
+/// nothing and blocks nobody, as in the simulation. Cost: O(resources + log users) a task, and O(users) a machine.
 #[derive(Clone)]
 pub struct WholeTasks {
     /// Who is next.
@@ -212,7 +212,11 @@ impl Pool {
         // More than fits 64 bits is without end: nobody gets there one by one.
         let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
         let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
-        let served = users.iter().map(|user| instance.lacking(user).is_none()).collect();
+        let fits = |takes: &[(usize, Exact)], room: &[Exact]| takes.iter().all(|(r, amount)| *amount <= room[*r]);
+        let served = |(user, takes): (&User, &Vec<_>)| {
+            instance.lacking(user).is_none() && rooms.iter().any(|(_, room)| fits(takes, room))
+        };
+        let served = users.iter().zip(&takes).map(served).collect();
         let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
         let tasks = (0..users.len()).map(needs_nothing).collect();
         Ok(Pool { rooms, used_up, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
@@ -362,6 +366,17 @@ mod tests {
         assert_eq!(one_sided.decisions(&example).expect("it ends"), [1, 1, 1]);
         let none = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![f64::NAN, 2.5])))));
         assert!(none.allocate(&example).expect_err("no number").to_string().contains("a target of NaN tasks"));
+    }
+
+    #[test]
+    fn a_task_larger_than_everything_blocks_nobody() {
+        let example = instance(&[2, 9], &[&[1, 1], &[3, 1]]);
+        for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
+            let drf = WholeTasks { on_blocked, ..whole(Order::Before(Norm::Largest)) };
+            let allocation = drf.allocate(&example).expect("it ends");
+            assert_eq!(allocation.tasks.floats(), [2.0, 0.0]);
+            assert_eq!(allocation.limits[0], Limit::Resource(0));
+        }
     }
 
     #[test]

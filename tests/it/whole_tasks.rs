@@ -55,7 +55,12 @@ fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     loop {
         let count = |i: usize| log.iter().filter(|&&user| user == i).count() as u64;
         let wants = |i: usize| users[i].tasks.as_ref().is_none_or(|all| Exact::from(count(i) + 1) <= *all);
-        let open = (0..users.len()).filter(|&i| !out[i] && instance.lacking(&users[i]).is_none() && wants(i));
+        let one_fits = |i: usize| match &whole.order {
+            Order::Slots(_) => true,
+            _ => users[i].demand.iter().zip(instance.capacity()).all(|(need, all)| need <= all),
+        };
+        let served = |i: usize| instance.lacking(&users[i]).is_none() && one_fits(i);
+        let open = (0..users.len()).filter(|&i| !out[i] && served(i) && wants(i));
         let open: Vec<usize> = if whole.ties == Ties::LowestId { open.collect() } else { open.rev().collect() };
         // The first of the least.
         let Some(next) = open.into_iter().min_by_key(|&i| standing(&whole.order, instance, i, count(i))) else {
@@ -132,7 +137,8 @@ fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
             let rising = |i: &usize| {
                 let user = &instance.users()[*i];
                 let all = user.tasks.as_ref().map_or(f64::INFINITY, Exact::to_f64);
-                (tasks[*i] + 1) as f64 <= all && instance.lacking(user).is_none()
+                let one_fits = user.demand.iter().zip(instance.capacity()).all(|(need, all)| need <= all);
+                (tasks[*i] + 1) as f64 <= all && one_fits
             };
             for high in 0..units.len() {
                 for low in (0..units.len()).filter(rising) {
