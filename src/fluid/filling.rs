@@ -92,7 +92,7 @@ const EXACT_USERS: usize = 256;
 impl Mechanism for Filling {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let small = instance.users().len() <= EXACT_USERS;
-        if let (true, Some(filled)) = (small, self.exact(instance)) {
+        if small && let Some(filled) = self.exact(instance) {
             let tasks = Tasks::Exact(filled.tasks);
             return Ok(Allocation { tasks, limits: filled.limits, prices: None, certificate: None });
         }
