@@ -68,15 +68,13 @@ fn measure(rng: &mut ChaCha8Rng, size: usize, dims: usize, mut update: impl FnMu
 
 fn tree(semantics: Semantics, size: usize, dims: usize) -> [f64; 3] {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let (mut groups, total) = input(&mut rng, size, dims);
+    let (groups, total) = input(&mut rng, size, dims);
     let mut waters: Vec<Water> = groups.iter().map(|groups| pool(semantics, groups, total)).collect();
-    // The change names the whole group, as a caller has it: minimum, maximum and ratio are its own.
+    drop(groups);
     measure(&mut rng, size, dims, |change| {
-        for ((water, groups), &request) in waters.iter_mut().zip(&mut groups).zip(&change.requests) {
-            let group = &mut groups[change.at];
-            group.request = request;
-            let id = GroupId(change.at as u32);
-            water.change(id, group).expect("within limits");
+        let id = GroupId(change.at as u32);
+        for (water, &request) in waters.iter_mut().zip(&change.requests) {
+            water.set_request(id, request).expect("within limits");
             black_box(water.runtime(id));
         }
     })

@@ -46,6 +46,9 @@ pub struct Group {
 }
 
 impl Group {
+    /// Nobody.
+    pub(super) const NONE: Group = Group { request: 0, min: 0, max: 0, ratio: 0, unused_min: UnusedMin::Lent, held: 0 };
+
     /// A group that lends and has no floor of what it holds.
     pub fn new(request: u64, min: u64, max: u64, ratio: u64) -> Group {
         Group { request, min, max, ratio, unused_min: UnusedMin::Lent, held: 0 }
@@ -98,11 +101,7 @@ impl Standing {
     pub fn runtime(&self, semantics: Semantics, level: Level) -> u64 {
         let (numerator, denominator) = (u128::from(level.numerator), u128::from(level.denominator));
         let poured = numerator * u128::from(self.ratio);
-        let room = match semantics {
-            Semantics::MinPlusShare => self.reach - self.base,
-            Semantics::MaxMinLevel => self.reach,
-        };
-        if poured >= u128::from(room) * denominator {
+        if poured >= u128::from(self.room(semantics)) * denominator {
             return self.reach;
         }
         // Below the room, so in one word again.
@@ -129,11 +128,16 @@ impl Standing {
         if self.ratio == 0 {
             return [None; 2];
         }
+        let enters = semantics == Semantics::MaxMinLevel && self.base > 0;
+        [Some(of(Side::Leave, self.room(semantics))), enters.then(|| of(Side::Enter, self.base))]
+    }
+
+    /// What is poured into it until it is full.
+    #[inline]
+    pub(super) fn room(&self, semantics: Semantics) -> u64 {
         match semantics {
-            Semantics::MinPlusShare => [Some(of(Side::Leave, self.reach - self.base)), None],
-            Semantics::MaxMinLevel => {
-                [Some(of(Side::Leave, self.reach)), (self.base > 0).then(|| of(Side::Enter, self.base))]
-            }
+            Semantics::MinPlusShare => self.reach - self.base,
+            Semantics::MaxMinLevel => self.reach,
         }
     }
 

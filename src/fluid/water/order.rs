@@ -30,7 +30,7 @@ pub(super) struct Point {
 }
 
 /// No tree is higher: blocks below the root are on average more than a quarter full, and identifiers have 32 bits.
-const HEIGHT: usize = 10;
+const HEIGHT: usize = 8;
 
 /// Where a point stands or would stand.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +83,17 @@ impl Order {
 
     /// Where the point stands, or where it belongs. O(log n).
     pub fn find(&self, point: &Point, source: &impl Source) -> Place {
+        let mut place = self.descend(point, source);
+        place.at = self.locate(place.leaf, point, source);
+        place
+    }
+
+    /// The leaf in which the point stands or belongs; where in it is not known yet.
+    ///
+    /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
+    /// descend first wait for both leaves at once.
+    #[inline]
+    pub fn descend(&self, point: &Point, source: &impl Source) -> Place {
         let mut place = Place { path: [(0, 0); HEIGHT], leaf: self.root, at: 0 };
         for step in &mut place.path[..self.height] {
             let inner = &self.inners[place.leaf as usize];
@@ -91,8 +102,13 @@ impl Order {
             *step = (place.leaf, slot as u32);
             place.leaf = inner.child(slot);
         }
-        place.at = rank(self.row(place.leaf), point, source).0 as u32;
         place
+    }
+
+    /// Where in its leaf the point stands or belongs.
+    #[inline]
+    pub fn locate(&self, leaf: u32, point: &Point, source: &impl Source) -> u32 {
+        rank(self.row(leaf), point, source).0 as u32
     }
 
     /// Whether the point stands before the leaf's first.

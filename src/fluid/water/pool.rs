@@ -90,7 +90,7 @@ impl Water {
             }
         };
         self.members.records[id as usize] = Record::NEW;
-        self.put(id, &standing, sums);
+        self.put(id, group, &Standing::default(), &standing, sums);
         Ok(GroupId(id))
     }
 
@@ -98,11 +98,17 @@ impl Water {
     ///
     /// Panics: only if the group has left (a programmer error).
     pub fn change(&mut self, id: GroupId, group: &Group) -> Result<()> {
-        let new = Standing::of(group);
         let old = self.member(id).standing();
+        let new = Standing::of(group);
         let sums = self.sums.replace(self.semantics(), &old, &new)?;
-        self.put(id.0, &new, sums);
+        self.put(id.0, group, &old, &new, sums);
         Ok(())
+    }
+
+    /// Changes what a group holds and waits for. Errors and panics: as [`Water::change`].
+    pub fn set_request(&mut self, id: GroupId, request: u64) -> Result<()> {
+        let group = Group { request, ..self.member(id).group };
+        self.change(id, &group)
     }
 
     /// Removes a group. Panics: only if it has left before (a programmer error).
@@ -110,7 +116,7 @@ impl Water {
         let old = self.member(id).standing();
         let nobody = Standing::default();
         let sums = self.sums.replace(self.semantics(), &old, &nobody).expect("sums without a group are no larger");
-        self.put(id.0, &nobody, sums);
+        self.put(id.0, &Group::NONE, &old, &nobody, sums);
         self.members.records[id.index()].key = Record::GONE;
         self.free.push(id.0);
     }
@@ -123,6 +129,11 @@ impl Water {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// A group as it is. Panics: only if it has left (a programmer error).
+    pub fn group(&self, id: GroupId) -> &Group {
+        &self.member(id).group
     }
 
     /// What of a group decides. Panics: only if it has left (a programmer error).
@@ -177,42 +188,57 @@ impl Water {
     }
 
     /// Gives a member a new standing, in the records, the sums and the order.
-    fn put(&mut self, id: u32, new: &Standing, sums: Sums) {
-        let semantics = self.semantics();
-        let was = self.members.records[id as usize];
-        let old_breaks = was.standing().breaks(semantics);
-        let new_breaks = new.breaks(semantics);
+    fn put(&mut self, id: u32, group: &Group, old: &Standing, new: &Standing, sums: Sums) {
+        let (was, is) = (old.breaks(self.semantics()), new.breaks(self.semantics()));
+        let moves = |side: Side| was[side as usize] != is[side as usize];
         (self.sums, self.level) = (sums, None);
-        let old = |side: Side| old_breaks[side as usize].filter(|&point| new_breaks[side as usize] != Some(point));
-        let fresh = |side: Side| new_breaks[side as usize].filter(|&point| old_breaks[side as usize] != Some(point));
-        let mut ahead = fresh(Side::Leave).map(|point| {
-            let point = self.members.point(id, &point);
-            // Found before the old one, whose place is only known once its record has come from memory. Beside a tie
-            // with itself it says nothing.
-            let shape = if point.key == was.key { u64::MAX } else { self.order.shape };
-            (point, self.order.find(&point, &self.members), shape)
-        });
-        for side in [Side::Leave, Side::Enter] {
-            let Some(point) = old(side) else { continue };
-            let key = if side == Side::Leave { was.key } else { key(point.amount, point.ratio) };
-            let place = self.remove(&Point { key, id: entry(id, side), fraction: point.fraction() }, point.weight());
-            if let Some((_, ahead, _)) = &mut ahead
-                && ahead.leaf == place.leaf
-                && ahead.at > place.at
-            {
-                ahead.at -= 1;
-            }
+        if moves(Side::Enter) || was[Side::Leave as usize].is_none() || is[Side::Leave as usize].is_none() {
+            return self.put_apart(id, group, was, is);
         }
-        self.members.set(id, new, ahead.as_ref().map_or(was.key, |(point, ..)| point.key));
-        if let (Some((point, place, shape)), Some(leave)) = (ahead, fresh(Side::Leave)) {
-            let current = shape == self.order.shape;
-            let place = if current { place } else { self.order.find(&point, &self.members) };
-            self.insert(&place, &point, leave.weight());
+        let key = self.members.records[id as usize].key;
+        let (Some(was), Some(is)) = (was[Side::Leave as usize], is[Side::Leave as usize]) else { return };
+        if was == is {
+            self.members.records[id as usize].group = *group;
+            return;
         }
-        if let Some(enter) = fresh(Side::Enter) {
-            let point = self.members.point(id, &enter);
+        let point = self.members.point(id, &is);
+        let gone = Point { key, id: point.id, fraction: was.fraction() };
+        let mut ahead = self.order.descend(&point, &self.members);
+        let mut place = self.order.descend(&gone, &self.members);
+        ahead.at = self.order.locate(ahead.leaf, &point, &self.members);
+        place.at = self.order.locate(place.leaf, &gone, &self.members);
+        let shape = self.order.shape;
+        self.remove(&place, &gone, was.weight());
+        self.members.records[id as usize] = Record { group: *group, key: point.key };
+        // Beside a tie with its old self the search said nothing.
+        if shape != self.order.shape || key == point.key {
+            ahead = self.order.find(&point, &self.members);
+        } else if ahead.leaf == place.leaf && ahead.at > place.at {
+            ahead.at -= 1;
+        }
+        self.insert(&ahead, &point, is.weight());
+    }
+
+    /// The same with points that only come or only go, or with two of them: all go, and then all come.
+    #[cold]
+    fn put_apart(&mut self, id: u32, group: &Group, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
+        for gone in was.into_iter().flatten() {
+            let key = match gone.side {
+                Side::Leave => self.members.records[id as usize].key,
+                Side::Enter => key(gone.amount, gone.ratio),
+            };
+            let point = Point { key, id: entry(id, gone.side), fraction: gone.fraction() };
             let place = self.order.find(&point, &self.members);
-            self.insert(&place, &point, enter.weight());
+            self.remove(&place, &point, gone.weight());
+        }
+        self.members.records[id as usize] = Record { group: *group, key: 0 };
+        for new in is.into_iter().flatten() {
+            let point = self.members.point(id, &new);
+            if new.side == Side::Leave {
+                self.members.records[id as usize].key = point.key;
+            }
+            let place = self.order.find(&point, &self.members);
+            self.insert(&place, &point, new.weight());
         }
     }
 
@@ -231,8 +257,7 @@ impl Water {
         self.order.insert(place, point, weight, &self.members);
     }
 
-    fn remove(&mut self, point: &Point, weight: Weight) -> Place {
-        let place = self.order.find(point, &self.members);
+    fn remove(&mut self, place: &Place, point: &Point, weight: Weight) {
         if self.shape == self.order.shape {
             let gap = &mut self.gap;
             if place.leaf == gap.leaf {
@@ -244,28 +269,25 @@ impl Water {
                 gap.below = gap.below - weight;
             }
         }
-        self.order.remove(&place, weight);
-        place
+        self.order.remove(place, weight);
     }
 }
 
-/// What is kept of a group: half a cache line.
+/// What is kept of a group: one cache line, so that a change waits for memory once.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
+#[repr(align(64))]
 struct Record {
-    base: u64,
-    reach: u64,
-    ratio: u64,
+    group: Group,
     /// Of the point where it leaves, if it has one; [`Record::GONE`] for nobody.
     key: u64,
 }
 
 impl Record {
     const GONE: u64 = u64::MAX;
-    const NEW: Record = Record { base: 0, reach: 0, ratio: 0, key: 0 };
+    const NEW: Record = Record { group: Group::NONE, key: 0 };
 
     fn standing(&self) -> Standing {
-        Standing { base: self.base, reach: self.reach, ratio: self.ratio }
+        Standing::of(&self.group)
     }
 }
 
@@ -291,26 +313,14 @@ impl Members {
         self.ratios |= point.ratio;
         Point { key: key(point.amount, point.ratio), id: entry(id, point.side), fraction: point.fraction() }
     }
-
-    fn set(&mut self, id: u32, standing: &Standing, key: u64) {
-        let record = &mut self.records[id as usize];
-        let Standing { base, reach, ratio } = *standing;
-        *record = Record { base, reach, ratio, key };
-    }
-
-    fn leave(&self, record: &Record) -> (u64, u64) {
-        match self.semantics {
-            Semantics::MinPlusShare => (record.reach - record.base, record.ratio),
-            Semantics::MaxMinLevel => (record.reach, record.ratio),
-        }
-    }
 }
 
 impl Source for Members {
     #[inline]
     fn fraction(&self, id: u32) -> (u64, u64) {
-        let record = &self.records[(id >> 1) as usize];
-        if id & 1 == Side::Leave as u32 { self.leave(record) } else { (record.base, record.ratio) }
+        let standing = self.records[(id >> 1) as usize].standing();
+        let amount = if id & 1 == Side::Leave as u32 { standing.room(self.semantics) } else { standing.base };
+        (amount, standing.ratio)
     }
 
     #[inline]
