@@ -314,6 +314,29 @@ fn broken_mechanisms_are_caught() {
     assert_eq!(size(fails(&envious, Property::EnvyFreeness)), Some((2, 1, 5)));
 }
 
+/// What is no allocation is said to be none: amounts that are no numbers, and users without any.
+#[test]
+fn nonsense_is_told() {
+    struct Nonsense(f64, usize);
+    impl Mechanism for Nonsense {
+        fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+            let tasks = Tasks::Float(vec![self.0; instance.users().len() + self.1]);
+            Ok(Allocation { tasks, limits: Vec::new(), prices: None, certificate: None })
+        }
+    }
+    for senseless in [f64::NAN, f64::INFINITY, -1.0] {
+        let candidate = Candidate::own("senseless", Nonsense(senseless, 0));
+        let findings = check(&candidate, &Promise::divisible(), Domain::Positive);
+        let found = findings[0].counterexample.as_ref().expect("nobody can be given that");
+        assert!(found.verdict().starts_with("A is given"), "{}", found.verdict());
+        assert!(findings[1..].iter().all(|finding| finding.cases == 0), "nothing else is asked");
+    }
+    let crowd = only(&Candidate::own("crowd", Nonsense(0.0, 1)), divisible(Property::EnvyFreeness), Domain::Positive);
+    assert!(!crowd.holds() && crowd.unsolved > 0 && crowd.cases == 0);
+    let why = crowd.unsolved_why.expect("a reason");
+    assert!(why.contains("to 2 users of 1 (capacity: cpu 1; A: cpu 1)"), "{why}");
+}
+
 /// Pays whoever claims a larger first resource: a lie, and the shrinking of its numbers.
 #[test]
 fn a_mechanism_that_rewards_a_lie_is_caught() {
@@ -409,7 +432,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
     let (on_blocked, ties) = (fluid::OnBlocked::Skip, fluid::Ties::LowestId);
-    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties };
+    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fluid::Onto::Pool };
     let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
     let candidate = Candidate::own("min-max", after);
     for (property, reading, expected) in [
