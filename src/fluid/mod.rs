@@ -15,6 +15,7 @@ mod levels_pass;
 mod linear;
 mod norm;
 mod problem;
+pub mod quota;
 pub mod read;
 mod slots;
 mod tree;

@@ -2,6 +2,7 @@
 
 mod json;
 mod outcome;
+mod quota;
 mod table;
 mod whole;
 
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::fluid::{Instance, read};
+use crate::fluid::Instance;
+use crate::fluid::quota::GroupInstance;
+use crate::fluid::read::{self, Question};
 use crate::output::shares::{self, Comparison, Stack};
 use crate::policy::PolicySpec;
 use outcome::Outcome;
@@ -21,6 +24,7 @@ use outcome::Outcome;
   plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf --figure figure-5.svg
   plimsoll solve instance.json --policy drf --format json
   plimsoll solve traces/instances/drf-example.toml --policy drf --whole-tasks --on-blocked stop
+  plimsoll solve traces/instances/quota-koordinator.toml --variant max-min-level
   printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' | plimsoll solve - --policy maxmin:cpu
 
 An instance (TOML or JSON; docs/solve.md has all of it):
@@ -31,7 +35,17 @@ An instance (TOML or JSON; docs/solve.md has all of it):
   name = \"A\"
   demand = { cpu = 1, memory = 4 }  # what one task needs
   weight = 2                        # optional, or { cpu = 2, memory = 1 }
-  tasks = 100                       # optional: how many it has")]
+  tasks = 100                       # optional: how many it has
+
+or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
+  [[group]]
+  name = \"ads\"
+  parent = \"root\"                   # optional: the group it is a part of
+  ratio = 2                         # optional: its part of what is left above the mins
+  min = { cpu = 2 }                 # optional: what it is promised
+  max = { cpu = 8 }                 # optional: what it may have at most
+  request = { cpu = 5, memory = 3 } # what it asks for
+  lend = true                       # optional; false: an unused min is kept")]
 pub struct Args {
     /// The instance: a file in TOML or JSON, or - for standard input
     instance: PathBuf,
@@ -40,6 +54,8 @@ pub struct Args {
     policies: Vec<String>,
     #[command(flatten)]
     whole: whole::Args,
+    #[command(flatten)]
+    quota: quota::Args,
     /// Draw the shares under each policy side by side (.svg or .png)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
@@ -50,25 +66,46 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let picture = args.figure.as_deref().map(Picture::of).transpose()?;
-    let instance = read::open(&args.instance)?;
+    match read::open(&args.instance)? {
+        Question::Users(instance) => users(&instance, args, picture, context),
+        Question::Groups(instance) => groups(&instance, args, context),
+    }
+}
+
+/// Quotas. Errors: options that are for users.
+fn groups(instance: &GroupInstance, args: &Args, context: &Context) -> Result<()> {
+    if args.whole.given() {
+        let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
+        return Err(Error::Mismatch { problem });
+    }
+    quota::run(instance, &args.policies, &args.quota, args.format, context)
+}
+
+/// Allocations. Errors: options, and the policy, that are for groups.
+fn users(instance: &Instance, args: &Args, picture: Option<Picture>, context: &Context) -> Result<()> {
+    let quota = args.policies.iter().find(|name| name.split(':').next() == Some(quota::POLICY));
+    if let Some(what) = quota.map(|name| format!("policy '{name}'")).or(args.quota.given().map(str::to_owned)) {
+        let problem = format!("{what} is for an instance of [[group]]s, and this one has [[user]]s");
+        return Err(Error::Mismatch { problem });
+    }
     for (user, r) in instance.users().iter().filter_map(|user| Some((user, instance.lacking(user)?))) {
         let resource = &instance.resources()[r];
         context.warn(&format!("user '{}' needs {resource}, of which there is none: it gets nothing", user.name));
     }
     let outcomes = match args.policies.is_empty() {
-        true => everything(&instance, args, context)?,
-        false => asked(&instance, args, context)?,
+        true => everything(instance, args, context)?,
+        false => asked(instance, args, context)?,
     };
     if let (Some(path), Some(picture)) = (&args.figure, picture) {
-        picture.write(path, &instance, &outcomes)?;
+        picture.write(path, instance, &outcomes)?;
     }
     match args.format {
         Format::Table => {
-            let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(&instance, outcome)).collect();
+            let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(instance, outcome)).collect();
             print::out(&tables.join("\n"))
         }
         Format::Json => {
-            let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(&instance, outcome)).collect();
+            let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(instance, outcome)).collect();
             // One object for one policy that was asked for, a list otherwise.
             let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
@@ -157,7 +194,7 @@ mod tests {
     fn outcome(tasks: Tasks, limits: Vec<Limit>) -> (Instance, Outcome) {
         let text = "[capacity]\ncpu = 9\nmemory = 18\n[[user]]\ndemand = { cpu = 1, memory = 4 }\n\
                     [[user]]\ndemand = { cpu = 3, memory = 1 }\n[[user]]\ndemand = { cpu = 1, memory = 2 }\n";
-        let instance = read::parse(Path::new("i"), text).expect("a good instance");
+        let Ok(Question::Users(instance)) = read::parse(Path::new("i"), text) else { panic!("a good instance") };
         let prices = Some(vec![0.2, 0.0]);
         let certificate = Some(Certificate { residual: 2.5e-13, gap: 0.0 });
         let outcome = Outcome::new("mine", &instance, Allocation { tasks, limits, prices, certificate });
