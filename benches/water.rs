@@ -1,6 +1,6 @@
 //! Time per update of the water level: one group's request changes, the level is found, that group's quota is read.
 //!
-//! The tree of [`Water`] against finding the level anew by rounds, by selection and by sorting, at 10 to 1,000,000
+//! The tree of [`Water`] against finding the level anew by rounds, by selection and by sorting, at 3 to 1,000,000
 //! groups and 1 to 8 resources (as many pools, changed together). A line is one size: nanoseconds per update, the
 //! median of the batches with the lowest and the highest, and the rounds that the first method took.
 //!
@@ -13,7 +13,7 @@ use plimsoll::fluid::water::{Group, GroupId, Level, Semantics, Standing, Water, 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-const SIZES: [usize; 8] = [10, 30, 64, 100, 1_000, 10_000, 100_000, 1_000_000];
+const SIZES: [usize; 9] = [3, 10, 30, 100, 300, 1_000, 10_000, 100_000, 1_000_000];
 /// Changes that are drawn before the clock starts.
 const BATCH: usize = 4096;
 /// Time for one method at one size.

@@ -177,6 +177,12 @@ fn sums_beyond_the_limit_are_errors_and_change_nothing() {
     let error = water.change(id, &Group::new(5, 0, NO_MAX, u64::MAX)).expect_err("a ratio").to_string();
     assert!(error.starts_with("ratio: 18446744073709551615 is not accepted"), "{error}");
     assert!(water.change(id, &Group::new(u64::MAX, 0, NO_MAX, 1)).is_err());
+    let many = [Standing::of(&Group::new(u64::MAX, 0, NO_MAX, 1)); 3];
+    for result in [by_sort, by_selection].map(|method| method(Semantics::MinPlusShare, &many, 1)) {
+        let error = result.expect_err("three times too much").to_string();
+        assert_eq!(error, format!("request: a sum of 55340232221128654845 is not accepted; expected at most {LIMIT}"));
+    }
+    assert!(by_rounds(Semantics::MaxMinLevel, &many, 1).is_err());
     assert_eq!((water.len(), water.runtime(id), water.level().exact()), (1, LIMIT, Exact::ONE));
     water.change(id, &Group::new(u64::MAX, 0, 7, 1)).expect("cut to the maximum");
     assert_eq!(water.runtime(id), 7);

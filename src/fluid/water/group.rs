@@ -1,6 +1,6 @@
 //! What a group asks for and is promised, and what that means for the level.
 
-use super::level::{self, Level};
+use super::level::Level;
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
@@ -232,8 +232,19 @@ impl Sums {
 
     /// Of all these groups. Errors: a sum passes [`LIMIT`].
     pub fn of(semantics: Semantics, standings: &[Standing]) -> Result<Sums> {
-        let nobody = Standing::default();
-        standings.iter().try_fold(Sums::default(), |sums, new| sums.replace(semantics, &nobody, new))
+        let (mut base, mut reach, mut ratio, mut open) = (0u64, 0u128, 0u128, 0u64);
+        for standing in standings {
+            reach += u128::from(standing.reach);
+            ratio += u128::from(standing.ratio);
+            // No larger than the other two, and worth nothing if those pass the limit.
+            base = base.wrapping_add(standing.base);
+            open = open.wrapping_add(standing.open(semantics));
+        }
+        let within = |key: &str, sum: u128| {
+            let fits = u64::try_from(sum).ok().filter(|&sum| sum <= LIMIT);
+            fits.ok_or_else(|| Error::plan(key, format!("a sum of {sum}"), format!("at most {LIMIT}")))
+        };
+        Ok(Sums { base, reach: within("request", reach)?, ratio: within("ratio", ratio)?, open })
     }
 
     /// What is to be handed out above the bases: nothing if the total does not even reach those.
@@ -268,12 +279,5 @@ impl Target {
     /// The level itself, given all that lies below it.
     pub fn level(&self, below: Weight) -> Level {
         Level { numerator: (self.above - below.amount) as u64, denominator: (self.open - below.ratio) as u64 }
-    }
-}
-
-impl Break {
-    /// Orders break points by their level.
-    pub fn cmp(&self, other: &Break) -> std::cmp::Ordering {
-        level::compare(self.fraction(), other.fraction())
     }
 }

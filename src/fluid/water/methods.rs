@@ -1,5 +1,7 @@
 //! The level from nothing: by rounds as people do it, by sorting, by selection.
 
+use std::cmp::Ordering;
+
 use super::group::{Break, Semantics, Side, Standing, Sums, Weight};
 use super::level::{self, Level};
 use crate::error::Result;
@@ -21,10 +23,10 @@ pub fn by_sort(semantics: Semantics, standings: &[Standing], total: u64) -> Resu
     if target.above == 0 {
         return Ok(Level::ZERO);
     }
-    let mut points = points(semantics, standings);
-    points.sort_unstable_by(Break::cmp);
+    let mut points = keyed(semantics, standings);
+    points.sort_unstable_by(order);
     let mut below = Weight::ZERO;
-    for point in &points {
+    for (_, point) in &points {
         if target.reached(point.fraction(), below) {
             break;
         }
@@ -41,13 +43,13 @@ pub fn by_selection(semantics: Semantics, standings: &[Standing], total: u64) ->
     if target.above == 0 {
         return Ok(Level::ZERO);
     }
-    let mut points = points(semantics, standings);
+    let mut points = keyed(semantics, standings);
     let mut left = points.as_mut_slice();
     let mut below = Weight::ZERO;
     while !left.is_empty() {
         let middle = left.len() / 2;
-        let (lower, median, upper) = left.select_nth_unstable_by(middle, Break::cmp);
-        let through = lower.iter().fold(below, |sum, point| sum + point.weight());
+        let (lower, (_, median), upper) = left.select_nth_unstable_by(middle, order);
+        let through = lower.iter().fold(below, |sum, (_, point)| sum + point.weight());
         if target.reached(median.fraction(), through) {
             left = lower;
         } else {
@@ -59,7 +61,25 @@ pub fn by_selection(semantics: Semantics, standings: &[Standing], total: u64) ->
 }
 
 fn points(semantics: Semantics, standings: &[Standing]) -> Vec<Break> {
-    standings.iter().flat_map(|standing| standing.breaks(semantics)).flatten().collect()
+    let mut points = Vec::with_capacity(standings.len());
+    for standing in standings {
+        points.extend(standing.breaks(semantics).into_iter().flatten());
+    }
+    points
+}
+
+/// Break points with their keys, which are divided once and compared often.
+fn keyed(semantics: Semantics, standings: &[Standing]) -> Vec<(u64, Break)> {
+    let mut points = Vec::with_capacity(standings.len());
+    for standing in standings {
+        let breaks = standing.breaks(semantics).into_iter().flatten();
+        points.extend(breaks.map(|point| (level::key(point.amount, point.ratio), point)));
+    }
+    points
+}
+
+fn order(one: &(u64, Break), other: &(u64, Break)) -> Ordering {
+    one.0.cmp(&other.0).then_with(|| level::compare(one.1.fraction(), other.1.fraction()))
 }
 
 /// The same level by rounds: share by ratio, settle whom that is too much (or too little) for, share again.
@@ -98,19 +118,22 @@ fn lend(mut hungry: Vec<Break>, mut rest: u64) -> Rounds {
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let mut full = Weight::ZERO;
-        hungry.retain(|point| {
-            let hungry = level::compare(point.fraction(), (rest, ratio)).is_gt();
-            if !hungry {
-                full = full + point.weight();
-            }
-            hungry
-        });
-        if full == Weight::ZERO || hungry.is_empty() {
+        // Every point is written and few are kept: who is hungry is not foreseeable, so nothing branches on it.
+        let (mut amount, mut width, mut kept) = (0, 0, 0);
+        for at in 0..hungry.len() {
+            let point = hungry[at];
+            let full = level::compare(point.fraction(), (rest, ratio)).is_le();
+            amount += if full { point.amount } else { 0 };
+            width += if full { point.ratio } else { 0 };
+            hungry[kept] = point;
+            kept += usize::from(!full);
+        }
+        if width == 0 || kept == 0 {
             return Rounds { level: of((rest, ratio)), rounds };
         }
-        rest -= full.amount as u64;
-        ratio -= full.ratio as u64;
+        hungry.truncate(kept);
+        rest -= amount;
+        ratio -= width;
     }
 }
 

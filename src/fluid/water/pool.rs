@@ -97,6 +97,7 @@ impl Water {
     /// Changes a group. Errors: a sum would pass [`LIMIT`](super::LIMIT); nothing has changed then.
     ///
     /// Panics: only if the group has left (a programmer error).
+    #[inline]
     pub fn change(&mut self, id: GroupId, group: &Group) -> Result<()> {
         let old = self.member(id).standing();
         let new = Standing::of(group);
@@ -188,6 +189,7 @@ impl Water {
     }
 
     /// Gives a member a new standing, in the records, the sums and the order.
+    #[inline(always)]
     fn put(&mut self, id: u32, group: &Group, old: &Standing, new: &Standing, sums: Sums) {
         let (was, is) = (old.breaks(self.semantics()), new.breaks(self.semantics()));
         let moves = |side: Side| was[side as usize] != is[side as usize];
