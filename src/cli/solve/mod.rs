@@ -136,7 +136,9 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
         match solved(instance, &name, args, context) {
             Ok(outcome) => outcomes.push(outcome),
             // Nobody asked for this one, and others may answer.
-            Err(error) if error.exit_code() == 2 => context.warn(&format!("no allocation under {name}: {error}")),
+            Err(error) if error.exit_code() == 2 || matches!(error, Error::NotConverged { .. }) => {
+                context.warn(&format!("no allocation under {name}: {error}"))
+            }
             Err(error) => return Err(error),
         }
     }
