@@ -41,6 +41,11 @@ pub(super) struct Place {
     pub at: u32,
 }
 
+impl Place {
+    /// Before anything was found.
+    pub const NONE: Place = Place { path: [(0, 0); HEIGHT], leaf: 0, at: 0 };
+}
+
 /// Between two neighbours: before point `at` of the leaf, or behind its last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
@@ -83,26 +88,27 @@ impl Order {
 
     /// Where the point stands, or where it belongs. O(log n).
     pub fn find(&self, point: &Point, source: &impl Source) -> Place {
-        let mut place = self.descend(point, source);
+        let mut place = Place::NONE;
+        self.descend(&mut place, point, source);
         place.at = self.locate(place.leaf, point, source);
         place
     }
 
-    /// The leaf in which the point stands or belongs; where in it is not known yet.
+    /// Finds the leaf in which the point stands or belongs; where in it is not known yet.
     ///
     /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
-    /// descend first wait for both leaves at once.
+    /// descend first wait for both leaves at once. Written where it stays, as a copy of what was just written stalls.
     #[inline]
-    pub fn descend(&self, point: &Point, source: &impl Source) -> Place {
-        let mut place = Place { path: [(0, 0); HEIGHT], leaf: self.root, at: 0 };
+    pub fn descend(&self, place: &mut Place, point: &Point, source: &impl Source) {
+        let mut at = self.root;
         for step in &mut place.path[..self.height] {
-            let inner = &self.inners[place.leaf as usize];
+            let inner = &self.inners[at as usize];
             let (rank, there) = rank(&inner.row, point, source);
             let slot = if there { rank } else { rank.saturating_sub(1) };
-            *step = (place.leaf, slot as u32);
-            place.leaf = inner.child(slot);
+            *step = (at, slot as u32);
+            at = inner.child(slot);
         }
-        place
+        place.leaf = at;
     }
 
     /// Where in its leaf the point stands or belongs.
@@ -386,6 +392,9 @@ fn rank<const N: usize>(row: &Row<N>, point: &Point, source: &impl Source) -> (u
     let rank = row.rank(point.key);
     if rank == row.len() || row.key(rank) != point.key {
         return (rank, false);
+    }
+    if row.id(rank) == point.id {
+        return (rank, true);
     }
     rank_among_ties(row, rank, point, source)
 }

@@ -205,8 +205,9 @@ impl Water {
         }
         let point = self.members.point(id, &is);
         let gone = Point { key, id: point.id, fraction: was.fraction() };
-        let mut ahead = self.order.descend(&point, &self.members);
-        let mut place = self.order.descend(&gone, &self.members);
+        let (mut ahead, mut place) = (Place::NONE, Place::NONE);
+        self.order.descend(&mut ahead, &point, &self.members);
+        self.order.descend(&mut place, &gone, &self.members);
         ahead.at = self.order.locate(ahead.leaf, &point, &self.members);
         place.at = self.order.locate(place.leaf, &gone, &self.members);
         let shape = self.order.shape;
@@ -245,33 +246,29 @@ impl Water {
     }
 
     fn insert(&mut self, place: &Place, point: &Point, weight: Weight) {
-        if self.shape == self.order.shape {
-            let gap = &mut self.gap;
-            if place.leaf == gap.leaf {
-                if place.at < gap.at {
-                    gap.at += 1;
-                    gap.below = gap.below + weight;
-                }
-            } else if self.order.before_leaf(point, gap.leaf, &self.members) {
-                gap.below = gap.below + weight;
-            }
-        }
+        let before = self.before_gap(place, point);
+        self.gap.at += u32::from(before && place.leaf == self.gap.leaf);
+        self.gap.below = self.gap.below + weight.only_if(before);
         self.order.insert(place, point, weight, &self.members);
     }
 
     fn remove(&mut self, place: &Place, point: &Point, weight: Weight) {
-        if self.shape == self.order.shape {
-            let gap = &mut self.gap;
-            if place.leaf == gap.leaf {
-                if place.at < gap.at {
-                    gap.at -= 1;
-                    gap.below = gap.below - weight;
-                }
-            } else if self.order.before_leaf(point, gap.leaf, &self.members) {
-                gap.below = gap.below - weight;
-            }
-        }
+        let before = self.before_gap(place, point);
+        self.gap.at -= u32::from(before && place.leaf == self.gap.leaf);
+        self.gap.below = self.gap.below - weight.only_if(before);
         self.order.remove(place, weight);
+    }
+
+    /// Whether a place is before the gap, if that still holds.
+    #[inline]
+    fn before_gap(&self, place: &Place, point: &Point) -> bool {
+        if self.shape != self.order.shape {
+            return false;
+        }
+        if place.leaf == self.gap.leaf {
+            return place.at < self.gap.at;
+        }
+        self.order.before_leaf(point, self.gap.leaf, &self.members)
     }
 }
 
