@@ -2,7 +2,8 @@
 
 use super::group::{Break, Group, Semantics, Side, Standing, Sums, Weight};
 use super::level::{DISTINCT, Level, key};
-use super::order::{Gap, Order, Place, Point, Source};
+use super::order::{Order, Place, Point, Source};
+use super::seek::Gap;
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
@@ -32,11 +33,11 @@ const STEPS: usize = 24;
 /// Equal inputs in equal order give equal answers and identifiers.
 #[derive(Clone, Debug)]
 pub struct Water {
-    members: Members,
+    pub(super) members: Members,
     free: Vec<u32>,
     total: u64,
     sums: Sums,
-    order: Order,
+    pub(super) order: Order,
     /// Where the level last was, with what is below it now.
     gap: Gap,
     /// The shape of the order for which the gap holds.
@@ -292,7 +293,7 @@ impl Record {
 
 /// The groups, as the order asks for them.
 #[derive(Clone, Debug)]
-struct Members {
+pub(super) struct Members {
     semantics: Semantics,
     records: Vec<Record>,
     /// All bits that break points ever had.
