@@ -143,6 +143,9 @@ fn limits_and_corners() {
         assert_eq!(of(10, &[Group::new(90, 50, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 0]));
         // The bases exceed the total: everybody keeps the base.
         assert_eq!(of(100, &[Group::new(80, 80, NO_MAX, 1), Group::new(80, 80, NO_MAX, 9)]), wholes(&[80, 80]));
+        // Minimums beyond the total, but not what is requested of them.
+        let groups = [Group::new(80, 80, NO_MAX, 1), Group::new(10, 80, NO_MAX, 1), Group::new(100, 0, NO_MAX, 9)];
+        assert_eq!(of(100, &groups), wholes(&[80, 10, 10]));
         // Nothing to share, nobody, and ratios of 0: the rest stays unassigned.
         assert_eq!(of(0, &[Group::new(5, 0, NO_MAX, 1)]), wholes(&[0]));
         assert_eq!(of(9, &[]), wholes(&[]));
@@ -324,13 +327,83 @@ fn many_changes_of_many_groups() {
     }
 }
 
-/// One group a round: as many rounds as groups, in whole numbers that are large enough.
+/// Whole stretches of neighbours leave, one way or the other, and others come: blocks run empty between full ones.
+#[test]
+fn stretches_of_neighbours_leave() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    let mut water = Water::new(Semantics::MinPlusShare);
+    let mut pool: Vec<(u64, GroupId)> = Vec::new();
+    for _ in 0..300 {
+        while pool.len() < 3_000 {
+            let request = rng.random_range(1..1 << 40);
+            pool.push((request, water.join(&Group::new(request, 0, NO_MAX, 1)).expect("within limits")));
+        }
+        pool.sort();
+        let start = rng.random_range(0..pool.len() - 200);
+        let mut gone: Vec<(u64, GroupId)> = pool.drain(start..start + rng.random_range(20..200)).collect();
+        if rng.random_range(0..2) == 0 {
+            gone.reverse();
+        }
+        gone.iter().for_each(|&(_, id)| water.leave(id));
+        // Levels just below, among and above those that left, each after one far away.
+        let near = pool[start..].iter().step_by(16).take(5).map(|&(request, _)| request - 1);
+        let levels: Vec<u64> = near.chain([gone[0].0]).flat_map(|level| [1, level, 1 << 39]).collect();
+        for level in levels {
+            water.set_total(pool.iter().map(|&(request, _)| request.min(level)).sum());
+            assert_eq!(water.level().exact(), Exact::from(level));
+        }
+    }
+}
+
+/// One group a round: each request is the next whole number above the level of the round before.
+///
+/// What is lent shrinks by the number of hungry groups every round, so whole numbers of 64 bits have room for 18 groups.
 #[test]
 fn the_rounds_of_the_articles_worst_case() {
-    // Of k groups that are left, one has exactly its part or less, and the others more.
-    let groups: Vec<Standing> = (1..=20u32).map(|k| Standing::of(&Group::new(3u64.pow(k), 0, NO_MAX, 1))).collect();
-    let total: u64 = (1..20).map(|k| 3u64.pow(k)).sum::<u64>() + 3u64.pow(19) + 1;
-    let rounds = by_rounds(Semantics::MinPlusShare, &groups, total).expect("within limits");
-    assert_eq!(rounds.level.exact(), Exact::from(3u64.pow(19) + 1));
-    assert!(rounds.rounds > 2 && rounds.rounds <= 20, "{}", rounds.rounds);
+    let rounds = |count: u64, total: u64| {
+        let mut requests: Vec<u64> = vec![1];
+        while (requests.len() as u64) + 1 < count {
+            let hungry = count + 1 - requests.len() as u64;
+            let level = (total - requests[..requests.len() - 1].iter().sum::<u64>()) / hungry;
+            requests.push(level + 1);
+        }
+        requests.push(total);
+        let groups: Vec<Standing> =
+            requests.iter().map(|&request| Standing::of(&Group::new(request, 0, NO_MAX, 1))).collect();
+        let found = by_rounds(Semantics::MinPlusShare, &groups, total).expect("within limits");
+        agree(Semantics::MinPlusShare, total, &groups, found.level);
+        found.rounds
+    };
+    assert_eq!(rounds(18, 1 << 60), 18);
+    // With too few digits for it, what is lent is used up sooner, however many groups there are.
+    assert!((5..20).contains(&rounds(1000, 1 << 60)));
+}
+
+/// More to share never takes a unit away.
+#[test]
+fn quotas_only_rise_with_the_total() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for round in 0..400 {
+        let semantics = BOTH[round % 2];
+        let groups: Vec<Group> = (0..8).map(|_| group(&mut rng, Draw::Few)).collect();
+        let mut water = water(semantics, 0, &groups);
+        let mut before = vec![(Exact::ZERO, 0); groups.len()];
+        for total in 0..70 {
+            water.set_total(total);
+            for (at, before) in before.iter_mut().enumerate() {
+                let id = GroupId(at as u32);
+                let now = (water.runtime_exact(id), water.runtime(id));
+                assert!(before.0 <= now.0 && before.1 <= now.1);
+                *before = now;
+            }
+        }
+    }
+    // Where largest remainders take a unit back: the only one of the second group, when 16 become 17.
+    let groups = [7, 1, 8, 7, 9].map(|ratio| Group::new(17, 0, NO_MAX, ratio));
+    let mut water = water(Semantics::MinPlusShare, 16, &groups);
+    let floors = |water: &mut Water| (0..5).map(|at| water.runtime(GroupId(at))).collect::<Vec<_>>();
+    assert_eq!(floors(&mut water), [3, 0, 4, 3, 4]);
+    water.set_total(17);
+    assert_eq!(floors(&mut water), [3, 0, 4, 3, 4]);
+    assert_eq!(water.runtime_exact(GroupId(1)), Exact::ratio(17, 32));
 }

@@ -194,6 +194,13 @@ pub(super) struct Weight {
 
 impl Weight {
     pub const ZERO: Weight = Weight { amount: 0, ratio: 0 };
+
+    /// The weight or nothing, by a mask: whether a point is below the level is a coin's toss to a branch.
+    #[inline]
+    pub fn only_if(self, yes: bool) -> Weight {
+        let mask = -i64::from(yes);
+        Weight { amount: self.amount & mask, ratio: self.ratio & mask }
+    }
 }
 
 impl std::ops::Add for Weight {
@@ -221,9 +228,9 @@ pub(super) struct Sums {
 
 impl Sums {
     /// With `old` replaced by `new`. Errors: a sum passes [`LIMIT`].
+    #[inline(always)]
     pub fn replace(&self, semantics: Semantics, old: &Standing, new: &Standing) -> Result<Sums> {
         let swap = |sum: u64, old: u64, new: u64| (sum - old).checked_add(new).filter(|&sum| sum <= LIMIT);
-        let too_much = |key: &str, value: u64| Error::plan(key, value, format!("groups that sum to at most {LIMIT}"));
         let reach = swap(self.reach, old.reach, new.reach).ok_or_else(|| too_much("request", new.reach))?;
         let ratio = swap(self.ratio, old.ratio, new.ratio).ok_or_else(|| too_much("ratio", new.ratio))?;
         let base = self.base - old.base + new.base;
@@ -256,6 +263,11 @@ impl Sums {
     pub fn enough(&self, total: u64) -> bool {
         total >= self.reach
     }
+}
+
+#[cold]
+fn too_much(key: &str, value: u64) -> Error {
+    Error::plan(key, value, format!("groups that sum to at most {LIMIT}"))
 }
 
 /// What a level must reach.

@@ -20,6 +20,9 @@ mod methods;
 mod node;
 mod order;
 mod pool;
+mod seek;
+#[cfg(test)]
+mod tests;
 
 pub use group::{Group, LIMIT, Semantics, Standing, UnusedMin};
 pub use level::Level;

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use super::group::{Target, Weight};
+use super::group::Weight;
 use super::level::compare;
 use super::node::{INNER, Inner, LEAF, Leaf, NONE, Row};
 
@@ -29,8 +29,9 @@ pub(super) struct Point {
     pub fraction: (u64, u64),
 }
 
-/// No tree is higher: blocks below the root are on average more than a quarter full, and identifiers have 32 bits.
-const HEIGHT: usize = 8;
+/// No tree is higher: two neighbouring blocks hold more than a quarter of one's room between them, so blocks below the
+/// root have eight children on average or more, and identifiers have 32 bits.
+const HEIGHT: usize = 10;
 
 /// Where a point stands or would stand.
 #[derive(Clone, Copy, Debug)]
@@ -41,25 +42,21 @@ pub(super) struct Place {
     pub at: u32,
 }
 
-/// Between two neighbours: before point `at` of the leaf, or behind its last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gap {
-    pub leaf: u32,
-    pub at: u32,
-    /// What stands before it weighs.
-    pub below: Weight,
+impl Place {
+    /// Before anything was found.
+    pub const NONE: Place = Place { path: [(0, 0); HEIGHT], leaf: 0, at: 0 };
 }
 
 /// The tree.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
-    leaves: Vec<Leaf>,
-    inners: Vec<Inner>,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) inners: Vec<Inner>,
     spare_leaves: Vec<u32>,
     spare_inners: Vec<u32>,
-    root: u32,
+    pub(super) root: u32,
     /// Inner blocks on a path.
-    height: usize,
+    pub(super) height: usize,
     /// Counts changes of the blocks themselves; places and gaps from before are void.
     pub shape: u64,
 }
@@ -83,26 +80,27 @@ impl Order {
 
     /// Where the point stands, or where it belongs. O(log n).
     pub fn find(&self, point: &Point, source: &impl Source) -> Place {
-        let mut place = self.descend(point, source);
+        let mut place = Place::NONE;
+        self.descend(&mut place, point, source);
         place.at = self.locate(place.leaf, point, source);
         place
     }
 
-    /// The leaf in which the point stands or belongs; where in it is not known yet.
+    /// Finds the leaf in which the point stands or belongs; where in it is not known yet.
     ///
     /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
-    /// descend first wait for both leaves at once.
+    /// descend first wait for both leaves at once. Written where it stays, as a copy of what was just written stalls.
     #[inline]
-    pub fn descend(&self, point: &Point, source: &impl Source) -> Place {
-        let mut place = Place { path: [(0, 0); HEIGHT], leaf: self.root, at: 0 };
+    pub fn descend(&self, place: &mut Place, point: &Point, source: &impl Source) {
+        let mut at = self.root;
         for step in &mut place.path[..self.height] {
-            let inner = &self.inners[place.leaf as usize];
+            let inner = &self.inners[at as usize];
             let (rank, there) = rank(&inner.row, point, source);
             let slot = if there { rank } else { rank.saturating_sub(1) };
-            *step = (place.leaf, slot as u32);
-            place.leaf = inner.child(slot);
+            *step = (at, slot as u32);
+            at = inner.child(slot);
         }
-        place
+        place.leaf = at;
     }
 
     /// Where in its leaf the point stands or belongs.
@@ -316,68 +314,6 @@ impl Order {
             }
         }
     }
-
-    /// The gap before the first point whose level reaches the target. O(log n).
-    pub fn search(&self, target: &Target, source: &impl Source) -> Gap {
-        let mut gap = Gap { leaf: self.root, at: 0, below: Weight::ZERO };
-        for _ in 0..self.height {
-            let inner = &self.inners[gap.leaf as usize];
-            let weights = (0..inner.row.len()).map(|slot| inner.weight(slot));
-            let (slot, below) = last_short::<INNER>(&inner.row, weights, gap.below, target, source);
-            // A child whose first point falls short may still hold the gap; the one after it cannot, but at its start.
-            let slot = slot.saturating_sub(1);
-            gap = Gap { leaf: inner.child(slot), at: 0, below: below[slot] };
-        }
-        let row = self.row(gap.leaf);
-        let weights = row.ids().iter().map(|&id| source.weight(id));
-        let (at, below) = last_short::<LEAF>(row, weights, gap.below, target, source);
-        Gap { leaf: gap.leaf, at: at as u32, below: below[at] }
-    }
-
-    /// The gap before the first point that reaches the target, found step by step from a gap nearby; `None` when it is
-    /// more than `steps` away.
-    pub fn walk(&self, mut gap: Gap, target: &Target, source: &impl Source, steps: usize) -> Option<Gap> {
-        let start = gap.leaf as usize;
-        let mut left = steps;
-        let mut row = &self.leaves[start].row;
-        loop {
-            if gap.at as usize == row.len() {
-                let next = self.leaves[gap.leaf as usize].next;
-                if next == NONE {
-                    break;
-                }
-                (gap.leaf, gap.at, row) = (next, 0, self.row(next));
-            }
-            let id = row.id(gap.at as usize);
-            if target.reached(source.fraction(id), gap.below) {
-                break;
-            }
-            gap.below = gap.below + source.weight(id);
-            gap.at += 1;
-            left = left.checked_sub(1)?;
-        }
-        if left < steps {
-            return Some(gap);
-        }
-        loop {
-            if gap.at == 0 {
-                let previous = self.leaves[gap.leaf as usize].previous;
-                if previous == NONE {
-                    return Some(gap);
-                }
-                row = self.row(previous);
-                (gap.leaf, gap.at) = (previous, row.len() as u32);
-            }
-            let id = row.id(gap.at as usize - 1);
-            let below = gap.below - source.weight(id);
-            if !target.reached(source.fraction(id), below) {
-                return Some(gap);
-            }
-            gap.below = below;
-            gap.at -= 1;
-            left = left.checked_sub(1)?;
-        }
-    }
 }
 
 /// How many points of a row stand before this one, and whether it stands there itself.
@@ -386,6 +322,9 @@ fn rank<const N: usize>(row: &Row<N>, point: &Point, source: &impl Source) -> (u
     let rank = row.rank(point.key);
     if rank == row.len() || row.key(rank) != point.key {
         return (rank, false);
+    }
+    if row.id(rank) == point.id {
+        return (rank, true);
     }
     rank_among_ties(row, rank, point, source)
 }
@@ -406,37 +345,6 @@ fn order(id: u32, point: &Point, source: &impl Source) -> Ordering {
 
 fn weigh(row: &Row<LEAF>, source: &impl Source) -> Weight {
     row.ids().iter().fold(Weight::ZERO, |sum, &id| sum + source.weight(id))
-}
-
-/// How many first points of a row fall short of the target, and what stands before each slot.
-///
-/// The sums are gathered first: what is not in the cache is then waited for once.
-fn last_short<const N: usize>(
-    row: &Row<N>,
-    weights: impl Iterator<Item = Weight>,
-    start: Weight,
-    target: &Target,
-    source: &impl Source,
-) -> (usize, [Weight; N]) {
-    let mut below = [start; N];
-    let mut sum = start;
-    for (slot, weight) in weights.enumerate() {
-        below[slot] = sum;
-        sum = sum + weight;
-        if slot + 1 < N {
-            below[slot + 1] = sum;
-        }
-    }
-    let mut slots = 0..row.len();
-    while slots.start < slots.end {
-        let middle = slots.start.midpoint(slots.end);
-        if target.reached(source.fraction(row.id(middle)), below[middle]) {
-            slots.end = middle;
-        } else {
-            slots.start = middle + 1;
-        }
-    }
-    (slots.start, below)
 }
 
 /// The left one of two neighbouring blocks to be joined: the thin one at `slot` and one beside it that leaves room.

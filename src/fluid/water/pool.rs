@@ -2,7 +2,8 @@
 
 use super::group::{Break, Group, Semantics, Side, Standing, Sums, Weight};
 use super::level::{DISTINCT, Level, key};
-use super::order::{Gap, Order, Place, Point, Source};
+use super::order::{Order, Place, Point, Source};
+use super::seek::Gap;
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
@@ -32,11 +33,11 @@ const STEPS: usize = 24;
 /// Equal inputs in equal order give equal answers and identifiers.
 #[derive(Clone, Debug)]
 pub struct Water {
-    members: Members,
+    pub(super) members: Members,
     free: Vec<u32>,
     total: u64,
     sums: Sums,
-    order: Order,
+    pub(super) order: Order,
     /// Where the level last was, with what is below it now.
     gap: Gap,
     /// The shape of the order for which the gap holds.
@@ -205,8 +206,9 @@ impl Water {
         }
         let point = self.members.point(id, &is);
         let gone = Point { key, id: point.id, fraction: was.fraction() };
-        let mut ahead = self.order.descend(&point, &self.members);
-        let mut place = self.order.descend(&gone, &self.members);
+        let (mut ahead, mut place) = (Place::NONE, Place::NONE);
+        self.order.descend(&mut ahead, &point, &self.members);
+        self.order.descend(&mut place, &gone, &self.members);
         ahead.at = self.order.locate(ahead.leaf, &point, &self.members);
         place.at = self.order.locate(place.leaf, &gone, &self.members);
         let shape = self.order.shape;
@@ -245,33 +247,29 @@ impl Water {
     }
 
     fn insert(&mut self, place: &Place, point: &Point, weight: Weight) {
-        if self.shape == self.order.shape {
-            let gap = &mut self.gap;
-            if place.leaf == gap.leaf {
-                if place.at < gap.at {
-                    gap.at += 1;
-                    gap.below = gap.below + weight;
-                }
-            } else if self.order.before_leaf(point, gap.leaf, &self.members) {
-                gap.below = gap.below + weight;
-            }
-        }
+        let before = self.before_gap(place, point);
+        self.gap.at += u32::from(before && place.leaf == self.gap.leaf);
+        self.gap.below = self.gap.below + weight.only_if(before);
         self.order.insert(place, point, weight, &self.members);
     }
 
     fn remove(&mut self, place: &Place, point: &Point, weight: Weight) {
-        if self.shape == self.order.shape {
-            let gap = &mut self.gap;
-            if place.leaf == gap.leaf {
-                if place.at < gap.at {
-                    gap.at -= 1;
-                    gap.below = gap.below - weight;
-                }
-            } else if self.order.before_leaf(point, gap.leaf, &self.members) {
-                gap.below = gap.below - weight;
-            }
-        }
+        let before = self.before_gap(place, point);
+        self.gap.at -= u32::from(before && place.leaf == self.gap.leaf);
+        self.gap.below = self.gap.below - weight.only_if(before);
         self.order.remove(place, weight);
+    }
+
+    /// Whether a place is before the gap, if that still holds.
+    #[inline]
+    fn before_gap(&self, place: &Place, point: &Point) -> bool {
+        if self.shape != self.order.shape {
+            return false;
+        }
+        if place.leaf == self.gap.leaf {
+            return place.at < self.gap.at;
+        }
+        self.order.before_leaf(point, self.gap.leaf, &self.members)
     }
 }
 
@@ -295,7 +293,7 @@ impl Record {
 
 /// The groups, as the order asks for them.
 #[derive(Clone, Debug)]
-struct Members {
+pub(super) struct Members {
     semantics: Semantics,
     records: Vec<Record>,
     /// All bits that break points ever had.

@@ -1,0 +1,106 @@
+//! The tree from inside: whatever came and went, every block says what is below it.
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::group::Weight;
+use super::level::compare;
+use super::node::NONE;
+use super::order::Source;
+use super::{Group, GroupId, LIMIT, Level, Semantics, Standing, Water, by_selection};
+
+/// What a block holds: its points in order, its leaves and its weight.
+#[derive(Default)]
+struct Found {
+    points: Vec<(u64, u32)>,
+    leaves: Vec<u32>,
+    weight: Weight,
+}
+
+fn walk(water: &Water, block: u32, height: usize) -> Found {
+    let mut found = Found::default();
+    if height == 0 {
+        let row = water.order.row(block);
+        found.points = (0..row.len()).map(|at| (row.key(at), row.id(at))).collect();
+        found.leaves.push(block);
+        found.weight = row.ids().iter().fold(Weight::ZERO, |sum, &id| sum + water.members.weight(id));
+        return found;
+    }
+    let inner = &water.order.inners[block as usize];
+    for slot in 0..inner.row.len() {
+        let below = walk(water, inner.child(slot), height - 1);
+        assert_eq!(below.points.first(), Some(&(inner.row.key(slot), inner.row.id(slot))), "the name of a block");
+        assert_eq!(below.weight, inner.weight(slot), "the weight of a block");
+        found.points.extend(below.points);
+        found.leaves.extend(below.leaves);
+        found.weight = found.weight + below.weight;
+    }
+    found
+}
+
+/// Checks all blocks; the height of the tree.
+fn check(water: &Water) -> usize {
+    let order = &water.order;
+    let found = walk(water, order.root, order.height);
+    let sorted = found.points.is_sorted_by(|a, b| {
+        let exact = || compare(water.members.fraction(a.1), water.members.fraction(b.1)).then(a.1.cmp(&b.1));
+        a.0.cmp(&b.0).then_with(exact).is_lt()
+    });
+    assert!(sorted, "points in order");
+    let chained = [NONE].iter().chain(&found.leaves).zip(found.leaves.iter().chain(&[NONE]));
+    for (&one, &other) in chained {
+        assert!(one == NONE || order.leaves[one as usize].next == other, "the chain of leaves");
+        assert!(other == NONE || order.leaves[other as usize].previous == one, "the chain of leaves");
+    }
+    order.height
+}
+
+fn group(rng: &mut ChaCha8Rng, bits: u32) -> Group {
+    let most = 1 << bits;
+    let mut amount = || most - (1 << rng.random_range(0..=bits)) + rng.random_range(0..2);
+    let (request, min) = (amount(), amount());
+    Group::new(request, min, u64::MAX, most + rng.random_range(0..2))
+}
+
+/// Grows and empties trees of many floors: at random, and from one end or the other.
+#[test]
+fn blocks_say_what_is_below_them() {
+    for (seed, bits) in [(0, 3), (1, 24), (2, 46)] {
+        for semantics in [Semantics::MinPlusShare, Semantics::MaxMinLevel] {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut water = Water::new(semantics);
+            let mut highest = 0;
+            for wave in 0..12 {
+                let mut ids: Vec<GroupId> = Vec::new();
+                while ids.len() < 1500 {
+                    ids.push(water.join(&group(&mut rng, bits)).expect("within limits"));
+                    let other = ids[rng.random_range(0..ids.len())];
+                    water.change(other, &group(&mut rng, bits)).expect("within limits");
+                }
+                highest = highest.max(check(&water));
+                ids.shuffle(&mut rng);
+                if wave % 3 > 0 {
+                    ids.sort_by_key(|&id| water.group(id).request);
+                }
+                while let Some(id) = if wave % 3 == 1 { ids.pop() } else { ids.first().copied() } {
+                    if wave % 3 != 1 {
+                        ids.remove(0);
+                    }
+                    water.leave(id);
+                    if ids.len() % 32 == 0 {
+                        check(&water);
+                        let standings: Vec<Standing> = ids.iter().map(|&id| water.standing(id)).collect();
+                        let total = rng.random_range(0..=standings.iter().map(Standing::reach).sum());
+                        water.set_total(total);
+                        let level = by_selection(semantics, &standings, total).expect("within limits");
+                        assert_eq!(water.level(), level);
+                    }
+                }
+                assert_eq!((check(&water), water.is_empty(), water.level()), (0, true, Level::ZERO));
+            }
+            assert!(highest >= 3, "only {highest} floors");
+        }
+    }
+    assert!(Water::new(Semantics::MinPlusShare).join(&Group::new(LIMIT + 1, 0, u64::MAX, 1)).is_err());
+}
