@@ -327,7 +327,7 @@ fn roundings_hand_out_all_units() {
 fn quotas_grow_with_the_total_unless_rounded_by_remainders() {
     let mut rng = ChaCha8Rng::seed_from_u64(44);
     let mut lost = 0;
-    for case in 0..1_500 {
+    for case in 0..4_000 {
         let instance = tree(&mut rng, false);
         let total = rng.random_range(0..100);
         let [less, more] = [0, 1].map(|one| with_total(&instance, whole(total + one)));
@@ -343,7 +343,7 @@ fn quotas_grow_with_the_total_unless_rounded_by_remainders() {
             }
         }
     }
-    assert!(lost > 10, "the largest remainder is known to take units away; it did {lost} times");
+    assert!(lost > 5, "the largest remainder is known to take units away; it did {lost} times");
 }
 
 fn json(total: i64, groups: &[(&str, [i64; 3])]) -> Value {
@@ -522,4 +522,42 @@ fn the_json_says_what_was_worked_out_and_how() {
     assert_eq!((&group["name"], &group["parent"], &group["max"]["cpu"]), (&"b".into(), &"root".into(), &Value::Null));
     assert_eq!((&group["runtime"]["cpu"], &group["level_exact"]["cpu"]), (&6.into(), &"3".into()));
     assert!(solved(&instance, &["--policy", "quota"])["rounds"].is_null(), "no rounds without rounds");
+}
+
+#[test]
+fn the_figure_shows_buckets() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("buckets.svg");
+    let instance = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/instances/quota-tree.toml");
+    let draw = |path: &Path| {
+        let output = crate::replay::run(crate::replay::plimsoll(&["solve"]).arg(&instance).arg("--figure").arg(path));
+        assert!(output.status.success(), "{}", crate::replay::said(&output));
+        std::fs::read(path).expect("the figure is written")
+    };
+    let svg = String::from_utf8(draw(&path)).expect("an SVG is text");
+    for text in
+        ["cpu: 1000", "cpu under ads: 735", "memory: 4000", "735 of 750", "research", "145 of 600", "not granted"]
+    {
+        assert!(svg.contains(text), "{text} is missing");
+    }
+    assert!(resvg::tiny_skia::Pixmap::decode_png(&draw(&dir.path().join("buckets.png"))).is_ok());
+}
+
+#[test]
+fn the_page_shows_what_the_program_does() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/quota.md")).expect("the page is there");
+    let commands = crate::solve::blocks(&page, "console");
+    assert!(commands.len() >= 4, "{} commands", commands.len());
+    for block in commands {
+        let (command, shown) = block.split_once('\n').expect("a command and what it prints");
+        let words: Vec<&str> = command.trim_start_matches("$ plimsoll ").split_whitespace().collect();
+        let output = crate::replay::run(crate::replay::plimsoll(&words).current_dir(root));
+        assert!(output.status.success(), "{command}: {}", crate::replay::said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), shown, "{command}");
+    }
+    for text in crate::solve::blocks(&page, "toml") {
+        let output = crate::solve::piped(&text, &[]);
+        assert!(output.status.success(), "{text}: {}", crate::replay::said(&output));
+    }
 }

@@ -411,7 +411,7 @@ fn help_has_examples() {
 }
 
 /// The bodies of a page's fenced blocks of one kind.
-fn blocks(page: &str, kind: &str) -> Vec<String> {
+pub fn blocks(page: &str, kind: &str) -> Vec<String> {
     let fence = format!("```{kind}\n");
     page.split(&fence).skip(1).filter_map(|rest| Some(rest.split("```").next()?.to_owned())).collect()
 }

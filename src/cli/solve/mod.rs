@@ -56,7 +56,7 @@ pub struct Args {
     whole: whole::Args,
     #[command(flatten)]
     quota: quota::Args,
-    /// Draw the shares under each policy side by side (.svg or .png)
+    /// Draw the shares under each policy side by side, or the groups as buckets of water (.svg or .png)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// How to print
@@ -65,24 +65,24 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
+    let figure = args.figure.as_deref().map(Figure::of).transpose()?;
     match read::open(&args.instance)? {
-        Question::Users(instance) => users(&instance, args, picture, context),
-        Question::Groups(instance) => groups(&instance, args, context),
+        Question::Users(instance) => users(&instance, args, figure.as_ref(), context),
+        Question::Groups(instance) => groups(&instance, args, figure.as_ref(), context),
     }
 }
 
 /// Quotas. Errors: options that are for users.
-fn groups(instance: &GroupInstance, args: &Args, context: &Context) -> Result<()> {
+fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
     if args.whole.given() {
         let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
         return Err(Error::Mismatch { problem });
     }
-    quota::run(instance, &args.policies, &args.quota, args.format, context)
+    quota::run(instance, args, figure, context)
 }
 
 /// Allocations. Errors: options, and the policy, that are for groups.
-fn users(instance: &Instance, args: &Args, picture: Option<Picture>, context: &Context) -> Result<()> {
+fn users(instance: &Instance, args: &Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
     let quota = args.policies.iter().find(|name| name.split(':').next() == Some(quota::POLICY));
     if let Some(what) = quota.map(|name| format!("policy '{name}'")).or(args.quota.given().map(str::to_owned)) {
         let problem = format!("{what} is for an instance of [[group]]s, and this one has [[user]]s");
@@ -96,8 +96,8 @@ fn users(instance: &Instance, args: &Args, picture: Option<Picture>, context: &C
         true => everything(instance, args, context)?,
         false => asked(instance, args, context)?,
     };
-    if let (Some(path), Some(picture)) = (&args.figure, picture) {
-        picture.write(path, instance, &outcomes)?;
+    if let Some(figure) = figure {
+        figure.write(&comparison(instance, &outcomes))?;
     }
     match args.format {
         Format::Table => {
@@ -157,35 +157,38 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
     Ok(outcome)
 }
 
-/// What kind of picture a file is.
-#[derive(Clone, Copy, Debug)]
-enum Picture {
-    Svg,
-    Png,
+/// A picture that is asked for.
+struct Figure<'a> {
+    path: &'a Path,
+    png: bool,
 }
 
-impl Picture {
-    fn of(path: &Path) -> Result<Picture> {
+impl Figure<'_> {
+    fn of(path: &Path) -> Result<Figure<'_>> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
-            Some("svg") => Ok(Picture::Svg),
-            Some("png") => Ok(Picture::Png),
+            Some("svg") => Ok(Figure { path, png: false }),
+            Some("png") => Ok(Figure { path, png: true }),
             _ => Err(Error::plan("--figure", format!("'{}'", path.display()), "a file that ends in .svg or .png")),
         }
     }
 
-    fn write(self, path: &Path, instance: &Instance, outcomes: &[Outcome]) -> Result<()> {
-        let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
-            let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
-            outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()
-        };
-        let svg = shares::draw(&Comparison {
-            resources: instance.resources(),
-            users: instance.users().iter().map(|user| user.name.as_str()).collect(),
-            policies: outcomes.iter().map(|one| Stack { policy: &one.policy, shares: shares(one) }).collect(),
-        });
-        shares::write(path, &svg, matches!(self, Picture::Png))
+    fn write(&self, svg: &str) -> Result<()> {
+        shares::write(self.path, svg, self.png)
     }
+}
+
+/// The shares under each policy side by side.
+fn comparison(instance: &Instance, outcomes: &[Outcome]) -> String {
+    let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
+        let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
+        outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()
+    };
+    shares::draw(&Comparison {
+        resources: instance.resources(),
+        users: instance.users().iter().map(|user| user.name.as_str()).collect(),
+        policies: outcomes.iter().map(|one| Stack { policy: &one.policy, shares: shares(one) }).collect(),
+    })
 }
 
 #[cfg(test)]

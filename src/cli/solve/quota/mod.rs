@@ -1,10 +1,12 @@
 //! `plimsoll solve` on an instance of groups: their runtime quotas.
 
+mod draw;
 mod show;
 
 use clap::ValueEnum;
 
 use super::super::{Context, Format, print};
+use super::Figure;
 use crate::error::{Error, Result};
 use crate::fluid::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
 
@@ -121,19 +123,13 @@ impl Args {
     }
 }
 
-/// Solves and prints. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
-pub fn run(
-    instance: &GroupInstance,
-    policies: &[String],
-    args: &Args,
-    format: Format,
-    context: &Context,
-) -> Result<()> {
-    match policies {
+/// Solves, prints and draws. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
+pub fn run(instance: &GroupInstance, args: &super::Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
+    match args.policies.as_slice() {
         [] => {}
         [one] if one == POLICY => {}
         _ => {
-            let other = policies.iter().find(|name| *name != POLICY);
+            let other = args.policies.iter().find(|name| *name != POLICY);
             let given = other.map_or(format!("'{POLICY}' twice"), |name| format!("'{name}'"));
             return Err(Error::plan("--policy", given, "quota, once: the instance has [[group]]s and no users"));
         }
@@ -141,15 +137,23 @@ pub fn run(
     for concern in instance.concerns() {
         context.warn(&concern.to_string());
     }
-    let allocation = args.quota().allocate(instance).map_err(|error| match error {
+    let (rules, quota) = (args.quota.rules(), args.quota.quota());
+    let allocation = quota.allocate(instance).map_err(|error| match error {
         Error::Plan { key, value, expected } => Error::Plan { key: format!("--rounding, {key}"), value, expected },
         other => other,
     })?;
     warn(instance, &allocation, context);
-    match format {
-        Format::Table => print::out(&show::table(instance, &allocation, &args.rules())),
+    if let Some(figure) = figure {
+        let (svg, left_out) = draw::draw(instance, &allocation, quota.variant);
+        figure.write(&svg)?;
+        if left_out > 0 {
+            context.warn(&format!("the figure has no room for {left_out} more panels"));
+        }
+    }
+    match args.format {
+        Format::Table => print::out(&show::table(instance, &allocation, &rules)),
         Format::Json => {
-            let value = show::json(instance, &allocation, &args.rules());
+            let value = show::json(instance, &allocation, &rules);
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))
         }
