@@ -2,7 +2,8 @@
 //!
 //! The tree of [`Water`] against finding the level anew by rounds, by selection and by sorting, at 3 to 1,000,000
 //! groups and 1 to 8 resources (as many pools, changed together). A line is one size: nanoseconds per update, the
-//! median of the batches with the lowest and the highest, and the rounds that the first method took.
+//! median of the batches with the lowest and the highest, how many times the tree's that is, and the rounds that the first
+//! method took.
 //!
 //! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups.
 
@@ -109,8 +110,10 @@ fn anew(
 }
 
 fn line(semantics: Semantics, size: usize, dims: usize, only_tree: bool) {
-    let shown = |[median, low, high]: [f64; 3]| format!("{median:>12.0} [{low:.0}-{high:.0}]");
-    print!("{semantics:?} {size:>8} groups x {dims}: tree {:<28}", shown(tree(semantics, size, dims)));
+    let tree = tree(semantics, size, dims);
+    let shown = |[median, low, high]: [f64; 3]| format!("{median:.0} [{low:.0}-{high:.0}]");
+    let against = |times: [f64; 3]| format!("{} = {:.1} trees", shown(times), times[0] / tree[0]);
+    print!("{semantics:?} {size} groups x {dims}: tree {}", shown(tree));
     if only_tree {
         println!();
         return;
@@ -125,10 +128,10 @@ fn line(semantics: Semantics, size: usize, dims: usize, only_tree: bool) {
     let sort = anew(semantics, size, dims, |s, standings, t| by_sort(s, standings, t).expect("within limits"));
     let mean = rounds as f64 / f64::from(calls);
     println!(
-        "rounds {:<32} ({mean:.1} rounds, at most {most})  selection {:<32} sort {}",
-        shown(by_rounds),
-        shown(selection),
-        shown(sort)
+        "; rounds {} ({mean:.1} rounds, at most {most}); selection {}; sort {}",
+        against(by_rounds),
+        against(selection),
+        against(sort)
     );
 }
 
@@ -141,7 +144,7 @@ fn jumps(semantics: Semantics, size: usize) {
         water.set_total((change.requests[0] as f64 / REQUEST as f64 * 1.5 * total as f64) as u64);
         black_box(water.runtime(GroupId(change.at as u32)));
     });
-    println!("{semantics:?} {size:>8} groups, the total jumps: {:.0} [{:.0}-{:.0}]", times[0], times[1], times[2]);
+    println!("{semantics:?} {size} groups, the total jumps: {:.0} [{:.0}-{:.0}]", times[0], times[1], times[2]);
 }
 
 fn main() {

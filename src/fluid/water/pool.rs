@@ -224,7 +224,7 @@ impl Water {
     }
 
     /// The same with points that only come or only go, or with two of them: all go, and then all come.
-    #[cold]
+    #[inline(never)]
     fn put_apart(&mut self, id: u32, group: &Group, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
         for gone in was.into_iter().flatten() {
             let key = match gone.side {
