@@ -386,7 +386,7 @@ fn a_tree_is_not_flat() {
     assert_eq!(runtimes(&solved(&tree, &[])), ["45", "45/2", "45/2", "45"]);
 }
 
-/// A quota of 1 GiB of memory in bytes and no cpu at all: what the capacity lacks is 0 and said.
+/// What the capacity lacks is 0, a max cuts the min, and children may be promised more than their parent: all of it said.
 #[test]
 fn what_is_odd_is_answered_and_said() {
     let group = |name: &str| Group::new(name, vec![whole(5), whole(2)]);
