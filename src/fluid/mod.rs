@@ -2,7 +2,7 @@
 //!
 //! Pure functions of an [`Instance`] (or, for the fast solvers, of a [`Problem`]): no clock, no engine. A [`Mechanism`]
 //! turns an instance into an [`Allocation`]; what is a fraction comes out as one ([`Exact`]), the rest with a
-//! certificate.
+//! certificate. Groups with quotas ask another question, which [`quota`] answers.
 
 mod allocation;
 mod bmf;

@@ -386,7 +386,7 @@ fn a_tree_is_not_flat() {
     assert_eq!(runtimes(&solved(&tree, &[])), ["45", "45/2", "45/2", "45"]);
 }
 
-/// A quota of 1 GiB of memory in bytes and no cpu at all: what the capacity lacks is 0 and said.
+/// What the capacity lacks is 0, a max cuts the min, and children may be promised more than their parent: all of it said.
 #[test]
 fn what_is_odd_is_answered_and_said() {
     let group = |name: &str| Group::new(name, vec![whole(5), whole(2)]);
@@ -409,6 +409,29 @@ fn what_is_odd_is_answered_and_said() {
     assert_eq!(allocation.groups[0].runtime, [whole(2), Exact::ZERO]);
     assert_eq!(allocation.groups[1].runtime, [whole(4), Exact::ZERO], "kept, although the parent has 2");
     assert_eq!(allocation.overcommitted, [(Some(0), 0)]);
+}
+
+/// What is used is a floor, and a parent keeps what its groups keep: the guarantees of Koordinator's
+/// TestGroupQuotaManager_OnPodUpdateUsedForGuarantee (10, 15, 25 for group 2; 20, 20, 30 for its parent).
+#[test]
+fn what_is_used_is_kept_up_the_tree() {
+    for (used, due) in [(5, ["20", "10", "5"]), (15, ["20", "15", "5"]), (25, ["30", "25", "5"])] {
+        let result = solved(
+            &serde_json::json!({ "capacity": { "cpu": 50 }, "group": [
+                { "name": "1", "min": { "cpu": 20 }, "max": { "cpu": 40 } },
+                { "name": "2", "parent": "1", "min": { "cpu": 10 }, "max": { "cpu": 40 }, "used": { "cpu": used },
+                  "request": { "cpu": 40 } },
+                { "name": "3", "parent": "1", "min": { "cpu": 5 }, "max": { "cpu": 40 }, "request": { "cpu": 40 } }] }),
+            &[],
+        );
+        let bases = result["groups"].as_array().expect("a list").iter().map(|group| group["base_exact"]["cpu"].clone());
+        assert_eq!(bases.collect::<Vec<_>>(), due);
+    }
+    // What is used counts as asked for, and is cut to the max.
+    let held = serde_json::json!({ "capacity": { "cpu": 10 }, "group": [
+        { "name": "a", "used": { "cpu": 8 }, "max": { "cpu": 6 }, "ratio": 1 },
+        { "name": "b", "request": { "cpu": 9 }, "ratio": 1 }] });
+    assert_eq!(runtimes(&solved(&held, &[])), ["6", "4"]);
 }
 
 /// Follow a capacity of cpu and memory in line 1.
@@ -522,6 +545,8 @@ fn the_json_says_what_was_worked_out_and_how() {
     assert_eq!((&group["name"], &group["parent"], &group["max"]["cpu"]), (&"b".into(), &"root".into(), &Value::Null));
     assert_eq!((&group["runtime"]["cpu"], &group["level_exact"]["cpu"]), (&6.into(), &"3".into()));
     assert!(solved(&instance, &["--policy", "quota"])["rounds"].is_null(), "no rounds without rounds");
+    let enough = solved(&json(99, &[("a", [0, 9, 1])]), &["--method", "iterative"]);
+    assert_eq!(enough["rounds"], serde_json::json!({ "cpu": 0 }), "enough for all: nothing is shared");
 }
 
 #[test]

@@ -54,14 +54,15 @@ pub struct Args {
     policies: Vec<String>,
     #[command(flatten)]
     whole: whole::Args,
-    #[command(flatten)]
-    quota: quota::Args,
     /// Draw the shares under each policy side by side, or the groups as buckets of water (.svg or .png)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    // Last, since its heading holds for what follows.
+    #[command(flatten)]
+    quota: quota::Args,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {

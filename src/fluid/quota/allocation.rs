@@ -78,7 +78,7 @@ pub struct GroupAllocation {
     pub groups: Vec<GroupShare>,
     /// Parents (`None` is the top) and resources whose groups must be given more than there is.
     pub overcommitted: Vec<(Option<usize>, usize)>,
-    /// The most rounds that the groups of one parent took, one entry a resource; 0 for methods without rounds.
+    /// The most rounds that the groups of one parent took, one entry a resource; empty without rounds.
     pub rounds: Vec<usize>,
 }
 
@@ -98,7 +98,8 @@ impl Quota {
     pub fn allocate(&self, instance: &GroupInstance) -> Result<GroupAllocation> {
         self.check(instance)?;
         let shares = instance.groups().iter().map(|_| GroupShare::default()).collect();
-        let rounds = vec![0; instance.resources().len()];
+        let in_rounds = self.method == Method::Iterative || self.rounding == Rounding::LargestRemainder;
+        let rounds = vec![0; if in_rounds { instance.resources().len() } else { 0 }];
         let mut result = GroupAllocation { groups: shares, overcommitted: Vec::new(), rounds };
         for r in 0..instance.resources().len() {
             let claims = Claims::new(instance, r);
@@ -110,7 +111,9 @@ impl Quota {
                     let total = parent.map_or(capacity, |group| &runtime[group]).clone();
                     let children = instance.children(parent);
                     let shared = self.share(&total, children, &claims, instance, r);
-                    result.rounds[r] = result.rounds[r].max(shared.rounds);
+                    if let Some(rounds) = result.rounds.get_mut(r) {
+                        *rounds = shared.rounds.max(*rounds);
+                    }
                     for (&child, content) in children.iter().zip(shared.content) {
                         (runtime[child], level[child]) = (content, shared.level.clone());
                     }

@@ -46,8 +46,13 @@ const AXIS: f64 = 38.0;
 const HEADING: f64 = 16.0;
 const WATER: f64 = 110.0;
 const NAMES: f64 = 24.0;
+/// The same with names that are turned, and how long those may be.
+const TURNED: (f64, f64) = (46.0, 40.0);
 const LEGEND: f64 = 16.0;
 const MARGIN: f64 = 6.0;
+
+/// With more buckets in a pool every panel has a row to itself.
+const CROWD: usize = 12;
 
 /// Nothing is drawn further above the water than so many times its level.
 const ABOVE: f64 = 2.6;
@@ -57,20 +62,24 @@ const BLUE: RGBColor = RGBColor(144, 202, 240);
 const DARK: RGBColor = RGBColor(70, 92, 110);
 const MISSING: RGBColor = RGBColor(240, 240, 240);
 
-/// Draws pools in panels, two in a row.
+/// Draws pools in panels, two in a row if they are small.
 pub fn buckets(pools: &[Pool]) -> String {
-    let columns = pools.len().clamp(1, 2);
+    let crowded = pools.iter().any(|pool| pool.buckets.len() > CROWD);
+    let columns = if crowded { 1 } else { pools.len().clamp(1, 2) };
     let rows = pools.len().div_ceil(columns).max(1);
-    let width = if columns == 1 { WIDTHS.0 } else { WIDTHS.1 };
-    let panel = (width / columns as f64, HEADING + WATER + NAMES);
-    let mut canvas = Canvas::new(width, rows as f64 * panel.1 + LEGEND + MARGIN, "Quota groups as buckets of water");
-    for (at, pool) in pools.iter().enumerate() {
-        let (column, row) = ((at % columns) as f64, (at / columns) as f64);
-        let left = column * panel.0;
-        let sheet = Sheet::new(pool, (left + AXIS, left + panel.0 - MARGIN), row * panel.1 + HEADING);
+    let width = if columns == 1 && !crowded { WIDTHS.0 } else { WIDTHS.1 };
+    let sheet = |(at, pool)| {
+        let left = (at % columns) as f64 * width / columns as f64;
+        Sheet::new(pool, (left + AXIS, left + width / columns as f64 - MARGIN))
+    };
+    let mut sheets: Vec<Sheet> = pools.iter().enumerate().map(sheet).collect();
+    let height = HEADING + WATER + if sheets.iter().any(Sheet::turns) { TURNED.0 } else { NAMES };
+    let mut canvas = Canvas::new(width, rows as f64 * height + LEGEND + MARGIN, "Quota groups as buckets of water");
+    for (at, (sheet, pool)) in sheets.iter_mut().zip(pools).enumerate() {
+        sheet.top = (at / columns) as f64 * height + HEADING;
         sheet.draw(&mut canvas, pool);
     }
-    let bottom = rows as f64 * panel.1 + LEGEND - 2.0;
+    let bottom = rows as f64 * height + LEGEND - 2.0;
     canvas.layer(Group::class("legend"), |pen| legend(pen, bottom, width));
     canvas.finish()
 }
@@ -87,7 +96,7 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    fn new(pool: &'a Pool, (left, right): (f64, f64), top: f64) -> Sheet<'a> {
+    fn new(pool: &'a Pool, (left, right): (f64, f64)) -> Sheet<'a> {
         let sound = |bucket: &&Bucket| {
             let Bucket { width, base, rim, .. } = **bucket;
             [width, base, rim].into_iter().all(|value| drawable(value) && value >= 0.0) && width > 0.0
@@ -111,7 +120,7 @@ impl<'a> Sheet<'a> {
             x += room * bucket.width / all + gap;
             (bucket, from, x - gap)
         });
-        Sheet { left, right, top, low, high, standing: standing.collect() }
+        Sheet { left, right, top: 0.0, low, high, standing: standing.collect() }
     }
 
     /// The place of a height, cut to the panel.
@@ -173,23 +182,32 @@ impl<'a> Sheet<'a> {
         pen.text("Level", TEXT, INK, place, Side::Middle, Run::Up);
     }
 
-    /// Names and notes under the buckets that are wide enough, or names inside of them.
+    /// Whether the names need to be turned: some bucket is too narrow for its own.
+    fn turns(&self) -> bool {
+        let narrow = |(bucket, from, to): &(&Bucket, f64, f64)| {
+            font::width(&bucket.label, SMALL) > to - from + 3.0 && to - from < 26.0
+        };
+        self.standing.iter().any(narrow)
+    }
+
+    /// Names and notes under the buckets; those that are turned where there is room for a line.
     fn names(&self, pen: &mut Pen) {
-        let below = self.top + WATER;
+        let (below, turns) = (self.top + WATER, self.turns());
         for &(bucket, from, to) in &self.standing {
             let (middle, room) = ((from + to) / 2.0, to - from + 3.0);
-            let fits = |text: &str| font::width(text, SMALL) <= room;
-            if fits(&bucket.label) || room >= 26.0 {
-                let name = font::fit(&bucket.label, SMALL, room);
-                pen.text(&name, SMALL, INK, (middle, below + SMALL + 1.5), Side::Middle, Run::Level);
-                if fits(&bucket.note) {
-                    let place = (middle, below + 2.0 * SMALL + 3.0);
-                    pen.text(&bucket.note, SMALL, GREY, place, Side::Middle, Run::Level);
+            if turns {
+                let name = font::fit(&bucket.label, SMALL, TURNED.1);
+                let place = (middle + 0.36 * SMALL, below + 4.0 + font::width(&name, SMALL) / 2.0);
+                if room >= SMALL + 2.0 {
+                    pen.text(&name, SMALL, INK, place, Side::Middle, Run::Up);
                 }
-            } else if room >= SMALL + 3.0 {
-                let name = font::fit(&bucket.label, SMALL, WATER / 2.0);
-                let place = (middle + 0.36 * SMALL, below - 4.0 - font::width(&name, SMALL) / 2.0);
-                pen.text(&name, SMALL, INK, place, Side::Middle, Run::Up);
+                continue;
+            }
+            let name = font::fit(&bucket.label, SMALL, room);
+            pen.text(&name, SMALL, INK, (middle, below + SMALL + 1.5), Side::Middle, Run::Level);
+            if font::width(&bucket.note, SMALL) <= room {
+                let place = (middle, below + 2.0 * SMALL + 3.0);
+                pen.text(&bucket.note, SMALL, GREY, place, Side::Middle, Run::Level);
             }
         }
     }
@@ -232,7 +250,7 @@ mod tests {
             sunk: true,
             buckets: vec![bucket("b", 2.0, 0.5, 3.0), bucket("a", 1.0, 0.0, 1.0), bucket("none", 0.0, 0.0, 0.0)],
         };
-        let sheet = Sheet::new(&pool, (0.0, 100.0), 0.0);
+        let sheet = Sheet::new(&pool, (0.0, 100.0));
         let names: Vec<&str> = sheet.standing.iter().map(|(bucket, ..)| bucket.label.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         let wide = |at: usize| sheet.standing[at].2 - sheet.standing[at].1;

@@ -46,8 +46,8 @@ pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&
         total("granted", shown(&granted(instance, allocation, r)));
         total("capacity", instance.capacity()[r].as_ref().map_or("-".to_owned(), shown));
         text += &format!("\n{}", aligned_by(&columns, &rows));
-        if allocation.rounds[r] > 0 {
-            text += &format!("rounds    {}\n", allocation.rounds[r]);
+        if let Some(rounds) = allocation.rounds.get(r) {
+            text += &format!("rounds    {rounds}\n");
         }
     }
     text
@@ -83,7 +83,7 @@ pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'
     put_vector(&mut object, "granted", resources, &exact(&sums));
     let capacity: Vec<Option<Amount>> = instance.capacity().iter().cloned().map(|all| all.map(Amount::Exact)).collect();
     put_vector(&mut object, "capacity", resources, &capacity);
-    if allocation.rounds.iter().any(|&rounds| rounds > 0) {
+    if !allocation.rounds.is_empty() {
         let rounds = resources.iter().cloned().zip(allocation.rounds.iter().map(|&rounds| rounds.into()));
         object.insert("rounds".to_owned(), Value::Object(rounds.collect()));
     }
