@@ -67,7 +67,8 @@ fn production_systems_agree() {
     for (file, more) in [("koordinator.json", &["largest-remainder", "monotone"][..]), ("yarn.json", &[])] {
         for vector in vectors(file) {
             let options: Vec<&str> = vector.options.iter().map(String::as_str).collect();
-            let mut ways = vec![options.clone(), [&options[..], &["--method", "iterative"]].concat()];
+            let by = |method| [&options[..], &["--method", method]].concat();
+            let mut ways = vec![options.clone(), by("iterative"), by("tree")];
             if options.is_empty() {
                 ways.extend(more.iter().map(|rounding| vec!["--rounding", *rounding]));
             }
@@ -203,7 +204,7 @@ const VARIANTS: [Variant; 2] = [Variant::MinPlusShare, Variant::MaxMinLevel];
 const OVERCOMMITS: [Overcommit; 3] = [Overcommit::Keep, Overcommit::Scale, Overcommit::Level];
 
 #[test]
-fn random_trees_are_as_defined_by_either_method() {
+fn random_trees_are_as_defined_by_every_method() {
     let mut rng = ChaCha8Rng::seed_from_u64(41);
     let (mut crowded, mut deep) = (0, 0);
     for case in 0..6_000 {
@@ -212,8 +213,10 @@ fn random_trees_are_as_defined_by_either_method() {
             let overcommit = OVERCOMMITS[case % 3];
             let quota = Quota { variant, overcommit, ..Quota::default() };
             let allocation = quota.allocate(&instance).expect("solved");
-            let rounds = Quota { method: Method::Iterative, ..quota }.allocate(&instance).expect("solved");
-            assert_eq!(allocation.groups, rounds.groups, "{instance:?}");
+            for method in [Method::Iterative, Method::Tree] {
+                let other = Quota { method, ..quota }.allocate(&instance).expect("solved");
+                assert_eq!(allocation.groups, other.groups, "{method:?} {instance:?}");
+            }
             for r in 0..instance.resources().len() {
                 claims_are_as_defined(&instance, &allocation, r);
                 levels_are_as_defined(quota, &instance, &allocation, r);

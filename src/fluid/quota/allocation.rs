@@ -3,6 +3,7 @@
 use super::instance::{Group, GroupInstance};
 use super::pour::{Bucket, Method, Poured, pour};
 use super::rounding;
+use super::tree::by_tree;
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
@@ -93,7 +94,7 @@ impl Quota {
     /// Where `b` exceeds the total [`Overcommit`] decides. Ratio 0: `b` only. A max below the min cuts it. A resource
     /// without capacity: 0 for all. Cost: O(resources groups log groups) by [`Method::Sort`].
     ///
-    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, and for [`Rounding::LargestRemainder`] with
+    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and for [`Rounding::LargestRemainder`] with
     /// [`Variant::MaxMinLevel`].
     pub fn allocate(&self, instance: &GroupInstance) -> Result<GroupAllocation> {
         self.check(instance)?;
@@ -110,7 +111,7 @@ impl Quota {
                 for parent in parents.filter(|parent| !instance.children(*parent).is_empty()) {
                     let total = parent.map_or(capacity, |group| &runtime[group]).clone();
                     let children = instance.children(parent);
-                    let shared = self.share(&total, children, &claims, instance, r);
+                    let shared = self.share(&total, children, &claims, instance, r)?;
                     if let Some(rounds) = result.rounds.get_mut(r) {
                         *rounds = shared.rounds.max(*rounds);
                     }
@@ -141,7 +142,7 @@ impl Quota {
         claims: &Claims,
         instance: &GroupInstance,
         r: usize,
-    ) -> Poured<Exact> {
+    ) -> Result<Poured<Exact>> {
         let names: Vec<&str> = groups.iter().map(|&i| instance.groups()[i].name.as_str()).collect();
         let base = claims.base(groups);
         let buckets = |bucket: &dyn Fn(usize) -> Bucket<Exact>| groups.iter().map(|&i| bucket(i)).collect::<Vec<_>>();
@@ -156,11 +157,11 @@ impl Quota {
             let shared = match self.overcommit {
                 Overcommit::Keep => Poured { content: floors().collect(), level: Exact::ZERO, rounds: 0 },
                 // Of equal saturation, so that all are cut to the same part.
-                Overcommit::Scale => by(&claims.base),
-                Overcommit::Level => by(&claims.promised),
+                Overcommit::Scale => by(&claims.base)?,
+                Overcommit::Level => by(&claims.promised)?,
             };
             // Nothing is left for the water above the minimums.
-            return Poured { level: Exact::ZERO, ..shared };
+            return Ok(Poured { level: Exact::ZERO, ..shared });
         }
         match self.variant {
             Variant::MinPlusShare => {
@@ -168,9 +169,9 @@ impl Quota {
                     let high = &claims.limited[i] - &claims.base[i];
                     Bucket { low: Exact::ZERO, high, ratio: ratio(i) }
                 };
-                let mut shared = self.poured(&(total - &base), &buckets(&above), &names);
+                let mut shared = self.poured(&(total - &base), &buckets(&above), &names)?;
                 shared.content = shared.content.iter().zip(floors()).map(|(share, floor)| share + &floor).collect();
-                shared
+                Ok(shared)
             }
             Variant::MaxMinLevel => {
                 let whole = |i: usize| {
@@ -182,8 +183,11 @@ impl Quota {
         }
     }
 
-    fn poured(&self, total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> Poured<Exact> {
-        let mut poured = pour(self.method, total, buckets);
+    fn poured(&self, total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> Result<Poured<Exact>> {
+        let mut poured = match self.method {
+            Method::Tree => by_tree(total, buckets)?,
+            method => pour(method, total, buckets),
+        };
         match self.rounding {
             Rounding::Exact => {}
             Rounding::LargestRemainder => {
@@ -191,7 +195,7 @@ impl Quota {
             }
             Rounding::Monotone => poured.content = rounding::monotone(&poured, buckets, names),
         }
-        poured
+        Ok(poured)
     }
 
     fn check(&self, instance: &GroupInstance) -> Result<()> {

@@ -4,7 +4,7 @@
 //! buckets whose floor is the ratio and whose area is the request, so that the water stands at one level. A minimum is
 //! either kept out of the water and given first ([`Variant::MinPlusShare`]), or counts as water
 //! ([`Variant::MaxMinLevel`]). Exact fractions; whole amounts by two kinds of [`Rounding`]. The level is found by
-//! either of two methods that agree ([`Method`]).
+//! any of the methods, which agree ([`Method`]).
 //!
 //! Not modelled: time. Source: the first article of the Fuxi series (Alibaba Cloud), sections 2 to 4; Koordinator's
 //! elastic quotas for the hierarchy, minimums that are not lent and the largest remainder. docs/quota.md lists where
@@ -16,7 +16,9 @@ mod pour;
 mod rounding;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use allocation::{GroupAllocation, GroupShare, Overcommit, Quota, Rounding, Variant};
 pub use instance::{Concern, Group, GroupInstance};
 pub use pour::{Bucket, Method, Poured, filled, pour};
+pub use tree::by_tree;

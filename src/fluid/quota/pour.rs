@@ -35,7 +35,7 @@ impl<N: Number> Bucket<N> {
     }
 }
 
-/// How the level is found. Both give the same numbers.
+/// How the level is found. All give the same numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// Order the buckets by saturation and find the boundary between the full and the others: O(n log n).
@@ -43,6 +43,8 @@ pub enum Method {
     Sort,
     /// Hand out by ratio, take back what is above a request, hand that out again: O(n rounds).
     Iterative,
+    /// The structure that follows changes in O(log n), filled once: [`by_tree`](super::by_tree), on fractions only.
+    Tree,
 }
 
 /// What was poured.
@@ -56,10 +58,11 @@ pub struct Poured<N> {
     pub rounds: usize,
 }
 
-/// Pours `total` into the buckets: all hold `min(total, what fits)` together, or their `low` if those exceed the total.
+/// Pours `total` into the buckets ([`Method::Tree`], which is no loop over buckets, counts as its plain form
+/// [`Method::Sort`] here): all hold `min(total, what fits)` together, or their `low` if those exceed the total.
 pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     match method {
-        Method::Sort => sorted(total, buckets),
+        Method::Sort | Method::Tree => sorted(total, buckets),
         Method::Iterative => in_rounds(total, buckets),
     }
 }

@@ -49,7 +49,7 @@ fn is_defined(total: &Exact, buckets: &[Bucket<Exact>], poured: &Poured<Exact>) 
 }
 
 #[test]
-fn both_methods_give_what_is_defined() {
+fn all_methods_give_what_is_defined() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     let (mut rounds, mut at_a_boundary, mut nothing_full) = (0, 0, 0);
     for case in 0..40_000 {
@@ -58,6 +58,8 @@ fn both_methods_give_what_is_defined() {
         let sorted = pour(Method::Sort, &total, &buckets);
         let iterative = pour(Method::Iterative, &total, &buckets);
         assert_eq!((&sorted.content, &sorted.level), (&iterative.content, &iterative.level), "{total} {buckets:?}");
+        let tree = by_tree(&total, &buckets).expect("small numbers");
+        assert_eq!((&sorted.content, &sorted.level), (&tree.content, &tree.level), "{total} {buckets:?}");
         is_defined(&total, &buckets, &sorted);
         rounds = rounds.max(iterative.rounds);
         let full = |bucket: &&Bucket<Exact>| bucket.high == &sorted.level * &bucket.ratio && bucket.high.is_positive();

@@ -58,6 +58,8 @@ enum MethodName {
     Sort,
     /// In rounds, as the article's typical method does it
     Iterative,
+    /// The structure that follows changes in O(log groups)
+    Tree,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -103,6 +105,7 @@ impl Args {
             method: match self.method.unwrap_or_default() {
                 MethodName::Sort => Method::Sort,
                 MethodName::Iterative => Method::Iterative,
+                MethodName::Tree => Method::Tree,
             },
             overcommit: match self.overcommit.unwrap_or_default() {
                 OvercommitName::Keep => Overcommit::Keep,
