@@ -130,7 +130,10 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
     };
     let line = args.iter().map(|arg| quoted(&arg.to_string_lossy())).collect::<Vec<_>>().join(" ");
     let context = Context { registry, quiet: cli.quiet, line };
-    interrupt::listen();
+    // `solve` asks nobody whether to go on, and leaves nothing behind: a signal ends it at once.
+    if !matches!(cli.verb, Verb::Solve(_)) {
+        interrupt::listen();
+    }
     match dispatch(&cli.verb, &context) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -76,10 +76,9 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 
 /// Max-min fairness of a norm of users' weighted shares, with finite demand and zero demands.
 ///
-/// Up to 256 users come out as fractions, where the norm has any; more as certified floats, by
-/// [`Levels`] where everybody has one weight.
-/// Users whose norm is 0 (possible for one resource only: they need none of it) are served before all others, as in
-/// the simulation, with equal dominant shares among themselves.
+/// Up to 256 users come out as fractions, where the norm has any; more as certified floats, by [`Levels`] where everybody
+/// has one weight. Users whose norm is 0 (possible for one resource only: they need none of it) are served before all
+/// others, as in the simulation; among themselves they get equal dominant shares here, where the simulation has a tie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filling {
     /// What is raised.
@@ -92,7 +91,7 @@ const EXACT_USERS: usize = 256;
 impl Mechanism for Filling {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let small = instance.users().len() <= EXACT_USERS;
-        if let (true, Some(filled)) = (small, self.exact(instance)) {
+        if small && let Some(filled) = self.exact(instance) {
             let tasks = Tasks::Exact(filled.tasks);
             return Ok(Allocation { tasks, limits: filled.limits, prices: None, certificate: None });
         }

@@ -2,7 +2,7 @@
 //!
 //! Pure functions of an [`Instance`] (or, for the fast solvers, of a [`Problem`]): no clock, no engine. A [`Mechanism`]
 //! turns an instance into an [`Allocation`]; what is a fraction comes out as one ([`Exact`]), the rest with a
-//! certificate.
+//! certificate. Groups with quotas ask another question, which [`quota`] answers.
 
 mod allocation;
 mod bmf;
@@ -15,6 +15,7 @@ mod levels_pass;
 mod linear;
 mod norm;
 mod problem;
+pub mod quota;
 pub mod read;
 mod slots;
 mod tree;

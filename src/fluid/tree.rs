@@ -39,6 +39,7 @@ pub(super) enum Value {
     /// A number that is not finite, or an integer that does not fit, as it is written.
     Beyond(String),
     Text(String),
+    Truth(bool),
     List(Vec<Node>),
     /// In the order of the text, each key once.
     Table(Vec<Entry>),
@@ -61,6 +62,7 @@ impl Node {
             Value::Number(number) => short(&number.to_string()),
             Value::Beyond(text) => short(text),
             Value::Text(text) => format!("'{}'", short(text)),
+            Value::Truth(_) => "a truth value".to_owned(),
             Value::List(_) => "a list".to_owned(),
             Value::Table(_) => "a table".to_owned(),
             Value::Other(name) => (*name).to_owned(),
@@ -125,7 +127,7 @@ impl Places<'_> {
                 Err(_) => Value::Beyond(digits.as_str().to_owned()),
             },
             DeValue::Float(digits) => float(digits.as_str().parse().unwrap_or(f64::NAN), digits.as_str()),
-            DeValue::Boolean(_) => Value::Other("a truth value"),
+            DeValue::Boolean(truth) => Value::Truth(*truth),
             DeValue::Datetime(_) => Value::Other("a date"),
             DeValue::Array(items) => Value::List(items.iter().map(|item| self.node(item)).collect()),
             DeValue::Table(table) => self.table(table),
@@ -169,8 +171,8 @@ impl<'de> Visitor<'de> for Builder {
         Ok(float(value, &value.to_string()))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
-        Ok(Value::Other("a truth value"))
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Truth(truth))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {

@@ -552,6 +552,48 @@ fn the_command_line_prints_writes_and_draws() {
     assert!(read("grid.svg").contains("Population monotonicity"));
 }
 
+/// Whole tasks are those of the engine; what is said to be a replay has to come to the same.
+#[test]
+fn replays_of_whole_tasks_lead_to_what_was_found() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut command = plimsoll(&["check", "--whole-tasks", "--on-blocked", "stop", "--effort", "quick"]);
+    command.args(["--policy", "drf", "--policy", "maxmin:cpu", "--policy", "ceei", "--domain", "zeros"]);
+    command.args(["--format", "json", "--write", "found"]);
+    let output = run(command.current_dir(&dir));
+    assert!(output.status.success(), "{}", said(&output));
+    let objects: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut said_to = plimsoll(&["check", "--whole-tasks", "--on-blocked", "stop", "--effort", "quick"]);
+    said_to.args(["--policy", "drf", "--policy", "maxmin:cpu", "--policy", "ceei", "--domain", "zeros"]);
+    let text = run(said_to.current_dir(&dir).args(["--write", "found"]));
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let mut replayed = 0;
+    for object in objects.as_array().expect("a list") {
+        let found = &object["counterexample"];
+        let policy = object["policy"].as_str().expect("a name");
+        let worlds =
+            [&found["instance"], &found["after"], &found["lie"]].into_iter().filter(|world| world["user"].is_array());
+        for (file, world) in found["files"].as_array().into_iter().flatten().zip(worlds) {
+            let file = file.as_str().expect("a path");
+            if !text.contains(&format!("replay: plimsoll solve {file} ")) {
+                continue;
+            }
+            let mut solve = plimsoll(&["solve", file, "--policy", policy, "--whole-tasks", "--on-blocked", "stop"]);
+            let output = run(solve.current_dir(&dir).args(["--format", "json"]));
+            let solved: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let column = |users: &serde_json::Value, key: &str| -> Vec<String> {
+                users.as_array().expect("users").iter().map(|user| user[key].to_string()).collect()
+            };
+            assert_eq!(
+                column(&solved["users"], "tasks_exact"),
+                column(&world["user"], "given_exact"),
+                "{policy}: {file}"
+            );
+            replayed += 1;
+        }
+    }
+    assert!(replayed > 20, "only {replayed} were replayed");
+}
+
 #[test]
 fn the_command_line_speaks_json_and_says_what_is_wrong() {
     let quick =
@@ -566,6 +608,7 @@ fn the_command_line_speaks_json_and_says_what_is_wrong() {
     assert_eq!(found["loser"], "A");
     for (args, expected) in [
         (vec!["check", "--policy", "drff"], "did you mean 'drf'"),
+        (vec!["check", "--policy", "drf", "--policy", "drf"], "'drf' twice"),
         (vec!["check", "--policy", "fifo"], "a policy that has a static allocation"),
         (vec!["check", "--property", "envy"], "sharing-incentive"),
         (vec!["check", "--domain", "zero"], "positive, zeros"),

@@ -161,6 +161,9 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
         true => Candidate::whole(context.registry.policy(name)?, on_blocked),
         false => Candidate::divisible(context.registry, name),
     };
+    if let Some((_, twice)) = args.policies.iter().enumerate().find(|(at, name)| args.policies[..*at].contains(name)) {
+        return Err(Error::plan("--policy", format!("'{twice}' twice"), "each policy once"));
+    }
     if !args.policies.is_empty() {
         return args.policies.iter().map(|name| candidate(name).map_err(|error| error.under("--policy"))).collect();
     }

@@ -9,7 +9,7 @@ use super::super::quoted;
 use super::{Column, Matrix};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
-use crate::fluid::{Instance, Number, Tasks};
+use crate::fluid::{self, Instance, Mechanism, Number, Tasks};
 use crate::policy::PolicySpec;
 use crate::properties::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
 
@@ -80,22 +80,31 @@ fn counterexample(
     for line in found.lines() {
         text += &format!("  {line}\n");
     }
-    for file in files {
-        text += &format!("  {}\n", replay(file, &column.policy, found, whole));
+    let worlds =
+        [(&found.instance, &found.tasks)].into_iter().chain(found.after.iter().map(|(then, tasks)| (then, tasks)));
+    for (file, world) in files.iter().zip(worlds) {
+        text += &format!("  {}\n", replay(file, &column.policy, world, whole));
     }
     text.push('\n');
     text
 }
 
-/// The command that solves an instance again; of whole tasks `solve` knows those of share-ordered policies.
-fn replay(file: &Path, policy: &str, found: &Counterexample, whole: Option<OnBlocked>) -> String {
+/// The command that solves an instance again. Of whole tasks `solve` knows those of share-ordered and target policies,
+/// and not always to the last tie: the command is given where it leads to the same tasks.
+fn replay(file: &Path, policy: &str, world: (&Instance, &Tasks), whole: Option<OnBlocked>) -> String {
     let file = quoted(&file.display().to_string());
     let command = format!("replay: plimsoll solve {file} --policy {}", quoted(policy));
     let Some(on_blocked) = whole else { return command };
-    let known = |spec: PolicySpec| {
-        spec.whole_mechanism(found.instance.resources(), Default::default(), Default::default()).is_ok()
+    let rule = match on_blocked {
+        OnBlocked::Skip => fluid::OnBlocked::Skip,
+        OnBlocked::Stop => fluid::OnBlocked::Stop,
     };
-    match policy.parse::<PolicySpec>().is_ok_and(known) {
+    let (instance, tasks) = world;
+    let same = |spec: PolicySpec| {
+        let whole = spec.whole_mechanism(instance.resources(), rule, fluid::Ties::default());
+        whole.and_then(|whole| whole.allocate(instance)).is_ok_and(|allocation| allocation.tasks == *tasks)
+    };
+    match policy.parse::<PolicySpec>().is_ok_and(same) {
         true => format!("{command} --whole-tasks --on-blocked {}", on_blocked.name()),
         false => format!("instance: {file}"),
     }

@@ -59,7 +59,7 @@ fn put(object: &mut Map<String, Value>, key: &str, amount: &Amount) {
 }
 
 /// The same, with a number a resource; null for those without one.
-fn put_vector(object: &mut Map<String, Value>, key: &str, resources: &[String], amounts: &[Option<Amount>]) {
+pub(super) fn put_vector(object: &mut Map<String, Value>, key: &str, resources: &[String], amounts: &[Option<Amount>]) {
     let named = |value: &dyn Fn(&Amount) -> Value| -> Value {
         let values = amounts.iter().map(|amount| amount.as_ref().map_or(Value::Null, value));
         Value::Object(resources.iter().cloned().zip(values).collect())

@@ -2,6 +2,7 @@
 
 mod json;
 mod outcome;
+mod quota;
 mod table;
 mod whole;
 
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::fluid::{Instance, read};
+use crate::fluid::Instance;
+use crate::fluid::quota::GroupInstance;
+use crate::fluid::read::{self, Question};
 use crate::output::shares::{self, Comparison, Stack};
 use crate::policy::PolicySpec;
 use outcome::Outcome;
@@ -21,6 +24,7 @@ use outcome::Outcome;
   plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf --figure figure-5.svg
   plimsoll solve instance.json --policy drf --format json
   plimsoll solve traces/instances/drf-example.toml --policy drf --whole-tasks --on-blocked stop
+  plimsoll solve traces/instances/quota-koordinator.toml --variant max-min-level
   printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' | plimsoll solve - --policy maxmin:cpu
 
 An instance (TOML or JSON; docs/solve.md has all of it):
@@ -31,7 +35,17 @@ An instance (TOML or JSON; docs/solve.md has all of it):
   name = \"A\"
   demand = { cpu = 1, memory = 4 }  # what one task needs
   weight = 2                        # optional, or { cpu = 2, memory = 1 }
-  tasks = 100                       # optional: how many it has")]
+  tasks = 100                       # optional: how many it has
+
+or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
+  [[group]]
+  name = \"ads\"
+  parent = \"root\"                   # optional: the group it is a part of
+  ratio = 2                         # optional: its part of what is left above the mins
+  min = { cpu = 2 }                 # optional: what it is promised
+  max = { cpu = 8 }                 # optional: what it may have at most
+  request = { cpu = 5, memory = 3 } # what it asks for
+  lend = true                       # optional; false: an unused min is kept")]
 pub struct Args {
     /// The instance: a file in TOML or JSON, or - for standard input
     instance: PathBuf,
@@ -40,35 +54,59 @@ pub struct Args {
     policies: Vec<String>,
     #[command(flatten)]
     whole: whole::Args,
-    /// Draw the shares under each policy side by side (.svg or .png)
+    /// Draw the shares under each policy side by side, or the groups as buckets of water (.svg or .png)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    // Last, since its heading holds for what follows.
+    #[command(flatten)]
+    quota: quota::Args,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
-    let instance = read::open(&args.instance)?;
+    let figure = args.figure.as_deref().map(Figure::of).transpose()?;
+    match read::open(&args.instance)? {
+        Question::Users(instance) => users(&instance, args, figure.as_ref(), context),
+        Question::Groups(instance) => groups(&instance, args, figure.as_ref(), context),
+    }
+}
+
+/// Quotas. Errors: options that are for users.
+fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
+    if args.whole.given() {
+        let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
+        return Err(Error::Mismatch { problem });
+    }
+    quota::run(instance, args, figure, context)
+}
+
+/// Allocations. Errors: options, and the policy, that are for groups.
+fn users(instance: &Instance, args: &Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
+    let quota = args.policies.iter().find(|name| name.split(':').next() == Some(quota::POLICY));
+    if let Some(what) = quota.map(|name| format!("policy '{name}'")).or(args.quota.given().map(str::to_owned)) {
+        let problem = format!("{what} is for an instance of [[group]]s, and this one has [[user]]s");
+        return Err(Error::Mismatch { problem });
+    }
     for (user, r) in instance.users().iter().filter_map(|user| Some((user, instance.lacking(user)?))) {
         let resource = &instance.resources()[r];
         context.warn(&format!("user '{}' needs {resource}, of which there is none: it gets nothing", user.name));
     }
     let outcomes = match args.policies.is_empty() {
-        true => everything(&instance, args, context)?,
-        false => asked(&instance, args, context)?,
+        true => everything(instance, args, context)?,
+        false => asked(instance, args, context)?,
     };
-    if let (Some(path), Some(picture)) = (&args.figure, picture) {
-        picture.write(path, &instance, &outcomes)?;
+    if let Some(figure) = figure {
+        figure.write(&comparison(instance, &outcomes))?;
     }
     match args.format {
         Format::Table => {
-            let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(&instance, outcome)).collect();
+            let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(instance, outcome)).collect();
             print::out(&tables.join("\n"))
         }
         Format::Json => {
-            let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(&instance, outcome)).collect();
+            let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(instance, outcome)).collect();
             // One object for one policy that was asked for, a list otherwise.
             let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
@@ -99,7 +137,9 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
         match solved(instance, &name, args, context) {
             Ok(outcome) => outcomes.push(outcome),
             // Nobody asked for this one, and others may answer.
-            Err(error) if error.exit_code() == 2 => context.warn(&format!("no allocation under {name}: {error}")),
+            Err(error) if error.exit_code() == 2 || matches!(error, Error::NotConverged { .. }) => {
+                context.warn(&format!("no allocation under {name}: {error}"))
+            }
             Err(error) => return Err(error),
         }
     }
@@ -118,35 +158,38 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
     Ok(outcome)
 }
 
-/// What kind of picture a file is.
-#[derive(Clone, Copy, Debug)]
-enum Picture {
-    Svg,
-    Png,
+/// A picture that is asked for.
+struct Figure<'a> {
+    path: &'a Path,
+    png: bool,
 }
 
-impl Picture {
-    fn of(path: &Path) -> Result<Picture> {
+impl Figure<'_> {
+    fn of(path: &Path) -> Result<Figure<'_>> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
-            Some("svg") => Ok(Picture::Svg),
-            Some("png") => Ok(Picture::Png),
+            Some("svg") => Ok(Figure { path, png: false }),
+            Some("png") => Ok(Figure { path, png: true }),
             _ => Err(Error::plan("--figure", format!("'{}'", path.display()), "a file that ends in .svg or .png")),
         }
     }
 
-    fn write(self, path: &Path, instance: &Instance, outcomes: &[Outcome]) -> Result<()> {
-        let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
-            let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
-            outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()
-        };
-        let svg = shares::draw(&Comparison {
-            resources: instance.resources(),
-            users: instance.users().iter().map(|user| user.name.as_str()).collect(),
-            policies: outcomes.iter().map(|one| Stack { policy: &one.policy, shares: shares(one) }).collect(),
-        });
-        shares::write(path, &svg, matches!(self, Picture::Png))
+    fn write(&self, svg: &str) -> Result<()> {
+        shares::write(self.path, svg, self.png)
     }
+}
+
+/// The shares under each policy side by side.
+fn comparison(instance: &Instance, outcomes: &[Outcome]) -> String {
+    let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
+        let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
+        outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()
+    };
+    shares::draw(&Comparison {
+        resources: instance.resources(),
+        users: instance.users().iter().map(|user| user.name.as_str()).collect(),
+        policies: outcomes.iter().map(|one| Stack { policy: &one.policy, shares: shares(one) }).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +200,7 @@ mod tests {
     fn outcome(tasks: Tasks, limits: Vec<Limit>) -> (Instance, Outcome) {
         let text = "[capacity]\ncpu = 9\nmemory = 18\n[[user]]\ndemand = { cpu = 1, memory = 4 }\n\
                     [[user]]\ndemand = { cpu = 3, memory = 1 }\n[[user]]\ndemand = { cpu = 1, memory = 2 }\n";
-        let instance = read::parse(Path::new("i"), text).expect("a good instance");
+        let Ok(Question::Users(instance)) = read::parse(Path::new("i"), text) else { panic!("a good instance") };
         let prices = Some(vec![0.2, 0.0]);
         let certificate = Some(Certificate { residual: 2.5e-13, gap: 0.0 });
         let outcome = Outcome::new("mine", &instance, Allocation { tasks, limits, prices, certificate });

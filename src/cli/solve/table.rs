@@ -75,7 +75,7 @@ fn percent(share: &Option<Amount>) -> String {
 }
 
 /// A fraction that is none of its own decimals, if it is short enough to be read.
-fn fraction(amount: &Amount) -> Option<String> {
+pub(super) fn fraction(amount: &Amount) -> Option<String> {
     let exact = amount.exact().filter(|exact| !exact.is_integer())?;
     Some(exact.to_string()).filter(|text| text.len() <= FRACTION)
 }

@@ -45,6 +45,11 @@ enum Tie {
 }
 
 impl Args {
+    /// Whether whole tasks are asked for.
+    pub fn given(&self) -> bool {
+        self.whole_tasks
+    }
+
     /// The mechanism of this name for the instance. Errors: an unknown policy, or `--post` for one without shares.
     pub fn mechanism(&self, registry: &Registry, name: &str, instance: &Instance) -> Result<Arc<dyn Mechanism>> {
         if !self.whole_tasks {

@@ -88,7 +88,7 @@ fn blocks_say_what_is_below_them() {
                         ids.remove(0);
                     }
                     water.leave(id);
-                    if ids.len() % 32 == 0 {
+                    if ids.len().is_multiple_of(32) {
                         check(&water);
                         let standings: Vec<Standing> = ids.iter().map(|&id| water.standing(id)).collect();
                         let total = rng.random_range(0..=standings.iter().map(Standing::reach).sum());

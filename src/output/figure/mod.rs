@@ -9,6 +9,7 @@
 
 mod bars;
 mod bubbles;
+mod buckets;
 mod canvas;
 mod frame;
 mod grid;
@@ -24,6 +25,7 @@ mod thin;
 
 pub use bars::{BarSeries, Category, Interval, bars};
 pub use bubbles::{BubbleSeries, bubbles};
+pub use buckets::{Bucket, Pool, buckets};
 pub use grid::{GridRow, GridSection, Mark, grid};
 pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
 pub use stacked::{Stacks, stacked};

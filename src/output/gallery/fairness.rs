@@ -14,46 +14,72 @@ const PANELS: [(&str, &str); 2] =
 
 /// Jain index and share gap while two or more users wait.
 pub fn fairness(results: &Results) -> Result<Gallery> {
-    let columns = ["time_us", "backlogged_users", "jain", "share_gap"];
-    let parts = results.table(Table::Fairness, &columns, None)?;
-    if parts.is_empty() {
+    let Some(panels) = panels(results, PANELS, 1.0)? else {
         return Ok(Gallery::without_table("fairness", Table::Fairness));
-    }
-    let ends = Ends::read(results, None)?;
-    let mut panels = Vec::new();
-    let mut largest = 1.0f64;
-    for (title, column) in PANELS {
-        let mut panel = Panel { title: title.to_owned(), series: Vec::new() };
-        for group in parts.chunk_by(|a, b| a.policy == b.policy) {
-            let values = group.iter().map(|part| spans(part, column, &ends)).collect::<Result<Vec<_>>>()?.concat();
-            largest = values.iter().map(|(value, _)| *value).fold(largest, f64::max);
-            panel.series.push(Series::new(&results.contents.policies[group[0].policy], distribution(values)));
-        }
-        panels.push(panel);
-    }
-    for series in panels.iter_mut().flat_map(|panel| &mut panel.series).filter(|series| !series.points.is_empty()) {
-        series.points.push((largest, 1.0));
-    }
-    if panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty())) {
+    };
+    if panels.empty() {
         return Ok(Gallery::without("fairness", "two users never waited at a time"));
     }
-    let x = Axis::number("Index or share").range(0.0, largest);
-    let chart = Chart {
-        size_pt: (Chart::PAGE.0, 160.0),
-        columns: Some(2),
-        ..Chart::new(x, Axis::fraction("Time (%)").range(0.0, 1.0))
-    };
     let caption = format!(
         "Fairness among the users that wait for something{}: the share of time in which the index or the gap is at \
          most the value below. Counted is the time in which two or more users wait. Equal shares have an index of 1 \
          and a gap of 0.",
         seeds_of(results)
     );
-    Ok(Gallery::of("fairness", caption, small_multiples(&chart, Join::Steps, &panels)))
+    Ok(Gallery::of("fairness", caption, panels.draw(Axis::number("Index or share"))))
+}
+
+/// Distributions over the time in which two or more users wait, one panel a column of the `fairness` table.
+pub(super) struct Panels {
+    panels: Vec<Panel>,
+    /// The largest value of all.
+    pub largest: f64,
+}
+
+/// All seeds together; the axis reaches `least` at least. `None` where the table was not written.
+pub(super) fn panels(results: &Results, columns: [(&str, &str); 2], least: f64) -> Result<Option<Panels>> {
+    let names: Vec<&str> = ["time_us", "backlogged_users"].into_iter().chain(columns.map(|(_, name)| name)).collect();
+    let parts = results.table(Table::Fairness, &names, None)?;
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    let ends = Ends::read(results, None)?;
+    let mut drawn = Panels { panels: Vec::new(), largest: least };
+    for (title, column) in columns {
+        let mut panel = Panel { title: title.to_owned(), series: Vec::new() };
+        for group in parts.chunk_by(|a, b| a.policy == b.policy) {
+            let values = group.iter().map(|part| spans(part, column, &ends)).collect::<Result<Vec<_>>>()?.concat();
+            drawn.largest = values.iter().map(|(value, _)| *value).fold(drawn.largest, f64::max);
+            panel.series.push(Series::new(&results.contents.policies[group[0].policy], distribution(values)));
+        }
+        drawn.panels.push(panel);
+    }
+    let series = drawn.panels.iter_mut().flat_map(|panel| &mut panel.series);
+    for series in series.filter(|series| !series.points.is_empty()) {
+        series.points.push((drawn.largest, 1.0));
+    }
+    Ok(Some(drawn))
+}
+
+impl Panels {
+    /// Whether two users never waited at a time.
+    pub fn empty(&self) -> bool {
+        self.panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty()))
+    }
+
+    /// Side by side, over values from 0 to the largest.
+    pub fn draw(&self, x: Axis) -> String {
+        let chart = Chart {
+            size_pt: (Chart::PAGE.0, 160.0),
+            columns: Some(2),
+            ..Chart::new(x.range(0.0, self.largest), Axis::fraction("Time (%)").range(0.0, 1.0))
+        };
+        small_multiples(&chart, Join::Steps, &self.panels)
+    }
 }
 
 /// `(value, seconds)` while two or more users wait: a row holds until the next one, the last until the run's end.
-pub(super) fn spans(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
+fn spans(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
     let (times, waiting, values) = (part.numbers("time_us")?, part.numbers("backlogged_users")?, part.numbers(column)?);
     let end = times.last().copied().flatten().map(|last| ends.after(part, last / 1e6) * 1e6);
     let ends = times.iter().skip(1).copied().chain([end]);
@@ -66,7 +92,7 @@ pub(super) fn spans(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, 
 }
 
 /// Points `(value, share of time at or below it)`, from 0 on.
-pub(super) fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
     if whole <= 0.0 {

@@ -1,18 +1,30 @@
 //! Reads an instance from TOML or JSON: strictly, exactly, and with the place in every error.
 //!
 //! Amounts are integers, decimals (0.1 is a tenth), or fractions as text (`"1/3"`): 0, or from 1e-100 to 1e100, so that
-//! no quotient of three of them leaves the range of floats. See docs/solve.md for the format.
+//! no quotient of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
+
+mod groups;
 
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use super::quota::GroupInstance;
 use super::tree::{self, Entry, Node, Place, Value, short};
 use super::{Exact, Instance, Machines, User};
 use crate::error::{Error, Result, nearest};
 
+/// What an instance asks: who runs how much, or which quota each group has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Users with tasks.
+    Users(Instance),
+    /// Quota groups with requests.
+    Groups(GroupInstance),
+}
+
 /// Reads the instance in a file, or on standard input for `-`. Errors: [`Error::Io`], and those of [`parse`].
-pub fn open(path: &Path) -> Result<Instance> {
+pub fn open(path: &Path) -> Result<Question> {
     let mut bytes = Vec::new();
     let (name, read) = match path.as_os_str() == "-" {
         true => (Path::new("standard input"), std::io::stdin().lock().read_to_end(&mut bytes)),
@@ -29,7 +41,7 @@ pub fn open(path: &Path) -> Result<Instance> {
 /// Reads an instance from text. The ending of `name` says whether it is JSON or TOML, or else the text does.
 ///
 /// Errors: [`Error::PlanSyntax`] with the name, the place if it is known, what is wrong, and what would be accepted.
-pub fn parse(name: &Path, text: &str) -> Result<Instance> {
+pub fn parse(name: &Path, text: &str) -> Result<Question> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = name.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let json = match ending.as_deref() {
@@ -41,11 +53,11 @@ pub fn parse(name: &Path, text: &str) -> Result<Instance> {
     let reader = Reader { name };
     let tree = if json { tree::json(text) } else { tree::toml(text) };
     let tree = tree.map_err(|message| reader.wrong(None, "", message.trim_end()))?;
-    reader.instance(&tree)
+    reader.question(&tree)
 }
 
 /// The keys of a whole instance, of a user, and of a group of machines.
-const TOP: [&str; 3] = ["capacity", "user", "machines"];
+const TOP: [&str; 4] = ["capacity", "user", "machines", "group"];
 const OF_USER: [&str; 4] = ["name", "demand", "weight", "tasks"];
 const OF_MACHINES: [&str; 2] = ["count", "capacity"];
 
@@ -74,12 +86,19 @@ impl Reader<'_> {
         self.wrong(None, "", error)
     }
 
-    fn instance(&self, tree: &Node) -> Result<Instance> {
-        let top = self.table(tree, "instance", "[capacity] and [[user]]")?;
-        if let Some(group) = top.iter().find(|entry| entry.key == "group") {
-            let problem = "quotas ([[group]] instead of [[user]]) are not solved by this version; expected [[user]]";
-            return Err(self.wrong(group.place, "group", problem));
+    fn question(&self, tree: &Node) -> Result<Question> {
+        let top = self.table(tree, "instance", "[capacity] with [[user]] or [[group]]")?;
+        match (find(top, "group"), find(top, "user")) {
+            (Some(group), Some(_)) => {
+                let problem = "stand beside [[user]]; expected only users, or only groups";
+                Err(self.wrong(group.place, "groups", problem))
+            }
+            (Some(group), None) => Ok(Question::Groups(self.groups(top, group)?)),
+            (None, _) => Ok(Question::Users(self.instance(top)?)),
         }
+    }
+
+    fn instance(&self, top: &[Entry]) -> Result<Instance> {
         self.known(top, "", &TOP)?;
         let machines = find(top, "machines");
         let (resources, capacity) = match (find(top, "capacity"), machines) {
@@ -365,7 +384,10 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Instance> {
-        parse(Path::new("i"), text)
+        parse(Path::new("i"), text).map(|question| match question {
+            Question::Users(instance) => instance,
+            Question::Groups(_) => panic!("users were written"),
+        })
     }
 
     const EXAMPLE: &str = "[capacity]\nmemory = 18\ncpu = 9\n[[user]]\nname = \"A\"\ndemand = { cpu = 1, memory = 0.1 }\n\

@@ -1,0 +1,151 @@
+//! Water in buckets: one resource of one parent, by the level or in rounds.
+//!
+//! A bucket holds `min(high, max(low, h ratio))` at the level h; what all hold never falls as h rises, so that the least
+//! level at which all that can be given is given is unique, and with it what each bucket holds.
+
+use crate::fluid::Number;
+
+/// What one group may take of what its parent has. `0 <= low <= high`, `0 <= ratio`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket<N> {
+    /// What it holds at level 0.
+    pub low: N,
+    /// What it holds when it is full.
+    pub high: N,
+    /// What it takes per unit of level: the width of its floor. Of ratio 0 it stays at `low`.
+    pub ratio: N,
+}
+
+impl<N: Number> Bucket<N> {
+    /// What it holds at a level.
+    pub fn at(&self, level: &N) -> N {
+        let share = level.times(&self.ratio);
+        if share <= self.low {
+            self.low.clone()
+        } else if share >= self.high {
+            self.high.clone()
+        } else {
+            share
+        }
+    }
+
+    /// Whether its content depends on the level at all.
+    fn moves(&self) -> bool {
+        !self.ratio.is_zero() && self.low < self.high
+    }
+}
+
+/// How the level is found. Both give the same numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Order the buckets by saturation and find the boundary between the full and the others: O(n log n).
+    #[default]
+    Sort,
+    /// Hand out by ratio, take back what is above a request, hand that out again: O(n rounds).
+    Iterative,
+}
+
+/// What was poured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poured<N> {
+    /// What each bucket holds.
+    pub content: Vec<N>,
+    /// The least level at which they hold it.
+    pub level: N,
+    /// How many rounds the iterative method took; 0 for one that has none.
+    pub rounds: usize,
+}
+
+/// Pours `total` into the buckets: all hold `min(total, what fits)` together, or their `low` if those exceed the total.
+pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
+    match method {
+        Method::Sort => sorted(total, buckets),
+        Method::Iterative => in_rounds(total, buckets),
+    }
+}
+
+/// What all buckets hold at a level.
+pub fn filled<N: Number>(buckets: &[Bucket<N>], level: &N) -> N {
+    buckets.iter().fold(N::zero(), |sum, bucket| sum.plus(&bucket.at(level)))
+}
+
+/// The level by order of saturation. A bucket starts to move at `low / ratio` and is full at `high / ratio`.
+///
+/// The boundary is the last of these points at which everything still fits (the article's test with `<=`, and with an
+/// empty prefix allowed); from there the rest of the water lifts all buckets that move, `h += rest / sum of ratios`.
+fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
+    // Where, the ratio, and whether the bucket moves from here on.
+    let mut points: Vec<(N, &N, bool)> = Vec::with_capacity(2 * buckets.len());
+    for bucket in buckets.iter().filter(|bucket| bucket.moves()) {
+        points.push((bucket.low.over(&bucket.ratio), &bucket.ratio, true));
+        points.push((bucket.high.over(&bucket.ratio), &bucket.ratio, false));
+    }
+    points.sort_by(|(a, ..), (b, ..)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    let (mut level, mut held, mut moving) = (N::zero(), filled(buckets, &N::zero()), N::zero());
+    for (point, ratio, starts) in points {
+        if held >= *total {
+            break;
+        }
+        let next = held.plus(&moving.times(&point.minus(&level)));
+        if next > *total {
+            level = level.plus(&total.minus(&held).over(&moving));
+            break;
+        }
+        (held, level) = (next, point);
+        moving = if starts { moving.plus(ratio) } else { moving.minus(ratio) };
+    }
+    Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
+}
+
+/// The article's method: in each round what is left is split by ratio among those who still take part. Who gets more
+/// than its request is held at the request; with a minimum, who gets less than it is held at the minimum. If both
+/// happen at once only the side that weighs more is certain, and the other is asked again.
+fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
+    let mut content: Vec<N> = buckets.iter().map(|bucket| bucket.low.clone()).collect();
+    let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].moves()).collect();
+    let lows = filled(buckets, &N::zero());
+    let wants = taking.iter().fold(N::zero(), |sum, &i| sum.plus(&buckets[i].high.minus(&buckets[i].low)));
+    if lows >= *total {
+        taking.clear();
+    } else if lows.plus(&wants) <= *total {
+        // There is enough for everybody: the article's step 2.
+        taking.drain(..).for_each(|i| content[i] = buckets[i].high.clone());
+    }
+    // Who takes part shares its minimum with the others until it is certain that it keeps it.
+    let mut left = taking.iter().fold(total.minus(&lows), |sum, &i| sum.plus(&buckets[i].low));
+    let mut rounds = 0;
+    while !taking.is_empty() {
+        rounds += 1;
+        let ratios = taking.iter().fold(N::zero(), |sum, &i| sum.plus(&buckets[i].ratio));
+        let (mut surplus, mut lack) = (N::zero(), N::zero());
+        for &i in &taking {
+            let (bucket, share) = (&buckets[i], left.times(&buckets[i].ratio).over(&ratios));
+            content[i] = if share >= bucket.high {
+                surplus = surplus.plus(&share.minus(&bucket.high));
+                bucket.high.clone()
+            } else if share < bucket.low {
+                lack = lack.plus(&bucket.low.minus(&share));
+                bucket.low.clone()
+            } else {
+                share
+            };
+        }
+        let settled = |i: usize| match (surplus > lack, surplus < lack) {
+            (true, _) => content[i] == buckets[i].high,
+            (_, true) => content[i] == buckets[i].low,
+            _ => true,
+        };
+        let (out, still): (Vec<usize>, Vec<usize>) = taking.iter().partition(|&&i| settled(i));
+        left = out.iter().fold(left, |left, &i| left.minus(&content[i]));
+        taking = still;
+    }
+    let level = least_level(buckets, &content);
+    Poured { content, level, rounds }
+}
+
+/// The least level at which each bucket holds what it holds: that of the last bucket to rise above its `low`.
+fn least_level<N: Number>(buckets: &[Bucket<N>], content: &[N]) -> N {
+    let risen = buckets.iter().zip(content).filter(|(bucket, content)| bucket.moves() && **content > bucket.low);
+    let levels = risen.map(|(bucket, content)| content.over(&bucket.ratio));
+    levels.fold(N::zero(), |most, level| if level > most { level } else { most })
+}

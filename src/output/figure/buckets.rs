@@ -1,0 +1,281 @@
+//! Water in buckets: how a resource is divided among groups, as the Fuxi article draws it.
+//!
+//! A bucket is as wide as its group's ratio, so that areas are amounts; the water stands at one level in all that are
+//! not full. What is given before the water, the minimums, is a dark base: below the water's zero if it does not count
+//! as water.
+
+use plotters::style::RGBColor;
+
+use super::Axis;
+use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
+use super::names::{SMALL, TEXT, TICK};
+use super::scale::{Ends, Scale, drawable};
+use crate::output::font;
+
+/// One group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bucket {
+    /// Its name.
+    pub label: String,
+    /// What is said under the name.
+    pub note: String,
+    /// Its width: the ratio. A bucket without width has no water and is only counted.
+    pub width: f64,
+    /// The height of its base, per unit of width.
+    pub base: f64,
+    /// Where it is full: the height of its rim above the water's zero.
+    pub rim: f64,
+}
+
+/// The groups of one parent that share one resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// The heading.
+    pub title: String,
+    /// How high the water stands.
+    pub level: f64,
+    /// Whether bases stand below the zero of the water, and not in it.
+    pub sunk: bool,
+    /// The groups; drawn in the order of their rims.
+    pub buckets: Vec<Bucket>,
+}
+
+/// The paper around and between panels: the sheet's width with one and with more columns, and the parts of a panel.
+const WIDTHS: (f64, f64) = (300.0, 506.0);
+const AXIS: f64 = 38.0;
+const HEADING: f64 = 16.0;
+const WATER: f64 = 110.0;
+const NAMES: f64 = 24.0;
+/// The same with names that are turned, and how long those may be.
+const TURNED: (f64, f64) = (46.0, 40.0);
+const LEGEND: f64 = 16.0;
+const MARGIN: f64 = 6.0;
+
+/// With more buckets in a pool every panel has a row to itself.
+const CROWD: usize = 12;
+
+/// Nothing is drawn further above the water than so many times its level.
+const ABOVE: f64 = 2.6;
+
+const SURFACE: RGBColor = RGBColor(0, 114, 178);
+const BLUE: RGBColor = RGBColor(144, 202, 240);
+const DARK: RGBColor = RGBColor(70, 92, 110);
+const MISSING: RGBColor = RGBColor(240, 240, 240);
+
+/// Draws pools in panels, two in a row if they are small.
+pub fn buckets(pools: &[Pool]) -> String {
+    let crowded = pools.iter().any(|pool| pool.buckets.len() > CROWD);
+    let columns = if crowded { 1 } else { pools.len().clamp(1, 2) };
+    let rows = pools.len().div_ceil(columns).max(1);
+    let width = if columns == 1 && !crowded { WIDTHS.0 } else { WIDTHS.1 };
+    let sheet = |(at, pool)| {
+        let left = (at % columns) as f64 * width / columns as f64;
+        Sheet::new(pool, (left + AXIS, left + width / columns as f64 - MARGIN))
+    };
+    let mut sheets: Vec<Sheet> = pools.iter().enumerate().map(sheet).collect();
+    let height = HEADING + WATER + if sheets.iter().any(Sheet::turns) { TURNED.0 } else { NAMES };
+    let mut canvas = Canvas::new(width, rows as f64 * height + LEGEND + MARGIN, "Quota groups as buckets of water");
+    for (at, (sheet, pool)) in sheets.iter_mut().zip(pools).enumerate() {
+        sheet.top = (at / columns) as f64 * height + HEADING;
+        sheet.draw(&mut canvas, pool);
+    }
+    let bottom = rows as f64 * height + LEGEND - 2.0;
+    canvas.layer(Group::class("legend"), |pen| legend(pen, bottom, width));
+    canvas.finish()
+}
+
+/// One panel: where its buckets stand, and its vertical scale.
+struct Sheet<'a> {
+    left: f64,
+    right: f64,
+    top: f64,
+    low: f64,
+    high: f64,
+    /// The buckets that have a width, with their sides.
+    standing: Vec<(&'a Bucket, f64, f64)>,
+}
+
+impl<'a> Sheet<'a> {
+    fn new(pool: &'a Pool, (left, right): (f64, f64)) -> Sheet<'a> {
+        let sound = |bucket: &&Bucket| {
+            let Bucket { width, base, rim, .. } = **bucket;
+            [width, base, rim].into_iter().all(|value| drawable(value) && value >= 0.0) && width > 0.0
+        };
+        let mut chosen: Vec<&Bucket> = pool.buckets.iter().filter(sound).collect();
+        chosen.sort_by(|a, b| a.rim.total_cmp(&b.rim));
+        let most = |of: &dyn Fn(&Bucket) -> f64| chosen.iter().map(|bucket| of(bucket)).fold(0.0, f64::max);
+        let rim = most(&|bucket| bucket.rim);
+        let level = if drawable(pool.level) { pool.level.max(0.0) } else { 0.0 };
+        let cut = if level > 0.0 { rim.min(ABOVE * level) } else { rim };
+        let sunk = if pool.sunk { most(&|bucket| bucket.base) } else { 0.0 };
+        // Bases may be far larger than what is shared above them: they then go to the edge.
+        let high = 1.08 * if cut > 0.0 { cut } else { sunk.max(1.0) };
+        let low = -(1.05 * sunk).min(high);
+        let all: f64 = chosen.iter().map(|bucket| bucket.width).sum();
+        let gap = (0.12 * (right - left) / chosen.len().max(1) as f64).min(4.0);
+        let room = (right - left - gap * (chosen.len() + 1) as f64).max(1.0);
+        let mut x = left + gap;
+        let standing = chosen.into_iter().map(|bucket| {
+            let from = x;
+            x += room * bucket.width / all + gap;
+            (bucket, from, x - gap)
+        });
+        Sheet { left, right, top: 0.0, low, high, standing: standing.collect() }
+    }
+
+    /// The place of a height, cut to the panel.
+    fn y(&self, height: f64) -> f64 {
+        self.top + WATER * (1.0 - ((height - self.low) / (self.high - self.low)).clamp(0.0, 1.0))
+    }
+
+    fn draw(&self, canvas: &mut Canvas, pool: &Pool) {
+        canvas.layer(Group::class("axis"), |pen| self.axis(pen, pool));
+        canvas.layer(Group::class("buckets"), |pen| {
+            for &(bucket, from, to) in &self.standing {
+                let (base, water) = match pool.sunk {
+                    true => ((-bucket.base, 0.0), (0.0, pool.level.min(bucket.rim))),
+                    false => ((0.0, bucket.base), (bucket.base, pool.level.min(bucket.rim).max(bucket.base))),
+                };
+                let mut fill = |(low, high): (f64, f64), color: &RGBColor| {
+                    if high > low {
+                        pen.rectangle((from, self.y(high)), (to, self.y(low)), color);
+                    }
+                };
+                fill((water.1, bucket.rim), &MISSING);
+                fill(water, &BLUE);
+                fill(base, &DARK);
+                let (rim, floor) = (self.y(bucket.rim), self.y(base.0.min(0.0)));
+                pen.path(&[(from, rim), (from, floor), (to, floor), (to, rim)], &INK, 0.75);
+            }
+        });
+        let group = Group { dash: &[2.8, 1.4], ..Group::class("level") };
+        canvas.layer(group, |pen| {
+            let y = self.y(pool.level);
+            if pool.level > 0.0 {
+                pen.path(&[(self.left, y), (self.right, y)], &SURFACE, 1.0);
+            }
+        });
+        canvas.layer(Group::class("text"), |pen| self.names(pen));
+    }
+
+    fn axis(&self, pen: &mut Pen, pool: &Pool) {
+        let title = font::fit(&pool.title, TEXT, self.right - self.left);
+        let dry = pool.buckets.len() - self.standing.len();
+        let note = if dry > 0 { format!("{title} ({dry} of ratio 0 not drawn)") } else { title };
+        let middle = (self.left + self.right) / 2.0;
+        let heading = font::fit(&note, TEXT, self.right - self.left);
+        pen.text(&heading, TEXT, INK, (middle, self.top - 4.5), Side::Middle, Run::Level);
+        let scale =
+            Scale::new(&Axis::number("").range(self.low, self.high), (self.low, self.high), Ends::Exact, 5, |_| true);
+        for (place, label) in &scale.ticks {
+            let y = self.top + WATER * (1.0 - place);
+            // Below zero stand amounts that no level measures.
+            if y <= self.y(0.0) + 0.01 {
+                pen.path(&[(self.left, y), (self.right, y)], &LIGHT, 0.5);
+                pen.path(&[(self.left - TICK, y), (self.left, y)], &INK, 0.75);
+                pen.text(&label.text, SMALL, INK, (self.left - TICK - 2.0, y + 0.36 * SMALL), Side::End, Run::Level);
+            }
+        }
+        pen.path(&[(self.left, self.top), (self.left, self.top + WATER)], &INK, 0.75);
+        pen.path(&[(self.left, self.y(0.0)), (self.right, self.y(0.0))], &INK, 0.75);
+        let place = (self.left - AXIS + 9.0, self.top + WATER / 2.0);
+        pen.text("Level", TEXT, INK, place, Side::Middle, Run::Up);
+    }
+
+    /// Whether the names need to be turned: some bucket is too narrow for its own.
+    fn turns(&self) -> bool {
+        let narrow = |(bucket, from, to): &(&Bucket, f64, f64)| {
+            font::width(&bucket.label, SMALL) > to - from + 3.0 && to - from < 26.0
+        };
+        self.standing.iter().any(narrow)
+    }
+
+    /// Names and notes under the buckets; those that are turned where there is room for a line.
+    fn names(&self, pen: &mut Pen) {
+        let (below, turns) = (self.top + WATER, self.turns());
+        for &(bucket, from, to) in &self.standing {
+            let (middle, room) = ((from + to) / 2.0, to - from + 3.0);
+            if turns {
+                let name = font::fit(&bucket.label, SMALL, TURNED.1);
+                let place = (middle + 0.36 * SMALL, below + 4.0 + font::width(&name, SMALL) / 2.0);
+                if room >= SMALL + 2.0 {
+                    pen.text(&name, SMALL, INK, place, Side::Middle, Run::Up);
+                }
+                continue;
+            }
+            let name = font::fit(&bucket.label, SMALL, room);
+            pen.text(&name, SMALL, INK, (middle, below + SMALL + 1.5), Side::Middle, Run::Level);
+            if font::width(&bucket.note, SMALL) <= room {
+                let place = (middle, below + 2.0 * SMALL + 3.0);
+                pen.text(&bucket.note, SMALL, GREY, place, Side::Middle, Run::Level);
+            }
+        }
+    }
+}
+
+/// What the colours are, in one row.
+fn legend(pen: &mut Pen, baseline: f64, width: f64) {
+    const SQUARE: f64 = 6.5;
+    let samples = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
+    let entry = |text: &str| SQUARE + 3.0 + font::width(text, SMALL) + 10.0;
+    let all = samples.iter().map(|(text, _)| entry(text)).sum::<f64>() + entry("level") + 6.0;
+    let mut x = ((width - all) / 2.0).max(2.0);
+    for (text, color) in samples {
+        let (top, bottom) = (baseline - SQUARE + 0.8, baseline + 0.8);
+        pen.rectangle((x, top), (x + SQUARE, bottom), &color);
+        pen.path(&[(x, top), (x + SQUARE, top), (x + SQUARE, bottom), (x, bottom), (x, top)], &INK, 0.5);
+        pen.text(text, SMALL, INK, (x + SQUARE + 3.0, baseline), Side::Start, Run::Level);
+        x += entry(text);
+    }
+    for dash in [0.0, 4.4, 8.8] {
+        pen.path(&[(x + dash, baseline - 2.5), (x + dash + 2.8, baseline - 2.5)], &SURFACE, 1.0);
+    }
+    pen.text("level", SMALL, INK, (x + 14.5, baseline), Side::Start, Run::Level);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::raster;
+
+    fn bucket(label: &str, width: f64, base: f64, rim: f64) -> Bucket {
+        Bucket { label: label.to_owned(), note: "5 of 9".to_owned(), width, base, rim }
+    }
+
+    #[test]
+    fn buckets_stand_by_saturation_and_are_as_wide_as_their_ratio() {
+        let pool = Pool {
+            title: "cpu".into(),
+            level: 2.0,
+            sunk: true,
+            buckets: vec![bucket("b", 2.0, 0.5, 3.0), bucket("a", 1.0, 0.0, 1.0), bucket("none", 0.0, 0.0, 0.0)],
+        };
+        let sheet = Sheet::new(&pool, (0.0, 100.0));
+        let names: Vec<&str> = sheet.standing.iter().map(|(bucket, ..)| bucket.label.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        let wide = |at: usize| sheet.standing[at].2 - sheet.standing[at].1;
+        assert!((wide(1) - 2.0 * wide(0)).abs() < 1e-9);
+        assert!(sheet.y(0.0) < WATER && sheet.y(-0.5) > sheet.y(0.0), "the base stands below zero");
+        let svg = buckets(&[pool]);
+        for text in ["cpu (1 of ratio 0 not drawn)", "5 of 9", "Level", "must be given"] {
+            assert!(svg.contains(text), "{text} is missing");
+        }
+    }
+
+    #[test]
+    fn strange_numbers_never_break_it() {
+        for value in [0.0, -1.0, 1e-300, 1e99, f64::NAN, f64::INFINITY] {
+            for count in [0, 1, 3, 200] {
+                let buckets_of = |sunk| Pool {
+                    title: "a <name>".into(),
+                    level: value,
+                    sunk,
+                    buckets: vec![bucket("long name of a group", value, value, value); count],
+                };
+                let svg = buckets(&[buckets_of(true), buckets_of(false), Pool::default()]);
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value}");
+                assert!(raster::png(&svg, 1.0).is_ok(), "{value}");
+            }
+        }
+    }
+}
