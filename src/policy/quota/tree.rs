@@ -1,0 +1,259 @@
+//! The groups of a run: what each holds and asks for, and what it may use.
+//!
+//! Requests go up, each cut to its group's limit; totals go down: what is shared under a group is the group's runtime
+//! quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
+
+use super::file::{QuotaFile, Reclaim, wrong};
+use super::level::{Fraction, Siblings, Standing};
+use crate::error::{Result, nearest};
+use crate::policy::Setup;
+use crate::units::MAX_DIMS;
+
+/// No group: the cluster itself is above.
+pub(super) const TOP: u32 = u32::MAX;
+
+/// A group.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub parent: u32,
+    /// The set of siblings it belongs to, and its place there.
+    pub set: u32,
+    member: u32,
+    pub held: [u64; MAX_DIMS],
+    /// What it was last seen to be allowed to use, rounded down.
+    pub runtime: [u64; MAX_DIMS],
+    /// What is asked for in it, not cut.
+    request: [u128; MAX_DIMS],
+    /// What of that its parent hears.
+    passed: [u64; MAX_DIMS],
+    min: [u64; MAX_DIMS],
+    max: [u64; MAX_DIMS],
+    ratio: [u64; MAX_DIMS],
+    lend: bool,
+    /// The look at which `runtime` was read.
+    read: u64,
+}
+
+/// Siblings, in every resource.
+#[derive(Clone, Debug)]
+struct Set {
+    parent: u32,
+    levels: Vec<Siblings>,
+    /// The look at which the totals were set.
+    read: u64,
+}
+
+/// All groups.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub nodes: Vec<Node>,
+    sets: Vec<Set>,
+    pub dims: usize,
+    capacity: [u64; MAX_DIMS],
+    reclaim: Reclaim,
+    look: u64,
+}
+
+impl Tree {
+    /// Errors: a resource that the run has not, or has in another unit; with its line.
+    pub fn new(file: &QuotaFile, setup: &Setup) -> Result<Tree> {
+        let dims = setup.dims.len();
+        let mut tree = Tree {
+            nodes: Vec::with_capacity(file.groups.len()),
+            sets: Vec::new(),
+            dims,
+            capacity: setup.capacity.0,
+            reclaim: file.reclaim,
+            look: 1,
+        };
+        // The set under a group, by its place, and under the cluster, last.
+        let mut under: Vec<Option<u32>> = vec![None; file.groups.len() + 1];
+        let mut sizes: Vec<u32> = Vec::new();
+        for group in &file.groups {
+            let parent = group.parent.map_or(TOP, |parent| parent as u32);
+            let set = *under[group.parent.unwrap_or(file.groups.len())].get_or_insert_with(|| {
+                tree.sets.push(Set { parent, levels: Vec::new(), read: 0 });
+                sizes.push(0);
+                sizes.len() as u32 - 1
+            });
+            let mut node = Node {
+                parent,
+                set,
+                member: sizes[set as usize],
+                held: [0; MAX_DIMS],
+                runtime: [0; MAX_DIMS],
+                request: [0; MAX_DIMS],
+                passed: [0; MAX_DIMS],
+                min: [0; MAX_DIMS],
+                max: [u64::MAX; MAX_DIMS],
+                ratio: [group.ratio; MAX_DIMS],
+                lend: group.lend,
+                read: 0,
+            };
+            sizes[set as usize] += 1;
+            for (key, amounts, to) in [
+                ("min", &group.min, &mut node.min),
+                ("max", &group.max, &mut node.max),
+                ("ratio", &group.ratios, &mut node.ratio),
+            ] {
+                for (amount, value) in amounts {
+                    let place = setup.dims.iter().position(|dim| dim.name == amount.dim.name);
+                    let place = place.filter(|&d| key == "ratio" || setup.dims[d].unit == amount.dim.unit);
+                    let Some(d) = place else {
+                        let known: Vec<String> = setup.dims.iter().map(spelling).collect();
+                        let hint = nearest(&amount.key, known.iter().map(String::as_str));
+                        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                        let problem = format!("is no resource of this run{hint}; expected {}", known.join(", "));
+                        return Err(wrong(&file.path, amount.line, &format!("{key}.{}", amount.key), problem));
+                    };
+                    to[d] = *value;
+                }
+            }
+            tree.nodes.push(node);
+        }
+        for (set, size) in tree.sets.iter_mut().zip(&sizes) {
+            set.levels = vec![Siblings::new(file.variant, *size as usize); dims];
+        }
+        for at in 0..tree.nodes.len() as u32 {
+            tree.update(at);
+        }
+        Ok(tree)
+    }
+
+    /// A group and those above it, upwards.
+    pub fn path(&self, group: u32) -> impl Iterator<Item = u32> + use<'_> {
+        std::iter::successors(Some(group), |&at| Some(self.nodes[at as usize].parent).filter(|&above| above != TOP))
+    }
+
+    /// Books what a leaf and all above it hold more, or less.
+    pub fn hold(&mut self, leaf: u32, amounts: &[u64], more: bool) {
+        let mut at = leaf;
+        while at != TOP {
+            let node = &mut self.nodes[at as usize];
+            for (held, amount) in node.held.iter_mut().zip(amounts) {
+                *held = if more { *held + amount } else { *held - amount };
+            }
+            at = node.parent;
+        }
+    }
+
+    /// Sets what is asked for in a leaf of resource `d`; [`Tree::update`] tells the others.
+    pub fn request(&mut self, leaf: u32, d: usize, amount: u128, before: u128) {
+        let request = &mut self.nodes[leaf as usize].request[d];
+        *request = *request - before + amount;
+    }
+
+    /// Tells the siblings of a group, and all above, what it asks for and holds now.
+    pub fn update(&mut self, group: u32) {
+        let mut at = group;
+        while at != TOP {
+            let node = &mut self.nodes[at as usize];
+            let (parent, mut passed) = (node.parent, node.passed);
+            for (d, passed) in passed.iter_mut().enumerate().take(self.dims) {
+                let standing = standing(node, d, self.capacity[d], self.reclaim);
+                self.sets[node.set as usize].levels[d].change(node.member as usize, standing);
+                *passed = pass(node, d);
+            }
+            let before = std::mem::replace(&mut node.passed, passed);
+            if parent != TOP {
+                let above = &mut self.nodes[parent as usize].request;
+                for d in 0..self.dims {
+                    above[d] = above[d] - u128::from(before[d]) + u128::from(passed[d]);
+                }
+            }
+            at = parent;
+        }
+    }
+
+    /// From here on runtime quotas are read anew.
+    pub fn look_again(&mut self) {
+        self.look += 1;
+    }
+
+    /// Reads the runtime quota of a group, and of all above it.
+    pub fn read(&mut self, group: u32) {
+        if self.nodes[group as usize].read == self.look {
+            return;
+        }
+        let (set, member) = (self.nodes[group as usize].set as usize, self.nodes[group as usize].member as usize);
+        self.settle(set);
+        for d in 0..self.dims {
+            self.nodes[group as usize].runtime[d] = self.sets[set].levels[d].runtime(member);
+        }
+        self.nodes[group as usize].read = self.look;
+    }
+
+    /// Sets the totals of a set of siblings.
+    fn settle(&mut self, set: usize) {
+        if self.sets[set].read == self.look {
+            return;
+        }
+        self.sets[set].read = self.look;
+        let parent = self.sets[set].parent;
+        let totals = if parent == TOP {
+            self.capacity
+        } else {
+            self.read(parent);
+            self.nodes[parent as usize].runtime
+        };
+        for (level, total) in self.sets[set].levels.iter_mut().zip(totals) {
+            level.set_total(total);
+        }
+    }
+
+    /// How high the water stands in a set of siblings.
+    pub fn level(&mut self, set: u32, d: usize) -> Fraction {
+        self.settle(set as usize);
+        self.sets[set as usize].levels[d].level()
+    }
+
+    /// The level from which on a group may use so much of resource `d`, if it depends on the level.
+    pub fn level_for(&self, group: u32, d: usize, runtime: u64) -> Option<Fraction> {
+        let node = &self.nodes[group as usize];
+        self.sets[node.set as usize].levels[d].level_for(node.member as usize, runtime)
+    }
+
+    /// Where so much more in a leaf is above the quota: the group, the leaf or one above it, and the resource. Quotas
+    /// as they were last read.
+    pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize)> {
+        self.path(leaf).find_map(|at| {
+            let node = &self.nodes[at as usize];
+            let over = |d: &usize| node.held[*d].saturating_add(more[*d]) > node.runtime[*d];
+            (0..self.dims).find(over).map(|d| (at, d))
+        })
+    }
+
+    /// How many sets of siblings there are.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
+    }
+}
+
+/// What decides of a group in resource `d`.
+fn standing(node: &Node, d: usize, capacity: u64, reclaim: Reclaim) -> Standing {
+    // More than the whole cluster gets nobody more than the whole cluster does.
+    let demand = node.request[d].min(u128::from(node.max[d].min(capacity))) as u64;
+    let promised = if node.lend { node.min[d].min(demand) } else { node.min[d] };
+    let base = match reclaim {
+        Reclaim::Never => promised.max(node.held[d]),
+        Reclaim::Wait => promised,
+    };
+    match demand > base && node.ratio[d] > 0 {
+        true => Standing { base, reach: demand, ratio: node.ratio[d] },
+        false => Standing { base, reach: base, ratio: 0 },
+    }
+}
+
+/// What the parent of a group hears of its request in resource `d`.
+fn pass(node: &Node, d: usize) -> u64 {
+    let cut = node.request[d].min(u128::from(node.max[d])) as u64;
+    if node.lend { cut } else { cut.max(node.min[d]) }
+}
+
+/// How people write a resource of a run.
+fn spelling(dim: &crate::units::Dim) -> String {
+    match dim.unit {
+        crate::units::Unit::Mebibyte => format!("{}_gib", dim.name),
+        _ => dim.column(),
+    }
+}
