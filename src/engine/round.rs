@@ -49,6 +49,8 @@ pub struct Round {
     limit_is_high: bool,
     order: BinaryHeap<Reverse<(Place, UserId)>>,
     launches: Vec<Finish>,
+    /// The policy has told somebody to wait at some time.
+    refuses: bool,
 }
 
 impl Round {
@@ -65,6 +67,7 @@ impl Round {
             limit_is_high: false,
             order: BinaryHeap::new(),
             launches: Vec::new(),
+            refuses: false,
         }
     }
 
@@ -116,7 +119,12 @@ impl<R: Recorder> Engine<'_, R> {
         match stale {
             Stale::None => {}
             Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
-            Stale::All => (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user))),
+            Stale::All => {
+                self.round.rerank = self.round.line.users();
+                if self.round.refuses {
+                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
+                }
+            }
         }
         self.rerank_blocked();
         match self.options.on_blocked {
@@ -375,6 +383,7 @@ impl<R: Recorder> Engine<'_, R> {
             }
             Verdict::Wait => {
                 self.policy.refused(&queue, &ask, &self.books);
+                self.round.refuses = true;
                 Stand::Refused
             }
         };

@@ -20,7 +20,7 @@ mod spec;
 mod target;
 
 pub use price::{Prices, Shape};
-pub use quota::{GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
+pub use quota::{Amount, GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
 pub use resolve::{Parameter, Resolve};
 pub use spec::{About, NamedPolicy, PolicySpec, Registry, Setup};
 pub use target::{Target, TargetSolver};

@@ -18,6 +18,7 @@ mod leximin;
 mod nash;
 mod paper;
 mod parity;
+mod quota;
 mod replay;
 mod slow;
 mod slow_checks;

@@ -175,7 +175,9 @@ impl Reader<'_> {
     #[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
     fn groups(&self, top: &Table) -> Result<(Vec<GroupEntry>, Vec<Option<(String, usize)>>)> {
         const EXPECTED: &str = "expected at least one [[group]] with a name";
-        let Some(item) = top.get("group") else { return Err(self.wrong(1, "group", format!("is missing; {EXPECTED}"))) };
+        let Some(item) = top.get("group") else {
+            return Err(self.wrong(1, "group", format!("is missing; {EXPECTED}")));
+        };
         let line = self.line(item.span().start);
         let list = item.get_ref().as_array().ok_or_else(|| self.wrong(line, "group", EXPECTED))?;
         let (mut groups, mut parents) = (Vec::new(), Vec::new());
@@ -249,7 +251,8 @@ impl Reader<'_> {
         let line = self.line(item.span().start);
         let text = self.text.get(item.span()).unwrap_or_default();
         let expected = "expected a number of at least 0";
-        let ratio = number(item, RATIO_ONE, Round::Up).map_err(|p| self.wrong(line, key, format!("{text} {p}; {expected}")))?;
+        let ratio =
+            number(item, RATIO_ONE, Round::Up).map_err(|p| self.wrong(line, key, format!("{text} {p}; {expected}")))?;
         // Rounded up so that a ratio above 0 stays one.
         if ratio > RATIO_MAX {
             return Err(self.wrong(line, key, format!("{text} is too large; {expected}, and at most 1000000")));

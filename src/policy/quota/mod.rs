@@ -11,6 +11,8 @@
 mod file;
 mod gate;
 mod level;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use file::{Amount, GroupEntry, Inside, QuotaFile, Reclaim, Variant};
@@ -248,15 +250,20 @@ impl Quota {
         }
     }
 
-    /// Reads a leaf's quotas and its key anew; whether the key is another.
-    fn look(&mut self, leaf: u32) -> bool {
+    /// Reads a leaf's quotas and its key anew.
+    fn look(&mut self, leaf: u32) {
         let mut at = leaf;
         while at != tree::TOP {
             self.tree.read(at);
             at = self.tree.nodes[at as usize].parent;
         }
+        self.set_key(leaf);
+    }
+
+    fn set_key(&mut self, leaf: u32) {
         let key = self.key(leaf);
-        std::mem::replace(&mut self.leaves[leaf as usize].key, key) != key
+        let group = &mut self.leaves[leaf as usize];
+        group.moved |= std::mem::replace(&mut group.key, key) != key;
     }
 
     /// Used over runtime quota where that is largest, in steps of 2^-64.
@@ -281,7 +288,8 @@ impl Quota {
             return;
         }
         let fits = |(_, ask): &&(UserId, [u64; MAX_DIMS])| self.tree.above_quota(leaf, ask).is_none();
-        let fitting: Vec<UserId> = self.leaves[leaf as usize].refused.iter().filter(fits).map(|(user, _)| *user).collect();
+        let fitting: Vec<UserId> =
+            self.leaves[leaf as usize].refused.iter().filter(fits).map(|(user, _)| *user).collect();
         for &user in &fitting {
             self.set_stand(user, Stand::Open);
         }
@@ -363,7 +371,8 @@ impl Policy for Quota {
         }
         for at in 0..self.open.len() {
             let leaf = self.open[at];
-            if self.look(leaf) | std::mem::take(&mut self.leaves[leaf as usize].moved) {
+            self.look(leaf);
+            if std::mem::take(&mut self.leaves[leaf as usize].moved) {
                 stale.extend_from_slice(&self.leaves[leaf as usize].open);
             }
         }
@@ -382,7 +391,10 @@ impl Policy for Quota {
 
     fn admit(&self, queue: &Queue, ask: &Ask, _books: &Books) -> Verdict {
         let mut whole = [0; MAX_DIMS];
-        whole.iter_mut().zip(ask.footprint).for_each(|(whole, part)| *whole = part.saturating_mul(u64::from(ask.tasks)));
+        whole
+            .iter_mut()
+            .zip(ask.footprint)
+            .for_each(|(whole, part)| *whole = part.saturating_mul(u64::from(ask.tasks)));
         match self.tree.above_quota(self.users[queue.user.index()].leaf, &whole) {
             None => Verdict::Yes,
             Some(_) => Verdict::Wait,
@@ -398,16 +410,17 @@ impl Policy for Quota {
             member.held[d] += whole[d];
         }
         self.tree.hold(leaf, &whole[..self.tree.dims], true);
-        let key = self.key(leaf);
-        let group = &mut self.leaves[leaf as usize];
-        group.moved |= std::mem::replace(&mut group.key, key) != key;
+        self.set_key(leaf);
     }
 
     fn refused(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
         self.set_stand(queue.user, Stand::Refused);
         let Member { leaf, place, .. } = self.users[queue.user.index()];
         let mut whole = [0; MAX_DIMS];
-        whole.iter_mut().zip(ask.footprint).for_each(|(whole, part)| *whole = part.saturating_mul(u64::from(ask.tasks)));
+        whole
+            .iter_mut()
+            .zip(ask.footprint)
+            .for_each(|(whole, part)| *whole = part.saturating_mul(u64::from(ask.tasks)));
         self.leaves[leaf as usize].refused[place as usize].1 = whole;
         let (d, least) = self.leaves[leaf as usize].short;
         // What is too little for less is too little for this.

@@ -50,6 +50,8 @@ pub(super) struct Tree {
     sets: Vec<Set>,
     pub dims: usize,
     capacity: [u64; MAX_DIMS],
+    /// No siblings ever share more: the cluster, or a minimum above that.
+    ceiling: [u64; MAX_DIMS],
     reclaim: Reclaim,
     look: u64,
 }
@@ -63,6 +65,7 @@ impl Tree {
             sets: Vec::new(),
             dims,
             capacity: setup.capacity.0,
+            ceiling: setup.capacity.0,
             reclaim: file.reclaim,
             look: 1,
         };
@@ -109,6 +112,7 @@ impl Tree {
                     to[d] = *value;
                 }
             }
+            tree.ceiling.iter_mut().zip(node.min).for_each(|(ceiling, min)| *ceiling = (*ceiling).max(min));
             tree.nodes.push(node);
         }
         for (set, size) in tree.sets.iter_mut().zip(&sizes) {
@@ -150,7 +154,7 @@ impl Tree {
             let node = &mut self.nodes[at as usize];
             let (parent, mut passed) = (node.parent, node.passed);
             for (d, passed) in passed.iter_mut().enumerate().take(self.dims) {
-                let standing = standing(node, d, self.capacity[d], self.reclaim);
+                let standing = standing(node, d, self.ceiling[d], self.reclaim);
                 self.sets[node.set as usize].levels[d].change(node.member as usize, standing);
                 *passed = pass(node, d);
             }
@@ -230,16 +234,17 @@ impl Tree {
 }
 
 /// What decides of a group in resource `d`.
-fn standing(node: &Node, d: usize, capacity: u64, reclaim: Reclaim) -> Standing {
-    // More than the whole cluster gets nobody more than the whole cluster does.
-    let demand = node.request[d].min(u128::from(node.max[d].min(capacity))) as u64;
+fn standing(node: &Node, d: usize, ceiling: u64, reclaim: Reclaim) -> Standing {
+    let demand = node.request[d].min(u128::from(node.max[d])) as u64;
     let promised = if node.lend { node.min[d].min(demand) } else { node.min[d] };
     let base = match reclaim {
         Reclaim::Never => promised.max(node.held[d]),
         Reclaim::Wait => promised,
     };
-    match demand > base && node.ratio[d] > 0 {
-        true => Standing { base, reach: demand, ratio: node.ratio[d] },
+    // To ask for more than all siblings share gets nobody more than to ask for that.
+    let reach = demand.min(ceiling.max(base));
+    match reach > base && node.ratio[d] > 0 {
+        true => Standing { base, reach, ratio: node.ratio[d] },
         false => Standing { base, reach: base, ratio: 0 },
     }
 }
