@@ -18,6 +18,7 @@ mod problem;
 pub mod read;
 mod slots;
 mod tree;
+pub mod water;
 mod whole;
 
 pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};

@@ -62,8 +62,8 @@ pub enum Onto {
 ///
 /// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
 /// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
-/// A user that demands a resource of capacity 0 gets nothing and blocks nobody; one whose single task is larger than
-/// the capacity blocks like any other. Cost: O(resources + log users) a task, and O(users) a machine.
+/// A user of whom not one task fits gets nothing and blocks nobody, as in the simulation. Cost: O(resources + log users)
+/// a task, and O(users) a machine; more than 30 million tasks are an error.
 #[derive(Clone)]
 pub struct WholeTasks {
     /// Who is next.
@@ -212,7 +212,14 @@ impl Pool {
         // More than fits 64 bits is without end: nobody gets there one by one.
         let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
         let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
-        let served = users.iter().map(|user| instance.lacking(user).is_none()).collect();
+        let fits = |takes: &[(usize, Exact)], room: &[Exact]| takes.iter().all(|(r, amount)| *amount <= room[*r]);
+        let somewhere = |i: usize| rooms.iter().any(|(_, room)| fits(&takes[i], room));
+        let served = (0..users.len()).map(|i| instance.lacking(&users[i]).is_none() && somewhere(i)).collect();
+        let most = most_tasks(&rooms, &takes);
+        if most > MOST_TASKS {
+            let expected = format!("at most {MOST_TASKS:e}, for they are served one by one: take a larger unit");
+            return Err(Error::plan("whole tasks", format!("up to {most:.1e} of them"), expected));
+        }
         let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
         let tasks = (0..users.len()).map(needs_nothing).collect();
         Ok(Pool { rooms, used_up, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
@@ -276,6 +283,18 @@ impl Pool {
     }
 }
 
+/// More whole tasks than this are not served.
+const MOST_TASKS: f64 = 3e7;
+
+/// No more tasks than this fit: of each resource, what the least needy of its users would run with all of it.
+fn most_tasks(rooms: &[(u64, Vec<Exact>)], takes: &[Vec<(usize, Exact)>]) -> f64 {
+    let dims = rooms.first().map_or(0, |(_, room)| room.len());
+    let least = |r: usize| takes.iter().flatten().filter(|(of, _)| *of == r).map(|(_, amount)| amount).min();
+    let of_room =
+        |room: &[Exact]| -> f64 { (0..dims).filter_map(|r| least(r).map(|least| (&room[r] / least).to_f64())).sum() };
+    rooms.iter().map(|(count, room)| *count as f64 * of_room(room)).sum()
+}
+
 fn needs(user: &User) -> Vec<(usize, Exact)> {
     user.demand.iter().cloned().enumerate().filter(|(_, amount)| amount.is_positive()).collect()
 }
@@ -316,6 +335,14 @@ mod tests {
             // Nothing of the first resource is left.
             assert_eq!(allocation.limits, [Limit::Resource(0), Limit::Resource(0)]);
         }
+    }
+
+    #[test]
+    fn what_never_fits_blocks_nobody_and_too_many_tasks_are_refused() {
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..whole(Order::Before(Norm::Largest)) };
+        assert_eq!(tasks(&stop, &instance(&[10, 10], &[&[1, 11], &[5, 1]])), [0.0, 2.0]);
+        let endless = stop.allocate(&instance(&[1 << 40], &[&[1]])).unwrap_err().to_string();
+        assert!(endless.contains("one by one"), "{endless}");
     }
 
     #[test]

@@ -62,11 +62,12 @@ pub struct Compared {
 }
 
 impl Comparison {
-    /// Compares all policies with `baseline`. `None` if it is missing or alone.
+    /// Compares all policies with `baseline`. `None` if it is missing or alone, or if no job finished under it.
     ///
     /// Panics: only if the policies differ in seeds or bins (programmer error).
     pub fn of(policies: &[PolicyRuns], baseline: &str) -> Option<Comparison> {
         let base = policies.iter().find(|policy| policy.name == baseline)?;
+        base.completion_s.iter().flatten().next()?;
         let others: Vec<&PolicyRuns> = policies.iter().filter(|policy| policy.name != baseline).collect();
         let all = |policy: &PolicyRuns| reduction(&base.completion_s, &policy.completion_s, LEVEL);
         let gain = |policy: &PolicyRuns| all(policy).interval.map_or(f64::NEG_INFINITY, |interval| interval.mean);

@@ -7,8 +7,8 @@ use super::view::{Gap, Measured, View, one, widest};
 
 /// By which part of its capacity the fullest resource is overfull. Never `None`.
 pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
-    // Also true of NaN, which a mechanism of somebody's own may return.
-    let senseless = |tasks: &N| !(*tasks >= N::zero()) || !tasks.float().is_finite();
+    // NaN is not finite: a mechanism of somebody's own may return it.
+    let senseless = |tasks: &N| *tasks < N::zero() || !tasks.float().is_finite();
     if let Some(user) = view.tasks.iter().position(senseless) {
         return Some(Gap {
             margin: one(),

@@ -112,7 +112,7 @@ fn many_users_fill_as_in_the_plain_loop() {
 #[test]
 fn a_misleading_sample_misleads_for_a_moment_only() {
     let (users, mut levels) = (50_000, Levels::new());
-    let odd = |i: usize| i % 13 == 0;
+    let odd = |i: usize| i.is_multiple_of(13);
     // Shares of both resources and the number of tasks, for one in 13 and for the others.
     let kinds: [[(f64, f64, f64); 2]; 3] = [
         // Far too high, where all others have stopped and nothing rises on their resource.

@@ -26,5 +26,6 @@ mod solve;
 mod tidy;
 mod traces;
 mod twin;
+mod water;
 mod whole_tasks;
 mod workloads;

@@ -214,18 +214,18 @@ impl<'a> Bounds<'a> {
     }
 
     /// (1): at most one task more.
-    fn from_above(&self, launched: &[u64]) -> bool {
+    fn bounded_above(&self, launched: &[u64]) -> bool {
         launched.iter().zip(&self.divisible).all(|(&k, x)| k as f64 <= x + 1.0 + SLACK)
     }
 
     /// (2): the level is not one maximal task lower.
-    fn from_below(&self, launched: &[u64]) -> bool {
+    fn bounded_below(&self, launched: &[u64]) -> bool {
         let lower = |i: usize| self.divisible[i] - self.largest / self.steps[i] - SLACK;
         (0..launched.len()).all(|i| launched[i] as f64 > lower(i))
     }
 
     /// What `skip` may add to (1).
-    fn from_above_skipping(&self, launched: &[u64]) -> bool {
+    fn bounded_above_skipping(&self, launched: &[u64]) -> bool {
         let demand = &self.backlog.demand;
         let ratio = |i: usize, r: usize| demand.iter().map(|b| b[r]).max().unwrap_or(0) as f64 / demand[i][r] as f64;
         let more = |i: usize| (0..self.backlog.dims()).map(|r| ratio(i, r)).fold(0.0, f64::max);
@@ -285,11 +285,11 @@ fn parity(spec: &str) {
             let (pooled, stop) = (placement == Placement::Pooled, on_blocked == OnBlocked::Stop);
             if stop {
                 assert!(bounds.between_users(&launched), "between users, {}", told(&launched));
-                assert!(bounds.from_above(&launched), "from above, {}", told(&launched));
+                assert!(bounds.bounded_above(&launched), "from above, {}", told(&launched));
             }
             if pooled {
-                assert!(bounds.from_below(&launched), "from below, {}", told(&launched));
-                assert!(bounds.from_above_skipping(&launched), "from above, {}", told(&launched));
+                assert!(bounds.bounded_below(&launched), "from below, {}", told(&launched));
+                assert!(bounds.bounded_above_skipping(&launched), "from above, {}", told(&launched));
             }
             measured.add(&bounds, &launched);
             blocked += u64::from(launched.iter().zip(&backlog.tasks).any(|(k, tasks)| k < tasks));
@@ -354,10 +354,11 @@ fn zero_demands_end_near_the_first_stage() {
             let largest = steps.iter().copied().fold(0.0, f64::max);
             let bounds = Bounds { backlog: &backlog, divisible: first, steps, largest };
             let stopped = backlog.launched(&spec, Placement::Pooled, OnBlocked::Stop);
-            let right = bounds.between_users(&stopped) && bounds.from_above(&stopped) && bounds.from_below(&stopped);
+            let right =
+                bounds.between_users(&stopped) && bounds.bounded_above(&stopped) && bounds.bounded_below(&stopped);
             assert!(right, "seed {seed}, {spec}: {stopped:?}, first stage {:?}\n{backlog:?}", bounds.divisible);
             let skipped = backlog.launched(&spec, Placement::Pooled, OnBlocked::Skip);
-            assert!(bounds.from_below(&skipped), "seed {seed}, {spec}: {skipped:?}\n{backlog:?}");
+            assert!(bounds.bounded_below(&skipped), "seed {seed}, {spec}: {skipped:?}\n{backlog:?}");
             further += u64::from(
                 (0..stopped.len()).any(|i| divisible[i] > stopped[i] as f64 + 2.0 + largest / bounds.steps[i]),
             );

@@ -48,6 +48,11 @@ fn standing(order: &Order, instance: &Instance, i: usize, tasks: u64) -> (bool, 
     }
 }
 
+/// Whether one task of a user fits the whole capacity; who has none that does stands aside.
+fn fits_alone(instance: &Instance, i: usize) -> bool {
+    instance.users()[i].demand.iter().zip(instance.capacity()).all(|(demand, capacity)| demand <= capacity)
+}
+
 /// Looks at everybody before each task, and at everything that is held.
 fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     let users = instance.users();
@@ -55,7 +60,12 @@ fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     loop {
         let count = |i: usize| log.iter().filter(|&&user| user == i).count() as u64;
         let wants = |i: usize| users[i].tasks.as_ref().is_none_or(|all| Exact::from(count(i) + 1) <= *all);
-        let open = (0..users.len()).filter(|&i| !out[i] && instance.lacking(&users[i]).is_none() && wants(i));
+        let fits_alone =
+            |i: usize| (0..instance.capacity().len()).all(|r| users[i].demand[r] <= instance.capacity()[r]);
+        let served = |i: usize| {
+            instance.lacking(&users[i]).is_none() && (matches!(whole.order, Order::Slots(_)) || fits_alone(i))
+        };
+        let open = (0..users.len()).filter(|&i| !out[i] && served(i) && wants(i));
         let open: Vec<usize> = if whole.ties == Ties::LowestId { open.collect() } else { open.rev().collect() };
         // The first of the least.
         let Some(next) = open.into_iter().min_by_key(|&i| standing(&whole.order, instance, i, count(i))) else {
@@ -132,7 +142,7 @@ fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
             let rising = |i: &usize| {
                 let user = &instance.users()[*i];
                 let all = user.tasks.as_ref().map_or(f64::INFINITY, Exact::to_f64);
-                (tasks[*i] + 1) as f64 <= all && instance.lacking(user).is_none()
+                (tasks[*i] + 1) as f64 <= all && fits_alone(&instance, *i)
             };
             for high in 0..units.len() {
                 for low in (0..units.len()).filter(rising) {

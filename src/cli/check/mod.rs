@@ -87,7 +87,7 @@ struct Column {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let promises = promises(args)?;
     let searches = searches(args)?;
-    let picture = args.figure.as_deref().map(|path| write::Picture::new(path)).transpose()?;
+    let picture = args.figure.as_deref().map(write::Picture::new).transpose()?;
     let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
     let candidates = candidates(args, on_blocked, context)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();

@@ -208,7 +208,7 @@ fn wild_magnitudes_come_out_as_fractions() {
         };
         let mut user = |i: usize| User {
             weight: if case % 2 == 0 { vec![wild(); dims] } else { (0..dims).map(|_| wild()).collect() },
-            tasks: (i % 3 == 0).then(&mut wild),
+            tasks: i.is_multiple_of(3).then(&mut wild),
             ..User::new(format!("{i}"), (0..dims).map(|_| wild()).collect())
         };
         let list = (0..users).map(&mut user).collect();

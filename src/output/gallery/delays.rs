@@ -75,7 +75,7 @@ fn fraction(quantiles: &[(f64, f64)], x: f64) -> f64 {
 /// By how much mean completion time is smaller than under the baseline, by job size (the DRF paper's Figure 14).
 pub fn reduction(results: &Results) -> Result<Gallery> {
     let Some(comparison) = comparison(results)? else {
-        return Ok(Gallery::without("reduction", "there is one policy, so nothing to compare with"));
+        return Ok(Gallery::without("reduction", "there is nothing to compare: one policy, or no job that finished"));
     };
     let category = |label: &str, jobs: u64| {
         let jobs = if jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", count(jobs)) };

@@ -1,7 +1,7 @@
 //! How far shares were from fluid DRF how much of the time, all seeds together.
 
 use super::fairness::{distribution, spans};
-use super::{Gallery, seeds_of};
+use super::{Ends, Gallery, seeds_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
 use crate::output::read::Results;
@@ -17,12 +17,13 @@ pub fn deviation(results: &Results) -> Result<Gallery> {
     if parts.is_empty() {
         return Ok(Gallery::without_table("deviation", Table::Fairness));
     }
+    let ends = Ends::read(results, None)?;
     let mut panels = Vec::new();
     let mut largest = 0.0f64;
     for (title, column) in PANELS {
         let mut panel = Panel { title: title.to_owned(), series: Vec::new() };
         for group in parts.chunk_by(|a, b| a.policy == b.policy) {
-            let values = group.iter().map(|part| spans(part, column)).collect::<Result<Vec<_>>>()?.concat();
+            let values = group.iter().map(|part| spans(part, column, &ends)).collect::<Result<Vec<_>>>()?.concat();
             largest = values.iter().map(|(value, _)| *value).fold(largest, f64::max);
             panel.series.push(Series::new(&results.contents.policies[group[0].policy], distribution(values)));
         }

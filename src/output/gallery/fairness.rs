@@ -2,7 +2,7 @@
 //!
 //! Curves over time would jump with every user that comes or goes, and break off wherever nobody waits.
 
-use super::{Gallery, seeds_of};
+use super::{Ends, Gallery, seeds_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
 use crate::output::read::{Part, Results};
@@ -19,12 +19,13 @@ pub fn fairness(results: &Results) -> Result<Gallery> {
     if parts.is_empty() {
         return Ok(Gallery::without_table("fairness", Table::Fairness));
     }
+    let ends = Ends::read(results, None)?;
     let mut panels = Vec::new();
     let mut largest = 1.0f64;
     for (title, column) in PANELS {
         let mut panel = Panel { title: title.to_owned(), series: Vec::new() };
         for group in parts.chunk_by(|a, b| a.policy == b.policy) {
-            let values = group.iter().map(|part| spans(part, column)).collect::<Result<Vec<_>>>()?.concat();
+            let values = group.iter().map(|part| spans(part, column, &ends)).collect::<Result<Vec<_>>>()?.concat();
             largest = values.iter().map(|(value, _)| *value).fold(largest, f64::max);
             panel.series.push(Series::new(&results.contents.policies[group[0].policy], distribution(values)));
         }
@@ -51,10 +52,11 @@ pub fn fairness(results: &Results) -> Result<Gallery> {
     Ok(Gallery::of("fairness", caption, small_multiples(&chart, Join::Steps, &panels)))
 }
 
-/// `(value, seconds)` while two or more users wait: a grid point holds until the next one.
-pub(super) fn spans(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
+/// `(value, seconds)` while two or more users wait: a row holds until the next one, the last until the run's end.
+pub(super) fn spans(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
     let (times, waiting, values) = (part.numbers("time_us")?, part.numbers("backlogged_users")?, part.numbers(column)?);
-    let ends = times.iter().skip(1).copied();
+    let end = times.last().copied().flatten().map(|last| ends.after(part, last / 1e6) * 1e6);
+    let ends = times.iter().skip(1).copied().chain([end]);
     let rows = times.iter().zip(ends).zip(waiting).zip(values);
     let span = |(((from, to), waiting), value): (((&Option<f64>, Option<f64>), Option<f64>), Option<f64>)| {
         waiting.filter(|&waiting| waiting >= 2.0)?;

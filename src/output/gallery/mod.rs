@@ -9,8 +9,10 @@ mod deviation;
 mod fairness;
 mod over_time;
 
+use std::collections::BTreeMap;
+
 use super::raster;
-use super::read::Results;
+use super::read::{Part, Results};
 use super::schema::Table;
 use super::table::write_whole;
 use crate::error::{Error, Result, nearest};
@@ -92,6 +94,24 @@ pub fn write(results: &Results, gallery: &Gallery) -> Result<()> {
         write_whole(&folder.join(format!("{}.png", figure.name)), &raster::png(&figure.svg, DOTS)?)?;
     }
     Ok(())
+}
+
+/// When runs ended, in seconds, by policy and run: until then what the last row of a series says holds, for rows are
+/// written at changes only.
+struct Ends(BTreeMap<(usize, usize), f64>);
+
+impl Ends {
+    fn read(results: &Results, run: Option<usize>) -> Result<Ends> {
+        let parts = results.table(Table::Runs, &["end_us"], run)?;
+        let end = |part: &Part| Ok(((part.policy, part.run), part.numbers("end_us")?.first().copied().flatten()));
+        let ends = parts.iter().map(end).collect::<Result<Vec<_>>>()?;
+        Ok(Ends(ends.into_iter().filter_map(|(key, end)| Some((key, end? / 1e6))).collect()))
+    }
+
+    /// When the run of a table ended; never before `last`, its last row.
+    fn after(&self, part: &Part, last: f64) -> f64 {
+        self.0.get(&(part.policy, part.run)).copied().unwrap_or(last).max(last)
+    }
 }
 
 /// Which run a figure of one run shows, in words: `, seed 3`, or nothing for a trace.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Gallery, seed_of};
+use super::{Ends, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
 use crate::output::read::{Part, Results};
@@ -18,18 +18,28 @@ fn seconds(part: &Part) -> Result<Vec<f64>> {
     Ok(part.numbers("time_us")?.into_iter().map(|time| time.unwrap_or(f64::NAN) / 1e6).collect())
 }
 
-/// Points of a column over time; what is absent breaks the curve.
-fn points(part: &Part, column: &str) -> Result<Vec<(f64, f64)>> {
+/// Points of a column over time, up to the run's end; what is absent breaks the curve.
+fn points(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
     let values = part.numbers(column)?.into_iter().map(|value| value.unwrap_or(f64::NAN));
-    Ok(seconds(part)?.into_iter().zip(values).collect())
+    let mut points: Vec<(f64, f64)> = seconds(part)?.into_iter().zip(values).collect();
+    prolong(&mut points, part, ends);
+    Ok(points)
+}
+
+fn prolong(points: &mut Vec<(f64, f64)>, part: &Part, ends: &Ends) {
+    if let Some(&(time, value)) = points.last()
+        && ends.after(part, time) > time
+    {
+        points.push((ends.after(part, time), value));
+    }
 }
 
 /// One panel a column of the `fairness` table, one curve a policy.
-fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)]) -> Result<Vec<Panel>> {
+fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)], ends: &Ends) -> Result<Vec<Panel>> {
     let panel = |(title, column): &(String, String)| -> Result<Panel> {
         let series = parts
             .iter()
-            .map(|part| Ok(Series::new(&results.contents.policies[part.policy], points(part, column)?)))
+            .map(|part| Ok(Series::new(&results.contents.policies[part.policy], points(part, column, ends)?)))
             .collect::<Result<Vec<_>>>()?;
         Ok(Panel { title: title.clone(), series })
     };
@@ -56,7 +66,7 @@ pub fn utilisation(results: &Results) -> Result<Gallery> {
     if parts.is_empty() {
         return Ok(Gallery::without_table("utilisation", Table::Fairness));
     }
-    let panels = by_column(results, &parts, &columns)?;
+    let panels = by_column(results, &parts, &columns, &Ends::read(results, Some(run))?)?;
     let chart = chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(3));
     let caption = format!(
         "Share of each resource that running tasks use over time{}; more than 100 % is overcommitted.",
@@ -80,11 +90,14 @@ pub fn shares(results: &Results) -> Result<Gallery> {
         return Ok(Gallery::without_table("shares", Table::Shares));
     }
     let grids = results.table(Table::Fairness, &["time_us"], Some(run))?;
+    let ends = Ends::read(results, Some(run))?;
     let curves: Vec<BTreeMap<String, Vec<(f64, f64)>>> = parts
         .iter()
         .map(|part| {
             let grid = grids.iter().find(|grid| grid.policy == part.policy).map(seconds).transpose()?;
-            curves(part, grid)
+            let mut curves = curves(part, grid)?;
+            curves.values_mut().for_each(|curve| prolong(curve, part, &ends));
+            Ok(curves)
         })
         .collect::<Result<_>>()?;
     let chosen = largest(&curves);

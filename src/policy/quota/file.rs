@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Result, nearest};
+pub use crate::fluid::water::Semantics as Variant;
 use crate::units::{Dim, Round, decimal};
 
 /// One in the integers that ratios are kept in (millionths).
@@ -14,16 +15,6 @@ pub(super) const RATIO_ONE: u64 = 1_000_000;
 
 /// The largest ratio, in millionths.
 const RATIO_MAX: u64 = 1_000_000 * RATIO_ONE;
-
-/// How a guaranteed minimum and the ratio go together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Variant {
-    /// The minimum first; the ratio shares what is left on top of it.
-    #[default]
-    MinPlusShare,
-    /// The minimum is an insurance, and the level counts it.
-    MaxMinLevel,
-}
 
 /// Who is next inside a group, after priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

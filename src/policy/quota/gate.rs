@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::level::Fraction;
+use crate::fluid::water::Level;
 
 /// A leaf that waits, and which of its waits it is: an entry of an earlier one means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ struct Entry {
 }
 
 /// Leaves that wait for a set's water to rise in one resource, the lowest level first.
-type Heap = BinaryHeap<Reverse<(Fraction, Entry)>>;
+type Heap = BinaryHeap<Reverse<(Level, Entry)>>;
 
 /// All waits.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Gates {
     }
 
     /// A leaf waits at a group for resource `d`: until the group changes, or its set stands at `level`.
-    pub fn wait(&mut self, leaf: u32, group: u32, set: u32, d: usize, level: Option<Fraction>) {
+    pub fn wait(&mut self, leaf: u32, group: u32, set: u32, d: usize, level: Option<Level>) {
         self.leave(leaf);
         self.stamps[leaf as usize] += 1;
         self.waiting += 1;
@@ -98,7 +98,7 @@ impl Gates {
     }
 
     /// Leaves for whose wait the water has risen enough; they wait no longer. `level` knows how high it stands.
-    pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Fraction, woken: &mut Vec<u32>) {
+    pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Level, woken: &mut Vec<u32>) {
         let mut watched = std::mem::take(&mut self.watched);
         watched.retain(|&set| {
             let mut anybody = false;

@@ -10,7 +10,6 @@
 
 mod file;
 mod gate;
-mod level;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -351,7 +350,7 @@ impl Policy for Quota {
             }
         }
         for &leaf in &leaves {
-            self.tree.update(leaf);
+            self.tree.update(leaf)?;
         }
         self.seen.round = self.seen.round.wrapping_add(1);
         for &leaf in &leaves {

@@ -4,8 +4,8 @@
 //! quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
 
 use super::file::{QuotaFile, Reclaim, wrong};
-use super::level::{Fraction, Siblings, Standing};
 use crate::error::{Result, nearest};
+use crate::fluid::water::{Group, GroupId, Level, Semantics, UnusedMin, Water};
 use crate::policy::Setup;
 use crate::units::MAX_DIMS;
 
@@ -16,9 +16,9 @@ pub(super) const TOP: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub parent: u32,
-    /// The set of siblings it belongs to, and its place there.
+    /// The set of siblings it belongs to, and its name there.
     pub set: u32,
-    member: u32,
+    member: GroupId,
     pub held: [u64; MAX_DIMS],
     /// What it was last seen to be allowed to use, rounded down.
     pub runtime: [u64; MAX_DIMS],
@@ -38,7 +38,7 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 struct Set {
     parent: u32,
-    levels: Vec<Siblings>,
+    levels: Vec<Water>,
     /// The look at which the totals were set.
     read: u64,
 }
@@ -71,18 +71,16 @@ impl Tree {
         };
         // The set under a group, by its place, and under the cluster, last.
         let mut under: Vec<Option<u32>> = vec![None; file.groups.len() + 1];
-        let mut sizes: Vec<u32> = Vec::new();
         for group in &file.groups {
             let parent = group.parent.map_or(TOP, |parent| parent as u32);
             let set = *under[group.parent.unwrap_or(file.groups.len())].get_or_insert_with(|| {
-                tree.sets.push(Set { parent, levels: Vec::new(), read: 0 });
-                sizes.push(0);
-                sizes.len() as u32 - 1
+                tree.sets.push(Set { parent, levels: vec![Water::new(file.variant); dims], read: 0 });
+                tree.sets.len() as u32 - 1
             });
             let mut node = Node {
                 parent,
                 set,
-                member: sizes[set as usize],
+                member: GroupId(0),
                 held: [0; MAX_DIMS],
                 runtime: [0; MAX_DIMS],
                 request: [0; MAX_DIMS],
@@ -93,7 +91,6 @@ impl Tree {
                 lend: group.lend,
                 read: 0,
             };
-            sizes[set as usize] += 1;
             for (key, amounts, to) in [
                 ("min", &group.min, &mut node.min),
                 ("max", &group.max, &mut node.max),
@@ -115,11 +112,16 @@ impl Tree {
             tree.ceiling.iter_mut().zip(node.min).for_each(|(ceiling, min)| *ceiling = (*ceiling).max(min));
             tree.nodes.push(node);
         }
-        for (set, size) in tree.sets.iter_mut().zip(&sizes) {
-            set.levels = vec![Siblings::new(file.variant, *size as usize); dims];
+        for at in 0..tree.nodes.len() {
+            let set = tree.nodes[at].set as usize;
+            for d in 0..dims {
+                // The same name in every resource.
+                let group = group(&tree.nodes[at], d, tree.ceiling[d], tree.reclaim);
+                tree.nodes[at].member = tree.sets[set].levels[d].join(&group)?;
+            }
         }
         for at in 0..tree.nodes.len() as u32 {
-            tree.update(at);
+            tree.update(at)?;
         }
         Ok(tree)
     }
@@ -147,15 +149,15 @@ impl Tree {
         *request = *request - before + amount;
     }
 
-    /// Tells the siblings of a group, and all above, what it asks for and holds now.
-    pub fn update(&mut self, group: u32) {
-        let mut at = group;
+    /// Tells the siblings of a group, and all above, what it asks for and holds now. Errors: amounts too large to add.
+    pub fn update(&mut self, leaf: u32) -> Result<()> {
+        let mut at = leaf;
         while at != TOP {
             let node = &mut self.nodes[at as usize];
             let (parent, mut passed) = (node.parent, node.passed);
             for (d, passed) in passed.iter_mut().enumerate().take(self.dims) {
-                let standing = standing(node, d, self.ceiling[d], self.reclaim);
-                self.sets[node.set as usize].levels[d].change(node.member as usize, standing);
+                let group = group(node, d, self.ceiling[d], self.reclaim);
+                self.sets[node.set as usize].levels[d].change(node.member, &group)?;
                 *passed = pass(node, d);
             }
             let before = std::mem::replace(&mut node.passed, passed);
@@ -167,6 +169,7 @@ impl Tree {
             }
             at = parent;
         }
+        Ok(())
     }
 
     /// From here on runtime quotas are read anew.
@@ -179,7 +182,7 @@ impl Tree {
         if self.nodes[group as usize].read == self.look {
             return;
         }
-        let (set, member) = (self.nodes[group as usize].set as usize, self.nodes[group as usize].member as usize);
+        let (set, member) = (self.nodes[group as usize].set as usize, self.nodes[group as usize].member);
         self.settle(set);
         for d in 0..self.dims {
             self.nodes[group as usize].runtime[d] = self.sets[set].levels[d].runtime(member);
@@ -206,15 +209,21 @@ impl Tree {
     }
 
     /// How high the water stands in a set of siblings.
-    pub fn level(&mut self, set: u32, d: usize) -> Fraction {
+    pub fn level(&mut self, set: u32, d: usize) -> Level {
         self.settle(set as usize);
         self.sets[set as usize].levels[d].level()
     }
 
     /// The level from which on a group may use so much of resource `d`, if it depends on the level.
-    pub fn level_for(&self, group: u32, d: usize, runtime: u64) -> Option<Fraction> {
+    pub fn level_for(&self, group: u32, d: usize, runtime: u64) -> Option<Level> {
         let node = &self.nodes[group as usize];
-        self.sets[node.set as usize].levels[d].level_for(node.member as usize, runtime)
+        let water = &self.sets[node.set as usize].levels[d];
+        let standing = water.standing(node.member);
+        let rising = standing.ratio() > 0 && runtime > standing.base() && runtime <= standing.reach();
+        rising.then(|| match water.semantics() {
+            Semantics::MinPlusShare => Level::of(runtime - standing.base(), standing.ratio()),
+            Semantics::MaxMinLevel => Level::of(runtime, standing.ratio()),
+        })
     }
 
     /// Where so much more in a leaf is above the quota: the group, the leaf or one above it, and the resource. Quotas
@@ -233,19 +242,16 @@ impl Tree {
     }
 }
 
-/// What decides of a group in resource `d`.
-fn standing(node: &Node, d: usize, ceiling: u64, reclaim: Reclaim) -> Standing {
-    let demand = node.request[d].min(u128::from(node.max[d])) as u64;
-    let promised = if node.lend { node.min[d].min(demand) } else { node.min[d] };
-    let base = match reclaim {
-        Reclaim::Never => promised.max(node.held[d]),
-        Reclaim::Wait => promised,
-    };
-    // To ask for more than all siblings share gets nobody more than to ask for that.
-    let reach = demand.min(ceiling.max(base));
-    match reach > base && node.ratio[d] > 0 {
-        true => Standing { base, reach, ratio: node.ratio[d] },
-        false => Standing { base, reach: base, ratio: 0 },
+/// A group in resource `d`, as its siblings see it.
+fn group(node: &Node, d: usize, ceiling: u64, reclaim: Reclaim) -> Group {
+    Group {
+        // To ask for more than all siblings share gets nobody more than to ask for that.
+        request: node.request[d].min(u128::from(ceiling)) as u64,
+        min: node.min[d],
+        max: node.max[d],
+        ratio: node.ratio[d],
+        unused_min: if node.lend { UnusedMin::Lent } else { UnusedMin::Kept },
+        held: if reclaim == Reclaim::Never { node.held[d] } else { 0 },
     }
 }
 

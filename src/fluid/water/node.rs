@@ -1,0 +1,186 @@
+//! The blocks of an [`Order`](super::order::Order): arrays side by side, so that a search reads keys and nothing else.
+
+use super::group::Weight;
+
+/// Room for break points in a leaf.
+pub(super) const LEAF: usize = 64;
+/// Room for blocks in an inner block.
+pub(super) const INNER: usize = 64;
+/// Keys in a cache line.
+const LINE: usize = 8;
+/// What stands in the place of a key where there is none.
+const NO_KEY: u64 = u64::MAX >> 1;
+/// No block.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Sorted keys and whose they are.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Row<const N: usize> {
+    keys: [u64; N],
+    ids: [u32; N],
+    len: u32,
+}
+
+impl<const N: usize> Row<N> {
+    pub fn new() -> Row<N> {
+        Row { keys: [NO_KEY; N], ids: [0; N], len: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub fn key(&self, at: usize) -> u64 {
+        self.keys[at]
+    }
+
+    pub fn id(&self, at: usize) -> u32 {
+        self.ids[at]
+    }
+
+    pub fn ids(&self) -> &[u32] {
+        &self.ids[..self.len()]
+    }
+
+    /// How many keys are below this one. One read of every line, then one line: no step waits for another, so that a
+    /// row out of the cache costs one delay.
+    #[inline]
+    pub fn rank(&self, key: u64) -> usize {
+        let mut line = 0;
+        for at in (LINE - 1..N).step_by(LINE) {
+            line += below(self.keys[at], key);
+        }
+        // Only a full row of smaller keys passes the last line.
+        let start = (line as usize).min(N / LINE - 1) * LINE;
+        let mut rank = 0;
+        for at in start..start + LINE {
+            rank += below(self.keys[at], key);
+        }
+        start + rank as usize
+    }
+
+    /// Where the equal keys from `from` on end.
+    pub fn ties(&self, from: usize) -> usize {
+        let key = self.keys[from];
+        from + self.keys[from..self.len()].partition_point(|&other| other == key)
+    }
+
+    pub fn set(&mut self, at: usize, key: u64, id: u32) {
+        self.keys[at] = key;
+        self.ids[at] = id;
+    }
+
+    /// Panics: only if the row is full (a block that gets full is split at once).
+    #[inline]
+    pub fn insert(&mut self, at: usize, key: u64, id: u32) {
+        let len = self.len();
+        self.keys.copy_within(at..len, at + 1);
+        self.ids.copy_within(at..len, at + 1);
+        self.set(at, key, id);
+        self.len += 1;
+    }
+
+    #[inline]
+    pub fn remove(&mut self, at: usize) {
+        let len = self.len();
+        self.keys.copy_within(at + 1..len, at);
+        self.ids.copy_within(at + 1..len, at);
+        self.keys[len - 1] = NO_KEY;
+        self.len -= 1;
+    }
+
+    /// Moves what stands from `from` on to the end of another row.
+    pub fn move_to(&mut self, from: usize, other: &mut Row<N>) {
+        let (len, start) = (self.len(), other.len());
+        let end = start + len - from;
+        other.keys[start..end].copy_from_slice(&self.keys[from..len]);
+        other.ids[start..end].copy_from_slice(&self.ids[from..len]);
+        other.len = end as u32;
+        self.keys[from..len].fill(NO_KEY);
+        self.len = from as u32;
+    }
+}
+
+/// 1 if one key is below another, else 0: the sign of the difference, which needs no comparison of 64-bit lanes.
+#[inline]
+fn below(one: u64, other: u64) -> u64 {
+    one.wrapping_sub(other) >> 63
+}
+
+/// Break points in order.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf {
+    pub row: Row<LEAF>,
+    pub previous: u32,
+    pub next: u32,
+}
+
+impl Leaf {
+    pub fn new() -> Leaf {
+        Leaf { row: Row::new(), previous: NONE, next: NONE }
+    }
+}
+
+/// Blocks in order: the first break point of each, and what each sums to.
+#[derive(Clone, Debug)]
+pub(super) struct Inner {
+    pub row: Row<INNER>,
+    children: [u32; INNER],
+    amounts: [i64; INNER],
+    ratios: [i64; INNER],
+}
+
+impl Inner {
+    pub fn new() -> Inner {
+        Inner { row: Row::new(), children: [NONE; INNER], amounts: [0; INNER], ratios: [0; INNER] }
+    }
+
+    pub fn child(&self, slot: usize) -> u32 {
+        self.children[slot]
+    }
+
+    pub fn weight(&self, slot: usize) -> Weight {
+        Weight { amount: self.amounts[slot], ratio: self.ratios[slot] }
+    }
+
+    pub fn total(&self) -> Weight {
+        (0..self.row.len()).fold(Weight::ZERO, |sum, slot| sum + self.weight(slot))
+    }
+
+    pub fn set_weight(&mut self, slot: usize, weight: Weight) {
+        self.amounts[slot] = weight.amount;
+        self.ratios[slot] = weight.ratio;
+    }
+
+    pub fn add(&mut self, slot: usize, weight: Weight) {
+        self.set_weight(slot, self.weight(slot) + weight);
+    }
+
+    pub fn insert(&mut self, slot: usize, first: (u64, u32), child: u32, weight: Weight) {
+        let len = self.row.len();
+        self.row.insert(slot, first.0, first.1);
+        self.children.copy_within(slot..len, slot + 1);
+        self.amounts.copy_within(slot..len, slot + 1);
+        self.ratios.copy_within(slot..len, slot + 1);
+        self.children[slot] = child;
+        self.set_weight(slot, weight);
+    }
+
+    pub fn remove(&mut self, slot: usize) {
+        let len = self.row.len();
+        self.row.remove(slot);
+        self.children.copy_within(slot + 1..len, slot);
+        self.amounts.copy_within(slot + 1..len, slot);
+        self.ratios.copy_within(slot + 1..len, slot);
+    }
+
+    pub fn move_to(&mut self, from: usize, other: &mut Inner) {
+        let (len, start) = (self.row.len(), other.row.len());
+        let end = start + len - from;
+        self.row.move_to(from, &mut other.row);
+        other.children[start..end].copy_from_slice(&self.children[from..len]);
+        other.amounts[start..end].copy_from_slice(&self.amounts[from..len]);
+        other.ratios[start..end].copy_from_slice(&self.ratios[from..len]);
+    }
+}

@@ -1,0 +1,468 @@
+//! Break points in the order of their levels, with sums over blocks: a B+ tree whose blocks fit the memory hierarchy.
+//!
+//! Ordered by key, then by the exact fraction, then by identifier, so equal saturations have places of their own and a
+//! removal finds its point in O(log n) however many are equal. Inner blocks carry each child's first point and its
+//! [`Weight`]; leaves are chained. What a point weighs is asked from its [`Source`]: a leaf holds keys and identifiers
+//! only, half of what a search would otherwise pull through the caches.
+
+use std::cmp::Ordering;
+
+use super::group::{Target, Weight};
+use super::level::compare;
+use super::node::{INNER, Inner, LEAF, Leaf, NONE, Row};
+
+/// Who knows the numbers behind an identifier.
+pub(super) trait Source {
+    /// The point's level.
+    fn fraction(&self, id: u32) -> (u64, u64);
+    /// What the point adds to the sums below a level.
+    fn weight(&self, id: u32) -> Weight;
+    /// Whether points with equal keys have equal levels.
+    fn distinct(&self) -> bool;
+}
+
+/// A break point as the order sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub key: u64,
+    pub id: u32,
+    pub fraction: (u64, u64),
+}
+
+/// No tree is higher: blocks below the root are on average more than a quarter full, and identifiers have 32 bits.
+const HEIGHT: usize = 8;
+
+/// Where a point stands or would stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The inner blocks from the root on, and the child taken in each.
+    path: [(u32, u32); HEIGHT],
+    pub leaf: u32,
+    pub at: u32,
+}
+
+impl Place {
+    /// Before anything was found.
+    pub const NONE: Place = Place { path: [(0, 0); HEIGHT], leaf: 0, at: 0 };
+}
+
+/// Between two neighbours: before point `at` of the leaf, or behind its last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    pub leaf: u32,
+    pub at: u32,
+    /// What stands before it weighs.
+    pub below: Weight,
+}
+
+/// The tree.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    leaves: Vec<Leaf>,
+    inners: Vec<Inner>,
+    spare_leaves: Vec<u32>,
+    spare_inners: Vec<u32>,
+    root: u32,
+    /// Inner blocks on a path.
+    height: usize,
+    /// Counts changes of the blocks themselves; places and gaps from before are void.
+    pub shape: u64,
+}
+
+impl Order {
+    pub fn new() -> Order {
+        Order {
+            leaves: vec![Leaf::new()],
+            inners: Vec::new(),
+            spare_leaves: Vec::new(),
+            spare_inners: Vec::new(),
+            root: 0,
+            height: 0,
+            shape: 0,
+        }
+    }
+
+    pub fn row(&self, leaf: u32) -> &Row<LEAF> {
+        &self.leaves[leaf as usize].row
+    }
+
+    /// Where the point stands, or where it belongs. O(log n).
+    pub fn find(&self, point: &Point, source: &impl Source) -> Place {
+        let mut place = Place::NONE;
+        self.descend(&mut place, point, source);
+        place.at = self.locate(place.leaf, point, source);
+        place
+    }
+
+    /// Finds the leaf in which the point stands or belongs; where in it is not known yet.
+    ///
+    /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
+    /// descend first wait for both leaves at once. Written where it stays, as a copy of what was just written stalls.
+    #[inline]
+    pub fn descend(&self, place: &mut Place, point: &Point, source: &impl Source) {
+        let mut at = self.root;
+        for step in &mut place.path[..self.height] {
+            let inner = &self.inners[at as usize];
+            let (rank, there) = rank(&inner.row, point, source);
+            let slot = if there { rank } else { rank.saturating_sub(1) };
+            *step = (at, slot as u32);
+            at = inner.child(slot);
+        }
+        place.leaf = at;
+    }
+
+    /// Where in its leaf the point stands or belongs.
+    #[inline]
+    pub fn locate(&self, leaf: u32, point: &Point, source: &impl Source) -> u32 {
+        rank(self.row(leaf), point, source).0 as u32
+    }
+
+    /// Whether the point stands before the leaf's first.
+    pub fn before_leaf(&self, point: &Point, leaf: u32, source: &impl Source) -> bool {
+        let row = self.row(leaf);
+        match point.key.cmp(&row.key(0)) {
+            Ordering::Equal => order(row.id(0), point, source).is_gt(),
+            other => other.is_lt(),
+        }
+    }
+
+    /// Puts a point at its place.
+    pub fn insert(&mut self, place: &Place, point: &Point, weight: Weight, source: &impl Source) {
+        self.add(place, weight);
+        let row = &mut self.leaves[place.leaf as usize].row;
+        row.insert(place.at as usize, point.key, point.id);
+        let full = row.len() == LEAF;
+        if place.at == 0 {
+            self.rename(place, self.height, (point.key, point.id));
+        }
+        if full {
+            self.split_leaf(place, source);
+        }
+    }
+
+    /// Takes the point at a place away.
+    pub fn remove(&mut self, place: &Place, weight: Weight) {
+        self.add(place, Weight::ZERO - weight);
+        let row = &mut self.leaves[place.leaf as usize].row;
+        row.remove(place.at as usize);
+        let len = row.len();
+        if place.at == 0 && len > 0 {
+            let first = (row.key(0), row.id(0));
+            self.rename(place, self.height, first);
+        }
+        if len < LEAF / 4 && self.height > 0 {
+            self.thin_leaf(place, len);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, place: &Place, weight: Weight) {
+        for &(inner, slot) in &place.path[..self.height] {
+            self.inners[inner as usize].add(slot as usize, weight);
+        }
+    }
+
+    /// Writes the new first point of the block at a depth into all blocks above that start with it.
+    fn rename(&mut self, place: &Place, depth: usize, first: (u64, u32)) {
+        for &(inner, slot) in place.path[..depth].iter().rev() {
+            self.inners[inner as usize].row.set(slot as usize, first.0, first.1);
+            if slot > 0 {
+                break;
+            }
+        }
+    }
+
+    fn split_leaf(&mut self, place: &Place, source: &impl Source) {
+        self.shape += 1;
+        let right = reuse(&mut self.leaves, &mut self.spare_leaves, Leaf::new());
+        let mut fresh = Leaf::new();
+        let left = &mut self.leaves[place.leaf as usize];
+        left.row.move_to(LEAF / 2, &mut fresh.row);
+        (fresh.previous, fresh.next) = (place.leaf, left.next);
+        left.next = right;
+        if fresh.next != NONE {
+            self.leaves[fresh.next as usize].previous = right;
+        }
+        let weight = weigh(&fresh.row, source);
+        let first = (fresh.row.key(0), fresh.row.id(0));
+        self.leaves[right as usize] = fresh;
+        if self.height == 0 {
+            let left = &self.leaves[place.leaf as usize].row;
+            self.grow((left.key(0), left.id(0)), place.leaf, weigh(left, source), first, right, weight);
+        } else {
+            self.add_child(place, self.height - 1, first, right, weight);
+        }
+    }
+
+    /// Two blocks under a new root.
+    fn grow(&mut self, first: (u64, u32), left: u32, weight: Weight, second: (u64, u32), right: u32, other: Weight) {
+        let mut root = Inner::new();
+        root.insert(0, first, left, weight);
+        root.insert(1, second, right, other);
+        self.root = reuse(&mut self.inners, &mut self.spare_inners, root);
+        self.height += 1;
+    }
+
+    /// Hangs a block behind the child at a place's depth, whose weight it takes a part of.
+    fn add_child(&mut self, place: &Place, depth: usize, first: (u64, u32), child: u32, weight: Weight) {
+        let (at, slot) = place.path[depth];
+        let inner = &mut self.inners[at as usize];
+        inner.add(slot as usize, Weight::ZERO - weight);
+        inner.insert(slot as usize + 1, first, child, weight);
+        if inner.row.len() < INNER {
+            return;
+        }
+        let mut fresh = Inner::new();
+        inner.move_to(INNER / 2, &mut fresh);
+        let (left, left_weight) = ((inner.row.key(0), inner.row.id(0)), inner.total());
+        let (first, weight) = ((fresh.row.key(0), fresh.row.id(0)), fresh.total());
+        let right = reuse(&mut self.inners, &mut self.spare_inners, fresh);
+        if depth == 0 {
+            self.grow(left, at, left_weight, first, right, weight);
+        } else {
+            self.add_child(place, depth - 1, first, right, weight);
+        }
+    }
+
+    /// Joins a leaf with few points and a neighbour under the same block, if both fit one leaf with room to spare.
+    fn thin_leaf(&mut self, place: &Place, len: usize) {
+        let (at, slot) = place.path[self.height - 1];
+        let inner = &self.inners[at as usize];
+        let size = |slot: u32| self.leaves[inner.child(slot as usize) as usize].row.len();
+        let Some(left) = neighbours(slot, inner.row.len(), len, size, LEAF) else {
+            if len == 0 {
+                self.shape += 1;
+                self.unchain(place.leaf);
+                self.drop_child(place, self.height - 1, slot);
+            }
+            return;
+        };
+        self.shape += 1;
+        let (into, gone) = (inner.child(left as usize), inner.child(left as usize + 1));
+        let weight = inner.weight(left as usize + 1);
+        let mut row = std::mem::replace(&mut self.leaves[gone as usize].row, Row::new());
+        row.move_to(0, &mut self.leaves[into as usize].row);
+        let first = (self.row(into).key(0), self.row(into).id(0));
+        self.unchain(gone);
+        self.fold_child(place, self.height - 1, left, first, weight);
+    }
+
+    /// Counts the child right of `left` into it, and drops it.
+    fn fold_child(&mut self, place: &Place, depth: usize, left: u32, first: (u64, u32), weight: Weight) {
+        let inner = &mut self.inners[place.path[depth].0 as usize];
+        inner.add(left as usize, weight);
+        // An empty block had the name of a point that is gone.
+        inner.row.set(left as usize, first.0, first.1);
+        if left == 0 {
+            self.rename(place, depth, first);
+        }
+        self.drop_child(place, depth, left + 1);
+    }
+
+    fn unchain(&mut self, leaf: u32) {
+        let Leaf { previous, next, .. } = self.leaves[leaf as usize];
+        if previous != NONE {
+            self.leaves[previous as usize].next = next;
+        }
+        if next != NONE {
+            self.leaves[next as usize].previous = previous;
+        }
+        self.spare_leaves.push(leaf);
+    }
+
+    /// Removes a child of the block at a place's depth; joins or removes that block if little is left.
+    fn drop_child(&mut self, place: &Place, depth: usize, child: u32) {
+        let (at, _) = place.path[depth];
+        let inner = &mut self.inners[at as usize];
+        inner.remove(child as usize);
+        let len = inner.row.len();
+        if len > 0 && child == 0 {
+            let first = (inner.row.key(0), inner.row.id(0));
+            self.rename(place, depth, first);
+        }
+        if depth == 0 {
+            return self.lower();
+        }
+        if len >= INNER / 4 {
+            return;
+        }
+        let (above, slot) = place.path[depth - 1];
+        let parent = &self.inners[above as usize];
+        let size = |slot: u32| self.inners[parent.child(slot as usize) as usize].row.len();
+        let Some(left) = neighbours(slot, parent.row.len(), len, size, INNER) else {
+            if len == 0 {
+                self.spare_inners.push(at);
+                self.drop_child(place, depth - 1, slot);
+            }
+            return;
+        };
+        let (into, gone) = (parent.child(left as usize), parent.child(left as usize + 1));
+        let weight = parent.weight(left as usize + 1);
+        let mut block = std::mem::replace(&mut self.inners[gone as usize], Inner::new());
+        block.move_to(0, &mut self.inners[into as usize]);
+        let row = &self.inners[into as usize].row;
+        let first = (row.key(0), row.id(0));
+        self.spare_inners.push(gone);
+        self.fold_child(place, depth - 1, left, first, weight);
+    }
+
+    /// Takes roots with one child away, or one with none.
+    fn lower(&mut self) {
+        while self.height > 0 && self.inners[self.root as usize].row.len() <= 1 {
+            let inner = &self.inners[self.root as usize];
+            let child = (inner.row.len() == 1).then(|| inner.child(0));
+            self.spare_inners.push(self.root);
+            self.height -= 1;
+            match child {
+                Some(child) => self.root = child,
+                None => {
+                    self.height = 0;
+                    self.root = reuse(&mut self.leaves, &mut self.spare_leaves, Leaf::new());
+                }
+            }
+        }
+    }
+
+    /// The gap before the first point whose level reaches the target. O(log n).
+    pub fn search(&self, target: &Target, source: &impl Source) -> Gap {
+        let mut gap = Gap { leaf: self.root, at: 0, below: Weight::ZERO };
+        for _ in 0..self.height {
+            let inner = &self.inners[gap.leaf as usize];
+            let weights = (0..inner.row.len()).map(|slot| inner.weight(slot));
+            let (slot, below) = last_short::<INNER>(&inner.row, weights, gap.below, target, source);
+            // A child whose first point falls short may still hold the gap; the one after it cannot, but at its start.
+            let slot = slot.saturating_sub(1);
+            gap = Gap { leaf: inner.child(slot), at: 0, below: below[slot] };
+        }
+        let row = self.row(gap.leaf);
+        let weights = row.ids().iter().map(|&id| source.weight(id));
+        let (at, below) = last_short::<LEAF>(row, weights, gap.below, target, source);
+        Gap { leaf: gap.leaf, at: at as u32, below: below[at] }
+    }
+
+    /// The gap before the first point that reaches the target, found step by step from a gap nearby; `None` when it is
+    /// more than `steps` away.
+    pub fn walk(&self, mut gap: Gap, target: &Target, source: &impl Source, steps: usize) -> Option<Gap> {
+        let start = gap.leaf as usize;
+        let mut left = steps;
+        let mut row = &self.leaves[start].row;
+        loop {
+            if gap.at as usize == row.len() {
+                let next = self.leaves[gap.leaf as usize].next;
+                if next == NONE {
+                    break;
+                }
+                (gap.leaf, gap.at, row) = (next, 0, self.row(next));
+            }
+            let id = row.id(gap.at as usize);
+            if target.reached(source.fraction(id), gap.below) {
+                break;
+            }
+            gap.below = gap.below + source.weight(id);
+            gap.at += 1;
+            left = left.checked_sub(1)?;
+        }
+        if left < steps {
+            return Some(gap);
+        }
+        loop {
+            if gap.at == 0 {
+                let previous = self.leaves[gap.leaf as usize].previous;
+                if previous == NONE {
+                    return Some(gap);
+                }
+                row = self.row(previous);
+                (gap.leaf, gap.at) = (previous, row.len() as u32);
+            }
+            let id = row.id(gap.at as usize - 1);
+            let below = gap.below - source.weight(id);
+            if !target.reached(source.fraction(id), below) {
+                return Some(gap);
+            }
+            gap.below = below;
+            gap.at -= 1;
+            left = left.checked_sub(1)?;
+        }
+    }
+}
+
+/// How many points of a row stand before this one, and whether it stands there itself.
+#[inline]
+fn rank<const N: usize>(row: &Row<N>, point: &Point, source: &impl Source) -> (usize, bool) {
+    let rank = row.rank(point.key);
+    if rank == row.len() || row.key(rank) != point.key {
+        return (rank, false);
+    }
+    if row.id(rank) == point.id {
+        return (rank, true);
+    }
+    rank_among_ties(row, rank, point, source)
+}
+
+fn rank_among_ties<const N: usize>(row: &Row<N>, rank: usize, point: &Point, source: &impl Source) -> (usize, bool) {
+    let ties = &row.ids()[rank..row.ties(rank)];
+    let before = ties.partition_point(|&id| order(id, point, source).is_lt());
+    (rank + before, ties.get(before) == Some(&point.id))
+}
+
+/// Orders a point in the tree and another one with the same key.
+fn order(id: u32, point: &Point, source: &impl Source) -> Ordering {
+    if id == point.id || source.distinct() {
+        return id.cmp(&point.id);
+    }
+    compare(source.fraction(id), point.fraction).then(id.cmp(&point.id))
+}
+
+fn weigh(row: &Row<LEAF>, source: &impl Source) -> Weight {
+    row.ids().iter().fold(Weight::ZERO, |sum, &id| sum + source.weight(id))
+}
+
+/// How many first points of a row fall short of the target, and what stands before each slot.
+///
+/// The sums are gathered first: what is not in the cache is then waited for once.
+fn last_short<const N: usize>(
+    row: &Row<N>,
+    weights: impl Iterator<Item = Weight>,
+    start: Weight,
+    target: &Target,
+    source: &impl Source,
+) -> (usize, [Weight; N]) {
+    let mut below = [start; N];
+    let mut sum = start;
+    for (slot, weight) in weights.enumerate() {
+        below[slot] = sum;
+        sum = sum + weight;
+        if slot + 1 < N {
+            below[slot + 1] = sum;
+        }
+    }
+    let mut slots = 0..row.len();
+    while slots.start < slots.end {
+        let middle = slots.start.midpoint(slots.end);
+        if target.reached(source.fraction(row.id(middle)), below[middle]) {
+            slots.end = middle;
+        } else {
+            slots.start = middle + 1;
+        }
+    }
+    (slots.start, below)
+}
+
+/// The left one of two neighbouring blocks to be joined: the thin one at `slot` and one beside it that leaves room.
+fn neighbours(slot: u32, len: usize, size: usize, of: impl Fn(u32) -> usize, room: usize) -> Option<u32> {
+    let fits = |other: u32| size == 0 || size + of(other) <= room / 4 * 3;
+    if (slot as usize) + 1 < len && fits(slot + 1) {
+        return Some(slot);
+    }
+    slot.checked_sub(1).filter(|&left| fits(left))
+}
+
+/// Puts a block where there is room.
+fn reuse<T>(blocks: &mut Vec<T>, spare: &mut Vec<u32>, block: T) -> u32 {
+    if let Some(at) = spare.pop() {
+        blocks[at as usize] = block;
+        return at;
+    }
+    blocks.push(block);
+    (blocks.len() - 1) as u32
+}

@@ -1,0 +1,336 @@
+//! The water level: all methods say the same, and what they say is the definition's.
+
+use std::collections::BTreeMap;
+
+use plimsoll::fluid::Exact;
+use plimsoll::fluid::water::{
+    Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water, by_rounds, by_selection, by_sort,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const BOTH: [Semantics; 2] = [Semantics::MinPlusShare, Semantics::MaxMinLevel];
+
+/// A pool of these groups, in order.
+fn water(semantics: Semantics, total: u64, groups: &[Group]) -> Water {
+    let mut water = Water::new(semantics);
+    water.set_total(total);
+    for (at, group) in groups.iter().enumerate() {
+        assert_eq!(water.join(group).expect("within limits").index(), at);
+    }
+    water
+}
+
+/// The runtime quotas as fractions, by every method.
+fn runtimes(semantics: Semantics, total: u64, groups: &[Group]) -> Vec<Exact> {
+    let mut water = water(semantics, total, groups);
+    let level = water.level();
+    let standings: Vec<Standing> = groups.iter().map(Standing::of).collect();
+    agree(semantics, total, &standings, level);
+    assert_eq!(level.exact(), defined(semantics, total, &standings));
+    (0..groups.len()).map(|at| water.runtime_exact(GroupId(at as u32))).collect()
+}
+
+/// The methods without memory, against a level.
+fn agree(semantics: Semantics, total: u64, standings: &[Standing], level: Level) {
+    let of = |level: Level| level.exact();
+    assert_eq!(of(by_sort(semantics, standings, total).expect("within limits")), of(level), "sort {standings:?}");
+    assert_eq!(of(by_selection(semantics, standings, total).expect("within limits")), of(level), "selection");
+    let rounds = by_rounds(semantics, standings, total).expect("within limits");
+    assert_eq!(of(rounds.level), of(level), "rounds: {semantics:?} {total} {standings:?}");
+    assert!(rounds.rounds <= standings.len(), "{} rounds for {} groups", rounds.rounds, standings.len());
+}
+
+/// The definition: the lowest level at which what is handed out is the total or all that is requested.
+///
+/// What is handed out is straight between two neighbouring levels at which some group's formula bends.
+fn defined(semantics: Semantics, total: u64, standings: &[Standing]) -> Exact {
+    let exact = |value: u64| Exact::from(value);
+    let handed = |level: &Exact| {
+        standings.iter().fold(Exact::ZERO, |sum, standing| {
+            let (base, reach) = (exact(standing.base()), exact(standing.reach()));
+            let poured = level * &exact(standing.ratio());
+            let runtime = match semantics {
+                Semantics::MinPlusShare => reach.min(&base + &poured),
+                Semantics::MaxMinLevel => reach.min(base.max(poured)),
+            };
+            &sum + &runtime
+        })
+    };
+    let reach: u64 = standings.iter().map(Standing::reach).sum();
+    let target = exact(total.min(reach));
+    let mut bends = vec![Exact::ZERO];
+    for standing in standings.iter().filter(|standing| standing.ratio() > 0) {
+        let ratio = exact(standing.ratio());
+        let (base, reach) = (exact(standing.base()), exact(standing.reach()));
+        match semantics {
+            Semantics::MinPlusShare => bends.push(&(&reach - &base) / &ratio),
+            Semantics::MaxMinLevel => bends.extend([&base / &ratio, &reach / &ratio]),
+        }
+    }
+    bends.sort();
+    let above = bends.iter().position(|bend| handed(bend) >= target).expect("the last bend serves all");
+    if above == 0 {
+        return Exact::ZERO;
+    }
+    let (low, high) = (&bends[above - 1], &bends[above]);
+    let (less, more) = (handed(low), handed(high));
+    low + &(&(&(&target - &less) * &(high - low)) / &(&more - &less))
+}
+
+/// The laws of the runtime quotas at a level: their sum, and what each lies between.
+fn laws(semantics: Semantics, total: u64, standings: &[Standing], level: Level) {
+    let (mut sum, mut whole) = (Exact::ZERO, 0);
+    let (mut bases, mut reaches) = (0, 0);
+    for standing in standings {
+        let runtime = standing.runtime_exact(semantics, level);
+        assert!(Exact::from(standing.base()) <= runtime && runtime <= Exact::from(standing.reach()));
+        assert_eq!(Exact::from(standing.runtime(semantics, level)), runtime.floor());
+        sum = &sum + &runtime;
+        whole += standing.runtime(semantics, level);
+        bases += standing.base();
+        reaches += standing.reach();
+    }
+    assert_eq!(sum, Exact::from(total.clamp(bases, reaches)), "{semantics:?} {total} {standings:?}");
+    let handed = total.clamp(bases, reaches);
+    assert!(whole <= handed && handed - whole < standings.len().max(1) as u64, "rounding down costs a unit at most");
+}
+
+fn exacts(values: &[(i64, i64)]) -> Vec<Exact> {
+    values.iter().map(|&(numerator, denominator)| Exact::ratio(numerator, denominator)).collect()
+}
+
+fn wholes(values: &[i64]) -> Vec<Exact> {
+    values.iter().map(|&value| Exact::ratio(value, 1)).collect()
+}
+
+const NO_MAX: u64 = u64::MAX;
+
+#[test]
+fn the_semantics_differ_where_a_minimum_is_no_multiple_of_the_ratio() {
+    let groups = [Group::new(30, 10, NO_MAX, 1), Group::new(30, 0, NO_MAX, 1)];
+    assert_eq!(runtimes(Semantics::MinPlusShare, 50, &groups), wholes(&[30, 20]));
+    assert_eq!(runtimes(Semantics::MaxMinLevel, 50, &groups), wholes(&[25, 25]));
+    // Minimums in proportion to ratios: the same.
+    let groups = [Group::new(30, 10, NO_MAX, 1), Group::new(40, 20, NO_MAX, 2), Group::new(3, 10, NO_MAX, 1)];
+    assert_eq!(runtimes(Semantics::MinPlusShare, 50, &groups), runtimes(Semantics::MaxMinLevel, 50, &groups));
+}
+
+#[test]
+fn the_articles_buckets() {
+    for semantics in BOTH {
+        // The first requests less than its third; the others share what it leaves by ratio.
+        let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 2)];
+        assert_eq!(runtimes(semantics, 100, &groups), wholes(&[10, 30, 60]));
+        // Where the text as it stands hands out 213 of 100.
+        let groups = [5, 90, 90].map(|request| Group::new(request, 0, NO_MAX, 1));
+        assert_eq!(runtimes(semantics, 100, &groups), exacts(&[(5, 1), (95, 2), (95, 2)]));
+        // A level at the top of a bucket, equal buckets at the level, and no full bucket: no strict test finds these.
+        let groups = [10, 20, 20, 50].map(|request| Group::new(request, 0, NO_MAX, 1));
+        assert_eq!(runtimes(semantics, 70, &groups), wholes(&[10, 20, 20, 20]));
+        assert_eq!(runtimes(semantics, 30, &groups), exacts(&[(15, 2); 4]));
+        // Enough for all.
+        assert_eq!(runtimes(semantics, 1000, &groups), wholes(&[10, 20, 20, 50]));
+    }
+}
+
+#[test]
+fn limits_and_corners() {
+    for semantics in BOTH {
+        let of = |total, groups: &[Group]| runtimes(semantics, total, groups);
+        // Cut to the maximum; a minimum above it counts as far as it goes.
+        assert_eq!(of(100, &[Group::new(90, 0, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 80]));
+        assert_eq!(of(10, &[Group::new(90, 50, 20, 1), Group::new(90, 0, NO_MAX, 1)]), wholes(&[20, 0]));
+        // The bases exceed the total: everybody keeps the base.
+        assert_eq!(of(100, &[Group::new(80, 80, NO_MAX, 1), Group::new(80, 80, NO_MAX, 9)]), wholes(&[80, 80]));
+        // Nothing to share, nobody, and ratios of 0: the rest stays unassigned.
+        assert_eq!(of(0, &[Group::new(5, 0, NO_MAX, 1)]), wholes(&[0]));
+        assert_eq!(of(9, &[]), wholes(&[]));
+        assert_eq!(of(9, &[Group::new(5, 2, NO_MAX, 0), Group::new(5, 0, NO_MAX, 0)]), wholes(&[2, 0]));
+        assert_eq!(of(9, &[Group::new(5, 2, NO_MAX, 0), Group::new(50, 0, NO_MAX, 7)]), wholes(&[2, 7]));
+        // An unused minimum: lent, and kept.
+        let (lent, hungry) = (Group::new(2, 10, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1));
+        assert_eq!(of(30, &[lent, hungry]), wholes(&[2, 28]));
+        assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, ..lent }, hungry]), wholes(&[10, 20]));
+        assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, max: 6, ..lent }, hungry]), wholes(&[6, 24]));
+        // What is held stays, also above the request.
+        assert_eq!(of(30, &[Group { held: 25, ..lent }, hungry]), wholes(&[25, 5]));
+    }
+}
+
+/// With a level between the points where one stops and the next starts, the lowest one counts.
+#[test]
+fn a_flat_stretch_has_its_level_at_its_start() {
+    let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(200, 100, NO_MAX, 1)];
+    let mut water = water(Semantics::MaxMinLevel, 110, &groups);
+    assert_eq!(water.level().exact(), Exact::ratio(10, 1));
+    assert_eq!(runtimes(Semantics::MaxMinLevel, 110, &groups), wholes(&[10, 100]));
+}
+
+#[test]
+fn sums_beyond_the_limit_are_errors_and_change_nothing() {
+    let mut water = Water::new(Semantics::MinPlusShare);
+    water.set_total(u64::MAX);
+    let id = water.join(&Group::new(LIMIT, 0, NO_MAX, LIMIT)).expect("just within");
+    let error = water.join(&Group::new(1, 0, NO_MAX, 1)).expect_err("one more").to_string();
+    assert_eq!(error, format!("request: 1 is not accepted; expected groups that sum to at most {LIMIT}"));
+    let error = water.change(id, &Group::new(5, 0, NO_MAX, u64::MAX)).expect_err("a ratio").to_string();
+    assert!(error.starts_with("ratio: 18446744073709551615 is not accepted"), "{error}");
+    assert!(water.change(id, &Group::new(u64::MAX, 0, NO_MAX, 1)).is_err());
+    let many = [Standing::of(&Group::new(u64::MAX, 0, NO_MAX, 1)); 3];
+    for result in [by_sort, by_selection].map(|method| method(Semantics::MinPlusShare, &many, 1)) {
+        let error = result.expect_err("three times too much").to_string();
+        assert_eq!(error, format!("request: a sum of 55340232221128654845 is not accepted; expected at most {LIMIT}"));
+    }
+    assert!(by_rounds(Semantics::MaxMinLevel, &many, 1).is_err());
+    assert_eq!((water.len(), water.runtime(id), water.level().exact()), (1, LIMIT, Exact::ONE));
+    water.change(id, &Group::new(u64::MAX, 0, 7, 1)).expect("cut to the maximum");
+    assert_eq!(water.runtime(id), 7);
+    let (three, half) = (Group::new(NO_MAX, 0, LIMIT / 3, LIMIT / 2), Group::new(1, 1, 1, LIMIT));
+    water.change(id, &three).expect("within");
+    let other = water.join(&half).expect("no ratio where nothing is shared");
+    water.set_total(LIMIT / 5);
+    assert_eq!((water.runtime(id), water.runtime(other)), (LIMIT / 5 - 1, 1));
+}
+
+/// How a random group is drawn.
+#[derive(Clone, Copy, Debug)]
+enum Draw {
+    /// Few values: ties, zeros, equal levels.
+    Few,
+    /// Amounts as in a cluster.
+    Many,
+    /// Long fractions, some alike in their first 56 places.
+    Long,
+}
+
+fn group(rng: &mut ChaCha8Rng, draw: Draw) -> Group {
+    let mut amount = || match draw {
+        Draw::Few => rng.random_range(0..8),
+        Draw::Many => rng.random_range(0..1_000_000),
+        Draw::Long => (1 << 47) - (1 << rng.random_range(0..47)) + rng.random_range(0..3),
+    };
+    let (request, min, max, held) = (amount(), amount(), amount(), amount());
+    let ratio = match draw {
+        Draw::Few => rng.random_range(0..4),
+        Draw::Many => rng.random_range(0..100),
+        Draw::Long => (1 << 47) + rng.random_range(0..2),
+    };
+    let mut one_in = |n| rng.random_range(0..n) == 0;
+    let min = if one_in(2) { min } else { 0 };
+    let max = if one_in(3) { max } else { NO_MAX };
+    let held = if one_in(8) { held } else { 0 };
+    let unused_min = if one_in(5) { UnusedMin::Kept } else { UnusedMin::Lent };
+    Group { request, min, max, ratio, unused_min, held }
+}
+
+/// A total that is often too small, often too large, often at a level.
+fn total(rng: &mut ChaCha8Rng, standings: &BTreeMap<GroupId, Standing>) -> u64 {
+    let reach: u64 = standings.values().map(Standing::reach).sum();
+    let base: u64 = standings.values().map(Standing::base).sum();
+    match rng.random_range(0..8) {
+        0 => reach + rng.random_range(0..3),
+        1 => rng.random_range(0..=base),
+        _ => rng.random_range(base..=reach),
+    }
+}
+
+/// Random changes of a pool of about so many groups; what `check` says of every state.
+fn churn(
+    seed: u64,
+    semantics: Semantics,
+    draw: Draw,
+    size: usize,
+    changes: usize,
+    mut check: impl FnMut(usize, u64, &mut Water, &BTreeMap<GroupId, Standing>),
+) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut water = Water::new(semantics);
+    let mut standings = BTreeMap::new();
+    let (mut pool, mut sum) = (Vec::new(), 0);
+    // The pool grows to twice its size and shrinks to nothing and so on, so that blocks split and join at any size.
+    let mut growing = true;
+    for change in 0..changes {
+        growing = if growing { pool.len() < 2 * size } else { pool.is_empty() };
+        let (join, leave) = if growing { (40, 20) } else { (20, 40) };
+        match rng.random_range(0..100) {
+            0..3 => {
+                sum = total(&mut rng, &standings);
+                water.set_total(sum);
+            }
+            kind if kind < join || pool.is_empty() => {
+                let group = group(&mut rng, draw);
+                let id = water.join(&group).expect("within limits");
+                assert!(standings.insert(id, Standing::of(&group)).is_none());
+                pool.push(id);
+            }
+            kind if kind < join + leave => {
+                let id = pool.swap_remove(rng.random_range(0..pool.len()));
+                water.leave(id);
+                standings.remove(&id);
+            }
+            _ => {
+                let (id, group) = (pool[rng.random_range(0..pool.len())], group(&mut rng, draw));
+                water.change(id, &group).expect("within limits");
+                standings.insert(id, Standing::of(&group));
+            }
+        }
+        assert_eq!(water.len(), standings.len());
+        check(change, sum, &mut water, &standings);
+    }
+}
+
+/// All four methods, and the definition now and then.
+#[test]
+fn a_million_changes_of_few_groups() {
+    for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {
+        for semantics in BOTH {
+            churn(at as u64, semantics, draw, 6, 150_000, |change, total, water, standings| {
+                let standings: Vec<Standing> = standings.values().copied().collect();
+                let level = water.level();
+                agree(semantics, total, &standings, level);
+                if change % 32 == 0 {
+                    laws(semantics, total, &standings, level);
+                    assert_eq!(level.exact(), defined(semantics, total, &standings));
+                }
+            });
+        }
+    }
+}
+
+/// Sizes with several leaves and with two floors of blocks, filled and emptied; not every change is followed by a look.
+#[test]
+fn many_changes_of_many_groups() {
+    for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {
+        for semantics in BOTH {
+            for (size, changes, each) in [(300, 30_000, 7), (6_000, 60_000, 501)] {
+                churn(at as u64, semantics, draw, size, changes, |change, total, water, standings| {
+                    if change % 3 == 0 {
+                        water.level();
+                    }
+                    if change % each == 0 {
+                        let standings: Vec<Standing> = standings.values().copied().collect();
+                        let level = water.level();
+                        let selected = by_selection(semantics, &standings, total).expect("within limits");
+                        assert_eq!(level.exact(), selected.exact());
+                        if change % (8 * each) == 0 {
+                            agree(semantics, total, &standings, level);
+                            laws(semantics, total, &standings, level);
+                        }
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// One group a round: as many rounds as groups, in whole numbers that are large enough.
+#[test]
+fn the_rounds_of_the_articles_worst_case() {
+    // Of k groups that are left, one has exactly its part or less, and the others more.
+    let groups: Vec<Standing> = (1..=20u32).map(|k| Standing::of(&Group::new(3u64.pow(k), 0, NO_MAX, 1))).collect();
+    let total: u64 = (1..20).map(|k| 3u64.pow(k)).sum::<u64>() + 3u64.pow(19) + 1;
+    let rounds = by_rounds(Semantics::MinPlusShare, &groups, total).expect("within limits");
+    assert_eq!(rounds.level.exact(), Exact::from(3u64.pow(19) + 1));
+    assert!(rounds.rounds > 2 && rounds.rounds <= 20, "{}", rounds.rounds);
+}
