@@ -101,7 +101,8 @@ pub fn read(path: &Path) -> Result<QuotaFile> {
 
 /// Reads the text of a file. Errors: as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
-    let reader = Reader { path, text };
+    let lines = text.match_indices('\n').map(|(at, _)| at).collect();
+    let reader = Reader { path, text, lines };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         reader.wrong(reader.line(at), "", error.message())
@@ -128,11 +129,13 @@ const RECLAIMS: [(&str, Reclaim); 2] = [("never", Reclaim::Never), ("wait", Recl
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
+    /// Where each line ends.
+    lines: Vec<usize>,
 }
 
 impl Reader<'_> {
     fn line(&self, byte: usize) -> usize {
-        1 + self.text.as_bytes()[..byte.min(self.text.len())].iter().filter(|&&b| b == b'\n').count()
+        1 + self.lines.partition_point(|&end| end < byte)
     }
 
     fn wrong(&self, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {

@@ -187,8 +187,11 @@ impl Quota {
             let wanted = books.wanted(user, d);
             self.tree.request(leaf, d, wanted, std::mem::replace(&mut member.wanted[d], wanted));
         }
-        self.tree.hold(leaf, &more[..dims], true);
-        self.tree.hold(leaf, &less[..dims], false);
+        for (amounts, more) in [(more, true), (less, false)] {
+            if amounts != [0; MAX_DIMS] {
+                self.tree.hold(leaf, &amounts[..dims], more);
+            }
+        }
         // Its next task may be another one than was refused.
         self.set_stand(user, if books.waiting(user) > 0 { Stand::Open } else { Stand::Idle });
     }

@@ -106,7 +106,7 @@ fn resources_that_a_run_has_not_are_refused() {
     let weights = Weights::default();
     let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights };
     let message = Quota::new(&parse(RIGHT).expect("a right file"), &setup).err().expect("GiB").to_string();
-    let expected = "groups.toml: line 7: min.memory_gib: is no resource of this run (did you mean 'memory_norm'?); expected cpu, memory_norm";
+    let expected = "groups.toml: line 7: min.memory_gib: is no resource of this run; expected cpu, memory_norm";
     assert!(message.starts_with(expected), "{message}");
     let file = parse(&RIGHT.replace(", memory_gib = 8", "").replace("cpu = 2", "gpu = 2")).expect("a right file");
     let message = Quota::new(&file, &setup).err().expect("no GPU").to_string();

@@ -30,6 +30,8 @@ pub(super) struct Node {
     max: [u64; MAX_DIMS],
     ratio: [u64; MAX_DIMS],
     lend: bool,
+    /// Its siblings have not heard of a change yet.
+    changed: bool,
     /// The look at which `runtime` was read.
     read: u64,
 }
@@ -89,6 +91,7 @@ impl Tree {
                 max: [u64::MAX; MAX_DIMS],
                 ratio: [group.ratio; MAX_DIMS],
                 lend: group.lend,
+                changed: true,
                 read: 0,
             };
             for (key, amounts, to) in [
@@ -139,20 +142,22 @@ impl Tree {
             for (held, amount) in node.held.iter_mut().zip(amounts) {
                 *held = if more { *held + amount } else { *held - amount };
             }
+            node.changed |= self.reclaim == Reclaim::Never;
             at = node.parent;
         }
     }
 
-    /// Sets what is asked for in a leaf of resource `d`; [`Tree::update`] tells the others.
+    /// Sets what is asked for in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the others.
     pub fn request(&mut self, leaf: u32, d: usize, amount: u128, before: u128) {
-        let request = &mut self.nodes[leaf as usize].request[d];
-        *request = *request - before + amount;
+        let node = &mut self.nodes[leaf as usize];
+        node.request[d] = node.request[d] - before + amount;
+        node.changed |= amount != before;
     }
 
     /// Tells the siblings of a group, and all above, what it asks for and holds now. Errors: amounts too large to add.
     pub fn update(&mut self, leaf: u32) -> Result<()> {
         let mut at = leaf;
-        while at != TOP {
+        while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
             let node = &mut self.nodes[at as usize];
             let (parent, mut passed) = (node.parent, node.passed);
             for (d, passed) in passed.iter_mut().enumerate().take(self.dims) {
@@ -162,10 +167,11 @@ impl Tree {
             }
             let before = std::mem::replace(&mut node.passed, passed);
             if parent != TOP {
-                let above = &mut self.nodes[parent as usize].request;
+                let above = &mut self.nodes[parent as usize];
                 for d in 0..self.dims {
-                    above[d] = above[d] - u128::from(before[d]) + u128::from(passed[d]);
+                    above.request[d] = above.request[d] - u128::from(before[d]) + u128::from(passed[d]);
                 }
+                above.changed |= before != passed;
             }
             at = parent;
         }
