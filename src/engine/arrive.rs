@@ -38,7 +38,7 @@ impl<R: Recorder> Engine<'_, R> {
             last = Some(next.job);
             let Some(row) = self.source.take()? else { break };
             self.outcome.rows += 1;
-            self.open_accounts(row.user);
+            self.open_accounts(row.user)?;
             let known = appeared.slots.len();
             let job = self.job_of(&mut appeared, &row)?;
             let stage = row.stage.map(|stage| self.source.stage_name(stage));
@@ -83,16 +83,18 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    fn open_accounts(&mut self, user: UserId) {
+    fn open_accounts(&mut self, user: UserId) -> Result<()> {
         while self.books.users() <= user.index() {
             let id = UserId(self.books.users() as u32);
             let name = self.source.users().name(id.0);
             self.books.open(name);
+            self.policy.open(id, name)?;
             self.recorder.user(id, name);
             self.queues.open();
             self.round.open();
             self.changed.open();
         }
+        Ok(())
     }
 
     fn job_of(&mut self, appeared: &mut Appeared, row: &TaskSet) -> Result<JobSlot> {

@@ -169,6 +169,8 @@ struct Engine<'a, R> {
     /// Rows that an ended stage released in this pass.
     released: Vec<(u64, SetSlot)>,
     round: round::Round,
+    /// Whether the policy lets launches move others.
+    moves_others: bool,
     changed: Changed,
     /// The horizon ended the run while something was still to come.
     cut: bool,
@@ -240,6 +242,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
         }
+        let moves_others = policy.moves_others();
         Engine {
             source,
             policy,
@@ -260,6 +263,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             arrived: Vec::new(),
             released: Vec::new(),
             round: round::Round::new(dims),
+            moves_others,
             changed: Changed::default(),
             cut: false,
             outcome: Outcome::default(),

@@ -28,6 +28,8 @@ enum Stand {
     Fresh,
     /// The next task fits no machine but, perhaps, those freed since.
     Blocked,
+    /// The policy told it to wait.
+    Refused,
 }
 
 /// What rounds remember from one to the next.
@@ -47,6 +49,8 @@ pub struct Round {
     limit_is_high: bool,
     order: BinaryHeap<Reverse<(Place, UserId)>>,
     launches: Vec<Finish>,
+    /// The policy has told somebody to wait at some time.
+    refuses: bool,
 }
 
 impl Round {
@@ -63,6 +67,7 @@ impl Round {
             limit_is_high: false,
             order: BinaryHeap::new(),
             launches: Vec::new(),
+            refuses: false,
         }
     }
 
@@ -86,12 +91,21 @@ impl Round {
         }
     }
 
+    /// A user's rank may have changed, or it was told to wait and may be asked again.
+    fn recall(&mut self, user: UserId) {
+        if self.stand[user.index()] == Stand::Refused {
+            self.stand[user.index()] = Stand::Fresh;
+            self.fresh.push(user);
+        }
+        self.rerank(user);
+    }
+
     /// A user would launch another task next than before.
     pub fn head_changed(&mut self, user: UserId) {
         match std::mem::replace(&mut self.stand[user.index()], Stand::Fresh) {
             Stand::Fresh => return,
             Stand::Blocked => self.line.remove(&self.places[user.index()]),
-            Stand::Out => {}
+            Stand::Out | Stand::Refused => {}
         }
         self.fresh.push(user);
     }
@@ -104,8 +118,13 @@ impl<R: Recorder> Engine<'_, R> {
         self.changed.round_over();
         match stale {
             Stale::None => {}
-            Stale::Some(users) => users.into_iter().for_each(|user| self.round.rerank(user)),
-            Stale::All => self.round.rerank = self.round.line.users(),
+            Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
+            Stale::All => {
+                self.round.rerank = self.round.line.users();
+                if self.round.refuses {
+                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
+                }
+            }
         }
         self.rerank_blocked();
         match self.options.on_blocked {
@@ -174,18 +193,22 @@ impl<R: Recorder> Engine<'_, R> {
             self.block(user, place);
         }
         while let Some((place, user)) = self.round.line.first() {
+            if self.moved(user, place) {
+                self.round.line.remove(&place);
+                let place = self.place(user);
+                self.block(user, place);
+                continue;
+            }
+            if self.turned_away(user, place)? {
+                self.round.line.remove(&place);
+                continue;
+            }
             let head = self.queues.head(user).expect("a user in line has a head");
             let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
                 self.tell(user, place, Turn::Blocked)?;
                 break;
             };
             self.round.line.remove(&place);
-            if !self.admitted(user) {
-                self.tell(user, place, Turn::NotAdmitted)?;
-                self.round.gated.push(user);
-                self.round.stand[user.index()] = Stand::Out;
-                continue;
-            }
             self.tell(user, place, Turn::Launched(Some(machine)))?;
             self.launch(user, machine);
             if self.queues.head(user).is_some() {
@@ -229,10 +252,18 @@ impl<R: Recorder> Engine<'_, R> {
                 (None, None) => break,
                 (Some((place, user)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
                     self.round.order.pop();
-                    if self.try_fresh(user, place)? && candidate.is_some() {
+                    if self.moved(user, place) {
+                        self.round.order.push(Reverse((self.place(user), user)));
+                    } else if self.try_fresh(user, place)? && candidate.is_some() {
                         self.lower_limit();
                         candidate = self.search(from.as_ref());
                     }
+                }
+                (_, Some((place, user))) if self.moved(user, place) => {
+                    self.round.line.remove(&place);
+                    let place = self.place(user);
+                    self.block(user, place);
+                    candidate = self.search(from.as_ref());
                 }
                 (_, Some((place, user))) => {
                     from = Some(self.try_blocked(user, place)?);
@@ -280,17 +311,15 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Serves a fresh user or blocks it; whether it launched.
     fn try_fresh(&mut self, user: UserId, place: Place) -> Result<bool> {
+        if self.turned_away(user, place)? {
+            return Ok(false);
+        }
         let head = self.queues.head(user).expect("a user in line has a head");
         let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
             self.tell(user, place, Turn::Blocked)?;
             self.block(user, place);
             return Ok(false);
         };
-        if !self.admitted(user) {
-            self.tell(user, place, Turn::NotAdmitted)?;
-            self.round.gated.push(user);
-            return Ok(false);
-        }
         self.tell(user, place, Turn::Launched(Some(machine)))?;
         self.launch(user, machine);
         self.stand_again(user, head, true);
@@ -300,6 +329,10 @@ impl<R: Recorder> Engine<'_, R> {
     /// Serves a blocked user if it really fits; where to search on from.
     fn try_blocked(&mut self, user: UserId, place: Place) -> Result<Place> {
         let behind = Place { tie: place.tie + 1, ..place };
+        if self.turned_away(user, place)? {
+            self.round.line.remove(&place);
+            return Ok(behind);
+        }
         let head = self.queues.head(user).expect("a user in line has a head");
         // The limit joins several machines: none of them alone may have the room.
         let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
@@ -309,12 +342,6 @@ impl<R: Recorder> Engine<'_, R> {
             return Ok(behind);
         };
         self.round.line.remove(&place);
-        if !self.admitted(user) {
-            self.tell(user, place, Turn::NotAdmitted)?;
-            self.round.gated.push(user);
-            self.round.stand[user.index()] = Stand::Out;
-            return Ok(behind);
-        }
         self.tell(user, place, Turn::Launched(Some(machine)))?;
         self.launch(user, machine);
         Ok(self.stand_again(user, head, false).map_or(behind, |again| again.min(behind)))
@@ -337,11 +364,31 @@ impl<R: Recorder> Engine<'_, R> {
         Some(place)
     }
 
-    fn admitted(&self, user: UserId) -> bool {
+    /// Whether launches of others have moved a user behind the place it was given in this round.
+    fn moved(&self, user: UserId, place: Place) -> bool {
+        self.moves_others && self.place(user) != place
+    }
+
+    /// Asks the policy; whether it said no, so that the user stands aside and, if it was in line, has to leave it.
+    fn turned_away(&mut self, user: UserId, place: Place) -> Result<bool> {
         let head = self.queues.head(user).expect("a user in line has a head");
         let (demand, footprint) = self.sets.needs(head);
         let ask = Ask { footprint, demand, tasks: 1 };
-        self.policy.admit(&Queues::view(user, &self.sets[head]), &ask, &self.books) == Verdict::Yes
+        let queue = Queues::view(user, &self.sets[head]);
+        self.round.stand[user.index()] = match self.policy.admit(&queue, &ask, &self.books) {
+            Verdict::Yes => return Ok(false),
+            Verdict::No => {
+                self.round.gated.push(user);
+                Stand::Out
+            }
+            Verdict::Wait => {
+                self.policy.refused(&queue, &ask, &self.books);
+                self.round.refuses = true;
+                Stand::Refused
+            }
+        };
+        self.tell(user, place, Turn::NotAdmitted)?;
+        Ok(true)
     }
 
     /// Launches one task of the user's head.
@@ -349,6 +396,8 @@ impl<R: Recorder> Engine<'_, R> {
         let slot = self.queues.head(user).expect("a user in line has a head");
         let (demand, footprint) = self.sets.needs(slot);
         self.books.launch(user, demand, footprint);
+        let ask = Ask { footprint, demand, tasks: 1 };
+        self.policy.launched(&Queues::view(user, &self.sets[slot]), &ask, &self.books);
         self.machines.take(machine, footprint);
         self.changed.mark(user);
         self.outcome.launched += 1;

@@ -208,5 +208,14 @@ pub fn metadata(plan: &Plan) -> Result<Vec<(String, String)>> {
     {
         metadata.push(("plimsoll.trace_blake3".to_owned(), Input::open(path)?.digest()?));
     }
+    let mut digests = Vec::new();
+    for policy in &plan.policies {
+        for path in &policy.files {
+            digests.push(format!("{} {}", policy.name, Input::open(path)?.digest()?));
+        }
+    }
+    if !digests.is_empty() {
+        metadata.push(("plimsoll.policies_blake3".to_owned(), digests.join("; ")));
+    }
     Ok(metadata)
 }

@@ -171,7 +171,7 @@ impl Plan {
                 "a name for the results' folder, without slashes",
             ));
         }
-        let policies = policies(&file.policies, registry)?;
+        let policies = policies(&file.policies, registry, folder)?;
         let baseline = match &file.baseline {
             None => 0,
             Some(name) => policies.iter().position(|policy| policy.name == *name).ok_or_else(|| {
@@ -222,9 +222,9 @@ pub fn default_tables() -> Vec<Table> {
     Table::ALL.into_iter().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
 }
 
-/// The policies of these names. Errors: an unknown name, none, or one twice.
-pub fn policies(names: &[String], registry: &Registry) -> Result<Vec<NamedPolicy>> {
-    let policies = names.iter().map(|name| registry.policy(name)).collect::<Result<Vec<NamedPolicy>>>()?;
+/// The policies of these names; files they speak of are in this folder. Errors: an unknown name, none, or one twice.
+pub fn policies(names: &[String], registry: &Registry, folder: &Path) -> Result<Vec<NamedPolicy>> {
+    let policies = names.iter().map(|name| registry.policy_in(name, folder)).collect::<Result<Vec<NamedPolicy>>>()?;
     if policies.is_empty() {
         return Err(Error::plan("policies", "[]", "at least one policy, such as \"drf\""));
     }

@@ -13,12 +13,14 @@ mod fifo;
 mod maxmin;
 mod pnorm;
 mod price;
+mod quota;
 mod resolve;
 mod slot;
 mod spec;
 mod target;
 
 pub use price::{Prices, Shape};
+pub use quota::{Amount, GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
 pub use resolve::{Parameter, Resolve};
 pub use spec::{About, NamedPolicy, PolicySpec, Registry, Setup};
 pub use target::{Target, TargetSolver};
@@ -83,9 +85,12 @@ pub enum Verdict {
     Yes,
     /// Not now; it is asked again in the next round.
     No,
+    /// Not before [`Policy::prepare`] names the user as stale, or its next task is another one.
+    Wait,
 }
 
-/// Whose rank may have changed besides the users that changed since the last round.
+/// Whose rank may have changed besides the users that changed since the last round, and who may be asked again that was
+/// told to wait ([`Verdict::Wait`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// Nobody's.
@@ -98,9 +103,14 @@ pub enum Stale {
 
 /// An allocation policy. Only [`Policy::rank`] has no default.
 ///
-/// Within a round a rank may change only for the user that was just served; what depends on everybody is recomputed
-/// in [`Policy::prepare`].
+/// Within a round a rank may change only for the user that was just served, unless [`Policy::moves_others`]; what depends
+/// on everybody is recomputed in [`Policy::prepare`].
 pub trait Policy {
+    /// A user appears for the first time; ids are dense. Errors: it must not.
+    fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Recomputes what depends on everybody (prices, targets, quotas) at the start of a round, given the users that
     /// changed since the last one, and says whose rank may have changed besides theirs.
     ///
@@ -112,9 +122,20 @@ pub trait Policy {
     /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
     fn rank(&self, queue: &Queue, books: &Books) -> Rank;
 
-    /// May this head start now? Asked before every launch.
+    /// May this head start now? Asked before every launch, whether or not there is room.
     fn admit(&self, _queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
         Verdict::Yes
+    }
+
+    /// A head was launched; the books know already.
+    fn launched(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
+
+    /// A head was told to wait ([`Verdict::Wait`]).
+    fn refused(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
+
+    /// Whether a launch may move others than the user that was served, within the round and only further behind.
+    fn moves_others(&self) -> bool {
+        false
     }
 
     /// What a machine offers and what a demand takes from it: the resources themselves unless a policy counts

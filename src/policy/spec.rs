@@ -1,6 +1,7 @@
 //! The registry: every built-in policy with its spelling, parameters and source.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::drf::Drf;
 use super::fifo::Fifo;
 use super::maxmin::MaxMin;
 use super::pnorm::PNorm;
+use super::quota::{Quota, QuotaFile};
 use super::resolve::{Parameter, Resolve};
 use super::slot::Slot;
 use crate::books::Weights;
@@ -51,7 +53,12 @@ pub enum PolicySpec {
     Ceei(Resolve),
     /// `bmf`, `bmf:every:SPAN` or `bmf:tolerance:X`
     Bmf(Resolve),
+    /// `quota:FILE`
+    Quota(String),
 }
+
+/// A quota file that ships with the program's sources.
+const EXAMPLE: &str = "experiments/quota/two-groups.toml";
 
 /// What makes a policy for a run.
 type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
@@ -61,6 +68,8 @@ type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 pub struct NamedPolicy {
     /// The name, as in every table.
     pub name: String,
+    /// Files that it was made from.
+    pub files: Vec<PathBuf>,
     maker: Arc<Maker>,
 }
 
@@ -70,7 +79,7 @@ impl NamedPolicy {
         name: impl Into<String>,
         maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> NamedPolicy {
-        NamedPolicy { name: name.into(), maker: Arc::new(maker) }
+        NamedPolicy { name: name.into(), files: Vec::new(), maker: Arc::new(maker) }
     }
 
     /// Makes the policy for a run. Errors: those of its maker.
@@ -138,8 +147,25 @@ impl Registry {
         if let Some(own) = self.own.iter().find(|own| own.name == name) {
             return Ok(own.clone());
         }
+        self.policy_in(name, Path::new(""))
+    }
+
+    /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at once.
+    /// Errors: as [`Registry::policy`], and those of the files.
+    pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
+        if let Some(own) = self.own.iter().find(|own| own.name == name) {
+            return Ok(own.clone());
+        }
         let spec: PolicySpec = name.parse()?;
-        Ok(NamedPolicy::new(spec.to_string(), move |setup| spec.build(setup)))
+        let named = spec.to_string();
+        if let PolicySpec::Quota(path) = &spec {
+            let path = folder.join(path);
+            let file = QuotaFile::read(&path)?;
+            let files = vec![path];
+            let policy = NamedPolicy::new(named, move |setup| Ok(Box::new(Quota::new(&file, setup)?)));
+            return Ok(NamedPolicy { files, ..policy });
+        }
+        Ok(NamedPolicy::new(named, move |setup| spec.build(setup)))
     }
 }
 
@@ -157,7 +183,7 @@ pub struct About {
 }
 
 impl PolicySpec {
-    /// One example of each policy.
+    /// One example of each policy. Paths in them are relative to the repository.
     pub fn all() -> Vec<PolicySpec> {
         vec![
             PolicySpec::Fifo,
@@ -168,6 +194,7 @@ impl PolicySpec {
             PolicySpec::PNorm(Parameter::TWO),
             PolicySpec::Ceei(Resolve::Change),
             PolicySpec::Bmf(Resolve::Change),
+            PolicySpec::Quota(EXAMPLE.to_owned()),
         ]
     }
 
@@ -217,6 +244,12 @@ impl PolicySpec {
                 "Targets with a bottleneck for everyone, where its share is largest; RESOLVE as for ceei.",
                 "Bonald and Roberts, SIGMETRICS 2015",
             ),
+            PolicySpec::Quota(_) => about(
+                "quota:FILE",
+                "used / runtime quota",
+                "Groups of users, each within what a water level over min, max, ratio and request gives it.",
+                "the first article on FuxiMaster (quota groups); Koordinator",
+            ),
         }
     }
 
@@ -257,7 +290,11 @@ impl PolicySpec {
                     return Err(Error::plan("policy", format!("'{self}'"), expected));
                 }
             },
-            PolicySpec::Fifo | PolicySpec::Slot(_) | PolicySpec::Ceei(_) | PolicySpec::Bmf(_) => None,
+            PolicySpec::Fifo
+            | PolicySpec::Slot(_)
+            | PolicySpec::Ceei(_)
+            | PolicySpec::Bmf(_)
+            | PolicySpec::Quota(_) => None,
         })
     }
 
@@ -277,6 +314,7 @@ impl PolicySpec {
             PolicySpec::PNorm(p) => Box::new(PNorm::new(setup, p.value())?),
             PolicySpec::Ceei(resolve) => Box::new(ceei(setup, *resolve)?),
             PolicySpec::Bmf(resolve) => Box::new(bmf(setup, *resolve)?),
+            PolicySpec::Quota(path) => Box::new(Quota::new(&QuotaFile::read(Path::new(path))?, setup)?),
         })
     }
 }
@@ -294,6 +332,7 @@ impl fmt::Display for PolicySpec {
             PolicySpec::Ceei(resolve) => write!(f, "ceei:{resolve}"),
             PolicySpec::Bmf(Resolve::Change) => f.write_str("bmf"),
             PolicySpec::Bmf(resolve) => write!(f, "bmf:{resolve}"),
+            PolicySpec::Quota(path) => write!(f, "quota:{path}"),
         }
     }
 }
@@ -324,6 +363,8 @@ impl FromStr for PolicySpec {
             },
             ("ceei", rule) => resolve(text, rule).map(PolicySpec::Ceei),
             ("bmf", rule) => resolve(text, rule).map(PolicySpec::Bmf),
+            ("quota", Some(path)) if !path.is_empty() => Ok(PolicySpec::Quota(path.to_owned())),
+            ("quota", _) => Err(Error::plan("policy", format!("'{text}'"), "a quota file, such as quota:groups.toml")),
             ("maxmin", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as maxmin:cpu")),
             _ => {
                 let all = PolicySpec::all();
@@ -379,6 +420,8 @@ mod tests {
             "pnorm:nan",
             "ceei:60s",
             "bmf:every:0s",
+            "quota",
+            "quota:",
         ] {
             assert!(bad.parse::<PolicySpec>().unwrap_err().to_string().contains("expected"), "{bad}");
         }
@@ -390,7 +433,7 @@ mod tests {
         for policy in PolicySpec::all() {
             let whole = policy.whole_mechanism(&resources, OnBlocked::Skip, Ties::LowestId);
             assert_eq!(policy.mechanism(&resources).is_ok(), whole.is_ok(), "{policy}");
-            assert_eq!(whole.is_err(), policy == PolicySpec::Fifo, "{policy}");
+            assert_eq!(whole.is_err(), matches!(policy, PolicySpec::Fifo | PolicySpec::Quota(_)), "{policy}");
         }
         let unknown = PolicySpec::MaxMin("gpu".to_owned());
         let message = unknown.whole_mechanism(&resources, OnBlocked::Stop, Ties::HighestId).err().expect("no gpu");

@@ -19,6 +19,7 @@ mod nash;
 mod paper;
 mod parity;
 mod quota;
+mod quota_policy;
 mod replay;
 mod slow;
 mod slow_checks;

@@ -171,7 +171,10 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    let mut names: Vec<String> = PolicySpec::all().into_iter().map(|policy| few_slots(policy).to_string()).collect();
+    // Quotas are of groups that a file lists, and instances have users.
+    let of_users = |policy: &PolicySpec| !matches!(policy, PolicySpec::Quota(_));
+    let built_in = PolicySpec::all().into_iter().filter(of_users);
+    let mut names: Vec<String> = built_in.map(|policy| few_slots(policy).to_string()).collect();
     names.extend(own.into_iter().map(str::to_owned));
     let (mut candidates, mut others) = (Vec::<Candidate>::new(), Vec::new());
     for name in names {

@@ -17,6 +17,13 @@ impl Level {
     /// The ground: every group has its base and nothing more.
     pub const ZERO: Level = Level { numerator: 0, denominator: 1 };
 
+    /// The level at which a bucket of this ratio holds this amount. Panics: in debug builds, when one of them passes
+    /// [`LIMIT`](super::LIMIT) or the ratio is 0 (a programmer error).
+    pub fn of(amount: u64, ratio: u64) -> Level {
+        debug_assert!(amount <= super::LIMIT && (1..=super::LIMIT).contains(&ratio), "within the limits");
+        Level { numerator: amount, denominator: ratio }
+    }
+
     /// The level as a fraction.
     pub fn exact(self) -> Exact {
         // Both parts are at most 2^62.

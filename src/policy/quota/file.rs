@@ -1,0 +1,405 @@
+//! Reads a quota file: strictly, exactly, and with the place in every error. See docs/policies.md for the format.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Error, Result, nearest};
+pub use crate::fluid::water::Semantics as Variant;
+use crate::units::{Dim, Round, decimal};
+
+/// One in the integers that ratios are kept in (millionths).
+pub(super) const RATIO_ONE: u64 = 1_000_000;
+
+/// The largest ratio, in millionths.
+const RATIO_MAX: u64 = 1_000_000 * RATIO_ONE;
+
+/// Who is next inside a group, after priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inside {
+    /// The earliest task.
+    #[default]
+    Fifo,
+    /// The user with the least dominant share.
+    Fair,
+}
+
+/// What happens when a group runs more than its quota, because another one asks for what it lent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Nothing is taken back: what runs is a floor of the quota.
+    Never,
+    /// The group launches nothing until tasks of it have ended and it is below its quota.
+    #[default]
+    Wait,
+}
+
+/// A quota file as it is written, checked but for what depends on the run's resources and users.
+#[derive(Clone, Debug)]
+pub struct QuotaFile {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// How minimum and ratio go together.
+    pub variant: Variant,
+    /// Who is next inside a group.
+    pub inside: Inside,
+    /// What happens above a quota.
+    pub reclaim: Reclaim,
+    /// The groups in the order of the file.
+    pub groups: Vec<GroupEntry>,
+}
+
+/// A group as it is written.
+#[derive(Clone, Debug, Default)]
+pub struct GroupEntry {
+    /// Its name.
+    pub name: String,
+    /// The line of its name.
+    pub line: usize,
+    /// The group above it, by place in the file; `None` right under the cluster.
+    pub parent: Option<usize>,
+    /// The ratio of resources without one of their own, in millionths.
+    pub ratio: u64,
+    /// Ratios of resources, in millionths.
+    pub ratios: Vec<(Amount, u64)>,
+    /// What it is guaranteed, in base units.
+    pub min: Vec<(Amount, u64)>,
+    /// What it may use at most, in base units.
+    pub max: Vec<(Amount, u64)>,
+    /// Whether others may use what it does not request of its minimum.
+    pub lend: bool,
+    /// Its users: names, or beginnings of names with a `*` behind.
+    pub users: Vec<String>,
+    /// Whether users whom nobody names are its.
+    pub default: bool,
+}
+
+/// A resource as a key spells it, and the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// The resource.
+    pub dim: Dim,
+    /// The key.
+    pub key: String,
+    /// The line of the key.
+    pub line: usize,
+}
+
+const TOP: [&str; 4] = ["variant", "inside", "reclaim", "group"];
+const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "lend", "users", "default"];
+
+type Table<'a> = DeTable<'a>;
+type Item<'a> = Spanned<DeValue<'a>>;
+
+/// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, what is wrong and what would be accepted.
+pub fn read(path: &Path) -> Result<QuotaFile> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+    parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))
+}
+
+/// Reads the text of a file. Errors: as [`read`].
+pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
+    let lines = text.match_indices('\n').map(|(at, _)| at).collect();
+    let reader = Reader { path, text, lines };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.wrong(reader.line(at), "", error.message())
+    })?;
+    let top = table.get_ref();
+    reader.known(top, &TOP, "")?;
+    let choice = |key: &str| top.get(key).map(|item| (reader.line(item.span().start), item));
+    let variant = reader.choice("variant", choice("variant"), &VARIANTS)?;
+    let inside = reader.choice("inside", choice("inside"), &INSIDES)?;
+    let reclaim = reader.choice("reclaim", choice("reclaim"), &RECLAIMS)?;
+    let (groups, parents) = reader.groups(top)?;
+    let mut file = QuotaFile { path: path.to_owned(), variant, inside, reclaim, groups };
+    reader.connect(&mut file, &parents)?;
+    reader.users(&file)?;
+    reader.amounts(&file)?;
+    Ok(file)
+}
+
+const VARIANTS: [(&str, Variant); 2] =
+    [("min-plus-share", Variant::MinPlusShare), ("max-min-level", Variant::MaxMinLevel)];
+const INSIDES: [(&str, Inside); 2] = [("fifo", Inside::Fifo), ("fair", Inside::Fair)];
+const RECLAIMS: [(&str, Reclaim); 2] = [("never", Reclaim::Never), ("wait", Reclaim::Wait)];
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    /// Where each line ends.
+    lines: Vec<usize>,
+}
+
+impl Reader<'_> {
+    fn line(&self, byte: usize) -> usize {
+        1 + self.lines.partition_point(|&end| end < byte)
+    }
+
+    fn wrong(&self, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {
+        wrong(self.path, line, key, problem)
+    }
+
+    /// Refuses keys that nobody knows.
+    fn known(&self, table: &Table, keys: &[&str], within: &str) -> Result<()> {
+        for key in table.keys() {
+            let name: &str = key.get_ref();
+            if !keys.contains(&name) {
+                let hint = nearest(name, keys.iter().copied());
+                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                let problem = format!("'{name}' is no key{within}{hint}; expected {}", keys.join(", "));
+                return Err(self.wrong(self.line(key.span().start), "", problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn choice<T: Copy + Default>(&self, key: &str, item: Option<(usize, &Item)>, all: &[(&str, T)]) -> Result<T> {
+        let Some((line, item)) = item else { return Ok(T::default()) };
+        let given = item.get_ref().as_str();
+        all.iter().find(|(name, _)| Some(*name) == given).map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+            self.wrong(line, key, format!("{} is not accepted; expected {}", shown(item), names.join(" or ")))
+        })
+    }
+
+    /// The groups, and of each the name and the line of its parent.
+    #[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
+    fn groups(&self, top: &Table) -> Result<(Vec<GroupEntry>, Vec<Option<(String, usize)>>)> {
+        const EXPECTED: &str = "expected at least one [[group]] with a name";
+        let Some(item) = top.get("group") else {
+            return Err(self.wrong(1, "group", format!("is missing; {EXPECTED}")));
+        };
+        let line = self.line(item.span().start);
+        let list = item.get_ref().as_array().ok_or_else(|| self.wrong(line, "group", EXPECTED))?;
+        let (mut groups, mut parents) = (Vec::new(), Vec::new());
+        let mut lines: HashMap<String, usize> = HashMap::new();
+        for item in list.iter() {
+            let line = self.line(item.span().start);
+            let table = item.get_ref().as_table().ok_or_else(|| self.wrong(line, "group", EXPECTED))?;
+            let (group, parent) = self.group(line, table)?;
+            if let Some(first) = lines.insert(group.name.clone(), group.line) {
+                let problem = format!("'{}' stands on line {first} too; expected names of their own", group.name);
+                return Err(self.wrong(group.line, "name", problem));
+            }
+            groups.push(group);
+            parents.push(parent);
+        }
+        if groups.is_empty() {
+            return Err(self.wrong(line, "group", EXPECTED));
+        }
+        Ok((groups, parents))
+    }
+
+    fn group(&self, line: usize, table: &Table) -> Result<(GroupEntry, Option<(String, usize)>)> {
+        self.known(table, &OF_GROUP, " of a group")?;
+        let item = table.get("name").ok_or_else(|| self.wrong(line, "name", "is missing; expected a group's name"))?;
+        let (name, line) = (self.string("name", item)?, self.line(item.span().start));
+        if name.is_empty() || name == "root" {
+            let problem = format!("'{name}' is not accepted; expected a name, and not root: that is the cluster");
+            return Err(self.wrong(line, "name", problem));
+        }
+        let parent = match table.get("parent") {
+            Some(item) => Some((self.string("parent", item)?, self.line(item.span().start))),
+            None => None,
+        };
+        let mut group = GroupEntry { name, line, ratio: RATIO_ONE, lend: true, ..GroupEntry::default() };
+        match table.get("ratio") {
+            Some(item) if item.get_ref().as_table().is_some() => group.ratios = self.table("ratio", item, true)?,
+            Some(item) => group.ratio = self.ratio("ratio", item)?,
+            None => {}
+        }
+        for (key, amounts) in [("min", &mut group.min), ("max", &mut group.max)] {
+            if let Some(item) = table.get(key) {
+                *amounts = self.table(key, item, false)?;
+            }
+        }
+        for (key, truth) in [("lend", &mut group.lend), ("default", &mut group.default)] {
+            if let Some(item) = table.get(key) {
+                *truth = item.get_ref().as_bool().ok_or_else(|| {
+                    let problem = format!("{} is not accepted; expected true or false", shown(item));
+                    self.wrong(self.line(item.span().start), key, problem)
+                })?;
+            }
+        }
+        if let Some(item) = table.get("users") {
+            let expected = "expected a list of users, such as [\"a\", \"b\", \"batch-*\"]";
+            let list = item.get_ref().as_array();
+            let list = list.ok_or_else(|| self.wrong(self.line(item.span().start), "users", expected))?;
+            group.users = list.iter().map(|item| self.string("users", item)).collect::<Result<_>>()?;
+        }
+        Ok((group, parent.filter(|(name, _)| name != "root")))
+    }
+
+    fn string(&self, key: &str, item: &Item) -> Result<String> {
+        let text = item.get_ref().as_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            let problem = format!("{} is not accepted; expected text in quotes", shown(item));
+            self.wrong(self.line(item.span().start), key, problem)
+        })
+    }
+
+    fn ratio(&self, key: &str, item: &Item) -> Result<u64> {
+        let line = self.line(item.span().start);
+        let text = self.text.get(item.span()).unwrap_or_default();
+        let expected = "expected a number of at least 0";
+        let ratio =
+            number(item, RATIO_ONE, Round::Up).map_err(|p| self.wrong(line, key, format!("{text} {p}; {expected}")))?;
+        // Rounded up so that a ratio above 0 stays one.
+        if ratio > RATIO_MAX {
+            return Err(self.wrong(line, key, format!("{text} is too large; {expected}, and at most 1000000")));
+        }
+        Ok(ratio)
+    }
+
+    /// A table of resources: amounts in base units, or ratios.
+    fn table(&self, key: &str, item: &Item, ratios: bool) -> Result<Vec<(Amount, u64)>> {
+        let expected = "expected resources, such as { cpu = 100, memory_gib = 200 }";
+        let table = item.get_ref().as_table();
+        let table = table.ok_or_else(|| self.wrong(self.line(item.span().start), key, expected))?;
+        let mut amounts: Vec<(Amount, u64)> = Vec::new();
+        for (name, item) in table {
+            let (spelt, line) = (name.get_ref().to_string(), self.line(name.span().start));
+            let (dim, scale) = Dim::parse(&spelt);
+            let whole = format!("{key}.{spelt}");
+            let value = if ratios {
+                self.ratio(&whole, item)?
+            } else {
+                number(item, scale, Round::Down).map_err(|problem| {
+                    let text = self.text.get(item.span()).unwrap_or_default();
+                    self.wrong(line, &whole, format!("{text} {problem}; expected an amount of at least 0"))
+                })?
+            };
+            if amounts.iter().any(|(known, _)| known.dim.name == dim.name) {
+                return Err(self.wrong(line, &whole, format!("stands twice; expected {} once", dim.name)));
+            }
+            amounts.push((Amount { dim, key: spelt, line }, value));
+        }
+        Ok(amounts)
+    }
+
+    /// Finds parents, and refuses cycles.
+    fn connect(&self, file: &mut QuotaFile, parents: &[Option<(String, usize)>]) -> Result<()> {
+        let places: HashMap<String, usize> =
+            file.groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
+        for (at, parent) in parents.iter().enumerate() {
+            let Some((name, line)) = parent else { continue };
+            file.groups[at].parent = Some(*places.get(name).ok_or_else(|| {
+                let hint = nearest(name, places.keys().map(String::as_str));
+                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                self.wrong(*line, "parent", format!("'{name}' is no group{hint}; expected a group's name, or root"))
+            })?);
+        }
+        for (at, group) in file.groups.iter().enumerate() {
+            let (mut above, mut steps) = (group.parent, 0);
+            while let Some(parent) = above {
+                steps += 1;
+                if parent == at || steps > file.groups.len() {
+                    let line = parents[at].as_ref().map_or(group.line, |(_, line)| *line);
+                    let problem = format!("'{}' is above itself; expected a tree", group.name);
+                    return Err(self.wrong(line, "parent", problem));
+                }
+                above = file.groups[parent].parent;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses users of groups that have groups under them, users of two groups, and two defaults.
+    fn users(&self, file: &QuotaFile) -> Result<()> {
+        let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
+        let mut owners: HashMap<&str, &str> = HashMap::new();
+        let mut default: Option<&GroupEntry> = None;
+        for (at, group) in file.groups.iter().enumerate() {
+            if above.contains(&at) && (group.default || !group.users.is_empty()) {
+                let problem = format!("'{}' has groups under it; expected users in those", group.name);
+                return Err(self.wrong(group.line, "users", problem));
+            }
+            for user in &group.users {
+                if let Some(other) = owners.insert(user, &group.name) {
+                    let problem = format!("'{user}' of group '{}' is in '{other}' too; expected one group", group.name);
+                    return Err(self.wrong(group.line, "users", problem));
+                }
+            }
+            if group.default {
+                if let Some(other) = default {
+                    let problem = format!("'{}' and '{}' both; expected one default group", other.name, group.name);
+                    return Err(self.wrong(group.line, "default", problem));
+                }
+                default = Some(group);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses limits below minimums, and minimums that sum to more than the parent's.
+    fn amounts(&self, file: &QuotaFile) -> Result<()> {
+        for group in &file.groups {
+            for (amount, min) in &group.min {
+                let max = group.max.iter().find(|(other, _)| other.dim.name == amount.dim.name);
+                if let Some((at, max)) = max.filter(|(_, max)| max < min) {
+                    let problem = format!(
+                        "{} of group '{}' is below its min of {}; expected at least that",
+                        at.dim.display(*max),
+                        group.name,
+                        amount.dim.display(*min)
+                    );
+                    return Err(self.wrong(at.line, &format!("max.{}", at.key), problem));
+                }
+            }
+        }
+        // By parent and resource: the sum so far.
+        let mut sums: HashMap<(usize, &str), u64> = HashMap::new();
+        for group in &file.groups {
+            let Some(parent) = group.parent else { continue };
+            for (amount, min) in &group.min {
+                let above = file.groups[parent].min.iter().find(|(other, _)| other.dim.name == amount.dim.name);
+                let limit = above.map_or(0, |(_, min)| *min);
+                let sum = sums.entry((parent, amount.dim.name.as_str())).or_default();
+                *sum = sum.saturating_add(*min);
+                if *sum > limit {
+                    let problem = format!(
+                        "the minimums under '{}' sum to {} with that of '{}', above its own min of {}",
+                        file.groups[parent].name,
+                        amount.dim.display(*sum),
+                        group.name,
+                        amount.dim.display(limit)
+                    );
+                    return Err(self.wrong(amount.line, &format!("min.{}", amount.key), problem));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error at a line of a quota file.
+pub(super) fn wrong(path: &Path, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {
+    let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+    Error::PlanSyntax { path: path.to_owned(), message: format!("line {line}: {key}{problem}") }
+}
+
+/// A number, exactly. Errors: what is wrong with it, as the end of a sentence.
+fn number(item: &Item, scale: u64, round: Round) -> std::result::Result<u64, String> {
+    let digits = match item.get_ref() {
+        DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str(),
+        DeValue::Float(digits) => digits.as_str(),
+        _ => return Err("is not a number".to_owned()),
+    };
+    decimal(digits.as_bytes(), scale, round).map_err(|problem| problem.to_string())
+}
+
+/// A value for a message.
+fn shown(item: &Item) -> String {
+    match item.get_ref() {
+        DeValue::String(text) => format!("'{text}'"),
+        DeValue::Integer(digits) => digits.as_str().to_owned(),
+        DeValue::Float(digits) => digits.as_str().to_owned(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
