@@ -494,6 +494,6 @@ fn quotas_of_a_full_cluster_sum_to_no_more_than_it() {
         books.queue(user, 10, &[1]);
         policy.prepare(Time::ZERO, &books, &[user]).expect("a round");
     }
-    assert_eq!((policy.standing(0).0, policy.standing(1).0), (&[1u64][..], &[1u64][..]));
-    assert_eq!((policy.group_of(plimsoll::units::UserId(1)), policy.standing(1).1), (1, &[0u64][..]));
+    assert_eq!((policy.standing(0).0, policy.standing(1).0), (vec![1], vec![1]));
+    assert_eq!((policy.group_of(plimsoll::units::UserId(1)), policy.standing(1).1), (1, vec![0]));
 }
