@@ -205,7 +205,7 @@ fn draw(seed: u64) -> Case {
             rng.random_range(1..4)
         )
         .unwrap();
-        write!(toml, "min = {{ cpu = {}, memory_gib = {} }}\n", min[0], min[1]).unwrap();
+        writeln!(toml, "min = {{ cpu = {}, memory_gib = {} }}", min[0], min[1]).unwrap();
         if rng.random_bool(0.3) {
             writeln!(toml, "max = {{ cpu = {} }}", min[0] + rng.random_range(0..6)).unwrap();
         }
@@ -221,7 +221,7 @@ fn draw(seed: u64) -> Case {
     }
     for (at, min) in parent_min.iter().enumerate() {
         write!(toml, "[[group]]\nname = 'p{at}'\nratio = {}\n", rng.random_range(1..4)).unwrap();
-        write!(toml, "min = {{ cpu = {}, memory_gib = {} }}\n", min[0] + rng.random_range(0..2), min[1]).unwrap();
+        writeln!(toml, "min = {{ cpu = {}, memory_gib = {} }}", min[0] + rng.random_range(0..2), min[1]).unwrap();
     }
     let mut rows: Vec<Row> = (0..rng.random_range(4..25))
         .map(|_| Row {
@@ -494,6 +494,6 @@ fn quotas_of_a_full_cluster_sum_to_no_more_than_it() {
         books.queue(user, 10, &[1]);
         policy.prepare(Time::ZERO, &books, &[user]).expect("a round");
     }
-    assert_eq!((policy.standing(0).0, policy.standing(1).0), (&[1u64][..], &[1u64][..]));
-    assert_eq!((policy.group_of(plimsoll::units::UserId(1)), policy.standing(1).1), (1, &[0u64][..]));
+    assert_eq!((policy.standing(0).0, policy.standing(1).0), (vec![1], vec![1]));
+    assert_eq!((policy.group_of(plimsoll::units::UserId(1)), policy.standing(1).1), (1, vec![0]));
 }

@@ -82,8 +82,8 @@ struct Member {
     stand: Stand,
     /// Place among the open or the refused users of its group.
     place: u32,
-    held: [u64; MAX_DIMS],
-    wanted: [u128; MAX_DIMS],
+    /// What it holds and wants, by resource.
+    at: [(u64, u128); MAX_DIMS],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(&mut self, group: u32) -> bool {
+    /// Whether it is met for the first time in this round.
+    fn first(&mut self, group: u32) -> bool {
         std::mem::replace(&mut self.at[group as usize], self.round) != self.round
     }
 }
@@ -163,9 +164,9 @@ impl Quota {
 
     /// The runtime quota of a group (by place in the file) in every resource as the last round saw it, rounded down,
     /// and what the group holds. A group in which nobody waits may have been seen by an earlier round.
-    pub fn standing(&self, group: usize) -> (&[u64], &[u64]) {
-        let node = &self.tree.nodes[group];
-        (&node.runtime[..self.tree.dims], &node.held[..self.tree.dims])
+    pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
+        let accounts = &self.tree.nodes[group].at[..self.tree.dims];
+        accounts.iter().map(|account| (account.runtime, account.held)).unzip()
     }
 
     /// The group of a user, by place in the file.
@@ -179,13 +180,13 @@ impl Quota {
         let (leaf, dims) = (member.leaf, self.tree.dims);
         let (mut more, mut less) = ([0; MAX_DIMS], [0; MAX_DIMS]);
         for (d, &held) in books.held(user).iter().enumerate() {
-            more[d] = held.saturating_sub(member.held[d]);
-            less[d] = member.held[d].saturating_sub(held);
-            member.held[d] = held;
+            more[d] = held.saturating_sub(member.at[d].0);
+            less[d] = member.at[d].0.saturating_sub(held);
+            member.at[d].0 = held;
         }
         for d in 0..dims {
             let wanted = books.wanted(user, d);
-            self.tree.request(leaf, d, wanted, std::mem::replace(&mut member.wanted[d], wanted));
+            self.tree.request(leaf, d, wanted, std::mem::replace(&mut member.at[d].1, wanted));
         }
         for (amounts, more) in [(more, true), (less, false)] {
             if amounts != [0; MAX_DIMS] {
@@ -271,7 +272,7 @@ impl Quota {
     /// Used over runtime quota where that is largest, in steps of 2^-64.
     fn key(&self, leaf: u32) -> u128 {
         let node = &self.tree.nodes[leaf as usize];
-        let share = |d: usize| match (u128::from(node.held[d]), u128::from(node.runtime[d])) {
+        let share = |d: usize| match (u128::from(node.at[d].held), u128::from(node.at[d].runtime)) {
             (0, _) => 0,
             (_, 0) => u128::MAX,
             (held, runtime) => (held << PLACES) / runtime,
@@ -309,7 +310,7 @@ impl Quota {
         }
         let Some((group, d)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
         let node = &self.tree.nodes[group as usize];
-        let level = self.tree.level_for(group, d, node.held[d].saturating_add(least[d]));
+        let level = self.tree.level_for(group, d, node.at[d].held.saturating_add(least[d]));
         self.gates.wait(leaf, group, node.set, d, level);
         self.leaves[leaf as usize].short = (d, least[d]);
         true
@@ -333,8 +334,7 @@ impl Policy for Quota {
             return Err(Error::plan("user", format!("'{name}'"), expected));
         };
         debug_assert_eq!(user.index(), self.users.len(), "users appear in order");
-        let nothing = ([0; MAX_DIMS], [0; MAX_DIMS]);
-        self.users.push(Member { leaf, stand: Stand::Idle, place: 0, held: nothing.0, wanted: nothing.1 });
+        self.users.push(Member { leaf, stand: Stand::Idle, place: 0, at: [(0, 0); MAX_DIMS] });
         Ok(())
     }
 
@@ -345,7 +345,7 @@ impl Policy for Quota {
         for &user in changed {
             self.note(user, books);
             let leaf = self.users[user.index()].leaf;
-            if self.seen.new(leaf) {
+            if self.seen.first(leaf) {
                 leaves.push(leaf);
             }
             if self.users[user.index()].stand == Stand::Open {
@@ -358,7 +358,7 @@ impl Policy for Quota {
         self.seen.round = self.seen.round.wrapping_add(1);
         for &leaf in &leaves {
             let mut at = leaf;
-            while at != tree::TOP && self.seen.new(at) {
+            while at != tree::TOP && self.seen.first(at) {
                 self.gates.changed(at, &mut woken);
                 at = self.tree.nodes[at as usize].parent;
             }
@@ -409,7 +409,7 @@ impl Policy for Quota {
         let mut whole = [0; MAX_DIMS];
         for (d, footprint) in ask.footprint.iter().enumerate() {
             whole[d] = footprint * u64::from(ask.tasks);
-            member.held[d] += whole[d];
+            member.at[d].0 += whole[d];
         }
         self.tree.hold(leaf, &whole[..self.tree.dims], true);
         self.set_key(leaf);

@@ -1,3 +1,5 @@
+//! Quota files, right and wrong.
+
 use std::path::Path;
 
 use super::*;

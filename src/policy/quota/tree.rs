@@ -19,21 +19,28 @@ pub(super) struct Node {
     /// The set of siblings it belongs to, and its name there.
     pub set: u32,
     member: GroupId,
-    pub held: [u64; MAX_DIMS],
-    /// What it was last seen to be allowed to use, rounded down.
-    pub runtime: [u64; MAX_DIMS],
-    /// What is asked for in it, not cut.
-    request: [u128; MAX_DIMS],
-    /// What of that its parent hears.
-    passed: [u64; MAX_DIMS],
-    min: [u64; MAX_DIMS],
-    max: [u64; MAX_DIMS],
-    ratio: [u64; MAX_DIMS],
+    /// By resource, one after the other, so that those that a run has share few cache lines.
+    pub at: [Account; MAX_DIMS],
     lend: bool,
     /// Its siblings have not heard of a change yet.
     changed: bool,
     /// The look at which `runtime` was read.
     read: u64,
+}
+
+/// A group in one resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Account {
+    pub held: u64,
+    /// What it was last seen to be allowed to use, rounded down.
+    pub runtime: u64,
+    /// What is asked for in it, not cut.
+    request: u128,
+    /// What of that its parent hears.
+    passed: u64,
+    min: u64,
+    max: u64,
+    ratio: u64,
 }
 
 /// Siblings, in every resource.
@@ -83,22 +90,13 @@ impl Tree {
                 parent,
                 set,
                 member: GroupId(0),
-                held: [0; MAX_DIMS],
-                runtime: [0; MAX_DIMS],
-                request: [0; MAX_DIMS],
-                passed: [0; MAX_DIMS],
-                min: [0; MAX_DIMS],
-                max: [u64::MAX; MAX_DIMS],
-                ratio: [group.ratio; MAX_DIMS],
+                at: [Account { held: 0, runtime: 0, request: 0, passed: 0, min: 0, max: u64::MAX, ratio: group.ratio };
+                    MAX_DIMS],
                 lend: group.lend,
                 changed: true,
                 read: 0,
             };
-            for (key, amounts, to) in [
-                ("min", &group.min, &mut node.min),
-                ("max", &group.max, &mut node.max),
-                ("ratio", &group.ratios, &mut node.ratio),
-            ] {
+            for (key, amounts) in [("min", &group.min), ("max", &group.max), ("ratio", &group.ratios)] {
                 for (amount, value) in amounts {
                     let place = setup.dims.iter().position(|dim| dim.name == amount.dim.name);
                     let place = place.filter(|&d| key == "ratio" || setup.dims[d].unit == amount.dim.unit);
@@ -109,10 +107,15 @@ impl Tree {
                         let problem = format!("is no resource of this run{hint}; expected {}", known.join(", "));
                         return Err(wrong(&file.path, amount.line, &format!("{key}.{}", amount.key), problem));
                     };
-                    to[d] = *value;
+                    let account = &mut node.at[d];
+                    *match key {
+                        "min" => &mut account.min,
+                        "max" => &mut account.max,
+                        _ => &mut account.ratio,
+                    } = *value;
                 }
             }
-            tree.ceiling.iter_mut().zip(node.min).for_each(|(ceiling, min)| *ceiling = (*ceiling).max(min));
+            tree.ceiling.iter_mut().zip(&node.at).for_each(|(ceiling, at)| *ceiling = (*ceiling).max(at.min));
             tree.nodes.push(node);
         }
         for at in 0..tree.nodes.len() {
@@ -139,8 +142,8 @@ impl Tree {
         let mut at = leaf;
         while at != TOP {
             let node = &mut self.nodes[at as usize];
-            for (held, amount) in node.held.iter_mut().zip(amounts) {
-                *held = if more { *held + amount } else { *held - amount };
+            for (account, amount) in node.at.iter_mut().zip(amounts) {
+                account.held = if more { account.held + amount } else { account.held - amount };
             }
             node.changed |= self.reclaim == Reclaim::Never;
             at = node.parent;
@@ -150,7 +153,7 @@ impl Tree {
     /// Sets what is asked for in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the others.
     pub fn request(&mut self, leaf: u32, d: usize, amount: u128, before: u128) {
         let node = &mut self.nodes[leaf as usize];
-        node.request[d] = node.request[d] - before + amount;
+        node.at[d].request = node.at[d].request - before + amount;
         node.changed |= amount != before;
     }
 
@@ -159,19 +162,20 @@ impl Tree {
         let mut at = leaf;
         while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
             let node = &mut self.nodes[at as usize];
-            let (parent, mut passed) = (node.parent, node.passed);
-            for (d, passed) in passed.iter_mut().enumerate().take(self.dims) {
+            let (parent, mut before) = (node.parent, [0; MAX_DIMS]);
+            for d in 0..self.dims {
                 let group = group(node, d, self.ceiling[d], self.reclaim);
                 self.sets[node.set as usize].levels[d].change(node.member, &group)?;
-                *passed = pass(node, d);
+                let passed = pass(node, d);
+                before[d] = std::mem::replace(&mut node.at[d].passed, passed);
             }
-            let before = std::mem::replace(&mut node.passed, passed);
             if parent != TOP {
-                let above = &mut self.nodes[parent as usize];
                 for d in 0..self.dims {
-                    above.request[d] = above.request[d] - u128::from(before[d]) + u128::from(passed[d]);
+                    let (before, passed) = (before[d], self.nodes[at as usize].at[d].passed);
+                    let above = &mut self.nodes[parent as usize];
+                    above.at[d].request = above.at[d].request - u128::from(before) + u128::from(passed);
+                    above.changed |= before != passed;
                 }
-                above.changed |= before != passed;
             }
             at = parent;
         }
@@ -191,7 +195,7 @@ impl Tree {
         let (set, member) = (self.nodes[group as usize].set as usize, self.nodes[group as usize].member);
         self.settle(set);
         for d in 0..self.dims {
-            self.nodes[group as usize].runtime[d] = self.sets[set].levels[d].runtime(member);
+            self.nodes[group as usize].at[d].runtime = self.sets[set].levels[d].runtime(member);
         }
         self.nodes[group as usize].read = self.look;
     }
@@ -207,7 +211,7 @@ impl Tree {
             self.capacity
         } else {
             self.read(parent);
-            self.nodes[parent as usize].runtime
+            self.nodes[parent as usize].at.map(|account| account.runtime)
         };
         for (level, total) in self.sets[set].levels.iter_mut().zip(totals) {
             level.set_total(total);
@@ -237,7 +241,7 @@ impl Tree {
     pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize)> {
         self.path(leaf).find_map(|at| {
             let node = &self.nodes[at as usize];
-            let over = |d: &usize| node.held[*d].saturating_add(more[*d]) > node.runtime[*d];
+            let over = |d: &usize| node.at[*d].held.saturating_add(more[*d]) > node.at[*d].runtime;
             (0..self.dims).find(over).map(|d| (at, d))
         })
     }
@@ -252,19 +256,19 @@ impl Tree {
 fn group(node: &Node, d: usize, ceiling: u64, reclaim: Reclaim) -> Group {
     Group {
         // To ask for more than all siblings share gets nobody more than to ask for that.
-        request: node.request[d].min(u128::from(ceiling)) as u64,
-        min: node.min[d],
-        max: node.max[d],
-        ratio: node.ratio[d],
+        request: node.at[d].request.min(u128::from(ceiling)) as u64,
+        min: node.at[d].min,
+        max: node.at[d].max,
+        ratio: node.at[d].ratio,
         unused_min: if node.lend { UnusedMin::Lent } else { UnusedMin::Kept },
-        held: if reclaim == Reclaim::Never { node.held[d] } else { 0 },
+        held: if reclaim == Reclaim::Never { node.at[d].held } else { 0 },
     }
 }
 
 /// What the parent of a group hears of its request in resource `d`.
 fn pass(node: &Node, d: usize) -> u64 {
-    let cut = node.request[d].min(u128::from(node.max[d])) as u64;
-    if node.lend { cut } else { cut.max(node.min[d]) }
+    let cut = node.at[d].request.min(u128::from(node.at[d].max)) as u64;
+    if node.lend { cut } else { cut.max(node.at[d].min) }
 }
 
 /// How people write a resource of a run.
