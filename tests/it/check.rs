@@ -2,31 +2,24 @@
 
 use std::sync::Arc;
 
-use plimsoll::books::Books;
-use plimsoll::engine::OnBlocked;
 use plimsoll::error::Result;
-use plimsoll::fluid::{
-    self, Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Order, Tasks, WholeTasks,
-};
-use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
+use plimsoll::fluid::{Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
+use plimsoll::policy::{PolicySpec, Registry};
 use plimsoll::properties::{
     Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Promise, Property, Reading, Search,
     survey,
 };
-
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use crate::replay::{plimsoll, run, said};
 
 /// Enough to find every counterexample of the paper, quick enough for a test.
 const EFFORT: Effort = Effort { grid: 1_500, random: 150, climbs: 48, steps: 200 };
 
-fn search(domain: Domain) -> Search {
+pub fn search(domain: Domain) -> Search {
     Search { domain, effort: EFFORT, seed: 1 }
 }
 
-fn check(candidate: &Candidate, promises: &[Promise], domain: Domain) -> Vec<Finding> {
+pub fn check(candidate: &Candidate, promises: &[Promise], domain: Domain) -> Vec<Finding> {
     survey(candidate, promises, &search(domain), &|_| Ok(())).expect("nobody ends the search")
 }
 
@@ -34,7 +27,7 @@ fn divisible(property: Property) -> Promise {
     Promise { property, reading: Reading::Divisible }
 }
 
-fn only(candidate: &Candidate, promise: Promise, domain: Domain) -> Finding {
+pub fn only(candidate: &Candidate, promise: Promise, domain: Domain) -> Finding {
     check(candidate, &[promise], domain).remove(0)
 }
 
@@ -391,117 +384,6 @@ fn findings_do_not_depend_on_the_number_of_threads() {
     assert_eq!(on(1), on(3));
 }
 
-fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
-    let policy = Registry::default().policy(name).expect("a built-in policy");
-    Candidate::whole(policy, on_blocked).expect("a policy for any cluster")
-}
-
-/// Whole tasks break the promises of divisible ones and keep them up to one task, if a blocked user ends the round.
-#[test]
-fn whole_tasks_keep_promises_up_to_one_task() {
-    let stop = check(&simulated("drf", OnBlocked::Stop), &Promise::whole(), Domain::Positive);
-    let holds = |findings: &[Finding], property: Property, reading: Reading| {
-        let promise = Promise { property, reading };
-        let finding = findings.iter().find(|finding| finding.promise == promise).expect("it was checked");
-        assert!(finding.cases > 100 || finding.counterexample.is_some(), "{}", promise.title());
-        finding.holds()
-    };
-    for property in [Property::SharingIncentive, Property::EnvyFreeness] {
-        assert!(!holds(&stop, property, Reading::Whole), "{}", property.name());
-        assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
-    }
-    for property in [Property::Levels, Property::SingleResource, Property::Bottleneck] {
-        assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
-    }
-    assert!(!holds(&stop, Property::EnvyFreeness, Reading::UpToOneOwnTask), "the share before the task decides");
-    assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "whoever is blocked blocks the others");
-    let skip = check(&simulated("drf", OnBlocked::Skip), &Promise::whole(), Domain::Positive);
-    assert!(holds(&skip, Property::ParetoEfficiency, Reading::Whole));
-    assert!(holds(&skip, Property::EnvyFreeness, Reading::UpToOneTask));
-    assert!(!holds(&skip, Property::Levels, Reading::UpToOneTask), "small tasks fill what a large one leaves");
-    let slots = only(
-        &simulated("slot:1", OnBlocked::Skip),
-        Promise { property: Property::Feasibility, reading: Reading::Whole },
-        Domain::Positive,
-    );
-    assert!(!slots.holds(), "slots overfill machines");
-}
-
-/// Parkes, Procaccia and Shah, EC 2012, section 5: by the share that it would have with one task more (SequentialMinMax)
-/// whole tasks keep Pareto efficiency, the sharing incentive as it is, and envy-freeness up to one task of one's own.
-#[test]
-fn sequential_min_max_keeps_what_its_paper_promises() {
-    let (on_blocked, ties) = (fluid::OnBlocked::Skip, fluid::Ties::LowestId);
-    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fluid::Onto::Pool };
-    let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
-    let candidate = Candidate::own("min-max", after);
-    for (property, reading, expected) in [
-        (Property::Feasibility, exact, true),
-        (Property::SharingIncentive, exact, true),
-        (Property::EnvyFreeness, exact, false),
-        (Property::EnvyFreeness, relaxed, false),
-        (Property::EnvyFreeness, Reading::UpToOneOwnTask, true),
-        (Property::ParetoEfficiency, exact, true),
-        (Property::StrategyProofness, exact, false),
-    ] {
-        let finding = only(&candidate, Promise { property, reading }, Domain::Positive);
-        assert_eq!(finding.holds(), expected, "{}: {:?}", finding.promise.title(), finding.counterexample);
-    }
-}
-
-/// What the engine launches in a round is what progressive filling with whole tasks says, where every task fits alone.
-#[test]
-fn a_round_of_the_engine_is_progressive_filling() {
-    let mut rng = ChaCha8Rng::seed_from_u64(11);
-    for _ in 0..300 {
-        let dims = rng.random_range(1..=3);
-        let mut amounts = |least: u64, most: u64| (0..dims).map(|_| rng.random_range(least..=most)).collect::<Vec<_>>();
-        let draft = Draft { capacity: amounts(9, 60), users: (0..4).map(|_| DraftUser::new(amounts(1, 9))).collect() };
-        for name in ["drf", "asset", "maxmin:cpu", "slot:2"] {
-            for (engine, filling) in
-                [(OnBlocked::Skip, fluid::OnBlocked::Skip), (OnBlocked::Stop, fluid::OnBlocked::Stop)]
-            {
-                let candidate = simulated(name, engine);
-                let instance = draft.instance(candidate.resources()).expect("an instance");
-                let spec: PolicySpec = name.parse().expect("a built-in policy");
-                let whole = spec.whole_mechanism(instance.resources(), filling, fluid::Ties::LowestId);
-                let expected = whole.and_then(|whole| whole.allocate(&instance)).expect("whole tasks").tasks;
-                let given = candidate.allocate(&instance).expect("a round").tasks;
-                assert_eq!(given, expected, "{name}, {engine:?}: {draft:?}");
-            }
-        }
-    }
-}
-
-/// The whole tasks of the engine are the paper's: Table 1 ends with three tasks of A and two of B.
-#[test]
-fn a_round_of_the_engine_is_the_papers_table_1() {
-    let draft = Draft { capacity: vec![9, 18], users: vec![DraftUser::new(vec![1, 4]), DraftUser::new(vec![3, 1])] };
-    let candidate = simulated("drf", OnBlocked::Stop);
-    let given = candidate.allocate(&draft.instance(candidate.resources()).expect("an instance")).expect("a round");
-    assert_eq!(given.tasks, Tasks::Exact(vec![Exact::from(3), Exact::from(2)]));
-}
-
-/// Serves the first user for ever.
-struct Favourite;
-
-impl Policy for Favourite {
-    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
-        Rank::new(u128::from(queue.user.0))
-    }
-}
-
-#[test]
-fn a_users_own_policy_is_caught() {
-    let own = NamedPolicy::new("favourite", |_: &Setup| Ok(Box::new(Favourite) as Box<dyn Policy>));
-    let candidate = Candidate::whole(own, OnBlocked::Skip).expect("a policy for any cluster");
-    for property in [Property::EnvyFreeness, Property::SharingIncentive] {
-        let promise = Promise { property, reading: Reading::UpToOneTask };
-        let found = only(&candidate, promise, Domain::Positive).counterexample.expect("it has a favourite");
-        assert_eq!((found.draft.users.len(), found.draft.dims()), (2, 1), "{:?}", found.lines());
-    }
-}
-
 #[test]
 fn mechanisms_and_resources_are_found_by_name() {
     let registry = Registry::default().with_mechanism("mine", Filling { norm: Norm::Largest });
@@ -550,48 +432,6 @@ fn the_command_line_prints_writes_and_draws() {
     };
     assert_eq!((users(&before), users(&after)), (3, 2));
     assert!(read("grid.svg").contains("Population monotonicity"));
-}
-
-/// Whole tasks are those of the engine; what is said to be a replay has to come to the same.
-#[test]
-fn replays_of_whole_tasks_lead_to_what_was_found() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut command = plimsoll(&["check", "--whole-tasks", "--on-blocked", "stop", "--effort", "quick"]);
-    command.args(["--policy", "drf", "--policy", "maxmin:cpu", "--policy", "ceei", "--domain", "zeros"]);
-    command.args(["--format", "json", "--write", "found"]);
-    let output = run(command.current_dir(&dir));
-    assert!(output.status.success(), "{}", said(&output));
-    let objects: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let mut said_to = plimsoll(&["check", "--whole-tasks", "--on-blocked", "stop", "--effort", "quick"]);
-    said_to.args(["--policy", "drf", "--policy", "maxmin:cpu", "--policy", "ceei", "--domain", "zeros"]);
-    let text = run(said_to.current_dir(&dir).args(["--write", "found"]));
-    let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    let mut replayed = 0;
-    for object in objects.as_array().expect("a list") {
-        let found = &object["counterexample"];
-        let policy = object["policy"].as_str().expect("a name");
-        let worlds =
-            [&found["instance"], &found["after"], &found["lie"]].into_iter().filter(|world| world["user"].is_array());
-        for (file, world) in found["files"].as_array().into_iter().flatten().zip(worlds) {
-            let file = file.as_str().expect("a path");
-            if !text.contains(&format!("replay: plimsoll solve {file} ")) {
-                continue;
-            }
-            let mut solve = plimsoll(&["solve", file, "--policy", policy, "--whole-tasks", "--on-blocked", "stop"]);
-            let output = run(solve.current_dir(&dir).args(["--format", "json"]));
-            let solved: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            let column = |users: &serde_json::Value, key: &str| -> Vec<String> {
-                users.as_array().expect("users").iter().map(|user| user[key].to_string()).collect()
-            };
-            assert_eq!(
-                column(&solved["users"], "tasks_exact"),
-                column(&world["user"], "given_exact"),
-                "{policy}: {file}"
-            );
-            replayed += 1;
-        }
-    }
-    assert!(replayed > 20, "only {replayed} were replayed");
 }
 
 #[test]

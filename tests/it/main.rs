@@ -5,6 +5,7 @@
 mod browser;
 mod cases;
 mod check;
+mod check_whole;
 mod determinism;
 mod deviation;
 mod errors;
@@ -20,6 +21,7 @@ mod paper;
 mod parity;
 mod quota;
 mod quota_policy;
+mod quota_solve;
 mod replay;
 mod slow;
 mod slow_checks;
