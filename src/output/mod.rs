@@ -9,6 +9,7 @@ pub mod headline;
 pub mod html;
 pub mod numbers;
 pub mod page;
+pub mod picture;
 pub mod raster;
 pub mod read;
 pub mod schema;

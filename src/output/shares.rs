@@ -2,12 +2,7 @@
 //!
 //! Drawn after figures 4 to 7 of Ghodsi et al., NSDI 2011.
 
-use std::path::Path;
-
 use super::figure::{Category, Stacks, stacked};
-use super::raster;
-use super::table::write_whole;
-use crate::error::Result;
 
 /// What is compared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,9 +26,6 @@ pub struct Stack<'a> {
 
 /// More users than this are drawn as one.
 const USERS: usize = 24;
-
-/// Dots of an image for each point of the figure: 288 per inch.
-const DOTS: f32 = 4.0;
 
 /// Draws the comparison as an SVG. From the 25th user on, users share a colour.
 pub fn draw(comparison: &Comparison) -> String {
@@ -59,14 +51,6 @@ pub fn draw(comparison: &Comparison) -> String {
     };
     let categories: Vec<Category> = comparison.resources.iter().enumerate().map(category).collect();
     stacked("Share of the capacity", &categories, &users, &comparison.policies.iter().map(panel).collect::<Vec<_>>())
-}
-
-/// Writes a figure whole or not at all, as an image if `png`.
-pub fn write(path: &Path, svg: &str, png: bool) -> Result<()> {
-    match png {
-        true => write_whole(path, &raster::png(svg, DOTS)?),
-        false => write_whole(path, svg.as_bytes()),
-    }
 }
 
 #[cfg(test)]

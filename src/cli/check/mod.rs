@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{Context, Format, interrupt, threads};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
+use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
 
@@ -87,7 +88,7 @@ struct Column {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let promises = promises(args)?;
     let searches = searches(args)?;
-    let picture = args.figure.as_deref().map(write::Picture::new).transpose()?;
+    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
     let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
     let candidates = candidates(args, on_blocked, context)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
@@ -116,7 +117,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         write::files(folder, &mut matrices)?;
     }
     if let Some(picture) = picture {
-        picture.draw(&promises, &matrices)?;
+        picture.write(&write::draw(&promises, &matrices))?;
     }
     for note in print::unsolved(&matrices) {
         context.warn(&note);

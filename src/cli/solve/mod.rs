@@ -6,13 +6,14 @@ mod quota;
 mod table;
 mod whole;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::fluid::Instance;
 use crate::fluid::quota::GroupInstance;
 use crate::fluid::read::{self, Question};
+use crate::output::picture::Picture;
 use crate::output::shares::{self, Comparison, Stack};
 use crate::policy::PolicySpec;
 use outcome::Outcome;
@@ -66,7 +67,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let figure = args.figure.as_deref().map(Figure::of).transpose()?;
+    let figure = args.figure.as_deref().map(Picture::of).transpose()?;
     match read::open(&args.instance)? {
         Question::Users(instance) => users(&instance, args, figure.as_ref(), context),
         Question::Groups(instance) => groups(&instance, args, figure.as_ref(), context),
@@ -74,7 +75,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// Quotas. Errors: options that are for users.
-fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
+fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
     if args.whole.given() {
         let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
         return Err(Error::Mismatch { problem });
@@ -83,7 +84,7 @@ fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Figure>, contex
 }
 
 /// Allocations. Errors: options, and the policy, that are for groups.
-fn users(instance: &Instance, args: &Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
+fn users(instance: &Instance, args: &Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
     let quota = args.policies.iter().find(|name| name.split(':').next() == Some(quota::POLICY));
     if let Some(what) = quota.map(|name| format!("policy '{name}'")).or(args.quota.given().map(str::to_owned)) {
         let problem = format!("{what} is for an instance of [[group]]s, and this one has [[user]]s");
@@ -158,27 +159,6 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
     Ok(outcome)
 }
 
-/// A picture that is asked for.
-struct Figure<'a> {
-    path: &'a Path,
-    png: bool,
-}
-
-impl Figure<'_> {
-    fn of(path: &Path) -> Result<Figure<'_>> {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-        match ending.as_deref() {
-            Some("svg") => Ok(Figure { path, png: false }),
-            Some("png") => Ok(Figure { path, png: true }),
-            _ => Err(Error::plan("--figure", format!("'{}'", path.display()), "a file that ends in .svg or .png")),
-        }
-    }
-
-    fn write(&self, svg: &str) -> Result<()> {
-        shares::write(self.path, svg, self.png)
-    }
-}
-
 /// The shares under each policy side by side.
 fn comparison(instance: &Instance, outcomes: &[Outcome]) -> String {
     let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
@@ -195,6 +175,8 @@ fn comparison(instance: &Instance, outcomes: &[Outcome]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
     use crate::fluid::{Allocation, Certificate, Limit, Tasks};
 
     fn outcome(tasks: Tasks, limits: Vec<Limit>) -> (Instance, Outcome) {

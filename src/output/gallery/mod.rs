@@ -11,6 +11,7 @@ mod over_time;
 
 use std::collections::BTreeMap;
 
+use super::picture::DOTS;
 use super::raster;
 use super::read::{Part, Results};
 use super::schema::Table;
@@ -82,9 +83,6 @@ pub fn draw(results: &Results, only: &[String]) -> Result<Gallery> {
 
 /// The size of a figure that stands beside another in the report, in points.
 const HALF: (f64, f64) = (270.0, 205.0);
-
-/// Dots of an image for each point of a figure: 288 per inch.
-const DOTS: f32 = 4.0;
 
 /// Writes the figures to `figures/NAME.svg` and `.png` in the results folder.
 pub fn write(results: &Results, gallery: &Gallery) -> Result<()> {

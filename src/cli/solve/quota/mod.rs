@@ -6,9 +6,9 @@ mod show;
 use clap::ValueEnum;
 
 use super::super::{Context, Format, print};
-use super::Figure;
 use crate::error::{Error, Result};
 use crate::fluid::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
+use crate::output::picture::Picture;
 
 /// The one policy that divides among groups.
 pub const POLICY: &str = "quota";
@@ -127,7 +127,7 @@ impl Args {
 }
 
 /// Solves, prints and draws. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
-pub fn run(instance: &GroupInstance, args: &super::Args, figure: Option<&Figure>, context: &Context) -> Result<()> {
+pub fn run(instance: &GroupInstance, args: &super::Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
     match args.policies.as_slice() {
         [] => {}
         [one] if one == POLICY => {}
