@@ -57,6 +57,24 @@ pub struct JobRecord<'a> {
     pub ideal: Span,
 }
 
+/// What became of running tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// They ended.
+    Finished,
+    /// They were running when the run was cut.
+    Running,
+    /// The policy took their resources back; they wait again, and their work is lost.
+    Reclaimed,
+}
+
+impl Fate {
+    /// Whether they were stopped before their end.
+    pub fn is_stopped(self) -> bool {
+        !matches!(self, Fate::Finished | Fate::Running)
+    }
+}
+
 /// Equal tasks launched together on one machine.
 #[derive(Clone, Debug)]
 pub struct TaskRecord<'a> {
@@ -68,15 +86,19 @@ pub struct TaskRecord<'a> {
     pub first: u64,
     /// How many.
     pub count: u32,
+    /// How often they were stopped before.
+    pub attempt: u32,
     /// Where they run; `None` when pooled.
     pub machine: Option<MachineId>,
-    /// When they could have started at the earliest.
+    /// From when on they waited: when they could have started at the earliest, or were stopped.
     pub release: Time,
     /// When they were launched.
     pub start: Time,
-    /// When they ended; `None` while they run.
+    /// When they ended or were stopped; `None` while they run.
     pub finish: Option<Time>,
-    /// How long each runs.
+    /// What became of them.
+    pub fate: Fate,
+    /// How long each runs if nothing stops it.
     pub duration: Span,
     /// What each truly needs.
     pub demand: &'a [u64],
@@ -89,7 +111,7 @@ pub struct Launch<'a> {
     pub user: UserId,
     /// How many.
     pub count: u32,
-    /// From their release to their launch.
+    /// From their release, or from when they were stopped, to their launch.
     pub wait: Span,
     /// What each truly needs.
     pub demand: &'a [u64],
@@ -149,6 +171,8 @@ pub struct StuckRecord<'a> {
     pub tasks: u64,
     /// Number of the first of them within its job.
     pub first: u64,
+    /// How often they were stopped before.
+    pub attempt: u32,
     /// What each of them needs.
     pub demand: &'a [u64],
     /// Why.
@@ -186,7 +210,7 @@ pub trait Recorder {
         false
     }
 
-    /// Tasks have ended (or were running when the run was cut: `finish` is `None`).
+    /// Tasks have ended, or were stopped, or were running when the run was cut.
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {
         Ok(())
     }

@@ -143,6 +143,7 @@ impl<R: Recorder> Engine<'_, R> {
                 row: row.row,
                 tasks: u64::from(row.tasks),
                 first: u64::from(first),
+                attempt: 0,
                 demand: row.demand.slice(self.books.dims()),
                 why: Stuck::TooLarge,
             })?;
@@ -167,7 +168,7 @@ impl<R: Recorder> Engine<'_, R> {
             if set.release > now {
                 continue;
             }
-            set.release = now;
+            (set.release, set.since) = (now, now);
             set.released = true;
             self.enqueue(slot);
         }
@@ -175,7 +176,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Puts a set in its user's line.
-    fn enqueue(&mut self, slot: SetSlot) {
+    pub(super) fn enqueue(&mut self, slot: SetSlot) {
         let set = &self.sets[slot];
         let (user, tasks) = (set.user, set.waiting);
         let before = self.queues.head(user);

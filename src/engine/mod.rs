@@ -6,10 +6,13 @@
 
 mod agenda;
 mod arrive;
+mod end;
 mod jobs;
 mod line;
 mod queues;
 mod round;
+mod take_back;
+mod victims;
 
 pub use agenda::{Agenda, EventKey, Ticket};
 pub use line::{Line, Place};
@@ -20,12 +23,13 @@ use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::record::{Named, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Recorder, State};
 use crate::units::{MachineId, Resources, Time, UserId};
 use crate::workload::Source;
 
 use jobs::{Jobs, SetSlot, Sets};
 use queues::Queues;
+use victims::Victims;
 
 /// What happens when the next task in line does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -117,13 +121,14 @@ pub struct Outcome {
     pub peak_running: u64,
 }
 
-/// Equal tasks that end together on one machine.
+/// Equal tasks that started together on one machine, and end together unless they are stopped.
 #[derive(Clone, Copy, Debug)]
-struct Finish {
+struct Running {
     set: SetSlot,
     machine: MachineId,
     first: u32,
     count: std::num::NonZeroU32,
+    start: Time,
 }
 
 /// Replays a workload under a policy.
@@ -157,7 +162,9 @@ struct Engine<'a, R> {
     now: Time,
     books: Books,
     machines: Machines,
-    agenda: Agenda<Finish>,
+    agenda: Agenda<Running>,
+    /// Who could be stopped, if anybody ever is.
+    victims: Option<Victims>,
     jobs: Jobs,
     sets: Sets,
     queues: Queues,
@@ -243,6 +250,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             books.keep_waiting_demand();
         }
         let moves_others = policy.moves_others();
+        let victims = policy.takes_back().then(Victims::default);
         Engine {
             source,
             policy,
@@ -255,6 +263,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             books,
             machines: Machines::new(dims, options.placement, &capacities),
             agenda: Agenda::default(),
+            victims,
             jobs: Jobs::default(),
             sets: Sets::new(dims, plain),
             queues: Queues::default(),
@@ -339,89 +348,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
             }
         }
         self.books.audit_waiting_demand(&sums, self.now);
-    }
-
-    fn finish_due(&mut self) -> Result<()> {
-        while self.agenda.next_time() == Some(self.now) {
-            let Some((_, finish)) = self.agenda.pop() else { break };
-            self.finish(finish)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, finish: Finish) -> Result<()> {
-        let count = finish.count.get();
-        let set = &mut self.sets[finish.set];
-        set.left -= count;
-        let (user, ended) = (set.user, set.left == 0);
-        let (demand, footprint) = self.sets.needs(finish.set);
-        self.books.finish(user, demand, footprint, count);
-        self.machines.give(finish.machine, footprint, count);
-        self.round.freed(finish.machine);
-        self.round.rerank(user);
-        self.changed.mark(user);
-        self.report(&finish, self.now, Some(self.now))?;
-        let job = self.sets[finish.set].job;
-        self.jobs[job].left -= u64::from(count);
-        if ended {
-            self.jobs.row_ended(job, self.sets[finish.set].stage, &mut self.released);
-            self.sets.free(finish.set);
-            if self.jobs[job].ended() {
-                let (id, user) = (self.jobs[job].id, self.jobs[job].user);
-                self.recorder.job(&self.jobs[job].record(self.source.job_names(), Some(self.now)))?;
-                self.jobs.free(job);
-                self.source.job_finished(id, user, self.now);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells of tasks that end at `end`, or would have ended then had the run not been cut.
-    fn report(&mut self, tasks: &Finish, end: Time, finish: Option<Time>) -> Result<()> {
-        let set = &self.sets[tasks.set];
-        self.recorder.tasks(&TaskRecord {
-            name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
-            user: set.user,
-            first: u64::from(tasks.first),
-            count: tasks.count.get(),
-            machine: (self.options.placement != Placement::Pooled).then_some(tasks.machine),
-            release: set.release,
-            start: Time(end.0 - set.duration.0),
-            finish,
-            duration: set.duration,
-            demand: self.sets.needs(tasks.set).0,
-        })
-    }
-
-    /// Reports what is left: running tasks, waiting and held rows, unfinished jobs.
-    fn close(&mut self) -> Result<()> {
-        while let Some((key, running)) = self.agenda.pop() {
-            self.report(&running, key.time, None)?;
-        }
-        for slot in self.sets.by_row() {
-            let set = &self.sets[slot];
-            if set.waiting == 0 {
-                continue;
-            }
-            let why = match (self.cut, set.held) {
-                (true, _) => Stuck::Cut,
-                (false, true) => Stuck::Deadlocked,
-                (false, false) => Stuck::Starved,
-            };
-            self.recorder.stuck(&StuckRecord {
-                name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
-                user: set.user,
-                row: set.row,
-                tasks: u64::from(set.waiting),
-                first: u64::from(set.number),
-                demand: self.sets.needs(slot).0,
-                why,
-            })?;
-        }
-        for slot in self.jobs.by_id() {
-            self.recorder.job(&self.jobs[slot].record(self.source.job_names(), None))?;
-        }
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 
 use super::line::{Line, Place};
 use super::queues::Queues;
-use super::{Engine, Finish, OnBlocked, Ties};
+use super::{Engine, OnBlocked, Running, Ties};
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
 use crate::policy::{Ask, Stale, Verdict};
@@ -48,7 +48,7 @@ pub struct Round {
     limit: Resources,
     limit_is_high: bool,
     order: BinaryHeap<Reverse<(Place, UserId)>>,
-    launches: Vec<Finish>,
+    launches: Vec<Running>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
 }
@@ -114,16 +114,12 @@ impl Round {
 impl<R: Recorder> Engine<'_, R> {
     /// One scheduling round.
     pub(super) fn serve(&mut self) -> Result<()> {
-        let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
-        self.changed.round_over();
-        match stale {
-            Stale::None => {}
-            Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
-            Stale::All => {
-                self.round.rerank = self.round.line.users();
-                if self.round.refuses {
-                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
-                }
+        loop {
+            let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
+            self.changed.round_over();
+            self.recall(stale);
+            if !self.take_back()? {
+                break;
             }
         }
         self.rerank_blocked();
@@ -136,7 +132,8 @@ impl<R: Recorder> Engine<'_, R> {
             self.round.stand[user.index()] = Stand::Fresh;
             self.round.fresh.push(user);
         }
-        for launch in self.round.launches.drain(..) {
+        let mut launches = std::mem::take(&mut self.round.launches);
+        for launch in launches.drain(..) {
             let set = &mut self.sets[launch.set];
             set.launch = u32::MAX;
             let end = self.now + set.duration;
@@ -148,12 +145,28 @@ impl<R: Recorder> Engine<'_, R> {
                 );
                 return Err(Error::Mismatch { problem });
             }
-            let (user, wait) = (set.user, self.now.since(set.release));
+            let (user, wait) = (set.user, self.now.since(set.since));
             let (demand, _) = self.sets.needs(launch.set);
             self.recorder.launched(&Launch { user, count: launch.count.get(), wait, demand });
-            self.agenda.schedule(end, 0, launch);
+            let ticket = self.agenda.schedule(end, 0, launch);
+            self.remember(&launch, ticket);
         }
+        self.round.launches = launches;
         Ok(())
+    }
+
+    /// Looks again at whom the policy calls stale.
+    fn recall(&mut self, stale: Stale) {
+        match stale {
+            Stale::None => {}
+            Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
+            Stale::All => {
+                self.round.rerank = self.round.line.users();
+                if self.round.refuses {
+                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
+                }
+            }
+        }
     }
 
     fn place(&self, user: UserId) -> Place {
@@ -412,7 +425,8 @@ impl<R: Recorder> Engine<'_, R> {
             Some(last) if last.machine == machine => last.count = last.count.saturating_add(1),
             _ => {
                 set.launch = self.round.launches.len() as u32;
-                self.round.launches.push(Finish { set: slot, machine, first: number, count: NonZeroU32::MIN });
+                let (set, first, start) = (slot, number, self.now);
+                self.round.launches.push(Running { set, machine, first, count: NonZeroU32::MIN, start });
             }
         }
         if set.waiting == 0 {

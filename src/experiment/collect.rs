@@ -40,6 +40,9 @@ struct Standing {
 pub(super) struct UserTotals {
     pub launched: u64,
     pub task_wait_us: u128,
+    /// Tasks stopped before their end, and for how long they had run.
+    pub stopped: u64,
+    pub lost_us: u128,
     pub jobs: u64,
     pub jobs_finished: u64,
     pub tasks: u64,
@@ -60,6 +63,9 @@ pub(super) struct Totals {
     pub finished: u64,
     pub launched: u64,
     pub task_wait_us: u128,
+    /// Tasks stopped before their end, and for how long they had run.
+    pub stopped: u64,
+    pub lost_us: u128,
     pub stuck: BTreeMap<Stuck, u64>,
     pub examples: Vec<StuckExample>,
     pub first_submit: Option<Time>,
@@ -328,7 +334,7 @@ impl Recorder for Collector<'_> {
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let count = u64::from(tasks.count);
         if let Some(finish) = tasks.finish {
-            self.totals.finished += count;
+            self.totals.finished += if tasks.fate.is_stopped() { 0 } else { count };
             self.totals.last_end = self.totals.last_end.max(finish);
         }
         let user = &mut self.users[tasks.user.index()];
@@ -336,6 +342,12 @@ impl Recorder for Collector<'_> {
         user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         let ran = tasks.finish.unwrap_or(self.totals.now).since(tasks.start);
         let work = u128::from(ran.0) * u128::from(count);
+        if tasks.fate.is_stopped() {
+            user.stopped += count;
+            user.lost_us += work;
+            self.totals.stopped += count;
+            self.totals.lost_us += work;
+        }
         let at = tasks.user.index() * self.dims;
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
             *sum += u128::from(*demand) * work;

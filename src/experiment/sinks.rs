@@ -7,7 +7,7 @@ use crate::books::Books;
 use crate::error::Result;
 use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
-use crate::record::{Decision, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
+use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId};
 
 /// Where and how the tables of one run are written.
@@ -114,14 +114,18 @@ impl Sinks {
             table.push(&[
                 Cell::Text(name),
                 number.into(),
-                Cell::Int(0),
+                u64::from(tasks.attempt).into(),
                 Cell::Text(user),
                 tasks.machine.map(|machine| u64::from(machine.0)).into(),
                 Cell::Null,
                 tasks.release.0.into(),
                 tasks.start.0.into(),
                 tasks.finish.map(|time| time.0).into(),
-                Cell::Text(if tasks.finish.is_some() { "finished" } else { "running" }),
+                Cell::Text(match tasks.fate {
+                    Fate::Finished => "finished",
+                    Fate::Running => "running",
+                    Fate::Reclaimed => "reclaimed",
+                }),
             ])?;
         }
         Ok(())
@@ -133,7 +137,7 @@ impl Sinks {
             table.push(&[
                 Cell::Text(name),
                 number.into(),
-                Cell::Int(0),
+                u64::from(stuck.attempt).into(),
                 Cell::Text(user),
                 Cell::Null,
                 Cell::Null,

@@ -123,6 +123,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     int("tasks", totals.tasks);
     int("tasks_finished", totals.finished);
     int("tasks_never_started", totals.stuck.values().sum());
+    int("tasks_stopped", totals.stopped);
     int("end_us", parts.outcome.end.0);
     int("makespan_us", makespan.0);
     let throughput = (makespan.0 > 0).then(|| totals.finished as f64 / makespan.seconds());
@@ -171,6 +172,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
     let task_wait = (totals.launched > 0).then(|| totals.task_wait_us as f64 / totals.launched as f64 / 1e6);
     float("task_wait_mean_s", task_wait);
+    float("lost_s", Some(totals.lost_us as f64 / 1e6));
     delay(&mut float, ["slowdown_mean", "slowdown_p50", "slowdown_p90", "slowdown_p99"], &delays.slowdown);
     values.push(("peak_running".to_owned(), Value::Int(parts.outcome.peak_running)));
     values.push(("sample_us".to_owned(), Value::Int(grid.step.0)));
@@ -210,6 +212,8 @@ pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weig
         mean(totals.slowdown_millionths, totals.slowdowns).into(),
         Cell::Float(backlogged_us as f64 / 1e6),
         (totals.shortfall_points > 0).then(|| totals.shortfall / totals.shortfall_points as f64).into(),
+        totals.stopped.into(),
+        Cell::Float(totals.lost_us as f64 / 1e6),
     ]);
     row
 }

@@ -127,6 +127,11 @@ impl Table {
                 ("tasks", Int, "tasks submitted"),
                 ("tasks_finished", Int, "tasks that ended"),
                 ("tasks_never_started", Int, "tasks that never started: too large, deadlocked, starved or cut"),
+                (
+                    "tasks_stopped",
+                    Int,
+                    "tasks stopped before their end (some perhaps more than once), which started anew",
+                ),
                 ("end_us", Int, "when the run ended: the last event or the horizon"),
                 ("makespan_us", Int, "from the first submission to the last end of a task"),
                 ("throughput_tasks_per_s", Float, "tasks finished over makespan"),
@@ -188,6 +193,11 @@ impl Table {
                 ("wait_p90_s", Float, "90 % quantile of wait"),
                 ("wait_p99_s", Float, "99 % quantile of wait"),
                 ("task_wait_mean_s", Float, "mean wait of launched tasks: release to launch"),
+                (
+                    "lost_s",
+                    Float,
+                    "seconds that tasks had run which were stopped before their end, added up over tasks",
+                ),
                 ("slowdown_mean", Float, "mean of completion time over ideal completion time"),
                 ("slowdown_p50", Float, "median slowdown"),
                 ("slowdown_p90", Float, "90 % quantile of slowdown"),
@@ -210,6 +220,8 @@ impl Table {
                 ("slowdown_mean", Float, "mean slowdown of its finished jobs"),
                 ("backlogged_s", Float, "time in which tasks of it waited"),
                 ("shortfall", Float, "mean over its backlogged grid points of max(0, entitlement minus share)"),
+                ("tasks_stopped", Int, "tasks of it stopped before their end"),
+                ("lost_s", Float, "seconds that those had run, added up"),
             ],
             Table::Jobs => &[
                 ("job", Text, "name"),
@@ -228,13 +240,17 @@ impl Table {
                 ("user", Text, "who submitted it"),
                 ("machine", Int, "index of its machine; null when pooled or never started"),
                 ("devices", Text, "device ids; null where machines have none"),
-                ("release_us", Int, "when it could have started at the earliest; null if it never could"),
+                (
+                    "release_us",
+                    Int,
+                    "when it could have started at the earliest, or was stopped before; null if it never could",
+                ),
                 ("start_us", Int, "when it was launched; null if it never was"),
-                ("finish_us", Int, "when it ended; null if it has not"),
+                ("finish_us", Int, "when it ended or was stopped; null if it has not"),
                 (
                     "outcome",
                     Text,
-                    "finished, running (at the horizon), too large, deadlocked, starved or waiting (at the horizon)",
+                    "finished, running (at the horizon), reclaimed (stopped, it starts anew), too large, deadlocked, starved or waiting (at the horizon)",
                 ),
             ],
             Table::Usage => &[

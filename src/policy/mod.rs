@@ -101,6 +101,16 @@ pub enum Stale {
     All,
 }
 
+/// Running tasks to be stopped: of these users, the least urgent first, then those that started last, until enough is free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakeBack {
+    /// Whose tasks.
+    pub users: Vec<UserId>,
+    /// How much is to be free of each resource, through the policy's lens. Tasks that hold nothing of what is short are
+    /// left alone, and tasks turn out to be stopped only where it is not enough without them.
+    pub amount: Resources,
+}
+
 /// An allocation policy. Only [`Policy::rank`] has no default.
 ///
 /// Within a round a rank may change only for the user that was just served, unless [`Policy::moves_others`]; what depends
@@ -117,6 +127,17 @@ pub trait Policy {
     /// Errors end the run: a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
         Ok(Stale::None)
+    }
+
+    /// What is to be taken back by force now; asked after every [`Policy::prepare`], which is called again when tasks
+    /// have been stopped.
+    fn take_back(&mut self, _now: Time, _books: &Books) -> Vec<TakeBack> {
+        Vec::new()
+    }
+
+    /// Whether it ever takes anything back; the engine keeps a list of running tasks then.
+    fn takes_back(&self) -> bool {
+        false
     }
 
     /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.

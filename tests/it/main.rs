@@ -21,6 +21,7 @@ mod paper;
 mod parity;
 mod quota;
 mod quota_policy;
+mod quota_slow;
 mod quota_solve;
 mod replay;
 mod slow;

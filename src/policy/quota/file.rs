@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Result, nearest};
 pub use crate::fluid::water::Semantics as Variant;
-use crate::units::{Dim, Round, decimal};
+use crate::units::{Dim, Round, Span, decimal, span};
 
 /// One in the integers that ratios are kept in (millionths).
 pub(super) const RATIO_ONE: u64 = 1_000_000;
@@ -34,6 +34,9 @@ pub enum Reclaim {
     /// The group launches nothing until tasks of it have ended and it is below its quota.
     #[default]
     Wait,
+    /// As `Wait`, and when it has been above its quota for this long without a break, tasks of it are stopped: the
+    /// least urgent first, then those that started last. They wait again, and their work is lost.
+    KillAfter(Span),
 }
 
 /// A quota file as it is written, checked but for what depends on the run's resources and users.
@@ -112,7 +115,7 @@ pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
     let choice = |key: &str| top.get(key).map(|item| (reader.line(item.span().start), item));
     let variant = reader.choice("variant", choice("variant"), &VARIANTS)?;
     let inside = reader.choice("inside", choice("inside"), &INSIDES)?;
-    let reclaim = reader.choice("reclaim", choice("reclaim"), &RECLAIMS)?;
+    let reclaim = reader.reclaim(choice("reclaim"))?;
     let (groups, parents) = reader.groups(top)?;
     let mut file = QuotaFile { path: path.to_owned(), variant, inside, reclaim, groups };
     reader.connect(&mut file, &parents)?;
@@ -124,7 +127,6 @@ pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
 const VARIANTS: [(&str, Variant); 2] =
     [("min-plus-share", Variant::MinPlusShare), ("max-min-level", Variant::MaxMinLevel)];
 const INSIDES: [(&str, Inside); 2] = [("fifo", Inside::Fifo), ("fair", Inside::Fair)];
-const RECLAIMS: [(&str, Reclaim); 2] = [("never", Reclaim::Never), ("wait", Reclaim::Wait)];
 
 struct Reader<'a> {
     path: &'a Path,
@@ -163,6 +165,21 @@ impl Reader<'_> {
             let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
             self.wrong(line, key, format!("{} is not accepted; expected {}", shown(item), names.join(" or ")))
         })
+    }
+
+    /// What happens above a quota.
+    fn reclaim(&self, item: Option<(usize, &Item)>) -> Result<Reclaim> {
+        let Some((line, item)) = item else { return Ok(Reclaim::default()) };
+        let after =
+            |text: &str| text.strip_prefix("kill-after:").and_then(|text| span(text).ok()).map(Reclaim::KillAfter);
+        match item.get_ref().as_str() {
+            Some("never") => Ok(Reclaim::Never),
+            Some("wait") => Ok(Reclaim::Wait),
+            text => text.and_then(after).ok_or_else(|| {
+                let expected = "expected \"never\", \"wait\" or \"kill-after:SPAN\", such as \"kill-after:60s\"";
+                self.wrong(line, "reclaim", format!("{} is not accepted; {expected}", shown(item)))
+            }),
+        }
     }
 
     /// The groups, and of each the name and the line of its parent.

@@ -4,12 +4,13 @@
 //! group's runtime quota is what the level gives it, between its minimum and what it requests (all that its users hold
 //! and wait for, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime
 //! quota, of the resource in which that is largest; inside a group priority decides, then FIFO or FAIR.
-//! Not modelled: tasks are not killed when a lender's request returns.
+//! When a lender's request returns, others may be above their quota: `reclaim` says what happens then.
 //!
 //! Source: the first article on FuxiMaster (quota groups); Koordinator's elastic quotas for the tree and admission.
 
 mod file;
 mod gate;
+mod overdue;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -19,12 +20,13 @@ pub use file::{Amount, GroupEntry, Inside, QuotaFile, Reclaim, Variant};
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Ask, Policy, Queue, Rank, Setup, Stale, Verdict};
+use super::{Ask, Policy, Queue, Rank, Setup, Stale, TakeBack, Verdict};
 use crate::books::{Books, WEIGHT_ONE};
 use crate::error::{Error, Result};
 use crate::units::{MAX_DIMS, Time, UserId};
 
 use gate::Gates;
+use overdue::Overdue;
 use tree::Tree;
 
 impl QuotaFile {
@@ -49,6 +51,8 @@ pub struct Quota {
     owners: Owners,
     tree: Tree,
     gates: Gates,
+    /// Who is above its quota, if that is ever taken back.
+    overdue: Option<Overdue>,
     leaves: Vec<Leaf>,
     users: Vec<Member>,
     /// Leaves with users that wait and are not refused.
@@ -153,6 +157,10 @@ impl Quota {
             path: file.path.clone(),
             owners: Owners::new(file),
             gates: Gates::new(groups, tree.sets(), tree.dims),
+            overdue: match file.reclaim {
+                Reclaim::KillAfter(span) => Some(Overdue::new(&tree, span)),
+                Reclaim::Never | Reclaim::Wait => None,
+            },
             tree,
             leaves: vec![Leaf::default(); groups],
             users: Vec::new(),
@@ -338,7 +346,7 @@ impl Policy for Quota {
         Ok(())
     }
 
-    fn prepare(&mut self, _now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
         self.seen.round = self.seen.round.wrapping_add(1);
         self.tree.look_again();
         let (mut leaves, mut woken, mut stale) = (Vec::new(), std::mem::take(&mut self.again), Vec::new());
@@ -360,8 +368,14 @@ impl Policy for Quota {
             let mut at = leaf;
             while at != tree::TOP && self.seen.first(at) {
                 self.gates.changed(at, &mut woken);
+                if let Some(overdue) = &mut self.overdue {
+                    overdue.changed(&self.tree, at);
+                }
                 at = self.tree.nodes[at as usize].parent;
             }
+        }
+        if let Some(overdue) = &mut self.overdue {
+            overdue.look(&mut self.tree, now);
         }
         let tree = &mut self.tree;
         self.gates.risen(|set, d| tree.level(set, d), &mut woken);
@@ -379,6 +393,24 @@ impl Policy for Quota {
             }
         }
         Ok(if stale.is_empty() { Stale::None } else { Stale::Some(stale) })
+    }
+
+    fn take_back(&mut self, now: Time, _books: &Books) -> Vec<TakeBack> {
+        let Some(overdue) = &self.overdue else { return Vec::new() };
+        let due = overdue.due(&mut self.tree, now);
+        let of = |group: u32| {
+            let below = |(_, member): &(usize, &Member)| self.tree.path(member.leaf).any(|at| at == group);
+            self.users.iter().enumerate().filter(below).map(|(user, _)| UserId(user as u32)).collect()
+        };
+        due.into_iter().map(|(group, amount)| TakeBack { users: of(group), amount }).collect()
+    }
+
+    fn takes_back(&self) -> bool {
+        self.overdue.is_some()
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.overdue.as_ref().and_then(Overdue::next)
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {

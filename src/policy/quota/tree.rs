@@ -246,6 +246,24 @@ impl Tree {
         })
     }
 
+    /// The level that gives a group what it holds of resource `d`: nothing to wait for if that is within its base, and
+    /// `Some(None)` if no level does.
+    pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
+        let node = &self.nodes[group as usize];
+        let base = self.sets[node.set as usize].levels[d].standing(node.member).base();
+        (node.at[d].held > base).then(|| self.level_for(group, d, node.at[d].held))
+    }
+
+    /// By how much a group is above its quota in each resource, as it was last read.
+    pub fn excess(&self, group: u32) -> impl Iterator<Item = u64> {
+        self.nodes[group as usize].at[..self.dims].iter().map(|at| at.held.saturating_sub(at.runtime))
+    }
+
+    /// The set of siblings that a group belongs to.
+    pub fn set_of(&self, group: u32) -> u32 {
+        self.nodes[group as usize].set
+    }
+
     /// How many sets of siblings there are.
     pub fn sets(&self) -> usize {
         self.sets.len()
