@@ -111,6 +111,8 @@ pub struct Launch<'a> {
     pub user: UserId,
     /// How many.
     pub count: u32,
+    /// Whether they start together with all others of their row.
+    pub gang: bool,
     /// From their release, or from when they were stopped, to their launch.
     pub wait: Span,
     /// What each truly needs.

@@ -136,7 +136,14 @@ impl<R: Recorder> Engine<'_, R> {
             return Err(self.mismatch(&row, "tasks", "the job has more than 4,294,967,295 tasks"));
         };
         let footprint = self.policy.lens(Resources::ZERO, row.demand).1;
-        if !self.kinds.iter().any(|kind| footprint.fits(kind)) {
+        let together = if row.gang { u64::from(row.tasks) } else { 1 };
+        let room = self.real.as_ref().unwrap_or(&self.kinds).room(&row.demand, together);
+        if together > 1 && room < together {
+            let problem =
+                format!("all {together} tasks are to start at once, and the empty cluster has room for {room}");
+            return Err(self.mismatch(&row, "gang", &problem));
+        }
+        if self.kinds.room(&footprint, together) < together {
             self.recorder.stuck(&StuckRecord {
                 name: Named { name: &self.jobs[job].name, names: self.source.job_names() },
                 user: row.user,

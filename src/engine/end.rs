@@ -41,6 +41,9 @@ impl<R: Recorder> Engine<'_, R> {
         let (demand, footprint) = self.sets.needs(tasks.set);
         self.books.finish(user, demand, footprint, count);
         self.machines.give(tasks.machine, footprint, count);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.ended(tasks, demand, self.now);
+        }
         self.round.freed(tasks.machine);
         self.round.rerank(user);
         self.changed.mark(user);

@@ -38,6 +38,8 @@ pub struct ActiveSet {
     pub priority: u8,
     /// How often its tasks were stopped before.
     pub attempt: u32,
+    /// All tasks that wait start together or none does.
+    pub gang: bool,
     /// Released by a stage, not by its own arrival.
     pub released: bool,
     /// Waits for a stage, not in line.
@@ -83,6 +85,7 @@ impl Sets {
             next: SetSlot::MAX,
             priority: row.priority,
             attempt: 0,
+            gang: row.gang && row.tasks > 1,
             released: false,
             held: false,
             live: true,

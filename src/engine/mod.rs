@@ -7,15 +7,18 @@
 mod agenda;
 mod arrive;
 mod end;
+mod gang;
 mod jobs;
 mod line;
 mod queues;
 mod round;
+mod slowdown;
 mod take_back;
 mod victims;
 
 pub use agenda::{Agenda, EventKey, Ticket};
 pub use line::{Line, Place};
+pub use slowdown::Slowdown;
 
 use std::collections::BTreeMap;
 
@@ -27,8 +30,10 @@ use crate::record::{Recorder, State};
 use crate::units::{MachineId, Resources, Time, UserId};
 use crate::workload::Source;
 
+use gang::Kinds;
 use jobs::{Jobs, SetSlot, Sets};
 use queues::Queues;
+use slowdown::Hosts;
 use victims::Victims;
 
 /// What happens when the next task in line does not fit.
@@ -100,6 +105,8 @@ pub struct Options {
     pub on_blocked: OnBlocked,
     /// Who goes first among users of equal rank.
     pub ties: Ties,
+    /// How machines slow down when more memory is used than they have; not for a pooled cluster.
+    pub slowdown: Option<Slowdown>,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.
@@ -142,6 +149,10 @@ pub fn run<R: Recorder>(
     options: &Options,
     recorder: &mut R,
 ) -> Result<Outcome> {
+    if options.slowdown.is_some() && !cluster.dims.iter().any(|dim| dim.name == "memory") {
+        let problem = "machines slow down by the memory that tasks use, and there is none in the workload".to_owned();
+        return Err(Error::Mismatch { problem });
+    }
     let mut engine = Engine::new(source, policy, cluster, weights, options, recorder);
     engine.replay()?;
     engine.close()?;
@@ -157,14 +168,17 @@ struct Engine<'a, R> {
     /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
     /// run than the cluster has room for.
     most_a_task: u64,
-    /// Distinct machines, through the lens: what fits none of them never starts.
-    kinds: Vec<Resources>,
+    /// Empty machines through the lens: what fits none of them never starts; and as they are, if that is something else.
+    kinds: Kinds,
+    real: Option<Kinds>,
     now: Time,
     books: Books,
     machines: Machines,
     agenda: Agenda<Running>,
     /// Who could be stopped, if anybody ever is.
     victims: Option<Victims>,
+    /// How far tasks are, if machines slow down.
+    hosts: Option<Hosts>,
     jobs: Jobs,
     sets: Sets,
     queues: Queues,
@@ -242,13 +256,19 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let plain = seen == cluster.capacities && policy.lens(cluster.total(), odd).1 == odd;
         let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
-        let mut kinds = capacities.clone();
-        kinds.sort_unstable_by_key(|kind| kind.0);
-        kinds.dedup();
+        let kinds = Kinds::new(&capacities);
+        let real = (!plain).then(|| match options.placement {
+            Placement::Pooled => Kinds::new(&[cluster.total()]),
+            _ => Kinds::new(&cluster.capacities),
+        });
         let mut books = Books::new(dims, cluster.total(), offered, plain, weights);
         if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
         }
+        let memory = cluster.dims.iter().position(|dim| dim.name == "memory");
+        let memories = |d: usize| cluster.capacities.iter().map(move |capacity| capacity.0[d]);
+        let slowdown = options.slowdown.filter(|_| options.placement != Placement::Pooled);
+        let hosts = slowdown.zip(memory).map(|(curve, d)| Hosts::new(curve, d, memories(d)));
         let moves_others = policy.moves_others();
         let victims = policy.takes_back().then(Victims::default);
         Engine {
@@ -259,11 +279,13 @@ impl<'a, R: Recorder> Engine<'a, R> {
             cluster,
             most_a_task,
             kinds,
+            real,
             now: Time::ZERO,
             books,
             machines: Machines::new(dims, options.placement, &capacities),
             agenda: Agenda::default(),
             victims,
+            hosts,
             jobs: Jobs::default(),
             sets: Sets::new(dims, plain),
             queues: Queues::default(),
@@ -326,6 +348,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             if self.options.audit {
                 self.books.audit(self.now);
                 self.audit_waiting();
+                self.audit_gangs();
             }
             self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
             if self.agenda.next_time() != Some(self.now) {

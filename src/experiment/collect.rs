@@ -12,7 +12,7 @@ use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fluid::Levels;
 use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
-use crate::record::{Decision, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::TaskSet;
 
@@ -66,11 +66,17 @@ pub(super) struct Totals {
     /// Tasks stopped before their end, and for how long they had run.
     pub stopped: u64,
     pub lost_us: u128,
+    /// By how much tasks took longer than they would have at full speed.
+    pub slowed_us: u128,
     pub stuck: BTreeMap<Stuck, u64>,
     pub examples: Vec<StuckExample>,
     pub first_submit: Option<Time>,
+    /// The longest wait of a task, and of a gang; its tasks and how long they waited.
+    pub task_wait_max: Span,
+    pub gang_wait_max: Span,
+    pub gang_tasks: u64,
+    pub gang_wait_us: u128,
     /// Rows that ask for what the engine does not do.
-    pub gangs: u64,
     pub labels: u64,
     /// The last submission so far, and what had been used until then.
     pub last_submit: Time,
@@ -279,7 +285,6 @@ impl Recorder for Collector<'_> {
             self.totals.used_until_last_submit_us = self.totals.used_us;
         }
         self.totals.tasks += tasks;
-        self.totals.gangs += u64::from(row.gang);
         self.totals.labels += u64::from(row.label.is_some());
         self.totals.jobs += u64::from(first_of_job);
         if self.sinks.wants_demands() {
@@ -309,7 +314,14 @@ impl Recorder for Collector<'_> {
     fn launched(&mut self, launch: &Launch) {
         let count = u64::from(launch.count);
         self.totals.launched += count;
-        self.totals.task_wait_us += u128::from(launch.wait.0) * u128::from(count);
+        let waited = u128::from(launch.wait.0) * u128::from(count);
+        self.totals.task_wait_us += waited;
+        self.totals.task_wait_max = self.totals.task_wait_max.max(launch.wait);
+        if launch.gang {
+            self.totals.gang_wait_max = self.totals.gang_wait_max.max(launch.wait);
+            self.totals.gang_tasks += count;
+            self.totals.gang_wait_us += waited;
+        }
         let task = self.share_of(launch.demand, self.standing[launch.user.index()].class as usize);
         let largest = &mut self.standing[launch.user.index()].largest;
         *largest = task.max(*largest);
@@ -342,6 +354,9 @@ impl Recorder for Collector<'_> {
         user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         let ran = tasks.finish.unwrap_or(self.totals.now).since(tasks.start);
         let work = u128::from(ran.0) * u128::from(count);
+        if tasks.fate == Fate::Finished {
+            self.totals.slowed_us += u128::from(ran.0 - tasks.duration.0) * u128::from(count);
+        }
         if tasks.fate.is_stopped() {
             user.stopped += count;
             user.lost_us += work;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::cluster::{ClusterSpec, MachineGroup, file};
-use crate::engine::Options;
+use crate::cluster::{ClusterSpec, MachineGroup, Placement, file};
+use crate::engine::{Options, Slowdown};
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
 use crate::policy::{NamedPolicy, Registry};
@@ -66,6 +66,8 @@ pub struct ClusterFile {
     pub on_blocked: Option<String>,
     /// `lowest-id`, `highest-id` or `fewest-running`.
     pub ties: Option<String>,
+    /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
+    pub slowdown: Option<String>,
     /// Add the books up again after every round.
     #[serde(default)]
     pub audit: bool,
@@ -255,9 +257,24 @@ fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&
     name.map_or(Ok(T::default()), |name| name.parse::<T>().map_err(|error| error.under(key)))
 }
 
+/// How machines slow down. Errors: no such curve, or no machines.
+pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Slowdown>> {
+    let Some(text) = text else { return Ok(None) };
+    if placement == Placement::Pooled {
+        return Err(Error::plan(
+            key,
+            "placement 'pooled'",
+            "machines that tasks are placed on, such as placement first-fit",
+        ));
+    }
+    text.parse().map(Some).map_err(|error: Error| error.under(key))
+}
+
 fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
+    let placement = choice("cluster.placement", cluster.placement.as_deref())?;
     Ok(Options {
-        placement: choice("cluster.placement", cluster.placement.as_deref())?,
+        placement,
+        slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
         on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
         ties: choice("cluster.ties", cluster.ties.as_deref())?,
         until: until.map(|text| horizon("until", text)).transpose()?,

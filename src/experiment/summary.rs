@@ -83,15 +83,8 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
         format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
     });
     let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
-    let (gangs, labels) = (collector.totals.gangs, collector.totals.labels);
-    [
-        rows(gangs, "ask for all of their tasks at once (gang); the tasks were launched one by one instead"),
-        rows(labels, "ask for machines with a label; any machine was taken instead"),
-    ]
-    .into_iter()
-    .chain([strangers])
-    .flatten()
-    .collect()
+    let labels = rows(collector.totals.labels, "ask for machines with a label; any machine was taken instead");
+    [labels, strangers].into_iter().flatten().collect()
 }
 
 /// What a summary is made of.
@@ -172,7 +165,12 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
     let task_wait = (totals.launched > 0).then(|| totals.task_wait_us as f64 / totals.launched as f64 / 1e6);
     float("task_wait_mean_s", task_wait);
+    float("task_wait_max_s", (totals.launched > 0).then(|| totals.task_wait_max.seconds()));
+    let gangs = totals.gang_tasks;
+    float("gang_wait_mean_s", (gangs > 0).then(|| totals.gang_wait_us as f64 / gangs as f64 / 1e6));
+    float("gang_wait_max_s", (gangs > 0).then(|| totals.gang_wait_max.seconds()));
     float("lost_s", Some(totals.lost_us as f64 / 1e6));
+    float("slowed_s", Some(totals.slowed_us as f64 / 1e6));
     delay(&mut float, ["slowdown_mean", "slowdown_p50", "slowdown_p90", "slowdown_p99"], &delays.slowdown);
     values.push(("peak_running".to_owned(), Value::Int(parts.outcome.peak_running)));
     values.push(("sample_us".to_owned(), Value::Int(grid.step.0)));
