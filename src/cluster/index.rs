@@ -1,43 +1,58 @@
-//! What every machine has free, in blocks of 64 with bounds over blocks and over 64 blocks.
+//! What every machine has free, and which machines have room for a demand, 64 at a time.
 //!
-//! One array a dimension in each block, so that a block is scanned without branches; each block knows the most that
-//! any of its members has free, and so does each 64 blocks: what cannot help is passed over, 4096 machines at a time.
-//! (A tree over component-wise maxima backtracks badly in two dimensions.) Bounds are at least the truth: giving room
-//! raises them at once, taking room leaves them, and a search that they misled sets them right.
+//! Amounts fall into classes ([`Axis`]), and for every resource and class there is a set of the machines that have at
+//! least that much free, one bit each. The machines with room for a demand are then the AND of one word a resource;
+//! only those in the demand's own class are looked at one by one. A bit for each block that has any machine in a set
+//! passes over 64 blocks, 4096 machines, at once. (A tree over component-wise maxima backtracks badly in two
+//! dimensions, and so do maxima over blocks where some machines lack one resource and their neighbours another.)
 
-use super::scope::{BLOCK, Scope, ones};
-use crate::units::{MachineId, Resources};
+use super::axis::Axis;
+use super::scope::{BLOCK, Bits, Scope, ones};
+use crate::units::{MAX_DIMS, MachineId, Resources};
 
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     dims: usize,
     count: usize,
-    /// Free amounts: block by block, in each one run of `BLOCK` a dimension.
+    /// Free amounts, machine by machine.
     free: Vec<u64>,
-    /// Machines that are there, a word a block.
-    present: Vec<u64>,
-    /// At least the most that any machine of a block has free, `dims` a block.
-    most: Vec<u64>,
-    /// The same over 64 blocks.
-    most_above: Vec<u64>,
+    /// Machines that are there.
+    present: Bits,
+    axes: Vec<Axis>,
+    /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource.
+    rows: Vec<Bits>,
+    /// The first set of each resource.
+    first_row: [usize; MAX_DIMS],
     /// The need that first-fit searched for last, and the first block that may have room for as much: blocks before it
     /// have none for anything that needs at least as much everywhere.
     searched: (Resources, usize),
 }
 
-fn holds(need: &[u64], most: &[u64]) -> bool {
-    need.iter().zip(most).all(|(need, most)| need <= most)
+/// A demand with the sets that answer it: for every resource machines that may have enough, and those that surely do.
+pub(super) struct Asked<'a> {
+    pub need: &'a [u64],
+    may: [usize; MAX_DIMS],
+    /// One past the last set where no machine is sure to.
+    sure: [usize; MAX_DIMS],
 }
 
 impl Index {
     pub fn new(dims: usize, capacities: &[Resources]) -> Index {
+        let most = |d: usize| capacities.iter().map(|capacity| capacity.0[d]).max().unwrap_or(0);
+        let axes: Vec<Axis> = (0..dims).map(|d| Axis::new(most(d))).collect();
+        let mut first_row = [0; MAX_DIMS];
+        for d in 1..dims {
+            first_row[d] = first_row[d - 1] + axes[d - 1].least.len();
+        }
+        let rows = axes.iter().map(|axis| axis.least.len()).sum();
         let mut index = Index {
             dims,
             count: 0,
-            free: Vec::with_capacity(capacities.len().div_ceil(BLOCK) * BLOCK * dims),
-            present: Vec::new(),
-            most: Vec::new(),
-            most_above: Vec::new(),
+            free: Vec::with_capacity(capacities.len() * dims),
+            present: Bits::default(),
+            axes,
+            rows: vec![Bits::default(); rows],
+            first_row,
             searched: (Resources::ZERO, 0),
         };
         capacities.iter().for_each(|capacity| index.push(capacity));
@@ -46,18 +61,9 @@ impl Index {
 
     /// One more machine, with everything free.
     pub fn push(&mut self, capacity: &Resources) {
-        let machine = self.count;
-        if machine.is_multiple_of(BLOCK) {
-            self.free.resize(self.free.len() + BLOCK * self.dims, 0);
-            self.most.resize(self.most.len() + self.dims, 0);
-            self.present.push(0);
-        }
-        if machine.is_multiple_of(BLOCK * BLOCK) {
-            self.most_above.resize(self.most_above.len() + self.dims, 0);
-        }
+        self.free.extend_from_slice(capacity.slice(self.dims));
         self.count += 1;
-        self.set(machine, capacity);
-        self.show(machine, true);
+        self.show(self.count - 1, true);
     }
 
     pub fn len(&self) -> usize {
@@ -68,164 +74,143 @@ impl Index {
         self.dims
     }
 
-    pub fn blocks(&self) -> usize {
-        self.present.len()
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
     }
 
     /// How many times 64 blocks there are, the last ones perhaps fewer.
     pub fn above(&self) -> usize {
-        self.present.len().div_ceil(BLOCK)
+        self.count.div_ceil(BLOCK * BLOCK)
     }
 
-    fn at(&self, machine: usize, dim: usize) -> usize {
-        (machine / BLOCK * self.dims + dim) * BLOCK + machine % BLOCK
-    }
-
-    pub fn amount(&self, machine: usize, dim: usize) -> u64 {
-        self.free[self.at(machine, dim)]
+    /// What a machine has free.
+    pub fn amounts(&self, machine: usize) -> &[u64] {
+        &self.free[machine * self.dims..][..self.dims]
     }
 
     pub fn free(&self, machine: usize) -> Resources {
         let mut free = Resources::ZERO;
-        for d in 0..self.dims {
-            free.0[d] = self.amount(machine, d);
-        }
+        free.0[..self.dims].copy_from_slice(self.amounts(machine));
         free
     }
 
     /// Puts what a machine has free.
     pub fn set(&mut self, machine: usize, free: &Resources) {
         for d in 0..self.dims {
-            let at = self.at(machine, d);
-            self.free[at] = free.0[d];
+            self.put(machine, d, free.0[d]);
         }
-        self.raise(machine);
+    }
+
+    fn put(&mut self, machine: usize, d: usize, amount: u64) {
+        let old = std::mem::replace(&mut self.free[machine * self.dims + d], amount);
+        let (before, now) = (self.axes[d].class(old), self.axes[d].class(amount));
+        if now > before {
+            self.searched.1 = self.searched.1.min(machine / BLOCK);
+        }
+        if before != now && self.is_present(machine) {
+            let classes = before.min(now) + 1..=before.max(now);
+            for row in &mut self.rows[self.first_row[d]..][classes] {
+                row.set(machine, now > before);
+            }
+        }
     }
 
     pub fn is_present(&self, machine: usize) -> bool {
-        self.present[machine / BLOCK] >> (machine % BLOCK) & 1 == 1
+        self.present.get(machine)
     }
 
     /// Lets searches see a machine, or not.
     pub fn show(&mut self, machine: usize, there: bool) {
-        let bit = 1 << (machine % BLOCK);
-        let word = &mut self.present[machine / BLOCK];
-        *word = if there { *word | bit } else { *word & !bit };
-        self.raise(machine);
+        self.searched.1 = self.searched.1.min(machine / BLOCK);
+        self.present.set(machine, there);
+        for d in 0..self.dims {
+            let class = self.axes[d].class(self.amounts(machine)[d]);
+            for row in &mut self.rows[self.first_row[d]..][..=class] {
+                row.set(machine, there);
+            }
+        }
+    }
+
+    fn enough(&self, machine: usize, need: &[u64]) -> bool {
+        need.iter().zip(self.amounts(machine)).all(|(need, free)| need <= free)
     }
 
     pub fn fits(&self, machine: usize, need: &[u64]) -> bool {
-        self.is_present(machine) && need.iter().enumerate().all(|(d, need)| *need <= self.amount(machine, d))
+        self.is_present(machine) && self.enough(machine, need)
     }
 
     /// Panics: if there is not enough (the caller has just found it).
     pub fn take(&mut self, machine: usize, need: &[u64]) {
         for (d, need) in need.iter().enumerate() {
-            let at = self.at(machine, d);
-            self.free[at] = self.free[at].checked_sub(*need).expect("a placed task fits its machine");
+            let free = self.amounts(machine)[d];
+            self.put(machine, d, free.checked_sub(*need).expect("a placed task fits its machine"));
         }
     }
 
     pub fn give(&mut self, machine: usize, need: &[u64], count: u32) {
+        self.searched.1 = self.searched.1.min(machine / BLOCK);
         for (d, need) in need.iter().enumerate() {
-            let at = self.at(machine, d);
-            self.free[at] += need * u64::from(count);
-        }
-        self.raise(machine);
-    }
-
-    /// Lifts the bounds to what a machine has.
-    fn raise(&mut self, machine: usize) {
-        let block = machine / BLOCK;
-        self.searched.1 = self.searched.1.min(block);
-        for d in 0..self.dims {
-            let free = self.amount(machine, d);
-            for most in [&mut self.most[block * self.dims + d], &mut self.most_above[block / BLOCK * self.dims + d]] {
-                *most = (*most).max(free);
-            }
+            let free = self.amounts(machine)[d];
+            self.put(machine, d, free + need * u64::from(count));
         }
     }
 
-    pub fn may_hold(&self, block: usize, need: &[u64]) -> bool {
-        holds(need, &self.most[block * self.dims..])
+    pub fn ask<'a>(&self, need: &'a [u64]) -> Asked<'a> {
+        let (mut may, mut sure) = ([0; MAX_DIMS], [0; MAX_DIMS]);
+        for (d, need) in need.iter().enumerate() {
+            let axis = &self.axes[d];
+            let class = axis.class(*need);
+            let sure_class = class + usize::from(axis.least[class] < *need);
+            may[d] = self.first_row[d] + class;
+            sure[d] = if sure_class < axis.least.len() { self.first_row[d] + sure_class } else { self.rows.len() };
+        }
+        Asked { need, may, sure }
     }
 
-    pub fn may_hold_above(&self, above: usize, need: &[u64]) -> bool {
-        holds(need, &self.most_above[above * self.dims..])
+    /// The blocks among 64, one bit each, that may have room and have members of the scope.
+    pub fn candidates(&self, above: usize, asked: &Asked<'_>, scope: Scope<'_>) -> u64 {
+        let rows = &asked.may[..asked.need.len()];
+        let blocks = rows.iter().fold(self.present.above(above), |blocks, row| blocks & self.rows[*row].above(above));
+        if blocks == 0 || scope.is_whole() { blocks } else { blocks & scope.blocks(above) }
     }
 
-    /// The blocks among 64, one bit each, that may hold a need and have members of the scope.
-    pub fn candidates(&mut self, above: usize, need: &[u64], scope: Scope<'_>) -> u64 {
-        if !self.may_hold_above(above, need) {
+    /// Which machines of a block have room, one bit each.
+    pub fn room(&self, block: usize, asked: &Asked<'_>) -> u64 {
+        let (mut may, mut sure) = (self.present.word(block), u64::MAX);
+        for d in 0..asked.need.len() {
+            may &= self.rows[asked.may[d]].word(block);
+        }
+        if may == 0 {
             return 0;
         }
-        let from = above * BLOCK;
-        let all = from..(from + BLOCK).min(self.blocks());
-        let bits = all.fold(0, |bits, block| bits | u64::from(self.may_hold(block, need)) << (block - from));
-        if bits == 0 {
-            self.tighten_above(above);
+        for row in &asked.sure[..asked.need.len()] {
+            sure &= self.rows.get(*row).map_or(0, |row| row.word(block));
         }
-        bits & scope.blocks(above)
+        let in_question = ones(may & !sure).filter(|bit| !self.enough(block * BLOCK + bit, asked.need));
+        in_question.fold(may, |room, bit| room & !(1 << bit))
     }
 
-    /// Which machines of a block have room, one bit each. Sets a bound right that promised too much.
-    pub fn room(&mut self, block: usize, need: &[u64]) -> u64 {
-        let base = block * self.dims * BLOCK;
-        let mut fits = [true; BLOCK];
-        for (d, need) in need.iter().enumerate() {
-            let run = &self.free[base + d * BLOCK..][..BLOCK];
-            for (fits, free) in fits.iter_mut().zip(run) {
-                *fits &= need <= free;
-            }
-        }
-        let room = fits.iter().enumerate().fold(0u64, |mask, (i, fits)| mask | u64::from(*fits) << i);
-        let room = room & self.present[block];
-        if room == 0 {
-            self.tighten(block);
-        }
-        room
-    }
-
+    /// The machines of a block that are there, one bit each.
     pub fn present(&self, block: usize) -> u64 {
-        self.present[block]
-    }
-
-    fn tighten(&mut self, block: usize) {
-        let present = self.present[block];
-        for d in 0..self.dims {
-            let run = &self.free[(block * self.dims + d) * BLOCK..][..BLOCK];
-            let there = run.iter().enumerate().map(|(i, free)| free * (present >> i & 1));
-            self.most[block * self.dims + d] = there.max().unwrap_or(0);
-        }
-    }
-
-    pub fn tighten_above(&mut self, above: usize) {
-        let blocks = above * BLOCK..((above + 1) * BLOCK).min(self.blocks());
-        for d in 0..self.dims {
-            let most = blocks.clone().map(|block| self.most[block * self.dims + d]).max();
-            self.most_above[above * self.dims + d] = most.unwrap_or(0);
-        }
+        self.present.word(block)
     }
 
     /// The first machine with room that a scope has and `also` accepts.
     pub fn first(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         let whole = scope.is_whole();
+        let asked = self.ask(need);
         let more = self.searched.0.0.iter().zip(need).all(|(before, need)| before <= need);
         let from = if more { self.searched.1 } else { 0 };
-        // Nothing before the first block with room can have had any, whatever else was asked.
-        let mut seen = self.blocks();
+        // What is remembered is the first block with room, whether `also` liked it or not.
+        let mut seen = usize::MAX;
         let mut found = None;
         'above: for above in from / BLOCK..self.above() {
-            if !self.may_hold_above(above, need) {
-                continue;
+            let mut blocks = self.candidates(above, &asked, scope);
+            if above == from / BLOCK {
+                blocks &= u64::MAX << (from % BLOCK);
             }
-            let blocks = if whole { u64::MAX } else { scope.blocks(above) };
-            let first = above * BLOCK;
-            for block in from.max(first)..(first + BLOCK).min(self.blocks()) {
-                if !self.may_hold(block, need) || blocks >> (block - first) & 1 == 0 {
-                    continue;
-                }
-                let room = self.room(block, need);
+            for block in ones(blocks).map(|bit| above * BLOCK + bit) {
+                let room = self.room(block, &asked);
                 if room != 0 {
                     seen = seen.min(block);
                 }
@@ -235,23 +220,24 @@ impl Index {
                     break 'above;
                 }
             }
-            self.tighten_above(above);
         }
         if whole {
             self.searched.0.0[..self.dims].copy_from_slice(need);
-            self.searched.1 = seen;
+            self.searched.1 = seen.min(self.count.div_ceil(BLOCK));
         }
         found
     }
 
-    /// Calls `visit` with every machine that has room and that a scope has, lowest first.
-    pub fn each(&mut self, need: &[u64], scope: Scope<'_>, mut visit: impl FnMut(&Index, usize)) {
-        for above in 0..self.above() {
-            for block in ones(self.candidates(above, need, scope)).map(|bit| above * BLOCK + bit) {
-                let room = self.room(block, need) & scope.machines(block);
-                ones(room).for_each(|bit| visit(self, block * BLOCK + bit));
-            }
-        }
+    /// Machines that have room and that a scope has, lowest first.
+    pub fn each<'a>(&'a self, need: &'a [u64], scope: Scope<'a>) -> impl Iterator<Item = usize> {
+        let asked = std::rc::Rc::new(self.ask(need));
+        (0..self.above()).flat_map(move |above| {
+            let asked = asked.clone();
+            ones(self.candidates(above, &asked, scope)).flat_map(move |bit| {
+                let block = above * BLOCK + bit;
+                ones(self.room(block, &asked) & scope.machines(block)).map(move |bit| block * BLOCK + bit)
+            })
+        })
     }
 }
 

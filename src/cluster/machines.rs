@@ -1,16 +1,16 @@
 //! Machines: what each has free, and the search for one that a task fits on, by a [`Placement`] rule.
 //!
-//! The index (blocks with bounds) serves first-fit; the other rules have a guide beside it that knows where good
+//! The index serves first-fit; the other rules have a guide beside it that knows where good
 //! machines are. A pooled cluster is one machine. Machines may come and go: one that was removed fits nothing, and
 //! what still runs on it gives back as usual.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::climb::{Climb, Measure, along};
-use super::grid::Grid;
+use super::climb::Climb;
+use super::grid::{Grid, Measure};
 use super::index::{Index, id};
-use super::rules::{Placement, Prices, alignment};
+use super::rules::{Placement, Prices};
 use super::scope::Scope;
 use crate::units::{MAX_DIMS, MachineId, Resources};
 
@@ -22,9 +22,9 @@ const DRAWS: u32 = 32;
 enum Guide {
     /// The index alone.
     First,
-    /// Best-fit.
+    /// Best-fit, worst-fit and spread.
     Grid(Grid),
-    /// Worst-fit, spread and dot-product.
+    /// Dot-product.
     Climb(Climb),
     /// Random.
     Draw(ChaCha8Rng),
@@ -53,10 +53,10 @@ impl Machines {
         };
         let guide = match placement {
             Placement::Pooled | Placement::FirstFit | Placement::Fgd => Guide::First,
-            Placement::BestFit => Guide::Grid(Grid::new(prices(), &index)),
-            Placement::WorstFit => Guide::Climb(Climb::new(Measure::Room(prices()), &index)),
-            Placement::Spread => Guide::Climb(Climb::new(Measure::Idle(vec![0; capacities.len()]), &index)),
-            Placement::DotProduct => Guide::Climb(Climb::new(along(capacities, alignment), &index)),
+            Placement::BestFit => Guide::Grid(Grid::new(Measure::Room(prices()), &index)),
+            Placement::WorstFit => Guide::Grid(Grid::new(Measure::Fullness(prices()), &index)),
+            Placement::Spread => Guide::Grid(Grid::new(Measure::Tasks(vec![0; capacities.len()]), &index)),
+            Placement::DotProduct => Guide::Climb(Climb::new(&index, capacities)),
             Placement::Random => Guide::Draw(ChaCha8Rng::seed_from_u64(0)),
         };
         Machines { index, guide, capacities: capacities.to_vec() }
@@ -103,7 +103,7 @@ impl Machines {
     pub fn take(&mut self, machine: MachineId, need: &[u64]) {
         self.index.take(machine.index(), need);
         match &mut self.guide {
-            Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
+            Guide::Grid(grid) => grid.counted(&self.index, machine.index(), 1, false),
             Guide::Climb(climb) => climb.taken(machine.index()),
             Guide::First | Guide::Draw(_) => {}
         }
@@ -113,8 +113,8 @@ impl Machines {
     pub fn give(&mut self, machine: MachineId, need: &[u64], count: u32) {
         self.index.give(machine.index(), need, count);
         match &mut self.guide {
-            Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
-            Guide::Climb(climb) => climb.given(&self.index, machine.index(), count),
+            Guide::Grid(grid) => grid.counted(&self.index, machine.index(), count, true),
+            Guide::Climb(climb) => climb.given(&self.index, machine.index()),
             Guide::First | Guide::Draw(_) => {}
         }
     }
@@ -135,9 +135,6 @@ impl Machines {
             let held = self.capacities[m].0[d] - free.0[d];
             free.0[d] = capacity.0[d].checked_sub(held).expect("what runs on a machine fits its new capacity");
         }
-        if let Guide::Climb(climb) = &mut self.guide {
-            climb.weigh(m, || alignment(capacity));
-        }
         self.capacities[m] = *capacity;
         self.index.set(m, &free);
         self.index.show(m, true);
@@ -150,8 +147,8 @@ impl Machines {
         self.capacities.push(*capacity);
         self.index.push(capacity);
         match &mut self.guide {
-            Guide::Grid(grid) => grid.changed(&self.index, machine),
-            Guide::Climb(climb) => climb.push(&self.index, machine, || alignment(capacity)),
+            Guide::Grid(grid) => grid.push(&self.index, machine),
+            Guide::Climb(climb) => climb.weigh(&self.index, machine, capacity),
             Guide::First | Guide::Draw(_) => {}
         }
         id(machine)
@@ -160,7 +157,7 @@ impl Machines {
     fn moved(&mut self, machine: MachineId) {
         match &mut self.guide {
             Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
-            Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
+            Guide::Climb(climb) => climb.weigh(&self.index, machine.index(), &self.capacities[machine.index()]),
             Guide::First | Guide::Draw(_) => {}
         }
     }
@@ -181,9 +178,9 @@ impl Machines {
     fn find_if(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<MachineId> {
         let found = match &mut self.guide {
             Guide::First => self.index.first(need, scope, also),
-            Guide::Grid(grid) => grid.search(&mut self.index, need, scope, also),
-            Guide::Climb(climb) => climb.search(&mut self.index, need, scope, also),
-            Guide::Draw(rng) => draw(rng, &mut self.index, need, scope, also),
+            Guide::Grid(grid) => grid.search(&self.index, need, scope, also),
+            Guide::Climb(climb) => climb.search(&self.index, need, scope, also),
+            Guide::Draw(rng) => draw(rng, &self.index, need, scope, also),
         };
         found.map(id)
     }
@@ -193,7 +190,7 @@ impl Machines {
 /// vain ones a draw among those that do.
 fn draw(
     rng: &mut ChaCha8Rng,
-    index: &mut Index,
+    index: &Index,
     need: &[u64],
     scope: Scope<'_>,
     also: impl Fn(usize) -> bool,
@@ -207,11 +204,6 @@ fn draw(
             }
         }
     }
-    let mut fitting = Vec::new();
-    index.each(need, scope, |_, machine| {
-        if also(machine) {
-            fitting.push(machine);
-        }
-    });
+    let fitting: Vec<usize> = index.each(need, scope).filter(|machine| also(*machine)).collect();
     (!fitting.is_empty()).then(|| fitting[rng.random_range(0..fitting.len() as u32) as usize])
 }

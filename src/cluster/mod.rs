@@ -1,5 +1,6 @@
 //! What a workload runs on.
 
+mod axis;
 mod climb;
 pub mod file;
 mod grid;

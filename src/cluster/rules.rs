@@ -99,7 +99,7 @@ impl Prices {
     }
 
     pub fn score(&self, index: &Index, machine: usize) -> u128 {
-        (0..index.dims()).map(|d| self.part(d, index.amount(machine, d))).sum()
+        index.amounts(machine).iter().enumerate().map(|(d, free)| self.part(d, *free)).sum()
     }
 }
 

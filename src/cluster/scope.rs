@@ -18,12 +18,46 @@ pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// A bit for every machine, and a bit for every block that has any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+    above: Vec<u64>,
+}
+
+impl Bits {
+    /// The bits of a block.
+    pub fn word(&self, block: usize) -> u64 {
+        self.words.get(block).copied().unwrap_or(0)
+    }
+
+    /// Which of the 64 blocks from `64 * above` on have any.
+    pub fn above(&self, above: usize) -> u64 {
+        self.above.get(above).copied().unwrap_or(0)
+    }
+
+    pub fn get(&self, at: usize) -> bool {
+        self.word(at / BLOCK) >> (at % BLOCK) & 1 == 1
+    }
+
+    pub fn set(&mut self, at: usize, bit: bool) {
+        let block = at / BLOCK;
+        if block >= self.words.len() {
+            self.words.resize(block + 1, 0);
+            self.above.resize(block / BLOCK + 1, 0);
+        }
+        let word = &mut self.words[block];
+        *word = *word & !(1 << (at % BLOCK)) | u64::from(bit) << (at % BLOCK);
+        let some = u64::from(*word != 0) << (block % BLOCK);
+        let above = &mut self.above[block / BLOCK];
+        *above = *above & !(1 << (block % BLOCK)) | some;
+    }
+}
+
 /// A set of machines with a bit for every machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    words: Vec<u64>,
-    /// Which of 64 blocks have members.
-    above: Vec<u64>,
+    bits: Bits,
     count: usize,
 }
 
@@ -40,8 +74,7 @@ impl Members {
 
     /// Whether a machine is one of them.
     pub fn contains(&self, machine: MachineId) -> bool {
-        let word = self.words.get(machine.index() / BLOCK).copied().unwrap_or(0);
-        word >> (machine.index() % BLOCK) & 1 == 1
+        self.bits.get(machine.index())
     }
 
     /// Adds a machine or takes it away; whether that changed anything.
@@ -49,15 +82,7 @@ impl Members {
         if self.contains(machine) == member {
             return false;
         }
-        let block = machine.index() / BLOCK;
-        if block >= self.words.len() {
-            self.words.resize(block + 1, 0);
-            self.above.resize(block / BLOCK + 1, 0);
-        }
-        self.words[block] ^= 1 << (machine.index() % BLOCK);
-        let some = u64::from(self.words[block] != 0) << (block % BLOCK);
-        let above = &mut self.above[block / BLOCK];
-        *above = *above & !(1 << (block % BLOCK)) | some;
+        self.bits.set(machine.index(), member);
         if member {
             self.count += 1
         } else {
@@ -70,7 +95,7 @@ impl Members {
     pub fn iter(&self) -> impl Iterator<Item = MachineId> {
         let of_block =
             |(block, word): (usize, &u64)| ones(*word).map(move |bit| MachineId((block * BLOCK + bit) as u32));
-        self.words.iter().enumerate().flat_map(of_block)
+        self.bits.words.iter().enumerate().flat_map(of_block)
     }
 }
 
@@ -154,13 +179,13 @@ impl Scope<'_> {
 
     /// The members in a block.
     pub(super) fn machines(&self, block: usize) -> u64 {
-        let class = self.class.map_or(u64::MAX, |class| class.words.get(block).copied().unwrap_or(0));
+        let class = self.class.map_or(u64::MAX, |class| class.bits.word(block));
         class & self.place.map_or(u64::MAX, |place| place.word(block))
     }
 
     /// Which of the 64 blocks from `64 * above` on may have members.
     pub(super) fn blocks(&self, above: usize) -> u64 {
-        let class = self.class.map_or(u64::MAX, |class| class.above.get(above).copied().unwrap_or(0));
+        let class = self.class.map_or(u64::MAX, |class| class.bits.above(above));
         class & self.place.map_or(u64::MAX, |place| place.some(above))
     }
 
