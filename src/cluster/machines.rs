@@ -8,10 +8,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::climb::Climb;
+use super::devices::{Hardware, Held};
+use super::fragmentation::Fragmentation;
 use super::grid::{Grid, Measure};
 use super::index::{Index, id};
+use super::location::{Location, Locations};
 use super::rules::{Placement, Prices};
-use super::scope::Scope;
+use super::scope::{Members, Scope};
 use crate::units::{MAX_DIMS, MachineId, Resources};
 
 /// How often random placement draws before it counts.
@@ -28,6 +31,8 @@ enum Guide {
     Climb(Climb),
     /// Random.
     Draw(ChaCha8Rng),
+    /// Fragmentation gradient descent.
+    Descend,
 }
 
 /// What every machine has free.
@@ -36,6 +41,7 @@ pub struct Machines {
     index: Index,
     guide: Guide,
     capacities: Vec<Resources>,
+    hardware: Option<Box<Hardware>>,
 }
 
 impl Machines {
@@ -52,14 +58,15 @@ impl Machines {
             Prices::new(&total[..dims])
         };
         let guide = match placement {
-            Placement::Pooled | Placement::FirstFit | Placement::Fgd => Guide::First,
+            Placement::Pooled | Placement::FirstFit => Guide::First,
+            Placement::Fgd => Guide::Descend,
             Placement::BestFit => Guide::Grid(Grid::new(Measure::Room(prices()), &index)),
             Placement::WorstFit => Guide::Grid(Grid::new(Measure::Fullness(prices()), &index)),
             Placement::Spread => Guide::Grid(Grid::new(Measure::Tasks(vec![0; capacities.len()]), &index)),
             Placement::DotProduct => Guide::Climb(Climb::new(&index, capacities)),
             Placement::Random => Guide::Draw(ChaCha8Rng::seed_from_u64(0)),
         };
-        Machines { index, guide, capacities: capacities.to_vec() }
+        Machines { index, guide, capacities: capacities.to_vec(), hardware: None }
     }
 
     /// The stream that [`Placement::Random`] draws from; other rules draw nothing.
@@ -67,6 +74,42 @@ impl Machines {
         if let Guide::Draw(rng) = &mut self.guide {
             *rng = stream;
         }
+    }
+
+    /// Machines whose devices have identities; one entry a machine, all free, as the machines are.
+    ///
+    /// From now on a task fits a machine only if devices have room too. Panics: when there are not as many machines.
+    pub fn with_hardware(mut self, hardware: Hardware) -> Machines {
+        assert_eq!(hardware.machines(), self.len(), "a machine for every machine");
+        self.hardware = Some(Box::new(hardware));
+        self
+    }
+
+    /// The devices, if they have identities.
+    pub fn hardware(&self) -> Option<&Hardware> {
+        self.hardware.as_deref()
+    }
+
+    /// Chooses and takes devices for a task whose amounts were just taken on a machine where it fits; nothing where
+    /// devices have no identities or the task needs none. Give them back with [`Machines::release`].
+    pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<Held> {
+        let Some(hardware) = &mut self.hardware else { return Vec::new() };
+        let descend = matches!(self.guide, Guide::Descend);
+        let held = hardware.pick(&self.index, machine.index(), need, descend);
+        hardware.take(machine.index(), &held);
+        held
+    }
+
+    /// Gives devices back, beside what [`Machines::give`] gives back.
+    pub fn release(&mut self, machine: MachineId, held: &[Held]) {
+        if let Some(hardware) = &mut self.hardware {
+            hardware.give(machine.index(), held);
+        }
+    }
+
+    /// How much of the free devices is useless to the mix of tasks; `None` without devices or a mix.
+    pub fn fragmentation(&self) -> Option<Fragmentation> {
+        self.hardware.as_ref()?.fragmentation(&self.index)
     }
 
     /// What a machine has free, in every dimension; what it would have if it is not there now.
@@ -96,26 +139,35 @@ impl Machines {
 
     /// Whether what is asked fits a machine now; never on one that is not there.
     pub fn fits(&self, machine: MachineId, need: &[u64]) -> bool {
-        self.index.fits(machine.index(), need)
+        let m = machine.index();
+        self.index.fits(m, need) && self.hardware.as_ref().is_none_or(|hardware| hardware.fits(m, need))
     }
 
     /// Takes room on a machine. Panics: if there is not enough (the caller has just found it).
     pub fn take(&mut self, machine: MachineId, need: &[u64]) {
         self.index.take(machine.index(), need);
+        self.forget(machine);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), 1, false),
             Guide::Climb(climb) => climb.taken(machine.index()),
-            Guide::First | Guide::Draw(_) => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
 
     /// Gives room back, of `count` tasks.
     pub fn give(&mut self, machine: MachineId, need: &[u64], count: u32) {
         self.index.give(machine.index(), need, count);
+        self.forget(machine);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), count, true),
             Guide::Climb(climb) => climb.given(&self.index, machine.index()),
-            Guide::First | Guide::Draw(_) => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+        }
+    }
+
+    fn forget(&mut self, machine: MachineId) {
+        if let Some(hardware) = &mut self.hardware {
+            hardware.gradients.changed(machine.index());
         }
     }
 
@@ -142,14 +194,17 @@ impl Machines {
     }
 
     /// Adds a machine; its identifier is the next one. Scores go on counting in shares of the cluster at the start.
+    ///
+    /// Panics: where devices have identities (list such machines from the start and [`Machines::remove`] them).
     pub fn add(&mut self, capacity: &Resources) -> MachineId {
+        assert!(self.hardware.is_none(), "devices are listed from the start");
         let machine = self.index.len();
         self.capacities.push(*capacity);
         self.index.push(capacity);
         match &mut self.guide {
             Guide::Grid(grid) => grid.push(&self.index, machine),
             Guide::Climb(climb) => climb.weigh(&self.index, machine, capacity),
-            Guide::First | Guide::Draw(_) => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
         id(machine)
     }
@@ -158,7 +213,7 @@ impl Machines {
         match &mut self.guide {
             Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
             Guide::Climb(climb) => climb.weigh(&self.index, machine.index(), &self.capacities[machine.index()]),
-            Guide::First | Guide::Draw(_) => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
 
@@ -172,17 +227,33 @@ impl Machines {
     /// Machines outside are not looked at, but for best-fit, where a class of more than one machine in 16 is told apart
     /// machine by machine, and random, which draws from all before it counts.
     pub fn find_within(&mut self, need: &[u64], scope: Scope<'_>) -> Option<MachineId> {
-        self.find_if(need, scope, |_| true)
-    }
-
-    fn find_if(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<MachineId> {
+        if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
+            return hardware.descend(&self.index, need, scope).map(id);
+        }
+        let hardware = self.hardware.as_deref();
+        let also = |machine: usize| hardware.is_none_or(|hardware| hardware.fits(machine, need));
         let found = match &mut self.guide {
-            Guide::First => self.index.first(need, scope, also),
+            Guide::First | Guide::Descend => self.index.first(need, scope, also),
             Guide::Grid(grid) => grid.search(&self.index, need, scope, also),
             Guide::Climb(climb) => climb.search(&self.index, need, scope, also),
             Guide::Draw(rng) => draw(rng, &self.index, need, scope, also),
         };
         found.map(id)
+    }
+
+    /// The same at a location: the cluster, a room, a rack or one machine.
+    pub fn find_at(
+        &mut self,
+        need: &[u64],
+        class: Option<&Members>,
+        locations: &Locations,
+        location: Location,
+    ) -> Option<MachineId> {
+        if let Location::Machine(machine) = location {
+            let admitted = class.is_none_or(|class| class.contains(machine));
+            return Some(machine).filter(|machine| admitted && self.fits(*machine, need));
+        }
+        self.find_within(need, Scope { class, place: locations.place(location) })
     }
 }
 

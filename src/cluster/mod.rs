@@ -2,9 +2,14 @@
 
 mod axis;
 mod climb;
+mod devices;
+mod expression;
 pub mod file;
+mod fragmentation;
 mod grid;
 mod index;
+mod labels;
+mod location;
 mod machines;
 mod rules;
 mod scope;
@@ -12,6 +17,10 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use devices::{Hardware, Held};
+pub use fragmentation::{Fragmentation, Mix};
+pub use labels::{ClassId, LabelIndex, Moved};
+pub use location::{Location, Locations, RackId, RoomId};
 pub use machines::Machines;
 pub use rules::Placement;
 pub use scope::{Members, Place, Scope};
