@@ -2,7 +2,10 @@
 
 mod axis;
 mod climb;
+#[cfg(test)]
+mod device_tests;
 mod devices;
+pub mod events;
 mod expression;
 pub mod file;
 mod fragmentation;
