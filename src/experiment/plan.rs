@@ -342,7 +342,7 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
     if capacity.is_empty() {
         return Err(Error::plan(key, "no resources", "resources such as cpu = 16, memory_gib = 32"));
     }
-    Ok(MachineGroup { count, capacity })
+    Ok(MachineGroup { count, capacity, ..MachineGroup::default() })
 }
 
 /// What a `[workload]` table means; paths in it are relative to `folder`.
