@@ -293,8 +293,7 @@ impl Water {
     /// Moves the points of a member in the order.
     fn place(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
         let moves = |side: Side| was[side as usize] != is[side as usize];
-        let (Some(gone), Some(new), false) =
-            (was[Side::Leave as usize], is[Side::Leave as usize], moves(Side::Enter))
+        let (Some(gone), Some(new), false) = (was[Side::Leave as usize], is[Side::Leave as usize], moves(Side::Enter))
         else {
             return self.place_apart(id, was, is);
         };

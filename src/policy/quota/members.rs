@@ -15,8 +15,12 @@ pub(super) enum Stand {
     Refused,
 }
 
-/// A user as the policy last saw it.
+/// Resources of which a user's amounts stand beside the rest: most runs have two.
+const NEAR: usize = 2;
+
+/// A user as the policy last saw it: one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Member {
     pub leaf: u32,
     pub stand: Stand,
@@ -25,6 +29,8 @@ pub(super) struct Member {
     /// Neighbours in the list in which it stands.
     previous: u32,
     next: u32,
+    /// What it held and wanted.
+    near: [(u64, u64); NEAR],
 }
 
 /// Users of one group that stand alike, in no particular order.
@@ -68,21 +74,24 @@ impl List {
 pub(super) struct Members {
     dims: usize,
     all: Vec<Member>,
-    /// What each was last seen to hold and want, `dims` a user.
-    seen: Vec<(u64, u128)>,
+    /// What each held and wanted, `dims` a user, where that is more than stands near.
+    far: Vec<(u64, u64)>,
     /// What each asked for when it was refused, `dims` a user.
     asks: Vec<u64>,
 }
 
 impl Members {
     pub fn new(dims: usize) -> Members {
-        Members { dims, all: Vec::new(), seen: Vec::new(), asks: Vec::new() }
+        Members { dims, all: Vec::new(), far: Vec::new(), asks: Vec::new() }
     }
 
     /// A further user, of this leaf.
     pub fn open(&mut self, leaf: u32) {
-        self.all.push(Member { leaf, stand: Stand::Idle, since: 0, previous: NONE, next: NONE });
-        self.seen.resize(self.all.len() * self.dims, (0, 0));
+        let near = [(0, 0); NEAR];
+        self.all.push(Member { leaf, stand: Stand::Idle, since: 0, previous: NONE, next: NONE, near });
+        if self.dims > NEAR {
+            self.far.resize(self.all.len() * self.dims, (0, 0));
+        }
         self.asks.resize(self.all.len() * self.dims, 0);
     }
 
@@ -90,13 +99,18 @@ impl Members {
         self.all.len()
     }
 
+    #[inline]
     pub fn of(&self, user: UserId) -> &Member {
         &self.all[user.index()]
     }
 
-    /// What it holds and wants of each resource.
-    pub fn seen(&mut self, user: UserId) -> &mut [(u64, u128)] {
-        &mut self.seen[user.index() * self.dims..][..self.dims]
+    /// What it was last seen to hold and want of each resource.
+    #[inline]
+    pub fn seen(&mut self, user: UserId) -> &mut [(u64, u64)] {
+        if self.dims <= NEAR {
+            return &mut self.all[user.index()].near[..self.dims];
+        }
+        &mut self.far[user.index() * self.dims..][..self.dims]
     }
 
     /// What it asked for when it was refused.

@@ -64,6 +64,7 @@ pub struct Quota {
 
 /// What a group knows of its users; unused for groups above others.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Leaf {
     /// Its place in line: used over runtime quota.
     key: u128,
@@ -171,7 +172,8 @@ impl Quota {
             self.tree.hold(leaf, seen.iter().zip(held).map(|((before, _), &now)| (now, *before)));
         }
         for (d, (before, held)) in seen.iter_mut().zip(held).enumerate() {
-            let wanted = books.wanted(user, d);
+            // More than fits a word is more than there is.
+            let wanted = u64::try_from(books.wanted(user, d)).unwrap_or(u64::MAX);
             self.tree.request(leaf, d, wanted, before.1);
             *before = (*held, wanted);
         }
@@ -333,9 +335,7 @@ impl Policy for Quota {
                 self.changed.push(leaf);
             }
         }
-        for &leaf in &self.changed {
-            self.tree.update(leaf)?;
-        }
+        self.tree.update(&self.changed)?;
         self.wake(&mut stale);
         self.changed.clear();
         for at in 0..self.open.len() {

@@ -5,7 +5,7 @@
 
 use super::file::{GroupEntry, QuotaFile, Reclaim, wrong};
 use crate::error::{Result, nearest};
-use crate::fluid::water::{Group, GroupId, Level, Semantics, UnusedMin, Water};
+use crate::fluid::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
 use crate::policy::Setup;
 use crate::units::MAX_DIMS;
 
@@ -21,20 +21,21 @@ pub(super) struct Node {
     member: GroupId,
     /// Its siblings have not heard of a change yet.
     changed: bool,
+    /// It stands among those that are behind.
+    behind: bool,
     /// The look at which its runtime quotas were read.
     read: u64,
 }
 
-/// A group in one resource.
+/// A group in one resource: half a cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
 struct Account {
     held: u64,
     /// What it was last seen to be allowed to use, rounded down.
     runtime: u64,
     /// What is asked for in it, not cut.
     request: u128,
-    /// What of that its parent hears.
-    passed: u64,
 }
 
 /// Siblings.
@@ -51,6 +52,8 @@ pub(super) struct Tree {
     pub nodes: Vec<Node>,
     /// `dims` a group, one after the other: a change touches all of a group, and little else.
     accounts: Vec<Account>,
+    /// What of its request the parent of a group has heard, likewise; unused where there is none.
+    passed: Vec<u64>,
     sets: Vec<Set>,
     /// `dims` a set.
     waters: Vec<Water>,
@@ -60,6 +63,15 @@ pub(super) struct Tree {
     ceiling: [u64; MAX_DIMS],
     reclaim: Reclaim,
     look: u64,
+    /// One set of siblings that lend all: where they ask for no more than there is, each may use what it asks for,
+    /// whatever the others do, and none needs to hear of another.
+    plain: bool,
+    /// It is plain, and they ask for no more than there is.
+    easy: bool,
+    /// What is asked for in all leaves, not cut.
+    requested: [u128; MAX_DIMS],
+    /// Leaves whose siblings have not heard of a change, though that was some rounds ago.
+    behind: Vec<u32>,
 }
 
 impl Tree {
@@ -69,6 +81,7 @@ impl Tree {
         let mut tree = Tree {
             nodes: Vec::with_capacity(file.groups.len()),
             accounts: vec![Account::default(); file.groups.len() * dims],
+            passed: vec![0; file.groups.len() * dims],
             sets: Vec::new(),
             waters: Vec::new(),
             dims,
@@ -76,6 +89,11 @@ impl Tree {
             ceiling: setup.capacity.0,
             reclaim: file.reclaim,
             look: 1,
+            plain: file.groups.iter().all(|group| group.lend && group.parent.is_none())
+                && setup.capacity.0.iter().all(|&capacity| capacity <= LIMIT),
+            easy: false,
+            requested: [0; MAX_DIMS],
+            behind: Vec::new(),
         };
         // The set under a group, by its place, and under the cluster, last.
         let mut under: Vec<Option<u32>> = vec![None; file.groups.len() + 1];
@@ -93,10 +111,10 @@ impl Tree {
                 member = tree.waters[set as usize * dims + d].join(group)?;
                 tree.ceiling[d] = tree.ceiling[d].max(group.min);
             }
-            tree.nodes.push(Node { parent, set, member, changed: true, read: 0 });
+            tree.nodes.push(Node { parent, set, member, changed: true, behind: false, read: 0 });
         }
         for at in 0..tree.nodes.len() as u32 {
-            tree.update(at)?;
+            tree.tell(at)?;
         }
         Ok(tree)
     }
@@ -140,31 +158,51 @@ impl Tree {
     }
 
     /// Sets what is asked for in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the others.
-    pub fn request(&mut self, leaf: u32, d: usize, amount: u128, before: u128) {
+    pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
         if amount == before {
             return;
         }
+        let (amount, before) = (u128::from(amount), u128::from(before));
+        self.requested[d] = self.requested[d] - before + amount;
         let account = &mut self.of_mut(leaf)[d];
         account.request = account.request - before + amount;
         self.nodes[leaf as usize].changed = true;
     }
 
+    /// Makes known what is asked for and held in these leaves now. Errors: amounts too large to add.
+    pub fn update(&mut self, leaves: &[u32]) -> Result<()> {
+        for &leaf in leaves {
+            let node = &mut self.nodes[leaf as usize];
+            if node.changed && !std::mem::replace(&mut node.behind, true) {
+                self.behind.push(leaf);
+            }
+        }
+        let there = self.requested.iter().zip(&self.capacity);
+        self.easy = self.plain && there.take(self.dims).all(|(sum, total)| *sum <= u128::from(*total));
+        while !self.easy
+            && let Some(leaf) = self.behind.pop()
+        {
+            self.nodes[leaf as usize].behind = false;
+            self.tell(leaf)?;
+        }
+        Ok(())
+    }
+
     /// Tells the siblings of a group, and all above, what it asks for and holds now. Errors: amounts too large to add.
-    pub fn update(&mut self, leaf: u32) -> Result<()> {
+    fn tell(&mut self, leaf: u32) -> Result<()> {
         let mut at = leaf;
         while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
             let Node { parent, set, member, .. } = self.nodes[at as usize];
             for d in 0..self.dims {
-                let account = &mut self.accounts[at as usize * self.dims + d];
+                let account = self.accounts[at as usize * self.dims + d];
+                let (request, floor) = self.stands(&account, d);
                 let water = &mut self.waters[set as usize * self.dims + d];
-                // To ask for more than all siblings share gets nobody more than to ask for that.
-                let request = account.request.min(u128::from(self.ceiling[d])) as u64;
-                water.set_use(member, request, if self.reclaim == Reclaim::Never { account.held } else { 0 })?;
+                water.set_use(member, request, floor)?;
                 if parent == TOP {
                     continue;
                 }
                 let passed = pass(account.request, water.group(member));
-                let before = std::mem::replace(&mut account.passed, passed);
+                let before = std::mem::replace(&mut self.passed[at as usize * self.dims + d], passed);
                 if before != passed {
                     let above = &mut self.accounts[parent as usize * self.dims + d];
                     above.request = above.request - u128::from(before) + u128::from(passed);
@@ -174,6 +212,14 @@ impl Tree {
             at = parent;
         }
         Ok(())
+    }
+
+    /// What siblings hear of an account in resource `d`: the request, and what is held and not to be lost.
+    #[inline]
+    fn stands(&self, account: &Account, d: usize) -> (u64, u64) {
+        // To ask for more than all siblings share gets nobody more than to ask for that.
+        let request = account.request.min(u128::from(self.ceiling[d])) as u64;
+        (request, if self.reclaim == Reclaim::Never { account.held } else { 0 })
     }
 
     /// From here on runtime quotas are read anew.
@@ -187,10 +233,20 @@ impl Tree {
         if read == self.look {
             return;
         }
-        self.settle(set);
+        if !self.easy {
+            self.settle(set);
+        }
         for d in 0..self.dims {
-            let runtime = self.waters[set as usize * self.dims + d].runtime(member);
-            self.accounts[group as usize * self.dims + d].runtime = runtime;
+            let at = group as usize * self.dims + d;
+            let water = &mut self.waters[set as usize * self.dims + d];
+            let runtime = if self.easy {
+                let group = *water.group(member);
+                let (request, held) = self.stands(&self.accounts[at], d);
+                Standing::of(&Group { request, held, ..group }).reach()
+            } else {
+                water.runtime(member)
+            };
+            self.accounts[at].runtime = runtime;
         }
         self.nodes[group as usize].read = self.look;
     }
@@ -214,6 +270,9 @@ impl Tree {
 
     /// How high the water stands in a set of siblings; `None` where there is enough for all.
     pub fn level(&mut self, set: u32, d: usize) -> Option<Level> {
+        if self.easy {
+            return None;
+        }
         self.settle(set);
         let water = &mut self.waters[set as usize * self.dims + d];
         (!water.is_enough()).then(|| water.level())
@@ -221,6 +280,9 @@ impl Tree {
 
     /// The level from which on a group may hold so much more of resource `d`, if it depends on the level.
     pub fn level_for(&self, group: u32, d: usize, more: u64) -> Option<Level> {
+        if self.easy {
+            return None;
+        }
         let runtime = self.of(group)[d].held.saturating_add(more);
         let node = &self.nodes[group as usize];
         let water = &self.waters[node.set as usize * self.dims + d];
