@@ -22,6 +22,7 @@ mod parity;
 mod quota;
 mod quota_policy;
 mod quota_solve;
+mod quota_twin;
 mod replay;
 mod slow;
 mod slow_checks;
