@@ -23,6 +23,7 @@ mod quota;
 mod quota_policy;
 mod quota_slow;
 mod quota_solve;
+mod quota_twin;
 mod replay;
 mod slow;
 mod slow_checks;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::Tree;
+use super::tree::{TOP, Tree};
 use crate::fluid::water::Level;
 use crate::units::{MAX_DIMS, Resources, Span, Time};
 
@@ -28,6 +28,8 @@ pub(super) struct Overdue {
     watched: BTreeSet<usize>,
     /// By group and resource, its entry of `needed`.
     entries: Vec<Option<Needed>>,
+    /// Leaves that have changed since anybody was last looked at.
+    changed: BTreeSet<u32>,
     /// Groups that are over, and since when without a break.
     since: BTreeMap<u32, Time>,
 }
@@ -40,12 +42,13 @@ impl Overdue {
             needed: vec![BTreeSet::new(); tree.sets() * tree.dims],
             watched: BTreeSet::new(),
             entries: vec![None; tree.nodes.len() * tree.dims],
+            changed: BTreeSet::new(),
             since: BTreeMap::new(),
         }
     }
 
     /// A group holds or asks for something else than before.
-    pub fn changed(&mut self, tree: &Tree, group: u32) {
+    fn update(&mut self, tree: &Tree, group: u32) {
         for d in 0..self.dims {
             let needed = tree.needs_water(group, d).map(|level| level.map_or(Needed::None, Needed::At));
             let before = std::mem::replace(&mut self.entries[group as usize * self.dims + d], needed);
@@ -65,11 +68,25 @@ impl Overdue {
         }
     }
 
-    /// Finds who is over its quota at `now`.
-    pub fn look(&mut self, tree: &mut Tree, now: Time) {
+    /// Finds who is over its quota at `now`, given the leaves that have changed.
+    pub fn look(&mut self, tree: &mut Tree, changed: &[u32], now: Time) {
+        self.changed.extend(changed);
+        if tree.is_easy() {
+            self.since.clear();
+            return;
+        }
+        for leaf in std::mem::take(&mut self.changed) {
+            let mut at = leaf;
+            while at != TOP {
+                self.update(tree, at);
+                at = tree.nodes[at as usize].parent;
+            }
+        }
         let mut over = BTreeMap::new();
         for &at in &self.watched {
-            let level = Needed::At(tree.level((at / self.dims) as u32, at % self.dims));
+            // Where there is enough for all nobody is over.
+            let Some(level) = tree.level((at / self.dims) as u32, at % self.dims) else { continue };
+            let level = Needed::At(level);
             // The highest need first: those behind the level have what they hold.
             for &(needed, group) in self.needed[at].iter().rev() {
                 if needed <= level {
