@@ -35,6 +35,17 @@ fn minimums_beyond_the_total() {
     assert_eq!(runtimes(&solved(&json(0, &groups), &["--overcommit", "scale"])), ["0", "0", "0"]);
 }
 
+/// A remainder in every round is not one at the end, which would be 11, 14 and 8.
+#[test]
+fn the_largest_remainder_is_taken_in_every_round() {
+    let instance = json(33, &[("a", [2, 20, 5]), ("b", [0, 14, 9]), ("c", [4, 19, 2])]);
+    for method in ["sort", "iterative", "tree"] {
+        let rounded = solved(&instance, &["--rounding", "largest-remainder", "--method", method]);
+        assert_eq!(runtimes(&rounded), ["12", "14", "7"], "{method}");
+    }
+    assert_eq!(runtimes(&solved(&instance, &[])), ["79/7", "14", "54/7"]);
+}
+
 /// The tree is not flattening; and the ratio is a group's part among its siblings.
 #[test]
 fn a_tree_is_not_flat() {
