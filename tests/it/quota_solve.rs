@@ -170,7 +170,7 @@ fn every_wrong_quota_is_refused_with_its_place() {
 fn options_know_whom_they_are_for() {
     let groups = "[capacity]\ncpu = 9\n[[group]]\nrequest = { cpu = 1.5 }\n";
     let users = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
-    let wrong: [(&str, &[&str], &str); 8] = [
+    let wrong: [(&str, &[&str], &str); 7] = [
         (groups, &["--policy", "drf"], "--policy: 'drf' is not accepted; expected quota, once"),
         (groups, &["--policy", "quota", "--policy", "quota"], "'quota' twice"),
         (groups, &["--whole-tasks"], "--whole-tasks is for an instance of [[user]]s"),
@@ -180,8 +180,11 @@ fn options_know_whom_they_are_for() {
             &["--rounding", "largest-remainder", "--variant", "max-min-level"],
             "--rounding, rounding of max-min-level: largest-remainder is not accepted; expected min-plus-share",
         ),
-        (users, &["--policy", "quota"], "policy 'quota' is for an instance of [[group]]s, and this one has [[user]]s"),
-        (users, &["--policy", "quota:q.toml"], "policy 'quota:q.toml' is for an instance of [[group]]s"),
+        (
+            users,
+            &["--policy", "quota:q.toml"],
+            "policy 'quota:q.toml' is for an instance of [[group]]s, and this one has [[user]]s",
+        ),
         (users, &["--method", "sort"], "--method is for an instance of [[group]]s"),
     ];
     for (text, args, says) in wrong {

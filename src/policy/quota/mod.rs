@@ -8,8 +8,10 @@
 //!
 //! Source: the first article on FuxiMaster (quota groups); Koordinator's elastic quotas for the tree and admission.
 
+mod checks;
 mod file;
 mod gate;
+mod members;
 #[cfg(test)]
 mod tests;
 mod tree;
