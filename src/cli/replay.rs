@@ -118,7 +118,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
         question: None,
-        policies: policies(&args.policies, context.registry, Path::new(""))?,
+        policies: policies(&args.policies, |name| context.registry.policy_in(name, Path::new("")))?,
         baseline: 0,
         seeds: vec![args.seed],
         options: Options {

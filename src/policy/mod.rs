@@ -14,6 +14,7 @@ mod maxmin;
 mod pnorm;
 mod price;
 mod quota;
+mod registry;
 mod resolve;
 mod slot;
 mod spec;
@@ -21,8 +22,9 @@ mod target;
 
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
+pub use registry::{NamedPolicy, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{About, NamedPolicy, PolicySpec, Registry, Setup};
+pub use spec::{About, PolicySpec, Setup};
 pub use target::{Target, TargetSolver};
 
 use crate::books::Books;

@@ -20,6 +20,8 @@ mod nash;
 mod paper;
 mod parity;
 mod quota;
+mod quota_check;
+mod quota_inline;
 mod quota_policy;
 mod quota_slow;
 mod quota_solve;

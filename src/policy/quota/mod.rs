@@ -8,10 +8,12 @@
 //!
 //! Source: the first article on FuxiMaster (quota groups); Koordinator's elastic quotas for the tree and admission.
 
+mod checks;
 mod file;
 mod gate;
 mod members;
 mod overdue;
+mod roster;
 #[cfg(test)]
 mod tests;
 mod tree;
