@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::collect::{Collector, StuckExample};
+use super::groups::GroupSummary;
 use super::sample::GridMean;
 use crate::books::{WEIGHT_ONE, Weights};
 use crate::engine::Outcome;
@@ -34,6 +35,8 @@ pub struct RunSummary {
     pub examples: Vec<StuckExample>,
     /// What the workload asks for and the engine does not do, in words.
     pub ignored: Vec<String>,
+    /// The groups of a policy that has some.
+    pub groups: Vec<GroupSummary>,
 }
 
 /// A value of a summary.
@@ -92,6 +95,12 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
     .chain([strangers])
     .flatten()
     .collect()
+}
+
+/// What the terminal shows of the groups.
+pub(super) fn groups(collector: &Collector, dims: &[Dim]) -> Vec<GroupSummary> {
+    let span = Span(collector.totals.now.0.saturating_sub(collector.totals.first_submit.unwrap_or_default().0));
+    collector.groups.as_ref().map(|groups| groups.summaries(dims, span)).unwrap_or_default()
 }
 
 /// What a summary is made of.

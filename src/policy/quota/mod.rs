@@ -16,10 +16,9 @@ mod tree;
 
 pub use file::{Amount, GroupEntry, Inside, QuotaFile, Reclaim, Variant};
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Ask, Policy, Queue, Rank, Setup, Stale, Verdict};
+use super::{Ask, GroupAbout, GroupLevel, GroupTree, Groups, Owners, Policy, Queue, Rank, Setup, Stale, Verdict};
 use crate::books::{Books, WEIGHT_ONE};
 use crate::error::{Error, Result};
 use crate::units::{MAX_DIMS, Time, UserId};
@@ -43,10 +42,11 @@ impl QuotaFile {
 ///
 /// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor
 /// satisfied); refused groups cost nothing until something changes that could admit them.
+#[derive(Debug)]
 pub struct Quota {
     inside: Inside,
     path: std::path::PathBuf,
-    owners: Owners,
+    about: GroupTree,
     tree: Tree,
     gates: Gates,
     leaves: Vec<Leaf>,
@@ -107,38 +107,6 @@ impl Seen {
     }
 }
 
-/// Which leaf a user belongs to.
-struct Owners {
-    names: HashMap<String, u32>,
-    /// Beginnings of names, the longest first.
-    beginnings: Vec<(String, u32)>,
-    default: Option<u32>,
-}
-
-impl Owners {
-    fn new(file: &QuotaFile) -> Owners {
-        let mut owners = Owners { names: HashMap::new(), beginnings: Vec::new(), default: None };
-        for (at, group) in file.groups.iter().enumerate() {
-            for user in &group.users {
-                match user.strip_suffix('*') {
-                    Some(beginning) => owners.beginnings.push((beginning.to_owned(), at as u32)),
-                    None => drop(owners.names.insert(user.clone(), at as u32)),
-                }
-            }
-            if group.default {
-                owners.default = Some(at as u32);
-            }
-        }
-        owners.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
-        owners
-    }
-
-    fn of(&self, user: &str) -> Option<u32> {
-        let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
-        self.names.get(user).copied().or_else(|| begins().map(|(_, leaf)| *leaf)).or(self.default)
-    }
-}
-
 /// Binary places of used / runtime quota, and all bits kept of it.
 const PLACES: u32 = 64;
 const KEY_BITS: u32 = 92;
@@ -151,7 +119,7 @@ impl Quota {
         Ok(Quota {
             inside: file.inside,
             path: file.path.clone(),
-            owners: Owners::new(file),
+            about: about(file, &tree),
             gates: Gates::new(groups, tree.sets(), tree.dims),
             tree,
             leaves: vec![Leaf::default(); groups],
@@ -327,14 +295,37 @@ impl Quota {
     }
 }
 
+/// The groups of a file, for those who watch.
+fn about(file: &QuotaFile, tree: &Tree) -> GroupTree {
+    let users =
+        file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
+    let owners = Owners::new(users, file.groups.iter().position(|group| group.default));
+    let group = |(at, group): (usize, &GroupEntry)| GroupAbout {
+        name: group.name.clone(),
+        parent: group.parent,
+        limits: tree.limits(at),
+    };
+    GroupTree::new(file.variant, file.groups.iter().enumerate().map(group).collect(), owners)
+}
+
+impl Groups for Quota {
+    fn tree(&self) -> &GroupTree {
+        &self.about
+    }
+
+    fn levels(&self) -> Result<Vec<GroupLevel>> {
+        self.tree.look()
+    }
+}
+
 impl Policy for Quota {
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
-        let Some(leaf) = self.owners.of(name) else {
+        let Some(leaf) = self.about.group_of(name) else {
             let expected = format!("a user of a group in {}, or a group with default = true", self.path.display());
             return Err(Error::plan("user", format!("'{name}'"), expected));
         };
         debug_assert_eq!(user.index(), self.users.len(), "users appear in order");
-        self.users.push(Member { leaf, stand: Stand::Idle, place: 0, at: [(0, 0); MAX_DIMS] });
+        self.users.push(Member { leaf: leaf as u32, stand: Stand::Idle, place: 0, at: [(0, 0); MAX_DIMS] });
         Ok(())
     }
 
@@ -430,6 +421,10 @@ impl Policy for Quota {
         if !known && !self.bar(leaf) {
             self.again.push(leaf);
         }
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
     }
 
     fn moves_others(&self) -> bool {
