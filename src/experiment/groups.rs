@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::table::{Cell, TableWriter};
 use crate::policy::{GroupLevel, GroupTree, Groups, Variant};
-use crate::units::{Dim, MAX_DIMS, Span, Time, UserId};
+use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
 /// Ratios are kept in millionths.
 pub(super) const RATIO_ONE: f64 = 1e6;
@@ -70,7 +70,6 @@ impl GroupWatch {
                 before.copy_from_slice(after);
             }
         }
-        self.log.settle(now);
     }
 
     /// Writes what has changed since the last grid point.
@@ -93,7 +92,7 @@ impl GroupWatch {
     }
 
     /// Writes the `groups` table.
-    pub fn write(&self, table: &mut TableWriter, dims: &[Dim]) -> Result<()> {
+    pub fn write(&self, table: &mut TableWriter, dims: &[Dim], capacity: &Resources) -> Result<()> {
         let variant = match self.tree.variant {
             Variant::MinPlusShare => "min-plus-share",
             Variant::MaxMinLevel => "max-min-level",
@@ -107,6 +106,7 @@ impl GroupWatch {
                     Cell::Text(&group.name),
                     group.parent.map(|parent| &*self.tree.groups[parent].name).into(),
                     Cell::Text(&dim.name),
+                    (capacity.0[d] as f64 / scale).into(),
                     Cell::Text(variant),
                     (limits.ratio as f64 / RATIO_ONE).into(),
                     (limits.min as f64 / scale).into(),
@@ -128,9 +128,8 @@ impl GroupWatch {
         Ok(())
     }
 
-    /// What the terminal shows of each group, parents before the groups under them; `span` is the time that means are
-    /// over.
-    pub fn summaries(&self, dims: &[Dim], span: Span) -> Vec<GroupSummary> {
+    /// What the terminal shows of each group, parents before the groups under them.
+    pub fn summaries(&self, dims: &[Dim]) -> Vec<GroupSummary> {
         let children = |parent: Option<usize>| {
             let of = move |at: &usize| self.tree.groups[*at].parent == parent;
             (0..self.tree.groups.len()).rev().filter(of)
@@ -148,8 +147,8 @@ impl GroupWatch {
             ];
             for (what, of) in [("used", used as fn(&GroupLog, usize, usize) -> u128), ("borrowed", borrowed)] {
                 for (d, dim) in dims.iter().enumerate() {
-                    let mean = of(&self.log, at, d) as f64 / span.0 as f64 / dim.unit.scale() as f64;
-                    values.push((format!("{what} {}", dim.name), (span > Span::ZERO).then_some(mean)));
+                    let hours = of(&self.log, at, d) as f64 / dim.unit.scale() as f64 / 3.6e9;
+                    values.push((format!("{what} {} h", dim.name), Some(hours)));
                 }
             }
             summaries.push(GroupSummary { name: self.tree.groups[at].name.clone(), depth, values });
@@ -174,6 +173,6 @@ pub struct GroupSummary {
     pub name: String,
     /// How many groups stand above it.
     pub depth: usize,
-    /// Headings and values; amounts are means over the run, in the unit that people write.
+    /// Headings and values; amounts are in the unit that people write, times hours.
     pub values: Vec<(String, Option<f64>)>,
 }

@@ -94,7 +94,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         stuck: collector.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.totals.examples.clone(),
         ignored: summary::ignored(&collector, weights),
-        groups: summary::groups(&collector, dims),
+        groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     if let Some(mut table) = to.open(Table::Users, dims)? {
         for user in 0..collector.names.len() {
@@ -105,7 +105,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
     if let Some(groups) = &collector.groups
         && let Some(mut table) = to.open(Table::Groups, dims)?
     {
-        groups.write(&mut table, dims)?;
+        groups.write(&mut table, dims, &parts.capacity)?;
         table.finish()?;
     }
     if let Some(mut table) = to.open(Table::Bins, dims)? {

@@ -97,12 +97,6 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
     .collect()
 }
 
-/// What the terminal shows of the groups.
-pub(super) fn groups(collector: &Collector, dims: &[Dim]) -> Vec<GroupSummary> {
-    let span = Span(collector.totals.now.0.saturating_sub(collector.totals.first_submit.unwrap_or_default().0));
-    collector.groups.as_ref().map(|groups| groups.summaries(dims, span)).unwrap_or_default()
-}
-
 /// What a summary is made of.
 pub(super) struct Parts<'a> {
     pub workload: &'a str,

@@ -119,6 +119,8 @@ pub struct GroupLog {
     /// `dims` a group.
     accounts: Vec<Account>,
     touched: Vec<usize>,
+    /// When something last changed.
+    now: Time,
 }
 
 impl GroupLog {
@@ -142,12 +144,17 @@ impl GroupLog {
             groups: promises.iter().map(group).collect(),
             accounts: promises.iter().flat_map(|promise| (0..dims).map(move |d| account(promise, d))).collect(),
             touched: Vec::new(),
+            now: Time::ZERO,
         }
     }
 
     /// From `now` on a user of a group holds `after` and no longer `before`, resource by resource. Time runs forward;
-    /// [`GroupLog::settle`] ends an instant.
+    /// what comes and goes within an instant never was.
     pub fn change(&mut self, now: Time, group: usize, before: &[Holding], after: &[Holding]) {
+        if now > self.now {
+            self.settle();
+            self.now = now;
+        }
         let (mut before_above, mut after_above) = ([Holding::default(); MAX_DIMS], [Holding::default(); MAX_DIMS]);
         before_above[..self.dims].copy_from_slice(before);
         after_above[..self.dims].copy_from_slice(after);
@@ -170,8 +177,9 @@ impl GroupLog {
         }
     }
 
-    /// The instant `now` is over: who is below its minimum from here on, and who no longer.
-    pub fn settle(&mut self, now: Time) {
+    /// The last instant is over: who is below its minimum from there on, and who no longer.
+    fn settle(&mut self) {
+        let now = self.now;
         for at in std::mem::take(&mut self.touched) {
             let group = &mut self.groups[at];
             group.touched = false;
@@ -185,7 +193,7 @@ impl GroupLog {
             match (group.below, below) {
                 (false, true) => group.waits = grown.then_some(now),
                 (true, false) => {
-                    if let Some(since) = group.waits.take().filter(|since| *since < now) {
+                    if let Some(since) = group.waits.take() {
                         let took = now.since(since);
                         group.times.returns += 1;
                         group.times.returns_us += u128::from(took.0);
@@ -200,6 +208,7 @@ impl GroupLog {
 
     /// Brings all integrals up to the end of the run, and counts returns that have not come as open.
     pub fn finish(&mut self, end: Time) {
+        self.settle();
         for at in 0..self.groups.len() {
             self.integrate(at, end);
             let group = &mut self.groups[at];
@@ -273,7 +282,6 @@ mod tests {
                 self.log.change(Time(second * S), group, &[self.users[group]], &[after]);
                 self.users[group] = after;
             }
-            self.log.settle(Time(second * S));
         }
     }
 

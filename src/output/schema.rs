@@ -311,6 +311,7 @@ impl Table {
                 ("group", Text, "name"),
                 ("parent", Text, "the group above it; null right under the cluster"),
                 ("resource", Text, "name of the resource"),
+                ("capacity", Float, "what the cluster has of it"),
                 ("variant", Text, "how minimum and ratio go together: min-plus-share or max-min-level"),
                 ("ratio", Float, "by what is shared above the minimums"),
                 ("min", Float, "what it is guaranteed"),
@@ -318,7 +319,11 @@ impl Table {
                 ("used_s", Float, "what it used, times seconds (core seconds, GiB seconds)"),
                 ("demand_s", Float, "what it held and waited for, cut to its max, times seconds"),
                 ("borrowed_s", Float, "what it used above its min, times seconds"),
-                ("spare_s", Float, "what it did not ask for of its min, so that others could have it, times seconds"),
+                (
+                    "spare_s",
+                    Float,
+                    "what it did not ask for of its min, so that others could have it if it lends, times seconds",
+                ),
                 (
                     "short_s",
                     Float,

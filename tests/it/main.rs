@@ -20,6 +20,7 @@ mod nash;
 mod paper;
 mod parity;
 mod quota;
+mod quota_groups;
 mod quota_policy;
 mod quota_solve;
 mod replay;

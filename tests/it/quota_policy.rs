@@ -54,7 +54,8 @@ impl Recorder for Heard {
     }
 }
 
-fn replay(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked) -> Heard {
+/// Replays rows on a pool, under groups.
+pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked, mut recorder: R) -> R {
     let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("drawn.csv"), text.as_bytes().into())).expect("a trace");
     let spec = ClusterSpec::parse("machines", machines).expect("machines");
@@ -64,14 +65,13 @@ fn replay(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked) -> He
     let file = QuotaFile::parse(Path::new("groups.toml"), groups).unwrap_or_else(|error| panic!("{error}\n{groups}"));
     let mut policy = Quota::new(&file, &setup).expect("a policy");
     let options = Options { on_blocked, audit: true, ..Options::default() };
-    let mut heard = Heard::default();
-    engine::run(&mut source, &mut policy, &cluster, weights.clone(), &options, &mut heard).expect("a run");
-    heard
+    engine::run(&mut source, &mut policy, &cluster, weights.clone(), &options, &mut recorder).expect("a run");
+    recorder
 }
 
 /// The starts of jobs on a pool, in seconds.
 fn starts(groups: &str, rows: &str, machines: &str, job: &str) -> Vec<Option<u64>> {
-    let heard = replay(groups, rows, machines, OnBlocked::Skip);
+    let heard = replay(groups, rows, machines, OnBlocked::Skip, Heard::default());
     heard.starts.iter().filter(|((name, _), _)| name == job).map(|(_, start)| *start).collect()
 }
 
@@ -154,18 +154,18 @@ fn inside_a_group_priority_then_fifo_or_fair() {
 #[test]
 fn a_user_of_no_group_is_an_error() {
     let (groups, rows) = (TWO, "1,c,0,1,1,1,1,0\n");
-    let message = std::panic::catch_unwind(|| replay(groups, rows, "1x4c4g", OnBlocked::Skip)).err();
+    let message = std::panic::catch_unwind(|| replay(groups, rows, "1x4c4g", OnBlocked::Skip, Heard::default())).err();
     let message = message.and_then(|message| message.downcast_ref::<String>().cloned()).expect("a message");
     assert!(message.contains("'c'") && message.contains("default = true"), "{message}");
 }
 
 /// A random case: groups as written and as numbers, and rows.
-struct Case {
-    toml: String,
-    csv: String,
-    file: QuotaFile,
+pub struct Case {
+    pub toml: String,
+    pub csv: String,
+    pub file: QuotaFile,
     rows: Vec<Row>,
-    capacity: [u64; 2],
+    pub capacity: [u64; 2],
 }
 
 struct Row {
@@ -180,7 +180,7 @@ struct Row {
 const USERS: [&str; 5] = ["u0", "u1", "u2", "u3", "u4"];
 const UNIT: [u64; 2] = [1000, 1024];
 
-fn draw(seed: u64) -> Case {
+pub fn draw(seed: u64) -> Case {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut pick = |options: &[&str]| options[rng.random_range(0..options.len())].to_owned();
     let mut toml = format!(
@@ -244,15 +244,15 @@ fn draw(seed: u64) -> Case {
 }
 
 /// One group in one resource, as the definition needs it.
-struct Bucket {
-    base: Exact,
-    reach: Exact,
-    ratio: Exact,
+pub struct Bucket {
+    pub base: Exact,
+    pub reach: Exact,
+    pub ratio: Exact,
 }
 
 /// min(total, sum of reach) poured over buckets: what all hold is piecewise linear in the level, so the level lies
 /// between two neighbouring corners.
-fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
+pub fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
     let at = |level: &Exact| -> Vec<Exact> {
         let content = |bucket: &Bucket| {
             let poured = &bucket.ratio * level;
@@ -453,7 +453,7 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
         let case = draw(seed);
         let machines = format!("1x{}c{}g", case.capacity[0], case.capacity[1]);
         let on_blocked = if seed % 3 == 0 { OnBlocked::Stop } else { OnBlocked::Skip };
-        let heard = replay(&case.toml, &case.csv, &machines, on_blocked);
+        let heard = replay(&case.toml, &case.csv, &machines, on_blocked, Heard::default());
         let expected = slow(&case, on_blocked);
         let differ = expected.iter().filter(|(task, start)| heard.starts.get(*task) != Some(*start));
         let early = |(task, start): &(&(String, u64), &Option<u64>)| {
