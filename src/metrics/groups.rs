@@ -48,6 +48,8 @@ pub struct GroupSums {
     pub short_us: u128,
     /// For how long it was, in microseconds.
     pub below_us: u64,
+    /// What tasks had used that were stopped before their end: work that is lost.
+    pub lost_us: u128,
 }
 
 /// Times of a group, in any resource.
@@ -63,6 +65,8 @@ pub struct GroupTimes {
     pub longest: Span,
     /// How long it has waited for a return that had not come by the end.
     pub open: Option<Span>,
+    /// How many of its tasks were stopped before their end.
+    pub stopped: u64,
 }
 
 impl GroupTimes {
@@ -173,6 +177,18 @@ impl GroupLog {
                 // The group above hears of no more than this one may use.
                 (before.request, after.request) = (demand.into(), account.demand().into());
             }
+            next = self.groups[at].parent;
+        }
+    }
+
+    /// Equal tasks of a user of a group were stopped after they had `ran` so long: that is lost to it and all above it.
+    pub fn stopped(&mut self, group: usize, count: u32, ran: Span, demand: &[u64]) {
+        let mut next = Some(group);
+        while let Some(at) = next {
+            for (account, &demand) in self.accounts[at * self.dims..][..self.dims].iter_mut().zip(demand) {
+                account.sums.lost_us += u128::from(demand) * u128::from(ran.0) * u128::from(count);
+            }
+            self.groups[at].times.stopped += u64::from(count);
             next = self.groups[at].parent;
         }
     }
@@ -301,6 +317,7 @@ mod tests {
             spare_us: u128::from(5 * 6 * S),
             short_us: u128::from((2 * 6 + 2 * 3) * S),
             below_us: 4 * S,
+            lost_us: 0,
         };
         assert_eq!(*told.log.sums(0, 0), lender);
         let borrower = told.log.sums(1, 0);
@@ -345,6 +362,15 @@ mod tests {
         assert_eq!((told.log.times(0).returns, told.log.times(0).longest), (1, Span(5 * S)));
         assert_eq!((told.log.times(1).returns, told.log.times(1).longest), (1, Span(2 * S)));
         assert_eq!(told.log.sums(1, 0).demand_us, u128::from((5 * 5 + 4) * S));
+    }
+
+    #[test]
+    fn what_stopped_tasks_had_done_is_lost_to_all_above() {
+        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(Some(0), 4, 5), promise(None, 0, 1)]);
+        told.log.stopped(1, 3, Span(7 * S), &[2]);
+        told.log.stopped(0, 1, Span(S), &[5]);
+        let lost = |group: usize| (told.log.sums(group, 0).lost_us / u128::from(S), told.log.times(group).stopped);
+        assert_eq!([lost(0), lost(1), lost(2)], [(47, 4), (42, 3), (0, 0)]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl GroupTree {
 
     /// The group of a user, by its place; `None` for a user of no group.
     pub fn group_of(&self, user: &str) -> Option<usize> {
-        self.owners.of(user).map(|group| group as usize)
+        self.owners.of(user)
     }
 }
 
@@ -97,9 +97,11 @@ impl Owners {
         owners
     }
 
-    fn of(&self, user: &str) -> Option<u32> {
+    /// The group of a user; `None` for a user of no group.
+    pub fn of(&self, user: &str) -> Option<usize> {
         let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
-        self.names.get(user).copied().or_else(|| begins().map(|(_, group)| *group)).or(self.default)
+        let owner = self.names.get(user).copied().or_else(|| begins().map(|(_, group)| *group)).or(self.default);
+        owner.map(|group| group as usize)
     }
 }
 

@@ -94,3 +94,24 @@ fn curves(account: &Account, end: f64) -> Vec<Series> {
         Series::new("min", if account.min > 0.0 { min.into() } else { Vec::new() }),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::Group;
+    use super::*;
+
+    #[test]
+    fn of_many_groups_the_leaves_that_used_most_are_shown() {
+        let group = |(at, used_s): (usize, f64)| Group {
+            name: format!("g{at}"),
+            parent: (at > 0).then_some(0),
+            at: vec![Account { capacity: 10.0, used_s, ..Account::default() }],
+        };
+        let used = [99.0, 1.0, 5.0, 2.0, 3.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.5];
+        let groups = used.into_iter().enumerate().map(group).collect();
+        let mut family = Family { policy: 0, sunk: true, groups, end: 1.0 };
+        assert_eq!(largest(&family), [2, 3, 4, 5, 6, 7, 8, 9]);
+        family.groups.truncate(8);
+        assert_eq!(largest(&family), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+}

@@ -295,17 +295,21 @@ impl Quota {
     }
 }
 
-/// The groups of a file, for those who watch.
-fn about(file: &QuotaFile, tree: &Tree) -> GroupTree {
+/// Who owns which users, by place in the file.
+fn owners(file: &QuotaFile) -> Owners {
     let users =
         file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
-    let owners = Owners::new(users, file.groups.iter().position(|group| group.default));
+    Owners::new(users, file.groups.iter().position(|group| group.default))
+}
+
+/// The groups of a file, for those who watch.
+fn about(file: &QuotaFile, tree: &Tree) -> GroupTree {
     let group = |(at, group): (usize, &GroupEntry)| GroupAbout {
         name: group.name.clone(),
         parent: group.parent,
         limits: tree.limits(at),
     };
-    GroupTree::new(file.variant, file.groups.iter().enumerate().map(group).collect(), owners)
+    GroupTree::new(file.variant, file.groups.iter().enumerate().map(group).collect(), owners(file))
 }
 
 impl Groups for Quota {
