@@ -5,7 +5,7 @@
 use crate::books::Books;
 use crate::cluster::Machines;
 use crate::error::Result;
-use crate::policy::Rank;
+use crate::policy::{Groups, Rank};
 use crate::units::{JobId, MachineId, Span, Time, UserId};
 use crate::workload::{JobName, JobNames, TaskSet};
 
@@ -16,6 +16,8 @@ pub struct State<'a> {
     pub books: &'a Books,
     /// What each machine has free, through the policy's lens; `None` when pooled.
     pub machines: Option<&'a Machines>,
+    /// The groups of users that the policy keeps, if it does.
+    pub groups: Option<&'a dyn Groups>,
 }
 
 /// A job's name, rendered when it is needed.

@@ -95,7 +95,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 fn plan(args: &Args, context: &Context) -> Result<Plan> {
-    let mut tables = vec![Table::Runs, Table::Users, Table::Jobs, Table::Bins, Table::Quantiles];
+    let mut tables = vec![Table::Runs, Table::Users, Table::Jobs, Table::Groups, Table::Bins, Table::Quantiles];
     if args.tasks {
         tables.push(Table::Tasks);
     }
@@ -103,7 +103,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         tables.push(Table::Decisions);
     }
     if args.series {
-        tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Demands]);
+        tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Levels, Table::Demands]);
     }
     if (args.tasks || args.series || args.decisions) && args.output.is_none() {
         return Err(Error::plan(

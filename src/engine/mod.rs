@@ -324,7 +324,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {
             let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
-            self.recorder.interval(self.now, to, &State { books: &self.books, machines })?;
+            let state = State { books: &self.books, machines, groups: self.policy.groups() };
+            self.recorder.interval(self.now, to, &state)?;
             self.now = to;
         }
         Ok(())

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use super::demands::Demands;
+use super::groups::GroupWatch;
 use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
 use crate::books::{Books, WEIGHT_ONE, Weights};
@@ -131,19 +133,21 @@ pub(super) struct Collector<'a> {
     pub(super) bins: SizeBins,
     pub(super) totals: Totals,
     pub(super) demands: Demands,
+    pub(super) groups: Option<GroupWatch>,
     heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
     text: String,
 }
 
 impl<'a> Collector<'a> {
-    /// A recorder for a run with this capacity and these classes of weights; `heartbeat` hears the time and how many
-    /// tasks were launched, and may end the run.
+    /// A recorder for a run with this capacity, these classes of weights and the policy's groups; `heartbeat` hears the
+    /// time and how many tasks were launched, and may end the run.
     pub fn new(
         dims: usize,
         capacity: &Resources,
         weights: &'a Weights,
         sample: Span,
         sinks: Sinks,
+        groups: Option<GroupWatch>,
         heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
     ) -> Collector<'a> {
         let inverse = (0..weights.classes())
@@ -171,6 +175,7 @@ impl<'a> Collector<'a> {
             bins: SizeBins::default(),
             totals: Totals::default(),
             demands: Demands::default(),
+            groups,
             heartbeat,
             text: String::new(),
         }
@@ -209,6 +214,9 @@ impl<'a> Collector<'a> {
         for standing in &mut self.standing {
             Self::settle_user(standing, end);
         }
+        if let Some(groups) = &mut self.groups {
+            groups.finish(end);
+        }
     }
 
     /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
@@ -237,6 +245,9 @@ impl<'a> Collector<'a> {
 
     fn sample(&mut self, to: Time, state: &State) -> Result<()> {
         let Some((first, points)) = self.sampler.points(to) else { return Ok(()) };
+        if let (Some(watch), Some(groups)) = (&mut self.groups, state.groups) {
+            watch.sample(first, groups, &mut self.sinks)?;
+        }
         if self.active.is_empty() {
             return self.sinks.fairness(first, &Sample::default(), state.books);
         }
@@ -275,6 +286,9 @@ impl Recorder for Collector<'_> {
         self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
+        if let Some(groups) = &mut self.groups {
+            groups.user(name);
+        }
     }
 
     fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
@@ -438,33 +452,13 @@ impl Recorder for Collector<'_> {
             self.set_active(user, active);
             self.sinks.usage(now, user, &self.names, books)?;
         }
+        if let Some(groups) = &mut self.groups {
+            groups.settled(now, changed, books);
+        }
         Ok(())
     }
 
     fn heartbeat(&mut self, now: Time) -> Result<()> {
         (self.heartbeat)(now, self.totals.launched)
     }
-}
-
-/// What was submitted, by stage and rounded demand.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Demands {
-    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), u64>,
-}
-
-impl Demands {
-    fn add(&mut self, stage: Option<&str>, demand: &[u64], tasks: u64) {
-        let rounded = demand.iter().map(|&amount| eighth(amount)).collect();
-        *self.kinds.entry((stage.map(Into::into), rounded)).or_default() += tasks;
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u64], u64)> {
-        self.kinds.iter().map(|((stage, demand), tasks)| (stage.as_deref(), demand.as_slice(), *tasks))
-    }
-}
-
-/// An amount rounded down to an eighth of the power of two below it.
-fn eighth(amount: u64) -> u64 {
-    let step = 1u64 << (63 - (amount | 8).leading_zeros()).saturating_sub(3);
-    amount / step * step
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::collect::{Collector, StuckExample};
+use super::groups::GroupSummary;
 use super::sample::GridMean;
 use crate::books::{WEIGHT_ONE, Weights};
 use crate::engine::Outcome;
@@ -34,6 +35,8 @@ pub struct RunSummary {
     pub examples: Vec<StuckExample>,
     /// What the workload asks for and the engine does not do, in words.
     pub ignored: Vec<String>,
+    /// The groups of a policy that has some.
+    pub groups: Vec<GroupSummary>,
 }
 
 /// A value of a summary.

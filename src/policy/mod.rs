@@ -10,6 +10,7 @@ mod bmf;
 mod ceei;
 mod drf;
 mod fifo;
+mod groups;
 mod maxmin;
 mod pnorm;
 mod price;
@@ -20,6 +21,7 @@ mod slot;
 mod spec;
 mod target;
 
+pub use groups::{GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners};
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{NamedPolicy, Registry};
@@ -170,6 +172,11 @@ pub trait Policy {
     /// Whether it reads [`Books::wanted`].
     fn wants_waiting_demand(&self) -> bool {
         false
+    }
+
+    /// The groups of users that it keeps, if it does: for metrics and tables.
+    fn groups(&self) -> Option<&dyn Groups> {
+        None
     }
 
     /// When to hold a round though nothing happens.

@@ -21,6 +21,7 @@ mod paper;
 mod parity;
 mod quota;
 mod quota_check;
+mod quota_groups;
 mod quota_inline;
 mod quota_policy;
 mod quota_slow;

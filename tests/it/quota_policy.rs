@@ -49,7 +49,8 @@ impl Recorder for Heard {
     }
 }
 
-fn replay(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked) -> Heard {
+/// Replays rows on a pool, under groups.
+pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked, mut recorder: R) -> R {
     let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("drawn.csv"), text.as_bytes().into())).expect("a trace");
     let spec = ClusterSpec::parse("machines", machines).expect("machines");
@@ -59,14 +60,13 @@ fn replay(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked) -> He
     let file = QuotaFile::parse(Path::new("groups.toml"), groups).unwrap_or_else(|error| panic!("{error}\n{groups}"));
     let mut policy = Quota::new(&file, &setup).expect("a policy");
     let options = Options { on_blocked, audit: true, ..Options::default() };
-    let mut heard = Heard::default();
-    engine::run(&mut source, &mut policy, &cluster, weights.clone(), &options, &mut heard).expect("a run");
-    heard
+    engine::run(&mut source, &mut policy, &cluster, weights.clone(), &options, &mut recorder).expect("a run");
+    recorder
 }
 
 /// The starts of jobs on a pool, in seconds.
 fn starts(groups: &str, rows: &str, machines: &str, job: &str) -> Vec<Option<u64>> {
-    let heard = replay(groups, rows, machines, OnBlocked::Skip);
+    let heard = replay(groups, rows, machines, OnBlocked::Skip, Heard::default());
     heard.starts.iter().filter(|((name, ..), _)| name == job).map(|(_, start)| *start).collect()
 }
 
@@ -161,7 +161,7 @@ fn inside_a_group_priority_then_fifo_or_fair() {
 #[test]
 fn a_user_of_no_group_is_an_error() {
     let (groups, rows) = (TWO, "1,c,0,1,1,1,1,0\n");
-    let message = std::panic::catch_unwind(|| replay(groups, rows, "1x4c4g", OnBlocked::Skip)).err();
+    let message = std::panic::catch_unwind(|| replay(groups, rows, "1x4c4g", OnBlocked::Skip, Heard::default())).err();
     let message = message.and_then(|message| message.downcast_ref::<String>().cloned()).expect("a message");
     assert!(message.contains("'c'") && message.contains("default = true"), "{message}");
 }
@@ -173,7 +173,7 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
         let case = draw(seed);
         let machines = format!("1x{}c{}g", case.capacity[0], case.capacity[1]);
         let on_blocked = if seed % 3 == 0 { OnBlocked::Stop } else { OnBlocked::Skip };
-        let heard = replay(&case.toml, &case.csv, &machines, on_blocked);
+        let heard = replay(&case.toml, &case.csv, &machines, on_blocked, Heard::default());
         let (expected, stops) = slow(&case, on_blocked);
         let differ = expected.iter().filter(|(task, start)| heard.starts.get(*task) != Some(*start));
         let early = |(task, start): &(&(String, u64, u64), &Option<u64>)| {

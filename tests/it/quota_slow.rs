@@ -18,7 +18,7 @@ pub type Starts = BTreeMap<(String, u64, u64), Option<u64>>;
 pub struct Case {
     pub toml: String,
     pub csv: String,
-    file: QuotaFile,
+    pub file: QuotaFile,
     rows: Vec<Row>,
     pub capacity: [u64; 2],
 }
@@ -99,15 +99,15 @@ pub fn draw(seed: u64) -> Case {
 }
 
 /// One group in one resource, as the definition needs it.
-struct Bucket {
-    base: Exact,
-    reach: Exact,
-    ratio: Exact,
+pub struct Bucket {
+    pub base: Exact,
+    pub reach: Exact,
+    pub ratio: Exact,
 }
 
 /// min(total, sum of reach) poured over buckets: what all hold is piecewise linear in the level, so the level lies
 /// between two neighbouring corners.
-fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
+pub fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
     let at = |level: &Exact| -> Vec<Exact> {
         let content = |bucket: &Bucket| {
             let poured = &bucket.ratio * level;

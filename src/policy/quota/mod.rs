@@ -20,10 +20,11 @@ mod tree;
 
 pub use file::{Amount, GroupEntry, Inside, QuotaFile, Reclaim, Variant};
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Ask, Policy, Queue, Rank, Setup, Stale, TakeBack, Verdict};
+use super::{
+    Ask, GroupAbout, GroupLevel, GroupTree, Groups, Owners, Policy, Queue, Rank, Setup, Stale, TakeBack, Verdict,
+};
 use crate::books::{Books, WEIGHT_ONE};
 use crate::error::{Error, Result};
 use crate::units::{MAX_DIMS, Time, UserId};
@@ -49,10 +50,11 @@ impl QuotaFile {
 ///
 /// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor
 /// satisfied); refused groups cost nothing until something changes that could admit them.
+#[derive(Debug)]
 pub struct Quota {
     inside: Inside,
     path: std::path::PathBuf,
-    owners: Owners,
+    about: GroupTree,
     tree: Tree,
     gates: Gates,
     /// Who is above its quota, if that is ever taken back.
@@ -102,38 +104,6 @@ impl Seen {
     }
 }
 
-/// Which leaf a user belongs to.
-struct Owners {
-    names: HashMap<String, u32>,
-    /// Beginnings of names, the longest first.
-    beginnings: Vec<(String, u32)>,
-    default: Option<u32>,
-}
-
-impl Owners {
-    fn new(file: &QuotaFile) -> Owners {
-        let mut owners = Owners { names: HashMap::new(), beginnings: Vec::new(), default: None };
-        for (at, group) in file.groups.iter().enumerate() {
-            for user in &group.users {
-                match user.strip_suffix('*') {
-                    Some(beginning) => owners.beginnings.push((beginning.to_owned(), at as u32)),
-                    None => drop(owners.names.insert(user.clone(), at as u32)),
-                }
-            }
-            if group.default {
-                owners.default = Some(at as u32);
-            }
-        }
-        owners.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
-        owners
-    }
-
-    fn of(&self, user: &str) -> Option<u32> {
-        let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
-        self.names.get(user).copied().or_else(|| begins().map(|(_, leaf)| *leaf)).or(self.default)
-    }
-}
-
 /// Binary places of used / runtime quota, and all bits kept of it.
 const PLACES: u32 = 64;
 const KEY_BITS: u32 = 92;
@@ -146,7 +116,7 @@ impl Quota {
         Ok(Quota {
             inside: file.inside,
             path: file.path.clone(),
-            owners: Owners::new(file),
+            about: about(file, &tree),
             gates: Gates::new(groups, tree.sets(), tree.dims),
             overdue: match file.reclaim {
                 Reclaim::KillAfter(span) => Some(Overdue::new(&tree, span)),
@@ -319,14 +289,41 @@ impl Quota {
     }
 }
 
+/// Who owns which users, by place in the file.
+fn owners(file: &QuotaFile) -> Owners {
+    let users =
+        file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
+    Owners::new(users, file.groups.iter().position(|group| group.default))
+}
+
+/// The groups of a file, for those who watch.
+fn about(file: &QuotaFile, tree: &Tree) -> GroupTree {
+    let group = |(at, group): (usize, &GroupEntry)| GroupAbout {
+        name: group.name.clone(),
+        parent: group.parent,
+        limits: tree.limits(at),
+    };
+    GroupTree::new(file.variant, file.groups.iter().enumerate().map(group).collect(), owners(file))
+}
+
+impl Groups for Quota {
+    fn tree(&self) -> &GroupTree {
+        &self.about
+    }
+
+    fn levels(&self) -> Result<Vec<GroupLevel>> {
+        self.tree.look()
+    }
+}
+
 impl Policy for Quota {
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
-        let Some(leaf) = self.owners.of(name) else {
+        let Some(leaf) = self.about.group_of(name) else {
             let expected = format!("a user of a group in {}, or a group with default = true", self.path.display());
             return Err(Error::plan("user", format!("'{name}'"), expected));
         };
         debug_assert_eq!(user.index(), self.users.len(), "users appear in order");
-        self.users.open(leaf);
+        self.users.open(leaf as u32);
         Ok(())
     }
 
@@ -419,6 +416,10 @@ impl Policy for Quota {
         if !known && !self.bar(leaf) {
             self.again.push(leaf);
         }
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
     }
 
     fn moves_others(&self) -> bool {

@@ -3,6 +3,8 @@
 //! Requests go up, each cut to its group's limit; totals go down: what is shared under a group is the group's runtime
 //! quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
 
+mod look;
+
 use super::file::{GroupEntry, QuotaFile, Reclaim, wrong};
 use crate::error::{Result, nearest};
 use crate::fluid::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
