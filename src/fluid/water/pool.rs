@@ -47,7 +47,7 @@ pub struct Water {
     /// The shape of the order for which the gap holds.
     shape: u64,
     /// Around the level; every point that is within, or was within when it last stood in its place, stands in its place.
-    window: Option<Window>,
+    pub(super) window: Option<Window>,
     /// What is truly below the window less what stands below it in the order.
     drift: Weight,
     /// Until something changes.
@@ -396,7 +396,7 @@ pub(super) struct Members {
     semantics: Semantics,
     records: Vec<Record>,
     /// Those whose points do not stand in their places, and the standings whose points do.
-    late: Vec<(u32, Standing)>,
+    pub(super) late: Vec<(u32, Standing)>,
     /// All bits that break points ever had.
     amounts: u64,
     ratios: u64,
