@@ -11,7 +11,7 @@ const PARTS: u32 = 2;
 pub(super) struct Axis {
     /// What is taken from an amount's raw class.
     offset: u32,
-    /// The least amount of each class.
+    /// The least amount of each class and those above it.
     pub least: Vec<u64>,
 }
 
@@ -22,8 +22,9 @@ impl Axis {
         let offset = top.saturating_sub(OCTAVES << PARTS);
         let mut axis = Axis { offset, least: vec![0] };
         for class in offset + 1..=top {
-            let (octave, part) = (class >> PARTS, u64::from(class & ((1 << PARTS) - 1)));
-            axis.least.push((1u64 << octave) + (((u128::from(part)) << octave) >> PARTS) as u64);
+            let (octave, part) = (class >> PARTS, u128::from(class & ((1 << PARTS) - 1)));
+            // Rounded up: below four some classes of an octave are empty.
+            axis.least.push((((part + (1 << PARTS)) << octave).div_ceil(1 << PARTS)) as u64);
         }
         axis
     }
@@ -55,9 +56,7 @@ mod tests {
             for amount in (0..2000).chain([most / 3, most - 1, most]).filter(|amount| *amount <= most) {
                 let class = axis.class(amount);
                 assert!(axis.least[class] <= amount, "{amount} of {most}");
-                // Amounts below four fill only some of the classes of their octave.
-                let above = axis.least.get(class + 1).is_none_or(|least| *least > amount);
-                assert!(above || amount < 4, "{amount} of {most}");
+                assert!(axis.least.get(class + 1).is_none_or(|least| *least > amount), "{amount} of {most}");
             }
             assert_eq!(axis.class(u64::MAX), axis.least.len() - 1);
         }

@@ -1,102 +1,143 @@
 //! Finding the machine whose free amounts point the way of the demand: dot-product.
 //!
-//! For every resource each block and each 64 blocks have a bound that no member's part of the score passes, for a
-//! demand of one. The search begins where the bound is highest and looks elsewhere only where a bound could beat what
-//! was found. Bounds rise at once and fall when a search comes by.
+//! Machines of one kind (of equal capacity) and of the same classes of what they have free stand in a cell, whose
+//! classes bound the score of all its members. The cell of the highest bound is looked through first, and then those
+//! whose bound could beat what was found. Cost: O(cells with machines · resources), and the members of the best cells.
 
 use std::collections::HashMap;
 
-use super::index::{Asked, Index};
+use super::index::{Index, id};
 use super::rules::alignment;
-use super::scope::{BLOCK, Scope, ones};
+use super::scope::Scope;
 use crate::units::{MAX_DIMS, Resources};
 
+/// The most resources that cells are told apart by: the first ones.
+const AXES: usize = 3;
+
+/// Machines of equal capacity, and what a unit of each resource is worth on them.
 #[derive(Clone, Debug)]
+struct Kind {
+    capacity: Resources,
+    weights: [u128; MAX_DIMS],
+}
+
+#[derive(Clone, Debug)]
+struct Cell {
+    kind: u32,
+    classes: [u8; AXES],
+    members: Vec<u32>,
+    /// Its place among those with members.
+    live: usize,
+}
+
+#[derive(Clone, Debug, Default)]
 pub(super) struct Climb {
-    /// What a unit of each resource is worth on machines of a kind.
-    weights: Vec<[u128; MAX_DIMS]>,
-    kinds: HashMap<Resources, u32>,
+    kinds: Vec<Kind>,
+    kind_of: HashMap<Resources, u32>,
     /// The kind of each machine.
     kind: Vec<u32>,
-    /// How many resources there are: bounds a block.
-    width: usize,
-    bounds: Vec<u128>,
-    /// The same over 64 blocks.
-    above: Vec<u128>,
-    /// Blocks where something was taken since their bounds were set.
-    stale: Vec<bool>,
+    cells: Vec<Cell>,
+    cell_of: HashMap<(u32, [u8; AXES]), usize>,
+    /// Cells with members.
+    live: Vec<usize>,
+    /// The cell of each machine that is there and its place in it.
+    places: Vec<Option<(usize, usize)>>,
+    /// Kept for its memory: cells with their bounds.
+    bounds: Vec<(u128, usize)>,
 }
 
 /// The best machine so far.
 type Best = Option<(u128, usize)>;
 
-/// Whether a score at most `bound`, on a machine from `first` on, could be better: higher, or as high and earlier.
-fn could_beat(best: &Best, bound: u128, first: usize) -> bool {
-    best.is_none_or(|(score, machine)| bound > score || (bound == score && first < machine))
+/// Whether a score on a machine is better: higher, or as high and earlier.
+fn beats(score: u128, machine: usize, best: &Best) -> bool {
+    best.is_none_or(|(highest, first)| score > highest || (score == highest && machine < first))
 }
 
 impl Climb {
     pub fn new(index: &Index, capacities: &[Resources]) -> Climb {
-        let mut climb = Climb {
-            weights: Vec::new(),
-            kinds: HashMap::new(),
-            kind: Vec::new(),
-            width: index.dims(),
-            bounds: Vec::new(),
-            above: Vec::new(),
-            stale: Vec::new(),
-        };
+        let mut climb = Climb::default();
         for (machine, capacity) in capacities.iter().enumerate() {
             climb.weigh(index, machine, capacity);
         }
         climb
     }
 
-    /// A machine is new or has another capacity.
+    /// A machine is new, or comes with another capacity.
     pub fn weigh(&mut self, index: &Index, machine: usize, capacity: &Resources) {
-        let kind = *self.kinds.entry(*capacity).or_insert_with(|| {
-            self.weights.push(alignment(capacity));
-            self.weights.len() as u32 - 1
+        let kind = *self.kind_of.entry(*capacity).or_insert_with(|| {
+            self.kinds.push(Kind { capacity: *capacity, weights: alignment(capacity) });
+            self.kinds.len() as u32 - 1
         });
         self.kind.resize(self.kind.len().max(machine + 1), 0);
         self.kind[machine] = kind;
-        let blocks = machine / BLOCK + 1;
-        if self.stale.len() < blocks {
-            self.stale.resize(blocks, false);
-            self.bounds.resize(blocks * self.width, 0);
-            self.above.resize(blocks.div_ceil(BLOCK) * self.width, 0);
+        self.changed(index, machine);
+    }
+
+    /// Puts a machine where it belongs now.
+    pub fn changed(&mut self, index: &Index, machine: usize) {
+        self.places.resize(self.places.len().max(machine + 1), None);
+        let now = index.is_present(machine).then(|| {
+            let mut classes = [0; AXES];
+            for (class, (axis, free)) in classes.iter_mut().zip(index.axes().iter().zip(index.amounts(machine))) {
+                *class = axis.class(*free) as u8;
+            }
+            (self.kind[machine], classes)
+        });
+        let old = self.places[machine];
+        if old.map(|(cell, _)| (self.cells[cell].kind, self.cells[cell].classes)) == now {
+            return;
         }
-        self.given(index, machine);
-    }
-
-    pub fn taken(&mut self, machine: usize) {
-        self.stale[machine / BLOCK] = true;
-    }
-
-    /// Lifts the bounds to what a machine has now.
-    pub fn given(&mut self, index: &Index, machine: usize) {
-        let (block, width) = (machine / BLOCK, self.width);
-        for d in 0..width {
-            let value = self.part(index, machine, d);
-            for bound in [&mut self.bounds[block * width + d], &mut self.above[block / BLOCK * width + d]] {
-                *bound = (*bound).max(value);
+        if let Some((cell, place)) = old {
+            self.cells[cell].members.swap_remove(place);
+            if let Some(&moved) = self.cells[cell].members.get(place) {
+                self.places[moved as usize] = Some((cell, place));
+            }
+            if self.cells[cell].members.is_empty() {
+                let live = self.cells[cell].live;
+                self.live.swap_remove(live);
+                if let Some(&moved) = self.live.get(live) {
+                    self.cells[moved].live = live;
+                }
             }
         }
-    }
-
-    /// A resource's part of the score for a demand of one.
-    fn part(&self, index: &Index, machine: usize, d: usize) -> u128 {
-        u128::from(index.amounts(machine)[d]) * self.weights[self.kind[machine] as usize][d]
+        self.places[machine] = now.map(|(kind, classes)| {
+            let cell = *self.cell_of.entry((kind, classes)).or_insert_with(|| {
+                self.cells.push(Cell { kind, classes, members: Vec::new(), live: 0 });
+                self.cells.len() - 1
+            });
+            if self.cells[cell].members.is_empty() {
+                self.cells[cell].live = self.live.len();
+                self.live.push(cell);
+            }
+            self.cells[cell].members.push(machine as u32);
+            (cell, self.cells[cell].members.len() - 1)
+        });
     }
 
     fn score(&self, index: &Index, machine: usize, need: &[u64]) -> u128 {
-        need.iter().enumerate().map(|(d, need)| u128::from(*need) * self.part(index, machine, d)).sum()
+        let weights = &self.kinds[self.kind[machine] as usize].weights;
+        let parts = need.iter().zip(index.amounts(machine)).zip(weights);
+        parts.map(|((need, free), weight)| u128::from(*need) * u128::from(*free) * weight).sum()
     }
 
-    /// Where a machine of another kind has less of a resource than is asked, its part may pass 2^128: it is cut there.
-    fn bound(&self, bounds: &[u128], at: usize, need: &[u64]) -> u128 {
-        let parts = need.iter().zip(&bounds[at * self.width..]);
-        parts.fold(0, |sum, (need, bound)| sum.saturating_add(bound.saturating_mul(u128::from(*need))))
+    /// What no member of a cell scores more than; `None` if none has room, by its classes or by its kind.
+    fn bound(&self, index: &Index, cell: &Cell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
+        if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {
+            return None;
+        }
+        let kind = &self.kinds[cell.kind as usize];
+        let mut bound = 0;
+        for (d, need) in need.iter().enumerate() {
+            let capacity = kind.capacity.0[d];
+            if *need > capacity {
+                return None;
+            }
+            let above = cell.classes.get(d).and_then(|class| index.axes()[d].least.get(usize::from(*class) + 1));
+            let most = above.map_or(capacity, |above| capacity.min(above.saturating_sub(1)));
+            bound += u128::from(*need) * u128::from(most) * kind.weights[d];
+        }
+        Some(bound)
     }
 
     pub fn search(
@@ -106,71 +147,42 @@ impl Climb {
         scope: Scope<'_>,
         also: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let (mut best, asked) = (None, index.ask(need));
-        let start = (0..index.above())
-            .filter(|&above| index.candidates(above, &asked, scope) != 0)
-            .map(|above| (self.bound(&self.above, above, need), std::cmp::Reverse(above)))
-            .max();
-        let start = start.map(|(_, std::cmp::Reverse(above))| above);
-        for above in start.into_iter().chain((0..index.above()).filter(|above| Some(*above) != start)) {
-            if could_beat(&best, self.bound(&self.above, above, need), above * BLOCK * BLOCK) {
-                self.search_above(index, above, &asked, scope, &also, &mut best);
+        let mut best: Best = None;
+        if scope.at_most(index.len()) <= index.len() / 16 {
+            for machine in index.each(need, scope).filter(|machine| also(*machine)) {
+                let score = self.score(index, machine, need);
+                if beats(score, machine, &best) {
+                    best = Some((score, machine));
+                }
             }
+            return best.map(|(_, machine)| machine);
         }
-        best.map(|(_, machine)| machine)
-    }
-
-    /// Searches 64 blocks.
-    fn search_above(
-        &mut self,
-        index: &Index,
-        above: usize,
-        asked: &Asked<'_>,
-        scope: Scope<'_>,
-        also: &impl Fn(usize) -> bool,
-        best: &mut Best,
-    ) {
-        let need = asked.need;
-        let candidates = index.candidates(above, asked, scope);
-        let start = ones(candidates)
-            .map(|bit| (self.bound(&self.bounds, above * BLOCK + bit, need), std::cmp::Reverse(bit)))
-            .max();
-        let start = start.map_or(0, |(_, std::cmp::Reverse(bit))| 1 << bit);
-        let mut lower = false;
-        for block in ones(start).chain(ones(candidates & !start)).map(|bit| above * BLOCK + bit) {
-            if std::mem::take(&mut self.stale[block]) {
-                self.tighten(index, block);
-                lower = true;
-            }
-            if !could_beat(best, self.bound(&self.bounds, block, need), block * BLOCK) {
+        let mut classes = [0; AXES];
+        for (class, (axis, need)) in classes.iter_mut().zip(index.axes().iter().zip(need)) {
+            *class = axis.class(*need) as u8;
+        }
+        let mut bounds = std::mem::take(&mut self.bounds);
+        bounds.clear();
+        let bound = |&cell: &usize| Some((self.bound(index, &self.cells[cell], need, &classes)?, cell));
+        bounds.extend(self.live.iter().filter_map(bound));
+        let highest = (0..bounds.len()).max_by_key(|&at| bounds[at].0);
+        if let Some(highest) = highest {
+            bounds.swap(0, highest);
+        }
+        for &(bound, cell) in &bounds {
+            if best.is_some_and(|(score, _)| bound < score) {
                 continue;
             }
-            let room = index.room(block, asked) & scope.machines(block);
-            for machine in ones(room).map(|bit| block * BLOCK + bit).filter(|&machine| also(machine)) {
+            for &machine in &self.cells[cell].members {
+                let machine = machine as usize;
                 let score = self.score(index, machine, need);
-                if could_beat(best, score, machine) {
-                    *best = Some((score, machine));
+                let better = beats(score, machine, &best) && index.fits(machine, need);
+                if better && scope.contains(id(machine)) && also(machine) {
+                    best = Some((score, machine));
                 }
             }
         }
-        if lower {
-            self.tighten_above(above);
-        }
-    }
-
-    fn tighten(&mut self, index: &Index, block: usize) {
-        for d in 0..self.width {
-            let members = ones(index.present(block)).map(|bit| self.part(index, block * BLOCK + bit, d));
-            self.bounds[block * self.width + d] = members.max().unwrap_or(0);
-        }
-    }
-
-    fn tighten_above(&mut self, above: usize) {
-        let width = self.width;
-        let blocks = above * BLOCK..((above + 1) * BLOCK).min(self.bounds.len() / width.max(1));
-        for part in 0..width {
-            let most = blocks.clone().map(|block| self.bounds[block * width + part]).max();
-            self.above[above * width + part] = most.unwrap_or(0);
-        }
+        self.bounds = bounds;
+        best.map(|(_, machine)| machine)
     }
 }

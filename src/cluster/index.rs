@@ -190,11 +190,6 @@ impl Index {
         in_question.fold(may, |room, bit| room & !(1 << bit))
     }
 
-    /// The machines of a block that are there, one bit each.
-    pub fn present(&self, block: usize) -> u64 {
-        self.present.word(block)
-    }
-
     /// The first machine with room that a scope has and `also` accepts.
     pub fn first(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         let whole = scope.is_whole();

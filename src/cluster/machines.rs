@@ -149,7 +149,7 @@ impl Machines {
         self.forget(machine);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), 1, false),
-            Guide::Climb(climb) => climb.taken(machine.index()),
+            Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
             Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
@@ -160,7 +160,7 @@ impl Machines {
         self.forget(machine);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), count, true),
-            Guide::Climb(climb) => climb.given(&self.index, machine.index()),
+            Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
             Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
