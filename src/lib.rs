@@ -10,6 +10,7 @@
 pub mod books;
 pub mod cli;
 pub mod cluster;
+pub mod control;
 pub mod engine;
 pub mod error;
 pub mod experiment;

@@ -10,6 +10,7 @@ mod determinism;
 mod deviation;
 mod errors;
 mod example;
+mod failover;
 mod interior;
 #[cfg(unix)]
 mod interrupt;
