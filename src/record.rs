@@ -68,6 +68,10 @@ pub enum Fate {
     Running,
     /// The policy took their resources back; they wait again, and their work is lost.
     Reclaimed,
+    /// Their machine failed; they wait again, and their work is lost.
+    MachineFailed,
+    /// Their machine failed and they are gone with it; their job goes on without them.
+    Lost,
 }
 
 impl Fate {

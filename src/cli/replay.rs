@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
-use crate::engine::{OnBlocked, Options, Ties};
+use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
-use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span, slowdown};
+use crate::experiment::plan::{
+    SAMPLE, check_thin, horizon, machine_events, machines_from, policies, positive_span, slowdown,
+};
 use crate::experiment::{Plan, WorkloadPlan};
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
@@ -40,6 +42,12 @@ pub struct Args {
     /// How machines slow down when tasks use more memory than they have: load:slowdown points, such as 1:1,1.25:4
     #[arg(long, value_name = "CURVE")]
     slowdown: Option<String>,
+    /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
+    #[arg(long, value_name = "FILE")]
+    machine_events: Option<PathBuf>,
+    /// What becomes of the tasks on a machine that fails: requeue (they start anew) or lose
+    #[arg(long, default_value = "requeue")]
+    on_failure: String,
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -115,6 +123,8 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
     let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
+    let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
+    cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
         question: None,
@@ -126,13 +136,14 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
             ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
             slowdown: slowdown("--slowdown", args.slowdown.as_deref(), placement)?,
+            on_failure: args.on_failure.parse::<OnFailure>().map_err(|error| error.under("--on-failure"))?,
             until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
             audit: args.audit,
         },
         sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
         tables,
         weights: args.weights.clone(),
-        cluster: machines_from("--machines", &args.machines, Path::new(""))?,
+        cluster,
         workload: WorkloadPlan::Trace {
             path: args.trace.clone(),
             format,
@@ -157,6 +168,8 @@ fn canonical(args: &Args) -> String {
     put("on_blocked", Some(args.on_blocked.clone()));
     put("ties", Some(args.ties.clone()));
     put("slowdown", args.slowdown.clone());
+    put("machine_events", args.machine_events.as_ref().map(|path| path.display().to_string()));
+    put("on_failure", Some(args.on_failure.clone()));
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));
@@ -170,7 +183,7 @@ fn canonical(args: &Args) -> String {
 
 /// The options that decide the result, as a command.
 fn command(args: &Args) -> String {
-    let defaults = [("placement", "pooled"), ("on-blocked", "skip"), ("ties", "lowest-id"), ("sample", "60s")];
+    let defaults = [("placement", "pooled"), ("on-blocked", "skip"), ("ties", "lowest-id"), ("on-failure", "requeue"), ("sample", "60s")];
     let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), args.trace.display().to_string()];
     let mut put = |option: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !defaults.contains(&(option, value))) {
@@ -183,6 +196,8 @@ fn command(args: &Args) -> String {
     put("on-blocked", Some(args.on_blocked.clone()));
     put("ties", Some(args.ties.clone()));
     put("slowdown", args.slowdown.clone());
+    put("machine-events", args.machine_events.as_ref().map(|path| path.display().to_string()));
+    put("on-failure", Some(args.on_failure.clone()));
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));

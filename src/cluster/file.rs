@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn groups_stand_in_their_racks() {
         let group = MachineGroup { count: 5, room: Some("hz".into()), racks: 2, ..MachineGroup::default() };
-        let spec = ClusterSpec { groups: vec![group], names: Vec::new() };
+        let spec = ClusterSpec { groups: vec![group], ..ClusterSpec::default() };
         let locations = spec.locations();
         let racks = (0..5).map(|machine| locations.rack(MachineId(machine)).expect("a rack").0);
         assert_eq!(racks.collect::<Vec<_>>(), [0, 0, 0, 1, 1]);

@@ -20,6 +20,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use events::{Change, MachineEvent, MachineEvents};
 pub use devices::{Hardware, Held};
 pub use fragmentation::{Fragmentation, Mix};
 pub use labels::{ClassId, LabelIndex, Moved};

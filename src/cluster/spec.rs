@@ -4,6 +4,7 @@
 //! are `c` (cores), `g` (GiB of memory), `m` (MiB of memory), `gpu` (GPUs) and `norm` (memory as a fraction of the
 //! largest machine); other resources come from a plan or a machines file.
 
+use super::events::MachineEvents;
 use super::{Hardware, LabelIndex, Locations};
 use crate::error::{Error, Result};
 use crate::units::{Dim, MAX_DIMS, MachineId, Resources, Round, Unit, decimal};
@@ -46,6 +47,8 @@ pub struct ClusterSpec {
     pub groups: Vec<MachineGroup>,
     /// Names of machines that have one, by their first machine and their number; `NAME-0`, `NAME-1`, ... if several.
     pub names: Vec<(String, MachineId, u32)>,
+    /// What happens to them.
+    pub events: MachineEvents,
 }
 
 /// The most machines a cluster can have: each takes memory, pooled or not.
@@ -135,7 +138,7 @@ impl ClusterSpec {
             let capacity = parse_capacity(capacity.trim()).ok_or_else(|| bad(part))?;
             groups.push(MachineGroup { count, capacity, ..MachineGroup::default() });
         }
-        Ok(ClusterSpec { groups, names: Vec::new() })
+        Ok(ClusterSpec { groups, ..ClusterSpec::default() })
     }
 }
 
@@ -146,6 +149,8 @@ pub struct Cluster {
     pub dims: Vec<Dim>,
     /// What each machine has.
     pub capacities: Vec<Resources>,
+    /// What happens to machines.
+    pub events: MachineEvents,
 }
 
 impl Cluster {
@@ -193,7 +198,7 @@ impl Cluster {
         if (0..dims.len()).any(|d| capacities.iter().try_fold(0u64, |sum, c| sum.checked_add(c.0[d])).is_none()) {
             return Err(Error::Mismatch { problem: "the cluster is too large to add up".to_owned() });
         }
-        Ok(Cluster { dims, capacities })
+        Ok(Cluster { dims, capacities, events: spec.events.clone() })
     }
 
     /// All machines together.

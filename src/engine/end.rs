@@ -12,14 +12,15 @@ impl<R: Recorder> Engine<'_, R> {
         while self.agenda.next_time() == Some(self.now) {
             let Some((_, running)) = self.agenda.pop() else { break };
             self.forget(&running);
-            self.finish(running)?;
+            self.finish(running, Fate::Finished)?;
         }
         Ok(())
     }
 
-    fn finish(&mut self, finish: Running) -> Result<()> {
+    /// Tasks have ended for good.
+    pub(super) fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
         self.free(&finish);
-        self.report(&finish, Some(self.now), Fate::Finished)?;
+        self.report(&finish, Some(self.now), fate)?;
         let job = self.sets[finish.set].job;
         self.jobs[job].left -= u64::from(finish.count.get());
         self.leave_set(finish.set);

@@ -10,6 +10,7 @@ mod end;
 mod gang;
 mod jobs;
 mod line;
+mod machine_events;
 mod queues;
 mod round;
 mod slowdown;
@@ -95,6 +96,22 @@ macro_rules! named {
 
 named!(OnBlocked, "on-blocked");
 named!(Ties, "ties");
+named!(OnFailure, "on-failure");
+
+/// What becomes of the tasks on a machine that fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnFailure {
+    /// They wait again in their place in line, and start anew.
+    #[default]
+    Requeue,
+    /// They are lost; their job goes on without them.
+    Lose,
+}
+
+impl OnFailure {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, OnFailure); 2] = [("requeue", OnFailure::Requeue), ("lose", OnFailure::Lose)];
+}
 
 /// How a run goes about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,6 +124,8 @@ pub struct Options {
     pub ties: Ties,
     /// How machines slow down when more memory is used than they have; not for a pooled cluster.
     pub slowdown: Option<Slowdown>,
+    /// What becomes of the tasks on a machine that fails.
+    pub on_failure: OnFailure,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.
@@ -175,6 +194,10 @@ struct Engine<'a, R> {
     books: Books,
     machines: Machines,
     agenda: Agenda<Running>,
+    /// How many of the machines' events have happened.
+    events: usize,
+    /// What each machine offers through the lens, if machines come and go.
+    offers: Vec<Resources>,
     /// Who could be stopped, if anybody ever is.
     victims: Option<Victims>,
     /// How far tasks are, if machines slow down.
@@ -257,6 +280,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
         let kinds = Kinds::new(&capacities);
+        let mut machines = Machines::new(dims, options.placement, &capacities);
         let real = (!plain).then(|| match options.placement {
             Placement::Pooled => Kinds::new(&[cluster.total()]),
             _ => Kinds::new(&cluster.capacities),
@@ -269,8 +293,13 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let memories = |d: usize| cluster.capacities.iter().map(move |capacity| capacity.0[d]);
         let slowdown = options.slowdown.filter(|_| options.placement != Placement::Pooled);
         let hosts = slowdown.zip(memory).map(|(curve, d)| Hosts::new(curve, d, memories(d)));
+        let eventful = !cluster.events.events.is_empty() && options.placement != Placement::Pooled;
+        if eventful {
+            cluster.events.absent.iter().for_each(|machine| machines.remove(*machine));
+        }
+        let offers = if eventful { capacities } else { Vec::new() };
         let moves_others = policy.moves_others();
-        let victims = policy.takes_back().then(Victims::default);
+        let victims = (policy.takes_back() || eventful).then(Victims::default);
         Engine {
             source,
             policy,
@@ -282,8 +311,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
             real,
             now: Time::ZERO,
             books,
-            machines: Machines::new(dims, options.placement, &capacities),
+            machines,
             agenda: Agenda::default(),
+            events: 0,
+            offers,
             victims,
             hosts,
             jobs: Jobs::default(),
@@ -336,6 +367,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let later = self.later.first_key_value().map(|((time, _), _)| *time);
         let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
         let next = [arrival, later, self.agenda.next_time(), wake].into_iter().flatten().min();
+        // What happens to machines matters as long as anything is to come or waits.
+        let event = self.next_event().filter(|_| next.is_some() || self.books.total_waiting() > 0);
+        let next = next.into_iter().chain(event).min();
         Ok(next.map(|next| next.max(self.now)))
     }
 
@@ -343,6 +377,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn instant(&mut self) -> Result<()> {
         loop {
             self.finish_due()?;
+            self.machine_events()?;
             self.arrive()?;
             self.enqueue_released();
             self.serve()?;

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use super::agenda::Ticket;
 use super::jobs::SetSlot;
+use super::victims::Victims;
 use super::{Engine, Running};
 use crate::error::Result;
 use crate::policy::TakeBack;
@@ -11,11 +12,11 @@ use crate::record::{Fate, Recorder};
 use crate::units::{MAX_DIMS, Resources};
 
 /// Tasks that may be stopped: the last of one entry, or a whole gang.
-struct Choice {
-    tickets: Vec<Ticket>,
+pub(super) struct Choice {
+    pub tickets: Vec<Ticket>,
     set: SetSlot,
     /// How many tasks are stopped.
-    count: u32,
+    pub count: u32,
     /// They go together.
     whole: bool,
 }
@@ -51,7 +52,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Whom to stop, and how many tasks of each.
-    fn choose(&mut self, wanted: &TakeBack) -> Vec<Choice> {
+    fn choose(&self, wanted: &TakeBack) -> Vec<Choice> {
         let Some(victims) = &self.victims else { return Vec::new() };
         let mut short = wanted.amount;
         let mut chosen: Vec<Choice> = Vec::new();
@@ -61,22 +62,17 @@ impl<R: Recorder> Engine<'_, R> {
             // As many as it takes for what is short in each resource that they hold.
             let needed = footprint.iter().zip(short.0).filter(|(each, short)| **each > 0 && *short > 0);
             let needed = needed.map(|(each, short)| short.div_ceil(*each)).max().unwrap_or(0);
-            let whole = self.sets[tasks.set].gang;
-            if needed == 0 || (whole && chosen.iter().any(|choice| choice.set == tasks.set)) {
+            if needed == 0 || (self.sets[tasks.set].gang && chosen.iter().any(|choice| choice.set == tasks.set)) {
                 continue;
             }
-            let (tickets, count) = if whole {
-                let gang = victims.gang(tasks.set);
-                let count =
-                    gang.iter().filter_map(|ticket| self.agenda.get(*ticket)).map(|part| part.count.get()).sum();
-                (gang, count)
-            } else {
-                (vec![ticket], needed.min(u64::from(tasks.count.get())) as u32)
-            };
+            let mut choice = self.all_of(victims, ticket, &tasks);
+            if !choice.whole {
+                choice.count = needed.min(u64::from(choice.count)) as u32;
+            }
             short.0.iter_mut().zip(footprint).for_each(|(short, each)| {
-                *short = short.saturating_sub(each * u64::from(count));
+                *short = short.saturating_sub(each * u64::from(choice.count));
             });
-            chosen.push(Choice { tickets, set: tasks.set, count, whole });
+            chosen.push(choice);
             if short == Resources::ZERO {
                 break;
             }
@@ -84,6 +80,15 @@ impl<R: Recorder> Engine<'_, R> {
         self.spare(&mut chosen, &wanted.amount, &short);
         chosen.retain(|choice| choice.count > 0);
         chosen
+    }
+
+    /// All tasks of an entry, and of the gang that they belong to.
+    pub(super) fn all_of(&self, victims: &Victims, ticket: Ticket, tasks: &Running) -> Choice {
+        let whole = self.sets[tasks.set].gang;
+        let tickets = if whole { victims.gang(tasks.set) } else { vec![ticket] };
+        let parts = tickets.iter().filter_map(|ticket| self.agenda.get(*ticket));
+        let count = parts.map(|part| part.count.get()).sum();
+        Choice { tickets, set: tasks.set, count, whole }
     }
 
     /// Takes out what the others have made needless: who would be stopped last is spared first.

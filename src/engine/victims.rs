@@ -1,4 +1,4 @@
-//! Running tasks, user by user, in the order in which they are taken back.
+//! Running tasks, by user and by machine, in the order in which they are taken back.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Running;
 use super::agenda::Ticket;
 use super::jobs::{ActiveSet, SetSlot};
-use crate::units::{Time, UserId};
+use crate::units::{MachineId, Time, UserId};
 
 /// Who is stopped first: the least urgent, then who started last, then the last in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,10 +28,11 @@ impl Victim {
     }
 }
 
-/// Running tasks by user.
+/// Running tasks by user and by machine.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
     users: Vec<BTreeMap<Victim, Ticket>>,
+    machines: Vec<BTreeMap<Victim, Ticket>>,
     /// What runs of each gang: it is stopped as one.
     gangs: HashMap<SetSlot, Vec<(Victim, Ticket)>>,
 }
@@ -42,15 +43,18 @@ impl Victims {
         if set.gang {
             self.gangs.entry(tasks.set).or_default().push((victim, ticket));
         }
-        if self.users.len() <= user.index() {
-            self.users.resize_with(user.index() + 1, BTreeMap::new);
+        for (lists, at) in [(&mut self.users, user.index()), (&mut self.machines, tasks.machine.index())] {
+            if lists.len() <= at {
+                lists.resize_with(at + 1, BTreeMap::new);
+            }
+            lists[at].insert(victim, ticket);
         }
-        self.users[user.index()].insert(victim, ticket);
     }
 
     pub fn remove(&mut self, set: &ActiveSet, tasks: &Running) {
         let victim = Victim::new(set, tasks);
         self.users[set.user.index()].remove(&victim);
+        self.machines[tasks.machine.index()].remove(&victim);
         if let Some(gang) = self.gangs.get_mut(&tasks.set).filter(|_| set.gang) {
             gang.retain(|(other, _)| *other != victim);
             if gang.is_empty() {
@@ -64,6 +68,11 @@ impl Victims {
         let mut gang = self.gangs.get(&set).cloned().unwrap_or_default();
         gang.sort_unstable_by_key(|(victim, _)| victim.first.0);
         gang.into_iter().map(|(_, ticket)| ticket).collect()
+    }
+
+    /// The tasks on a machine, who is stopped first first.
+    pub fn on(&self, machine: MachineId) -> Vec<Ticket> {
+        self.machines.get(machine.index()).into_iter().flat_map(BTreeMap::values).copied().collect()
     }
 
     /// The tasks of these users, who is stopped first first.

@@ -67,6 +67,8 @@ pub(super) struct Totals {
     pub task_wait_us: u128,
     /// Tasks stopped before their end, and for how long they had run.
     pub stopped: u64,
+    /// Tasks lost with their machine.
+    pub lost: u64,
     pub lost_us: u128,
     /// By how much tasks took longer than they would have at full speed.
     pub slowed_us: u128,
@@ -372,10 +374,17 @@ impl Recorder for Collector<'_> {
             self.totals.slowed_us += u128::from(ran.0 - tasks.duration.0) * u128::from(count);
         }
         if tasks.fate.is_stopped() {
-            user.stopped += count;
+            if tasks.fate == Fate::Lost {
+                self.totals.lost += count;
+            } else {
+                user.stopped += count;
+                self.totals.stopped += count;
+            }
             user.lost_us += work;
-            self.totals.stopped += count;
             self.totals.lost_us += work;
+            if let Some(groups) = &mut self.groups {
+                groups.stopped(tasks, ran);
+            }
         }
         let at = tasks.user.index() * self.dims;
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::table::{Cell, TableWriter};
 use crate::policy::{GroupLevel, GroupTree, Groups, Variant};
+use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
 /// Ratios are kept in millionths.
@@ -72,6 +73,13 @@ impl GroupWatch {
         }
     }
 
+    /// Tasks of a user were stopped after they had `ran` so long.
+    pub fn stopped(&mut self, tasks: &TaskRecord, ran: Span) {
+        if let Some(group) = self.owner[tasks.user.index()] {
+            self.log.stopped(group, tasks.count, ran, tasks.demand);
+        }
+    }
+
     /// Writes what has changed since the last grid point.
     pub fn sample(&mut self, at: Time, groups: &dyn Groups, sinks: &mut Sinks) -> Result<()> {
         if !sinks.wants_levels() {
@@ -122,6 +130,8 @@ impl GroupWatch {
                     times.mean_return().map(|us| us / 1e6).into(),
                     (times.returns > 0).then(|| times.longest.seconds()).into(),
                     times.open.map(Span::seconds).into(),
+                    times.stopped.into(),
+                    area(sums.lost_us),
                 ])?;
             }
         }
@@ -144,6 +154,7 @@ impl GroupWatch {
                 ("mean s".to_owned(), times.mean_return().map(|us| us / 1e6)),
                 ("longest s".to_owned(), (times.returns > 0).then(|| times.longest.seconds())),
                 ("open".to_owned(), Some(f64::from(u8::from(times.open.is_some())))),
+                ("stopped".to_owned(), Some(times.stopped as f64)),
             ];
             for (what, of) in [("used", used as fn(&GroupLog, usize, usize) -> u128), ("borrowed", borrowed)] {
                 for (d, dim) in dims.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::cluster::{ClusterSpec, MachineGroup, Placement, file};
+use crate::cluster::{ClusterSpec, MachineEvents, MachineGroup, Placement, events, file};
 use crate::engine::{Options, Slowdown};
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
@@ -71,6 +71,10 @@ pub struct ClusterFile {
     pub ties: Option<String>,
     /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
     pub slowdown: Option<String>,
+    /// A CSV of what happens to machines: which fail, leave or join, and when.
+    pub events: Option<PathBuf>,
+    /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
+    pub on_failure: Option<String>,
     /// Add the books up again after every round.
     #[serde(default)]
     pub audit: bool,
@@ -204,6 +208,10 @@ impl Plan {
             .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
+        let options = options(&file.cluster, file.until.as_deref())?;
+        let mut cluster = machines(&file.cluster, folder)?;
+        let happens = file.cluster.events.as_ref().map(|path| folder.join(path));
+        cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)?;
         Ok(Plan {
             command: String::new(),
             name: file.name,
@@ -211,11 +219,11 @@ impl Plan {
             policies,
             baseline,
             seeds,
-            options: options(&file.cluster, file.until.as_deref())?,
+            options,
             sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span("sample", text))?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
             weights: file.weights.map(|path| folder.join(path)),
-            cluster: machines(&file.cluster, folder)?,
+            cluster,
             workload,
             text: String::new(),
         })
@@ -279,14 +287,26 @@ fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&
 /// How machines slow down. Errors: no such curve, or no machines.
 pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Slowdown>> {
     let Some(text) = text else { return Ok(None) };
-    if placement == Placement::Pooled {
-        return Err(Error::plan(
-            key,
-            "placement 'pooled'",
-            "machines that tasks are placed on, such as placement first-fit",
-        ));
-    }
+    only_placed(key, placement)?;
     text.parse().map(Some).map_err(|error: Error| error.under(key))
+}
+
+/// Errors: the key says something about machines, and tasks are not placed on any.
+fn only_placed(key: &str, placement: Placement) -> Result<()> {
+    let expected = "machines that tasks are placed on, such as placement first-fit";
+    if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
+}
+
+/// What happens to these machines. Errors: no such file, or one that makes no sense for them.
+pub fn machine_events(
+    key: &str,
+    path: Option<&Path>,
+    placement: Placement,
+    spec: &ClusterSpec,
+) -> Result<MachineEvents> {
+    let Some(path) = path else { return Ok(MachineEvents::default()) };
+    only_placed(key, placement)?;
+    events::read(path, spec)
 }
 
 fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
@@ -296,6 +316,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
         slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
         on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
         ties: choice("cluster.ties", cluster.ties.as_deref())?,
+        on_failure: choice("cluster.on_failure", cluster.on_failure.as_deref())?,
         until: until.map(|text| horizon("until", text)).transpose()?,
         audit: cluster.audit,
     })

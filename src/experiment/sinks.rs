@@ -130,6 +130,8 @@ impl Sinks {
                     Fate::Finished => "finished",
                     Fate::Running => "running",
                     Fate::Reclaimed => "reclaimed",
+                    Fate::MachineFailed => "machine-failed",
+                    Fate::Lost => "lost",
                 }),
             ])?;
         }

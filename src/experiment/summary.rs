@@ -120,6 +120,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     int("tasks_finished", totals.finished);
     int("tasks_never_started", totals.stuck.values().sum());
     int("tasks_stopped", totals.stopped);
+    int("tasks_lost", totals.lost);
     int("end_us", parts.outcome.end.0);
     int("makespan_us", makespan.0);
     let throughput = (makespan.0 > 0).then(|| totals.finished as f64 / makespan.seconds());

@@ -146,6 +146,7 @@ impl Table {
                     Int,
                     "tasks stopped before their end (some perhaps more than once), which started anew",
                 ),
+                ("tasks_lost", Int, "tasks lost with their machine, which never ended; their jobs went on without them"),
                 ("end_us", Int, "when the run ended: the last event or the horizon"),
                 ("makespan_us", Int, "from the first submission to the last end of a task"),
                 ("throughput_tasks_per_s", Float, "tasks finished over makespan"),
@@ -272,7 +273,7 @@ impl Table {
                 (
                     "outcome",
                     Text,
-                    "finished, running (at the horizon), reclaimed (stopped, it starts anew), too large, deadlocked, starved or waiting (at the horizon)",
+                    "finished, running (at the horizon), reclaimed or machine-failed (stopped, it starts anew), lost (with its machine), too large, deadlocked, starved or waiting (at the horizon)",
                 ),
             ],
             Table::Usage => &[
@@ -371,6 +372,8 @@ impl Table {
                     Float,
                     "for how long it has waited for a return that had not come by the end; null if none",
                 ),
+                ("tasks_stopped", Int, "tasks of it that were stopped before their end; the same in all rows of a group"),
+                ("lost_s", Float, "what those had used until then, times seconds"),
             ],
             Table::Levels => &[
                 ("time_us", Int, "grid point"),

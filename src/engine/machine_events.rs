@@ -1,0 +1,56 @@
+//! Machines that fail, leave and join during a run.
+
+use super::take_back::Choice;
+use super::{Engine, OnFailure};
+use crate::cluster::Change;
+use crate::error::Result;
+use crate::record::{Fate, Recorder};
+use crate::units::{MachineId, Time};
+
+impl<R: Recorder> Engine<'_, R> {
+    /// When the next event of a machine happens.
+    pub(super) fn next_event(&self) -> Option<Time> {
+        // Without offers the machines are one pool, which stays as it is.
+        self.cluster.events.events.get(self.events).filter(|_| !self.offers.is_empty()).map(|event| event.at)
+    }
+
+    /// What happens to machines at this instant.
+    pub(super) fn machine_events(&mut self) -> Result<()> {
+        while self.next_event().is_some_and(|at| at <= self.now) {
+            let event = &self.cluster.events.events[self.events];
+            self.events += 1;
+            match &event.change {
+                Change::Fail => self.fail(event.machine)?,
+                Change::Leave => self.machines.remove(event.machine),
+                Change::Join => {
+                    self.machines.restore(event.machine, &self.offers[event.machine.index()]);
+                    self.round.freed(event.machine);
+                }
+                Change::Relabel(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A machine is gone with what runs there, and gangs with tasks there stop everywhere.
+    fn fail(&mut self, machine: MachineId) -> Result<()> {
+        self.machines.remove(machine);
+        let struck = self.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
+        for ticket in struck {
+            // It may be gone already, with the rest of its gang.
+            let (Some(victims), Some(tasks)) = (&self.victims, self.agenda.get(ticket).copied()) else { continue };
+            match self.options.on_failure {
+                OnFailure::Requeue => {
+                    let Choice { tickets, count, .. } = self.all_of(victims, ticket, &tasks);
+                    self.stop(&tickets, count, Fate::MachineFailed)?;
+                }
+                OnFailure::Lose => {
+                    self.agenda.cancel(ticket);
+                    self.forget(&tasks);
+                    self.finish(tasks, Fate::Lost)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
