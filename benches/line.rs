@@ -7,9 +7,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use plimsoll::engine::{Line, Place};
+use plimsoll::engine::{Line, Place, QueueId};
 use plimsoll::policy::Rank;
-use plimsoll::units::UserId;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -17,21 +16,21 @@ type Need = [u64; 2];
 
 /// Users in rank order, each with the demand of its next task.
 trait Users {
-    fn insert(&mut self, place: Place, user: UserId, need: Need);
-    fn remove(&mut self, place: &Place, user: UserId);
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, UserId)>;
+    fn insert(&mut self, place: Place, user: QueueId, need: Need);
+    fn remove(&mut self, place: &Place, user: QueueId);
+    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)>;
 }
 
 impl Users for Line {
-    fn insert(&mut self, place: Place, user: UserId, need: Need) {
+    fn insert(&mut self, place: Place, user: QueueId, need: Need) {
         Line::insert(self, place, user, &need);
     }
 
-    fn remove(&mut self, place: &Place, _user: UserId) {
+    fn remove(&mut self, place: &Place, _user: QueueId) {
         Line::remove(self, place);
     }
 
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, UserId)> {
+    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)> {
         Line::first_fitting(self, None, &limit)
     }
 }
@@ -41,18 +40,18 @@ impl Users for Line {
 struct Scan(Vec<Option<(Place, Need)>>);
 
 impl Users for Scan {
-    fn insert(&mut self, place: Place, user: UserId, need: Need) {
+    fn insert(&mut self, place: Place, user: QueueId, need: Need) {
         self.0.resize(self.0.len().max(user.index() + 1), None);
         self.0[user.index()] = Some((place, need));
     }
 
-    fn remove(&mut self, _place: &Place, user: UserId) {
+    fn remove(&mut self, _place: &Place, user: QueueId) {
         self.0[user.index()] = None;
     }
 
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, UserId)> {
+    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)> {
         let fitting = |(at, entry): (usize, &Option<(Place, Need)>)| {
-            entry.filter(|(_, need)| need[0] <= limit[0] && need[1] <= limit[1]).map(|(p, _)| (p, UserId(at as u32)))
+            entry.filter(|(_, need)| need[0] <= limit[0] && need[1] <= limit[1]).map(|(p, _)| (p, QueueId(at as u32)))
         };
         self.0.iter().enumerate().filter_map(fitting).min_by_key(|(place, _)| *place)
     }
@@ -60,18 +59,18 @@ impl Users for Scan {
 
 /// Everybody by place.
 #[derive(Default)]
-struct Sorted(BTreeMap<Place, (UserId, Need)>);
+struct Sorted(BTreeMap<Place, (QueueId, Need)>);
 
 impl Users for Sorted {
-    fn insert(&mut self, place: Place, user: UserId, need: Need) {
+    fn insert(&mut self, place: Place, user: QueueId, need: Need) {
         self.0.insert(place, (user, need));
     }
 
-    fn remove(&mut self, place: &Place, _user: UserId) {
+    fn remove(&mut self, place: &Place, _user: QueueId) {
         self.0.remove(place);
     }
 
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, UserId)> {
+    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)> {
         let found = self.0.iter().find(|(_, (_, need))| need[0] <= limit[0] && need[1] <= limit[1]);
         found.map(|(place, (user, _))| (*place, *user))
     }
@@ -93,17 +92,17 @@ impl<U: Users> Service<U> {
         let (free, rng) = ([100 * 64_000, 100 * 262_144], ChaCha8Rng::seed_from_u64(1));
         let needs = vec![[0; 2]; count as usize];
         let mut service = Service { users, needs, running: Vec::new(), free, rng };
-        (0..count).for_each(|user| service.stand(UserId(user)));
+        (0..count).for_each(|user| service.stand(QueueId(user)));
         service.serve();
         (0..service.running.len()).for_each(|_| service.step());
         service
     }
 
-    fn stand(&mut self, user: UserId) {
+    fn stand(&mut self, user: QueueId) {
         let rank = Rank::new(self.rng.random_range(0..1 << 40));
         let need = [1000 << self.rng.random_range(0..3), self.rng.random_range(2 * 1024..=20 * 1024)];
         self.needs[user.index()] = need;
-        self.users.insert(Place { rank, tie: user.0.into() }, user, need);
+        self.users.insert(Place { rank, tie: user.0.into(), turn: 0 }, user, need);
     }
 
     fn serve(&mut self) {

@@ -110,6 +110,19 @@ pub struct TaskRecord<'a> {
     pub demand: &'a [u64],
 }
 
+/// How near to where it would run best a task starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Right there.
+    There,
+    /// In the same rack.
+    Rack,
+    /// In the same room.
+    Room,
+    /// In another room, or outside all.
+    Elsewhere,
+}
+
 /// Equal tasks of one user, launched at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
@@ -119,6 +132,8 @@ pub struct Launch<'a> {
     pub count: u32,
     /// Whether they start together with all others of their row.
     pub gang: bool,
+    /// How near to where they would run best; nothing if they run equally well everywhere.
+    pub reach: Option<Reach>,
     /// From their release, or from when they were stopped, to their launch.
     pub wait: Span,
     /// What each truly needs.

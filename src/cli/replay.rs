@@ -7,7 +7,7 @@ use crate::cluster::Placement;
 use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{
-    SAMPLE, check_thin, horizon, machine_events, machines_from, policies, positive_span, slowdown,
+    FALL_BACK, SAMPLE, check_thin, fall_back, horizon, machine_events, machines_from, policies, positive_span, slowdown,
 };
 use crate::experiment::{Plan, WorkloadPlan};
 use crate::output::schema::Table;
@@ -30,7 +30,7 @@ pub struct Args {
     /// A policy; may be given several times (see `plimsoll policies`)
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
-    /// pooled, first-fit, best-fit or worst-fit
+    /// pooled, first-fit, best-fit, worst-fit, spread, dot-product, random or fgd
     #[arg(long, default_value = "pooled")]
     placement: String,
     /// What happens when the next task in line does not fit: skip (try the next user) or stop
@@ -48,6 +48,9 @@ pub struct Args {
     /// What becomes of the tasks on a machine that fails: requeue (they start anew) or lose
     #[arg(long, default_value = "requeue")]
     on_failure: String,
+    /// After how long a task that waits for its location may start a level up (rack, room, cluster): a span, or never
+    #[arg(long, default_value = FALL_BACK, value_name = "SPAN")]
+    fall_back: String,
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -136,6 +139,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
             ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
             slowdown: slowdown("--slowdown", args.slowdown.as_deref(), placement)?,
+            fall_back: fall_back("--fall-back", &args.fall_back)?,
             on_failure: args.on_failure.parse::<OnFailure>().map_err(|error| error.under("--on-failure"))?,
             until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
             audit: args.audit,
@@ -170,6 +174,7 @@ fn canonical(args: &Args) -> String {
     put("slowdown", args.slowdown.clone());
     put("machine_events", args.machine_events.as_ref().map(|path| path.display().to_string()));
     put("on_failure", Some(args.on_failure.clone()));
+    put("fall_back", Some(args.fall_back.clone()));
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));
@@ -183,7 +188,14 @@ fn canonical(args: &Args) -> String {
 
 /// The options that decide the result, as a command.
 fn command(args: &Args) -> String {
-    let defaults = [("placement", "pooled"), ("on-blocked", "skip"), ("ties", "lowest-id"), ("on-failure", "requeue"), ("sample", "60s")];
+    let defaults = [
+        ("placement", "pooled"),
+        ("on-blocked", "skip"),
+        ("ties", "lowest-id"),
+        ("on-failure", "requeue"),
+        ("fall-back", FALL_BACK),
+        ("sample", "60s"),
+    ];
     let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), args.trace.display().to_string()];
     let mut put = |option: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !defaults.contains(&(option, value))) {
@@ -198,6 +210,7 @@ fn command(args: &Args) -> String {
     put("slowdown", args.slowdown.clone());
     put("machine-events", args.machine_events.as_ref().map(|path| path.display().to_string()));
     put("on-failure", Some(args.on_failure.clone()));
+    put("fall-back", Some(args.fall_back.clone()));
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));

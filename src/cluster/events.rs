@@ -44,6 +44,22 @@ pub struct MachineEvents {
     pub events: Vec<MachineEvent>,
 }
 
+impl MachineEvents {
+    /// The labels that they bring.
+    pub fn brought(&self) -> impl Iterator<Item = &str> {
+        let labels = self.events.iter().filter_map(|event| match &event.change {
+            Change::Relabel(labels) => Some(labels),
+            Change::Fail | Change::Leave | Change::Join => None,
+        });
+        labels.flatten().map(String::as_str)
+    }
+
+    /// Whether a machine carries other labels at some time.
+    pub fn relabel(&self) -> bool {
+        self.events.iter().any(|event| matches!(event.change, Change::Relabel(_)))
+    }
+}
+
 const EXPECTED: &str = "at_s (or at_ms, at_us), machine, event and perhaps labels";
 
 /// Where the columns stand.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::scope::Place;
+use super::spec::by_name;
 use crate::error::nearest;
 use crate::units::MachineId;
 
@@ -47,9 +48,16 @@ pub struct Locations {
     rooms: Vec<Node>,
     room_names: BTreeMap<String, RoomId>,
     rack_names: BTreeMap<(Option<RoomId>, String), RackId>,
+    /// Names of machines, as a description has them.
+    machine_names: Vec<(String, MachineId, u32)>,
 }
 
 impl Locations {
+    /// Machines of these names (by their first machine and their number), none of which stands anywhere yet.
+    pub fn named(machine_names: Vec<(String, MachineId, u32)>) -> Locations {
+        Locations { machine_names, ..Locations::default() }
+    }
+
     /// How many machines stand somewhere here.
     pub fn machines(&self) -> usize {
         self.of.len()
@@ -93,7 +101,7 @@ impl Locations {
         (self.racks.len(), self.rooms.len())
     }
 
-    /// A room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms).
+    /// A room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
     ///
     /// Errors: a text without a place, for the caller to add one: the name with the nearest known one.
     pub fn find(&self, name: &str) -> Result<Location, String> {
@@ -104,11 +112,13 @@ impl Locations {
                 room.and_then(|room| self.rack_names.get(&(room, rack.to_owned()))).map(|rack| Location::Rack(*rack))
             }
         };
-        found.ok_or_else(|| {
+        let machine = || by_name(&self.machine_names, self.of.len() as u64, name).map(Location::Machine);
+        found.or_else(machine).ok_or_else(|| {
             let racks = (0..self.racks.len() as u32).map(|rack| self.name(Location::Rack(RackId(rack))));
             let all: Vec<String> = self.room_names.keys().cloned().chain(racks).collect();
             let hint = nearest(name, all.iter().map(String::as_str)).map(|hint| format!(" (did you mean '{hint}'?)"));
-            format!("'{name}' is no room and no rack{}; expected ROOM or ROOM/RACK", hint.unwrap_or_default())
+            let expected = "expected ROOM, ROOM/RACK, or the name or number of a machine";
+            format!("'{name}' is no room, no rack and no machine{}; {expected}", hint.unwrap_or_default())
         })
     }
 

@@ -20,8 +20,8 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use events::{Change, MachineEvent, MachineEvents};
 pub use devices::{Hardware, Held};
+pub use events::{Change, MachineEvent, MachineEvents};
 pub use fragmentation::{Fragmentation, Mix};
 pub use labels::{ClassId, LabelIndex, Moved};
 pub use location::{Location, Locations, RackId, RoomId};

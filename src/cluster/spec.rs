@@ -51,6 +51,19 @@ pub struct ClusterSpec {
     pub events: MachineEvents,
 }
 
+/// A machine by its name, or by its number among so many.
+pub(super) fn by_name(names: &[(String, MachineId, u32)], machines: u64, name: &str) -> Option<MachineId> {
+    let named = |(known, first, count): &(String, MachineId, u32)| {
+        if *count == 1 {
+            return (known == name).then_some(*first);
+        }
+        let number = name.strip_prefix(known.as_str())?.strip_prefix('-')?.parse::<u32>().ok()?;
+        (number < *count).then_some(MachineId(first.0 + number))
+    };
+    let number = || name.parse::<u32>().ok().filter(|number| u64::from(*number) < machines).map(MachineId);
+    names.iter().find_map(named).or_else(number)
+}
+
 /// The most machines a cluster can have: each takes memory, pooled or not.
 const MACHINES_MAX: u64 = 10_000_000;
 
@@ -69,7 +82,7 @@ impl ClusterSpec {
 
     /// Where every machine stands.
     pub fn locations(&self) -> Locations {
-        let mut locations = Locations::default();
+        let mut locations = Locations::named(self.names.clone());
         for group in &self.groups {
             for at in 0..group.count {
                 locations.push(group.rack_of(at).as_deref(), group.room.as_deref());
@@ -111,15 +124,7 @@ impl ClusterSpec {
 
     /// The machine of a name, or else of a number from 0.
     pub fn machine(&self, name: &str) -> Option<MachineId> {
-        let named = |(known, first, count): &(String, MachineId, u32)| {
-            if *count == 1 {
-                return (known == name).then_some(*first);
-            }
-            let number = name.strip_prefix(known.as_str())?.strip_prefix('-')?.parse::<u32>().ok()?;
-            (number < *count).then_some(MachineId(first.0 + number))
-        };
-        let number = || name.parse::<u32>().ok().filter(|number| u64::from(*number) < self.machines()).map(MachineId);
-        self.names.iter().find_map(named).or_else(number)
+        by_name(&self.names, self.machines(), name)
     }
 
     /// Reads `400x16c32g` or several groups separated by commas. Errors: [`Error::Plan`] under the name `key`.
@@ -143,7 +148,7 @@ impl ClusterSpec {
 }
 
 /// A cluster in the dimensions of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// The workload's dimensions, then those that only the machines have.
     pub dims: Vec<Dim>,
@@ -151,6 +156,10 @@ pub struct Cluster {
     pub capacities: Vec<Resources>,
     /// What happens to machines.
     pub events: MachineEvents,
+    /// What labels they carry, at first.
+    pub labels: LabelIndex,
+    /// Where they stand.
+    pub locations: Locations,
 }
 
 impl Cluster {
@@ -198,7 +207,10 @@ impl Cluster {
         if (0..dims.len()).any(|d| capacities.iter().try_fold(0u64, |sum, c| sum.checked_add(c.0[d])).is_none()) {
             return Err(Error::Mismatch { problem: "the cluster is too large to add up".to_owned() });
         }
-        Ok(Cluster { dims, capacities, events: spec.events.clone() })
+        let mut labels = spec.labels();
+        spec.events.brought().for_each(|label| labels.declare(label));
+        let locations = spec.locations();
+        Ok(Cluster { dims, capacities, events: spec.events.clone(), labels, locations })
     }
 
     /// All machines together.

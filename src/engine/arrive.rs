@@ -2,6 +2,8 @@
 
 use super::Engine;
 use super::jobs::{JobSlot, SetSlot};
+use super::scopes::ScopeId;
+use crate::cluster::{Location, Placement};
 use crate::error::{Error, Result};
 use crate::record::{Named, Recorder, Stuck, StuckRecord};
 use crate::units::{JobId, Resources, UserId};
@@ -91,7 +93,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.policy.open(id, name)?;
             self.recorder.user(id, name);
             self.queues.open();
-            self.round.open();
+            self.round.open(self.queues.len());
             self.changed.open();
         }
         Ok(())
@@ -137,13 +139,19 @@ impl<R: Recorder> Engine<'_, R> {
         };
         let footprint = self.policy.lens(Resources::ZERO, row.demand).1;
         let together = if row.gang { u64::from(row.tasks) } else { 1 };
-        let room = self.real.as_ref().unwrap_or(&self.kinds).room(&row.demand, together);
+        let scope = self.scope_of(&row)?;
+        let widest =
+            if self.options.fall_back.is_some() { self.scopes.widest(scope, self.books.dims()) } else { scope };
+        let empty = self.scopes.empty(widest, &self.offers, &self.cluster.capacities);
+        let room = empty.real.as_ref().unwrap_or(&empty.seen).room(&row.demand, together);
+        let fits = empty.seen.room(&footprint, together) >= together;
         if together > 1 && room < together {
-            let problem =
-                format!("all {together} tasks are to start at once, and the empty cluster has room for {room}");
+            let whole = widest == ScopeId::WHOLE;
+            let place = if whole { "the empty cluster" } else { "the empty machines that it may use" };
+            let problem = format!("all {together} tasks are to start at once, and {place} has room for {room}");
             return Err(self.mismatch(&row, "gang", &problem));
         }
-        if self.kinds.room(&footprint, together) < together {
+        if !fits {
             self.recorder.stuck(&StuckRecord {
                 name: Named { name: &self.jobs[job].name, names: self.source.job_names() },
                 user: row.user,
@@ -156,8 +164,32 @@ impl<R: Recorder> Engine<'_, R> {
             })?;
             return Ok(None);
         }
-        let slot = self.sets.add(&row, job, first, footprint.slice(self.books.dims()));
+        let queue = self.queues.id(row.user, scope);
+        self.round.open(self.queues.len());
+        let slot = self.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope));
         Ok(Some((slot, row.after)))
+    }
+
+    /// The machines that a row asks for. Errors: a label or a location that is not known.
+    fn scope_of(&mut self, row: &TaskSet) -> Result<ScopeId> {
+        if (row.label, row.location) == (None, None) || self.options.placement == Placement::Pooled {
+            return Ok(ScopeId::WHOLE);
+        }
+        let class = match row.label {
+            None => None,
+            Some(label) => {
+                let class = self.scopes.class(label, self.source.label_name(label));
+                Some(class.map_err(|problem| self.mismatch(row, "label", &problem))?)
+            }
+        };
+        let location = match row.location {
+            None => Location::Cluster,
+            Some(location) => {
+                let found = self.scopes.location(self.source.location_name(location));
+                found.map_err(|problem| self.mismatch(row, "location", &problem))?
+            }
+        };
+        Ok(self.scopes.scope(class, location, self.books.dims()))
     }
 
     /// Puts rows that ended stages have released in line, behind what arrived, in row order.
@@ -186,14 +218,22 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn enqueue(&mut self, slot: SetSlot) {
         let set = &self.sets[slot];
         let (user, tasks) = (set.user, set.waiting);
-        let before = self.queues.head(user);
-        self.queues.push(&mut self.sets, slot);
         self.books.queue(user, tasks, self.sets.needs(slot).0);
         self.changed.mark(user);
-        let head = self.queues.head(user);
-        if head != before {
-            self.books.set_head(user, self.sets.needs(slot).0);
-            self.round.head_changed(user);
+        self.stand_in(slot);
+        self.expect_fall(slot);
+    }
+
+    /// Puts a set in its queue.
+    pub(super) fn stand_in(&mut self, slot: SetSlot) {
+        let (user, queue) = (self.sets[slot].user, self.sets[slot].queue);
+        let before = self.queues.head(queue);
+        self.queues.push(&mut self.sets, slot);
+        if self.queues.head(queue) != before {
+            if self.queues.first(&self.sets, user) == Some(slot) {
+                self.books.set_head(user, self.sets.needs(slot).0);
+            }
+            self.head_changed(queue);
         }
     }
 }

@@ -46,7 +46,7 @@ impl<R: Recorder> Engine<'_, R> {
             hosts.ended(tasks, demand, self.now);
         }
         self.round.freed(tasks.machine);
-        self.round.rerank(user);
+        self.queues.of(user).for_each(|queue| self.round.rerank(queue));
         self.changed.mark(user);
     }
 

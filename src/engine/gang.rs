@@ -14,8 +14,7 @@ use crate::units::{MachineId, Resources};
 pub(super) struct Kinds(Vec<(Resources, u64)>);
 
 impl Kinds {
-    pub fn new(machines: &[Resources]) -> Kinds {
-        let mut sorted = machines.to_vec();
+    pub fn new(mut sorted: Vec<Resources>) -> Kinds {
         sorted.sort_unstable_by_key(|machine| machine.0);
         Kinds(sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect())
     }
@@ -43,8 +42,9 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn room(&mut self, slot: SetSlot) -> Option<MachineId> {
         let set = &self.sets[slot];
         let need = self.sets.needs(slot).1;
+        let scope = self.queues.scope(set.queue);
         if !set.gang {
-            return self.machines.find(need);
+            return self.scopes.find(&mut self.machines, scope, need);
         }
         let mut left = set.waiting;
         self.round.plan.clear();
@@ -57,7 +57,7 @@ impl<R: Recorder> Engine<'_, R> {
             return Some(machine);
         }
         while left > 0 {
-            let Some(machine) = self.machines.find(need) else { break };
+            let Some(machine) = self.scopes.find(&mut self.machines, scope, need) else { break };
             self.machines.take(machine, need);
             left -= 1;
             match self.round.plan.last_mut() {

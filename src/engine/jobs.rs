@@ -2,6 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use super::queues::QueueId;
+use super::scopes::ScopeId;
 use crate::error::{Error, Result};
 use crate::record::{JobRecord, Named};
 use crate::units::{JobId, Span, Time, UserId};
@@ -22,6 +24,10 @@ pub struct ActiveSet {
     pub duration: Span,
     pub job: JobSlot,
     pub user: UserId,
+    /// Where its tasks wait.
+    pub queue: QueueId,
+    /// Where they would run best.
+    pub home: ScopeId,
     /// Tasks not launched yet.
     pub waiting: u32,
     /// Tasks not ended yet.
@@ -68,7 +74,14 @@ impl Sets {
     }
 
     /// Keeps a row that starts at task number `first` of its job.
-    pub fn add(&mut self, row: &TaskSet, job: JobSlot, first: u32, footprint: &[u64]) -> SetSlot {
+    pub fn add(
+        &mut self,
+        row: &TaskSet,
+        job: JobSlot,
+        first: u32,
+        footprint: &[u64],
+        at: (QueueId, ScopeId),
+    ) -> SetSlot {
         let set = ActiveSet {
             row: row.row,
             release: row.submit,
@@ -76,6 +89,8 @@ impl Sets {
             duration: row.duration,
             job,
             user: row.user,
+            queue: at.0,
+            home: at.1,
             waiting: row.tasks,
             left: row.tasks,
             number: first,

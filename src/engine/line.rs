@@ -1,19 +1,22 @@
-//! The line of users whose next task fitted nowhere, in rank order, searched for the first that fits now.
+//! The line of queues whose next task fitted nowhere, in rank order, searched for the first that fits now.
 //!
 //! A sorted list in blocks: each block knows the least demand of its members in every dimension, so blocks that
 //! cannot help are passed over, and within a block demands stand dimension by dimension. Few users make one block and
 //! a short scan; a hundred thousand make a search over block minima. A linear scan over users collapses at 10^4.
 
+use super::queues::QueueId;
 use crate::policy::Rank;
-use crate::units::UserId;
 
-/// A place in line: rank, then the run's tie rule; no two users share one.
+/// A place in line: rank, then the run's tie rule between users, then the order of a user's own tasks; no two queues
+/// share one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// What the policy says.
     pub rank: Rank,
-    /// Order among equal ranks.
+    /// Order among equal ranks; different for every user.
     pub tie: u64,
+    /// Order among a user's own.
+    pub turn: u128,
 }
 
 const BLOCK: usize = 128;
@@ -21,7 +24,7 @@ const BLOCK: usize = 128;
 #[derive(Clone, Debug)]
 struct Block {
     places: Vec<Place>,
-    users: Vec<UserId>,
+    queues: Vec<QueueId>,
     /// Demands, one run of `BLOCK` a dimension.
     needs: Vec<u64>,
     /// At most the least need of any member, per dimension; tightened when a scan finds nothing.
@@ -32,7 +35,7 @@ impl Block {
     fn new(dims: usize) -> Block {
         Block {
             places: Vec::with_capacity(BLOCK),
-            users: Vec::with_capacity(BLOCK),
+            queues: Vec::with_capacity(BLOCK),
             needs: vec![0; BLOCK * dims],
             least: vec![u64::MAX; dims],
         }
@@ -42,10 +45,10 @@ impl Block {
         self.places.len()
     }
 
-    fn insert(&mut self, at: usize, place: Place, user: UserId, need: &[u64]) {
+    fn insert(&mut self, at: usize, place: Place, queue: QueueId, need: &[u64]) {
         let len = self.len();
         self.places.insert(at, place);
-        self.users.insert(at, user);
+        self.queues.insert(at, queue);
         for (d, &need) in need.iter().enumerate() {
             let run = &mut self.needs[d * BLOCK..][..len + 1];
             run.copy_within(at..len, at + 1);
@@ -57,7 +60,7 @@ impl Block {
     fn remove(&mut self, at: usize) {
         let len = self.len();
         self.places.remove(at);
-        self.users.remove(at);
+        self.queues.remove(at);
         for d in 0..self.least.len() {
             self.needs[d * BLOCK..][..len].copy_within(at + 1.., at);
         }
@@ -68,7 +71,7 @@ impl Block {
         let (half, len) = (self.len() / 2, self.len());
         let mut upper = Block::new(self.least.len());
         upper.places.extend(self.places.drain(half..));
-        upper.users.extend(self.users.drain(half..));
+        upper.queues.extend(self.queues.drain(half..));
         for d in 0..self.least.len() {
             upper.needs[d * BLOCK..][..len - half].copy_from_slice(&self.needs[d * BLOCK..][half..len]);
         }
@@ -104,7 +107,7 @@ impl Block {
     }
 }
 
-/// Users in rank order with the demand of their next task.
+/// Queues in rank order with the demand of their next task.
 #[derive(Clone, Debug)]
 pub struct Line {
     dims: usize,
@@ -118,7 +121,7 @@ impl Line {
         Line { dims, blocks: Vec::new(), len: 0 }
     }
 
-    /// How many users stand in it.
+    /// How many queues stand in it.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -134,8 +137,8 @@ impl Line {
         after.saturating_sub(1)
     }
 
-    /// Puts a user in line.
-    pub fn insert(&mut self, place: Place, user: UserId, need: &[u64]) {
+    /// Puts a queue in line.
+    pub fn insert(&mut self, place: Place, queue: QueueId, need: &[u64]) {
         if self.blocks.is_empty() {
             self.blocks.push(Block::new(self.dims));
         }
@@ -148,14 +151,14 @@ impl Line {
         let block = &mut self.blocks[at];
         let slot = block.places.partition_point(|other| *other < place);
         debug_assert!(block.places.get(slot) != Some(&place), "places differ");
-        block.insert(slot, place, user, need);
+        block.insert(slot, place, queue, need);
         self.len += 1;
     }
 
-    /// Takes the user at a place out of line. Panics: if nobody stands there.
+    /// Takes the queue at a place out of line. Panics: if nobody stands there.
     pub fn remove(&mut self, place: &Place) {
         let at = self.block_of(place);
-        let slot = self.blocks[at].places.binary_search(place).expect("a user in line stands at its place");
+        let slot = self.blocks[at].places.binary_search(place).expect("who stands in line is at its place");
         self.blocks[at].remove(slot);
         if self.blocks[at].len() == 0 {
             self.blocks.remove(at);
@@ -163,13 +166,13 @@ impl Line {
         self.len -= 1;
     }
 
-    /// The first user of all.
-    pub fn first(&self) -> Option<(Place, UserId)> {
-        self.blocks.first().map(|block| (block.places[0], block.users[0]))
+    /// The first queue of all.
+    pub fn first(&self) -> Option<(Place, QueueId)> {
+        self.blocks.first().map(|block| (block.places[0], block.queues[0]))
     }
 
-    /// The first user at or behind `from` whose demand is at most `limit` in every dimension.
-    pub fn first_fitting(&mut self, from: Option<&Place>, limit: &[u64]) -> Option<(Place, UserId)> {
+    /// The first queue at or behind `from` whose demand is at most `limit` in every dimension.
+    pub fn first_fitting(&mut self, from: Option<&Place>, limit: &[u64]) -> Option<(Place, QueueId)> {
         let mut start = 0;
         let first = from.map_or(0, |from| {
             let at = self.block_of(from);
@@ -178,7 +181,7 @@ impl Line {
         });
         for block in self.blocks.iter_mut().skip(first) {
             if let Some(at) = block.first_fitting(start, limit) {
-                return Some((block.places[at], block.users[at]));
+                return Some((block.places[at], block.queues[at]));
             }
             start = 0;
         }
@@ -186,8 +189,8 @@ impl Line {
     }
 
     /// Everybody in line.
-    pub fn users(&self) -> Vec<UserId> {
-        self.blocks.iter().flat_map(|block| block.users.iter().copied()).collect()
+    pub fn queues(&self) -> Vec<QueueId> {
+        self.blocks.iter().flat_map(|block| block.queues.iter().copied()).collect()
     }
 }
 
@@ -212,15 +215,16 @@ mod tests {
                         map.remove(&place);
                     }
                     None => {
-                        let place = Place { rank: Rank::new(rng.random_range(0..8)), tie: user as u64 };
+                        let place = Place { rank: Rank::new(rng.random_range(0..8)), tie: user as u64, turn: 0 };
                         let need: Vec<u64> = (0..dims).map(|_| rng.random_range(0..20)).collect();
-                        line.insert(place, UserId(user as u32), &need);
-                        map.insert(place, (UserId(user as u32), need));
+                        line.insert(place, QueueId(user as u32), &need);
+                        map.insert(place, (QueueId(user as u32), need));
                         at[user] = Some(place);
                     }
                 }
                 let limit: Vec<u64> = (0..dims).map(|_| rng.random_range(0..6)).collect();
-                let from = Place { rank: Rank::new(rng.random_range(0..8)), tie: rng.random_range(0..users as u64) };
+                let (rank, tie) = (Rank::new(rng.random_range(0..8)), rng.random_range(0..users as u64));
+                let from = Place { rank, tie, turn: 0 };
                 let from = rng.random_bool(0.5).then_some(from);
                 let wanted = map
                     .range(from.unwrap_or_default()..)

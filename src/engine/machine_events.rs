@@ -2,7 +2,7 @@
 
 use super::take_back::Choice;
 use super::{Engine, OnFailure};
-use crate::cluster::Change;
+use crate::cluster::{Change, Placement};
 use crate::error::Result;
 use crate::record::{Fate, Recorder};
 use crate::units::{MachineId, Time};
@@ -10,8 +10,8 @@ use crate::units::{MachineId, Time};
 impl<R: Recorder> Engine<'_, R> {
     /// When the next event of a machine happens.
     pub(super) fn next_event(&self) -> Option<Time> {
-        // Without offers the machines are one pool, which stays as it is.
-        self.cluster.events.events.get(self.events).filter(|_| !self.offers.is_empty()).map(|event| event.at)
+        let placed = self.options.placement != Placement::Pooled;
+        self.cluster.events.events.get(self.events).filter(|_| placed).map(|event| event.at)
     }
 
     /// What happens to machines at this instant.
@@ -26,7 +26,11 @@ impl<R: Recorder> Engine<'_, R> {
                     self.machines.restore(event.machine, &self.offers[event.machine.index()]);
                     self.round.freed(event.machine);
                 }
-                Change::Relabel(_) => {}
+                Change::Relabel(labels) => {
+                    if self.scopes.relabel(event.machine, labels) {
+                        self.round.freed(event.machine);
+                    }
+                }
             }
         }
         Ok(())

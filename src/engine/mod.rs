@@ -10,15 +10,18 @@ mod end;
 mod gang;
 mod jobs;
 mod line;
+mod locality;
 mod machine_events;
 mod queues;
 mod round;
+mod scopes;
 mod slowdown;
 mod take_back;
 mod victims;
 
 pub use agenda::{Agenda, EventKey, Ticket};
 pub use line::{Line, Place};
+pub use queues::QueueId;
 pub use slowdown::Slowdown;
 
 use std::collections::BTreeMap;
@@ -28,12 +31,14 @@ use crate::cluster::{Cluster, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::record::{Recorder, State};
-use crate::units::{MachineId, Resources, Time, UserId};
+use crate::units::{MachineId, Resources, Span, Time, UserId};
 use crate::workload::Source;
 
 use gang::Kinds;
 use jobs::{Jobs, SetSlot, Sets};
+use locality::Falling;
 use queues::Queues;
+use scopes::{Empty, Scopes};
 use slowdown::Hosts;
 use victims::Victims;
 
@@ -126,6 +131,8 @@ pub struct Options {
     pub slowdown: Option<Slowdown>,
     /// What becomes of the tasks on a machine that fails.
     pub on_failure: OnFailure,
+    /// After how long a task that waits for its place may start a level up: rack, room, cluster; never if absent.
+    pub fall_back: Option<Span>,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.
@@ -187,16 +194,13 @@ struct Engine<'a, R> {
     /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
     /// run than the cluster has room for.
     most_a_task: u64,
-    /// Empty machines through the lens: what fits none of them never starts; and as they are, if that is something else.
-    kinds: Kinds,
-    real: Option<Kinds>,
     now: Time,
     books: Books,
     machines: Machines,
     agenda: Agenda<Running>,
     /// How many of the machines' events have happened.
     events: usize,
-    /// What each machine offers through the lens, if machines come and go.
+    /// What each machine offers through the lens.
     offers: Vec<Resources>,
     /// Who could be stopped, if anybody ever is.
     victims: Option<Victims>,
@@ -205,8 +209,10 @@ struct Engine<'a, R> {
     jobs: Jobs,
     sets: Sets,
     queues: Queues,
+    scopes: Scopes<'a>,
     /// Rows of jobs that straddle instants, taken early so that a job is known whole.
     later: BTreeMap<(Time, u64), SetSlot>,
+    falling: Falling,
     /// Kept from one instant to the next for their memory only.
     appeared: arrive::Appeared,
     arrived: Vec<(SetSlot, Vec<u32>)>,
@@ -279,12 +285,12 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let plain = seen == cluster.capacities && policy.lens(cluster.total(), odd).1 == odd;
         let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
-        let kinds = Kinds::new(&capacities);
         let mut machines = Machines::new(dims, options.placement, &capacities);
         let real = (!plain).then(|| match options.placement {
-            Placement::Pooled => Kinds::new(&[cluster.total()]),
-            _ => Kinds::new(&cluster.capacities),
+            Placement::Pooled => Kinds::new(vec![cluster.total()]),
+            _ => Kinds::new(cluster.capacities.clone()),
         });
+        let scopes = Scopes::new(cluster, Empty { seen: Kinds::new(capacities.clone()), real });
         let mut books = Books::new(dims, cluster.total(), offered, plain, weights);
         if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
@@ -297,7 +303,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
         if eventful {
             cluster.events.absent.iter().for_each(|machine| machines.remove(*machine));
         }
-        let offers = if eventful { capacities } else { Vec::new() };
         let moves_others = policy.moves_others();
         let victims = (policy.takes_back() || eventful).then(Victims::default);
         Engine {
@@ -307,24 +312,24 @@ impl<'a, R: Recorder> Engine<'a, R> {
             options: *options,
             cluster,
             most_a_task,
-            kinds,
-            real,
             now: Time::ZERO,
             books,
             machines,
             agenda: Agenda::default(),
             events: 0,
-            offers,
+            offers: capacities,
             victims,
             hosts,
             jobs: Jobs::default(),
             sets: Sets::new(dims, plain),
             queues: Queues::default(),
+            scopes,
             later: BTreeMap::new(),
+            falling: Falling::default(),
             appeared: arrive::Appeared::default(),
             arrived: Vec::new(),
             released: Vec::new(),
-            round: round::Round::new(dims),
+            round: round::Round::default(),
             moves_others,
             changed: Changed::default(),
             cut: false,
@@ -366,7 +371,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let arrival = self.source.peek()?.map(|set| set.submit);
         let later = self.later.first_key_value().map(|((time, _), _)| *time);
         let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
-        let next = [arrival, later, self.agenda.next_time(), wake].into_iter().flatten().min();
+        let fall = self.falling.next();
+        let next = [arrival, later, self.agenda.next_time(), wake, fall].into_iter().flatten().min();
         // What happens to machines matters as long as anything is to come or waits.
         let event = self.next_event().filter(|_| next.is_some() || self.books.total_waiting() > 0);
         let next = next.into_iter().chain(event).min();
@@ -380,6 +386,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.machine_events()?;
             self.arrive()?;
             self.enqueue_released();
+            self.fall_back();
             self.serve()?;
             if self.options.audit {
                 self.books.audit(self.now);

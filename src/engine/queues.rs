@@ -1,11 +1,26 @@
 //! Every user's waiting task sets, in the order in which it launches them.
 //!
-//! A line is threaded through the sets themselves, so that a hundred thousand users with nothing or one set waiting
-//! cost a few bytes each and no allocation.
+//! A user has a queue for each [`ScopeId`] that its task sets ask for, nearly always one: a set that waits for a machine
+//! of some kind does not stand in the way of those that may start elsewhere. A queue is threaded through the sets
+//! themselves, so that a hundred thousand users with nothing or one set waiting cost a few bytes each and no allocation.
+
+use std::collections::BTreeMap;
 
 use super::jobs::{ActiveSet, SetSlot, Sets};
+use super::scopes::ScopeId;
 use crate::policy::Queue;
 use crate::units::{Time, UserId};
+
+/// A user's queue for a scope, dense in order of first use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub u32);
+
+impl QueueId {
+    /// Its place in a list of queues.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Order within a priority: release instant, arrivals before rows that a stage released, row, number of the task (tasks
 /// that were stopped keep their place).
@@ -18,88 +33,168 @@ fn place(set: &ActiveSet) -> u64 {
     u64::from(set.released) << 63 | set.row
 }
 
+/// The order of a user's sets as one number: priority, release, place; no two waiting sets of different queues share it.
+pub fn turn(set: &ActiveSet) -> u128 {
+    u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set))
+}
+
 /// No set.
 pub const NONE: SetSlot = SetSlot::MAX;
 
-/// One line: its ends; [`NONE`] twice if it is empty.
+/// The sets of one priority: the ends of a thread; [`NONE`] twice if it is empty.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct Thread {
     priority: u8,
     first: SetSlot,
     last: SetSlot,
 }
 
-const EMPTY: Line = Line { priority: 0, first: NONE, last: NONE };
+const EMPTY: Thread = Thread { priority: 0, first: NONE, last: NONE };
 
-/// All users' lines: the one in use, and further ones of other priorities, sorted, for those who have any.
+/// A queue: the thread in use, and further ones of other priorities, sorted, if there are any.
+#[derive(Clone, Debug)]
+struct Entry {
+    user: UserId,
+    scope: ScopeId,
+    front: Thread,
+    #[expect(clippy::box_collection, reason = "a pointer a queue, not three words: nearly all have one priority")]
+    others: Option<Box<Vec<Thread>>>,
+}
+
+/// All queues.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
-    #[expect(clippy::box_collection, reason = "a pointer a user, not three words: nearly all have one priority")]
-    users: Vec<(Line, Option<Box<Vec<Line>>>)>,
+    all: Vec<Entry>,
+    /// Each user's queue for the whole cluster.
+    whole: Vec<QueueId>,
+    /// Queues for anything less.
+    scoped: BTreeMap<(UserId, ScopeId), QueueId>,
 }
 
 impl Queues {
-    /// Makes a line for the next user id.
+    /// Makes a queue for the next user id.
     pub fn open(&mut self) {
-        self.users.push((EMPTY, None));
+        let user = UserId(self.whole.len() as u32);
+        let queue = self.add(user, ScopeId::WHOLE);
+        self.whole.push(queue);
     }
 
-    /// The set whose task the user launches next.
-    pub fn head(&self, user: UserId) -> Option<SetSlot> {
-        let first = self.users[user.index()].0.first;
+    fn add(&mut self, user: UserId, scope: ScopeId) -> QueueId {
+        self.all.push(Entry { user, scope, front: EMPTY, others: None });
+        QueueId(u32::try_from(self.all.len() - 1).expect("fewer than 2^32 queues"))
+    }
+
+    /// The user's queue for a scope, made if there was none.
+    pub fn id(&mut self, user: UserId, scope: ScopeId) -> QueueId {
+        if scope == ScopeId::WHOLE {
+            return self.whole[user.index()];
+        }
+        if let Some(queue) = self.scoped.get(&(user, scope)) {
+            return *queue;
+        }
+        let queue = self.add(user, scope);
+        self.scoped.insert((user, scope), queue);
+        queue
+    }
+
+    /// How many queues there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// All queues of a user, that for the whole cluster first.
+    pub fn of(&self, user: UserId) -> impl Iterator<Item = QueueId> {
+        let all = (user, ScopeId::WHOLE)..=(user, ScopeId::MAX);
+        std::iter::once(self.whole[user.index()]).chain(self.scoped.range(all).map(|(_, queue)| *queue))
+    }
+
+    /// Whether its user has other queues.
+    pub fn has_siblings(&self, queue: QueueId) -> bool {
+        !self.scoped.is_empty() && self.of(self.user(queue)).nth(1).is_some()
+    }
+
+    /// Whose queue it is.
+    pub fn user(&self, queue: QueueId) -> UserId {
+        self.all[queue.index()].user
+    }
+
+    /// What its sets ask for.
+    pub fn scope(&self, queue: QueueId) -> ScopeId {
+        self.all[queue.index()].scope
+    }
+
+    /// The set whose task the queue launches next.
+    pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
+        let first = self.all[queue.index()].front.first;
         (first != NONE).then_some(first)
     }
 
-    /// What a policy sees of a user's line with this head.
-    pub fn view(user: UserId, head: &ActiveSet) -> Queue {
-        Queue { user, release: head.release, place: place(head), priority: head.priority }
+    /// The set whose task the user would launch next if there were room for any.
+    pub fn first(&self, sets: &Sets, user: UserId) -> Option<SetSlot> {
+        if self.scoped.is_empty() {
+            return self.head(self.whole[user.index()]);
+        }
+        self.of(user).filter_map(|queue| self.head(queue)).min_by_key(|head| turn(&sets[*head]))
     }
 
-    /// Puts a set in its user's line.
+    /// What a policy sees of a user's queue with this head.
+    pub fn view(head: &ActiveSet) -> Queue {
+        Queue { user: head.user, release: head.release, place: place(head), priority: head.priority }
+    }
+
+    /// Puts a set in its queue.
     pub fn push(&mut self, sets: &mut Sets, slot: SetSlot) {
-        let (user, priority) = (sets[slot].user, sets[slot].priority);
-        let (front, others) = &mut self.users[user.index()];
+        let (queue, priority) = (sets[slot].queue, sets[slot].priority);
+        let Entry { front, others, .. } = &mut self.all[queue.index()];
         if front.first == NONE {
-            *front = Line { priority, ..EMPTY };
+            *front = Thread { priority, ..EMPTY };
         }
         if priority == front.priority {
             return insert(front, sets, slot);
         }
         let others = others.get_or_insert_default();
         if priority < front.priority {
-            // The line in use is the most urgent one that is not empty.
+            // The thread in use is the most urgent one that is not empty.
             others.insert(0, *front);
-            *front = Line { priority, ..EMPTY };
+            *front = Thread { priority, ..EMPTY };
             return insert(front, sets, slot);
         }
-        let at = others.partition_point(|line| line.priority < priority);
-        if others.get(at).is_none_or(|line| line.priority != priority) {
-            others.insert(at, Line { priority, ..EMPTY });
+        let at = others.partition_point(|thread| thread.priority < priority);
+        if others.get(at).is_none_or(|thread| thread.priority != priority) {
+            others.insert(at, Thread { priority, ..EMPTY });
         }
         insert(&mut others[at], sets, slot);
     }
 
-    /// Takes the head, all of whose tasks have been launched, out of its line.
-    pub fn pop(&mut self, sets: &mut Sets, user: UserId) {
-        let (front, others) = &mut self.users[user.index()];
-        let next = sets[front.first].next;
-        front.first = next;
-        if next != NONE {
-            sets[next].previous = NONE;
-            return;
+    /// Takes a set, wherever it stands, out of its queue.
+    pub fn remove(&mut self, sets: &mut Sets, slot: SetSlot) {
+        let ActiveSet { queue, priority, previous, next, .. } = sets[slot];
+        let Entry { front, others, .. } = &mut self.all[queue.index()];
+        let other = others.iter_mut().flat_map(|others| others.iter_mut()).find(|thread| thread.priority == priority);
+        let thread =
+            if front.priority == priority { &mut *front } else { other.expect("a set that waits has a thread") };
+        if previous == NONE {
+            thread.first = next
+        } else {
+            sets[previous].next = next
         }
-        *front = EMPTY;
-        if let Some(others) = others
-            && !others.is_empty()
-        {
-            *front = others.remove(0);
+        if next == NONE {
+            thread.last = previous
+        } else {
+            sets[next].previous = previous
+        }
+        if let Some(others) = others {
+            others.retain(|thread| thread.first != NONE);
+        }
+        if front.first == NONE {
+            *front = others.as_mut().filter(|others| !others.is_empty()).map_or(EMPTY, |others| others.remove(0));
         }
     }
 }
 
 /// Puts a set in line: nearly always last; rows released in several passes of one instant come out of order, and tasks
 /// that were stopped nearly always come first.
-fn insert(line: &mut Line, sets: &mut Sets, slot: SetSlot) {
+fn insert(line: &mut Thread, sets: &mut Sets, slot: SetSlot) {
     let first = line.first != NONE && order(&sets[slot]) < order(&sets[line.first]);
     let mut before = if first { NONE } else { line.last };
     while before != NONE && order(&sets[before]) > order(&sets[slot]) {

@@ -1,22 +1,22 @@
 //! The scheduling round: serve in rank order until nobody fits.
 //!
-//! Users whose next task was tried everywhere and fitted nowhere stand *blocked* in a [`Line`]; only a machine that
-//! has been freed since can admit them, so a round searches the line for demands within what those machines have, and
-//! nothing else. Users whose next task has not been tried are *fresh* and are tried everywhere once.
+//! Queues whose next task was tried everywhere and fitted nowhere stand *blocked* in the line of their scope; only a machine
+//! of it that has been freed since can admit them, so a round searches the lines for demands within what those machines
+//! have, and nothing else. Queues whose next task has not been tried are *fresh* and are tried everywhere once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
 use super::jobs::SetSlot;
-use super::line::{Line, Place};
-use super::queues::Queues;
+use super::line::Place;
+use super::queues::{QueueId, Queues, turn};
 use super::{Engine, OnBlocked, Running, Ties};
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
 use crate::policy::{Ask, Stale, Verdict};
 use crate::record::{Decision, Launch, Named, Recorder, Turn};
-use crate::units::{MachineId, Resources, Time, UserId};
+use crate::units::{MachineId, Time};
 
 /// The last instant that a table can hold, in microseconds.
 const END_OF_TIME: u64 = i64::MAX as u64;
@@ -34,21 +34,19 @@ enum Stand {
 }
 
 /// What rounds remember from one to the next.
+#[derive(Default)]
 pub struct Round {
     stand: Vec<Stand>,
-    /// Where a blocked user stands in line.
+    /// Where a blocked queue stands in line.
     places: Vec<Place>,
-    line: Line,
-    fresh: Vec<UserId>,
-    /// Blocked users who hold something else than when they were ranked.
-    rerank: Vec<UserId>,
-    /// Users the policy did not admit this round.
-    gated: Vec<UserId>,
-    /// Machines with more room than when the line was last searched, and the most that any of them has.
+    fresh: Vec<QueueId>,
+    /// Blocked queues of users who hold something else than when they were ranked.
+    rerank: Vec<QueueId>,
+    /// Queues that the policy did not admit this round.
+    gated: Vec<QueueId>,
+    /// Machines with more room than when the lines were last searched.
     freed: Vec<MachineId>,
-    limit: Resources,
-    limit_is_high: bool,
-    order: BinaryHeap<Reverse<(Place, UserId)>>,
+    order: BinaryHeap<Reverse<(Place, QueueId)>>,
     launches: Vec<Running>,
     /// Where the tasks of the gang that was tried last would start.
     pub(super) plan: Vec<(MachineId, u32)>,
@@ -57,28 +55,10 @@ pub struct Round {
 }
 
 impl Round {
-    pub fn new(dims: usize) -> Round {
-        Round {
-            stand: Vec::new(),
-            places: Vec::new(),
-            line: Line::new(dims),
-            fresh: Vec::new(),
-            rerank: Vec::new(),
-            gated: Vec::new(),
-            freed: Vec::new(),
-            limit: Resources::ZERO,
-            limit_is_high: false,
-            order: BinaryHeap::new(),
-            launches: Vec::new(),
-            plan: Vec::new(),
-            refuses: false,
-        }
-    }
-
-    /// Makes room for the next user id.
-    pub fn open(&mut self) {
-        self.stand.push(Stand::Out);
-        self.places.push(Place::default());
+    /// Makes room for so many queues.
+    pub fn open(&mut self, queues: usize) {
+        self.stand.resize(queues, Stand::Out);
+        self.places.resize(queues, Place::default());
     }
 
     /// A machine has more room than before.
@@ -88,34 +68,49 @@ impl Round {
         }
     }
 
-    /// A user holds something else than before.
-    pub fn rerank(&mut self, user: UserId) {
-        if self.stand[user.index()] == Stand::Blocked {
-            self.rerank.push(user);
+    /// The user of a queue holds something else than before.
+    pub fn rerank(&mut self, queue: QueueId) {
+        if self.stand[queue.index()] == Stand::Blocked {
+            self.rerank.push(queue);
         }
     }
 
-    /// A user's rank may have changed, or it was told to wait and may be asked again.
-    fn recall(&mut self, user: UserId) {
-        if self.stand[user.index()] == Stand::Refused {
-            self.stand[user.index()] = Stand::Fresh;
-            self.fresh.push(user);
+    /// A queue's rank may have changed, or it was told to wait and may be asked again.
+    fn recall(&mut self, queue: QueueId) {
+        if self.stand[queue.index()] == Stand::Refused {
+            self.stand[queue.index()] = Stand::Fresh;
+            self.fresh.push(queue);
         }
-        self.rerank(user);
-    }
-
-    /// A user would launch another task next than before.
-    pub fn head_changed(&mut self, user: UserId) {
-        match std::mem::replace(&mut self.stand[user.index()], Stand::Fresh) {
-            Stand::Fresh => return,
-            Stand::Blocked => self.line.remove(&self.places[user.index()]),
-            Stand::Out | Stand::Refused => {}
-        }
-        self.fresh.push(user);
+        self.rerank(queue);
     }
 }
 
 impl<R: Recorder> Engine<'_, R> {
+    /// A queue would launch another task next than before.
+    pub(super) fn head_changed(&mut self, queue: QueueId) {
+        match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Fresh) {
+            Stand::Fresh => return,
+            Stand::Blocked => {
+                let place = self.round.places[queue.index()];
+                self.unblock(queue, &place);
+            }
+            Stand::Out | Stand::Refused => {}
+        }
+        self.round.fresh.push(queue);
+    }
+
+    /// Nothing waits in a queue any more, though nothing was launched.
+    pub(super) fn emptied(&mut self, queue: QueueId) {
+        match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Out) {
+            Stand::Blocked => {
+                let place = self.round.places[queue.index()];
+                self.unblock(queue, &place);
+            }
+            Stand::Fresh => self.round.fresh.retain(|other| *other != queue),
+            Stand::Out | Stand::Refused => {}
+        }
+    }
+
     /// One scheduling round.
     pub(super) fn serve(&mut self) -> Result<()> {
         loop {
@@ -132,9 +127,9 @@ impl<R: Recorder> Engine<'_, R> {
             OnBlocked::Stop => self.serve_stop()?,
         }
         self.round.freed.clear();
-        for user in self.round.gated.drain(..) {
-            self.round.stand[user.index()] = Stand::Fresh;
-            self.round.fresh.push(user);
+        for queue in self.round.gated.drain(..) {
+            self.round.stand[queue.index()] = Stand::Fresh;
+            self.round.fresh.push(queue);
         }
         let mut launches = std::mem::take(&mut self.round.launches);
         for launch in launches.drain(..) {
@@ -145,7 +140,8 @@ impl<R: Recorder> Engine<'_, R> {
             let set = &self.sets[launch.set];
             let (user, gang, wait) = (set.user, set.gang, self.now.since(set.since));
             let (demand, _) = self.sets.needs(launch.set);
-            self.recorder.launched(&Launch { user, count: launch.count.get(), gang, wait, demand });
+            let reach = self.reach(launch.set, launch.machine);
+            self.recorder.launched(&Launch { user, count: launch.count.get(), gang, reach, wait, demand });
             let ticket = self.agenda.schedule(end, 0, launch);
             if let Some(hosts) = &mut self.hosts {
                 hosts.started(&launch, ticket, self.sets.needs(launch.set).0, end);
@@ -173,129 +169,146 @@ impl<R: Recorder> Engine<'_, R> {
     fn recall(&mut self, stale: Stale) {
         match stale {
             Stale::None => {}
-            Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
+            Stale::Some(users) => {
+                for user in users {
+                    self.queues.of(user).for_each(|queue| self.round.recall(queue));
+                }
+            }
             Stale::All => {
-                self.round.rerank = self.round.line.users();
+                self.round.rerank = self.scopes.blocked();
                 if self.round.refuses {
-                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
+                    (0..self.queues.len() as u32).for_each(|queue| self.round.recall(QueueId(queue)));
                 }
             }
         }
     }
 
-    fn place(&self, user: UserId) -> Place {
-        let head = self.queues.head(user).expect("a user in line has a head");
-        let rank = self.policy.rank(&Queues::view(user, &self.sets[head]), &self.books);
-        let id = u64::from(user.0);
+    fn place(&self, queue: QueueId) -> Place {
+        let set = &self.sets[self.waiting_head(queue)];
+        let rank = self.policy.rank(&Queues::view(set), &self.books);
+        let id = u64::from(set.user.0);
         let tie = match self.options.ties {
             Ties::LowestId => id,
             Ties::HighestId => u64::from(u32::MAX) - id,
-            Ties::FewestRunning => self.books.running(user).min(u64::from(u32::MAX)) << 32 | id,
+            Ties::FewestRunning => self.books.running(set.user).min(u64::from(u32::MAX)) << 32 | id,
         };
-        Place { rank, tie }
+        Place { rank, tie, turn: turn(set) }
     }
 
-    fn block(&mut self, user: UserId, place: Place) {
-        let head = self.queues.head(user).expect("a user in line has a head");
-        self.round.line.insert(place, user, self.sets.needs(head).1);
-        self.round.stand[user.index()] = Stand::Blocked;
-        self.round.places[user.index()] = place;
+    /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
+    fn waiting_head(&self, queue: QueueId) -> SetSlot {
+        self.queues.head(queue).expect("a queue in line has a head")
+    }
+
+    fn block(&mut self, queue: QueueId, place: Place) {
+        let head = self.waiting_head(queue);
+        let need = self.sets.needs(head).1;
+        self.scopes.get_mut(self.queues.scope(queue)).waiting.insert(place, queue, need);
+        self.round.stand[queue.index()] = Stand::Blocked;
+        self.round.places[queue.index()] = place;
+    }
+
+    /// Takes a queue out of the line in which it stands at this place.
+    fn unblock(&mut self, queue: QueueId, place: &Place) {
+        self.scopes.get_mut(self.queues.scope(queue)).waiting.remove(place);
     }
 
     fn rerank_blocked(&mut self) {
-        while let Some(user) = self.round.rerank.pop() {
-            if self.round.stand[user.index()] == Stand::Blocked {
-                let (old, place) = (self.round.places[user.index()], self.place(user));
+        while let Some(queue) = self.round.rerank.pop() {
+            if self.round.stand[queue.index()] == Stand::Blocked {
+                let (old, place) = (self.round.places[queue.index()], self.place(queue));
                 if place != old {
-                    self.round.line.remove(&old);
-                    self.block(user, place);
+                    self.unblock(queue, &old);
+                    self.block(queue, place);
                 }
             }
         }
     }
 
     fn serve_stop(&mut self) -> Result<()> {
-        while let Some(user) = self.round.fresh.pop() {
-            let place = self.place(user);
-            self.block(user, place);
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.place(queue);
+            self.block(queue, place);
         }
-        while let Some((place, user)) = self.round.line.first() {
-            if self.moved(user, place) {
-                self.round.line.remove(&place);
-                let place = self.place(user);
-                self.block(user, place);
+        while let Some((place, queue)) = self.scopes.first() {
+            if self.moved(queue, place) {
+                self.unblock(queue, &place);
+                let place = self.place(queue);
+                self.block(queue, place);
                 continue;
             }
-            if self.turned_away(user, place)? {
-                self.round.line.remove(&place);
+            if self.turned_away(queue, place)? {
+                self.unblock(queue, &place);
                 continue;
             }
-            let head = self.queues.head(user).expect("a user in line has a head");
+            let head = self.waiting_head(queue);
             let Some(machine) = self.room(head) else {
-                self.tell(user, place, Turn::Blocked)?;
+                self.tell(queue, place, Turn::Blocked)?;
                 break;
             };
-            self.round.line.remove(&place);
-            self.tell(user, place, Turn::Launched(Some(machine)))?;
-            self.launch(user, machine);
-            if self.queues.head(user).is_some() {
-                let place = self.place(user);
-                self.block(user, place);
+            self.unblock(queue, &place);
+            self.tell(queue, place, Turn::Launched(Some(machine)))?;
+            self.launch(queue, machine);
+            if self.queues.head(queue).is_some() {
+                let place = self.place(queue);
+                self.block(queue, place);
             } else {
-                self.round.stand[user.index()] = Stand::Out;
+                self.round.stand[queue.index()] = Stand::Out;
             }
         }
         Ok(())
     }
 
     /// Tells the recorder of a decision, if it wants to know.
-    fn tell(&mut self, user: UserId, place: Place, turn: Turn) -> Result<()> {
+    fn tell(&mut self, queue: QueueId, place: Place, turn: Turn) -> Result<()> {
         if !self.recorder.wants_decisions() {
             return Ok(());
         }
-        let set = &self.sets[self.queues.head(user).expect("a user in line has a head")];
+        let set = &self.sets[self.waiting_head(queue)];
         let name = Named { name: &self.jobs[set.job].name, names: self.source.job_names() };
         let turn = match turn {
             Turn::Launched(_) if self.options.placement == Placement::Pooled => Turn::Launched(None),
             turn => turn,
         };
-        let decision = Decision { now: self.now, user, rank: place.rank, name, task: u64::from(set.number), turn };
+        let decision =
+            Decision { now: self.now, user: set.user, rank: place.rank, name, task: u64::from(set.number), turn };
         self.recorder.decided(&decision, &self.books)
     }
 
     fn serve_skip(&mut self) -> Result<()> {
-        while let Some(user) = self.round.fresh.pop() {
-            let place = self.place(user);
-            self.round.order.push(Reverse((place, user)));
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.place(queue);
+            self.round.order.push(Reverse((place, queue)));
         }
         self.round.freed.sort_unstable();
         self.round.freed.dedup();
-        self.set_limit();
+        self.scopes.freed(&self.round.freed, &self.machines);
+        let dims = self.books.dims();
         let mut from: Option<Place> = None;
-        let mut candidate = self.search(None);
+        let mut candidate = self.scopes.search(None, dims);
         loop {
             let fresh = self.round.order.peek().map(|Reverse(next)| *next);
             match (fresh, candidate) {
                 (None, None) => break,
-                (Some((place, user)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
+                (Some((place, queue)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
                     self.round.order.pop();
-                    if self.moved(user, place) {
-                        self.round.order.push(Reverse((self.place(user), user)));
-                    } else if self.try_fresh(user, place)? && candidate.is_some() {
-                        self.lower_limit();
-                        candidate = self.search(from.as_ref());
+                    if self.moved(queue, place) {
+                        self.round.order.push(Reverse((self.place(queue), queue)));
+                    } else if self.try_fresh(queue, place)? && candidate.is_some() {
+                        self.scopes.lower_limits(&self.round.freed, &self.machines);
+                        candidate = self.scopes.search(from.as_ref(), dims);
                     }
                 }
-                (_, Some((place, user))) if self.moved(user, place) => {
-                    self.round.line.remove(&place);
-                    let place = self.place(user);
-                    self.block(user, place);
-                    candidate = self.search(from.as_ref());
+                (_, Some((place, queue))) if self.moved(queue, place) => {
+                    self.unblock(queue, &place);
+                    let place = self.place(queue);
+                    self.block(queue, place);
+                    candidate = self.scopes.search(from.as_ref(), dims);
                 }
-                (_, Some((place, user))) => {
-                    from = Some(self.try_blocked(user, place)?);
-                    self.lower_limit();
-                    candidate = self.search(from.as_ref());
+                (_, Some((place, queue))) => {
+                    from = Some(self.try_blocked(queue, place)?);
+                    self.scopes.lower_limits(&self.round.freed, &self.machines);
+                    candidate = self.scopes.search(from.as_ref(), dims);
                 }
                 (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
             }
@@ -303,126 +316,94 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(())
     }
 
-    /// Notes that machines have less than the limit says. With many freed machines the limit is set anew only when it
-    /// has misled a search: too high a limit costs a vain search, too low a one would cost a launch.
-    fn lower_limit(&mut self) {
-        self.round.limit_is_high = true;
-        if self.round.freed.len() == 1 {
-            self.set_limit();
-        }
-    }
-
-    /// The most that any freed machine has, dimension by dimension.
-    fn set_limit(&mut self) {
-        if self.round.line.is_empty() {
-            return;
-        }
-        self.round.limit_is_high = false;
-        self.round.limit = Resources::ZERO;
-        for &machine in &self.round.freed {
-            let free = self.machines.free(machine);
-            for (limit, free) in self.round.limit.0.iter_mut().zip(free.0) {
-                *limit = (*limit).max(free);
-            }
-        }
-    }
-
-    /// The first blocked user at or behind `from` that may fit a freed machine.
-    fn search(&mut self, from: Option<&Place>) -> Option<(Place, UserId)> {
-        if self.round.freed.is_empty() || self.round.line.is_empty() {
-            return None;
-        }
-        let dims = self.books.dims();
-        self.round.line.first_fitting(from, self.round.limit.slice(dims))
-    }
-
-    /// Serves a fresh user or blocks it; whether it launched.
-    fn try_fresh(&mut self, user: UserId, place: Place) -> Result<bool> {
-        if self.turned_away(user, place)? {
+    /// Serves a fresh queue or blocks it; whether it launched.
+    fn try_fresh(&mut self, queue: QueueId, place: Place) -> Result<bool> {
+        if self.turned_away(queue, place)? {
             return Ok(false);
         }
-        let head = self.queues.head(user).expect("a user in line has a head");
+        let head = self.waiting_head(queue);
         let Some(machine) = self.room(head) else {
-            self.tell(user, place, Turn::Blocked)?;
-            self.block(user, place);
+            self.tell(queue, place, Turn::Blocked)?;
+            self.block(queue, place);
             return Ok(false);
         };
-        self.tell(user, place, Turn::Launched(Some(machine)))?;
-        self.launch(user, machine);
-        self.stand_again(user, head, true);
+        self.tell(queue, place, Turn::Launched(Some(machine)))?;
+        self.launch(queue, machine);
+        self.stand_again(queue, head, true);
         Ok(true)
     }
 
-    /// Serves a blocked user if it really fits; where to search on from.
-    fn try_blocked(&mut self, user: UserId, place: Place) -> Result<Place> {
-        let behind = Place { tie: place.tie + 1, ..place };
-        if self.turned_away(user, place)? {
-            self.round.line.remove(&place);
+    /// Serves a blocked queue if it really fits; where to search on from.
+    fn try_blocked(&mut self, queue: QueueId, place: Place) -> Result<Place> {
+        let behind = Place { turn: place.turn + 1, ..place };
+        if self.turned_away(queue, place)? {
+            self.unblock(queue, &place);
             return Ok(behind);
         }
-        let head = self.queues.head(user).expect("a user in line has a head");
+        let head = self.waiting_head(queue);
         // The limit joins several machines: none of them alone may have the room.
         let Some(machine) = self.room(head) else {
-            if self.round.limit_is_high {
-                self.set_limit();
+            let scope = self.queues.scope(queue);
+            if self.scopes.get(scope).limit_is_high {
+                self.scopes.set_limit(scope, &self.round.freed, &self.machines);
             }
             return Ok(behind);
         };
-        self.round.line.remove(&place);
-        self.tell(user, place, Turn::Launched(Some(machine)))?;
-        self.launch(user, machine);
-        Ok(self.stand_again(user, head, false).map_or(behind, |again| again.min(behind)))
+        self.unblock(queue, &place);
+        self.tell(queue, place, Turn::Launched(Some(machine)))?;
+        self.launch(queue, machine);
+        Ok(self.stand_again(queue, head, false).map_or(behind, |again| again.min(behind)))
     }
 
-    /// Puts a user that has just launched a task of `served` back in line, if anything waits; its new place if it is
+    /// Puts a queue that has just launched a task of `served` back in line, if anything waits; its new place if it is
     /// blocked.
-    fn stand_again(&mut self, user: UserId, served: u32, fresh: bool) -> Option<Place> {
-        let Some(head) = self.queues.head(user) else {
-            self.round.stand[user.index()] = Stand::Out;
+    fn stand_again(&mut self, queue: QueueId, served: u32, fresh: bool) -> Option<Place> {
+        let Some(head) = self.queues.head(queue) else {
+            self.round.stand[queue.index()] = Stand::Out;
             return None;
         };
-        let place = self.place(user);
+        let place = self.place(queue);
         if fresh || head != served {
-            self.round.stand[user.index()] = Stand::Fresh;
-            self.round.order.push(Reverse((place, user)));
+            self.round.stand[queue.index()] = Stand::Fresh;
+            self.round.order.push(Reverse((place, queue)));
             return None;
         }
-        self.block(user, place);
+        self.block(queue, place);
         Some(place)
     }
 
-    /// Whether launches of others have moved a user behind the place it was given in this round.
-    fn moved(&self, user: UserId, place: Place) -> bool {
-        self.moves_others && self.place(user) != place
+    /// Whether other launches have moved a queue behind the place it was given in this round.
+    fn moved(&self, queue: QueueId, place: Place) -> bool {
+        (self.moves_others || self.queues.has_siblings(queue)) && self.place(queue) != place
     }
 
-    /// Asks the policy; whether it said no, so that the user stands aside and, if it was in line, has to leave it.
-    fn turned_away(&mut self, user: UserId, place: Place) -> Result<bool> {
-        let head = self.queues.head(user).expect("a user in line has a head");
+    /// Asks the policy; whether it said no, so that the queue stands aside and, if it was in line, has to leave it.
+    fn turned_away(&mut self, queue: QueueId, place: Place) -> Result<bool> {
+        let head = self.waiting_head(queue);
         let (demand, footprint) = self.sets.needs(head);
         let set = &self.sets[head];
         let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
-        let queue = Queues::view(user, set);
-        self.round.stand[user.index()] = match self.policy.admit(&queue, &ask, &self.books) {
+        let view = Queues::view(set);
+        self.round.stand[queue.index()] = match self.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(false),
             Verdict::No => {
-                self.round.gated.push(user);
+                self.round.gated.push(queue);
                 Stand::Out
             }
             Verdict::Wait => {
-                self.policy.refused(&queue, &ask, &self.books);
+                self.policy.refused(&view, &ask, &self.books);
                 self.round.refuses = true;
                 Stand::Refused
             }
         };
-        self.tell(user, place, Turn::NotAdmitted)?;
+        self.tell(queue, place, Turn::NotAdmitted)?;
         Ok(true)
     }
 
-    /// Launches the next task of the user's head on a machine, or all of a gang as planned.
-    fn launch(&mut self, user: UserId, machine: MachineId) {
-        let slot = self.queues.head(user).expect("a user in line has a head");
-        let gang = self.sets[slot].gang;
+    /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
+    fn launch(&mut self, queue: QueueId, machine: MachineId) {
+        let slot = self.waiting_head(queue);
+        let (gang, user) = (self.sets[slot].gang, self.sets[slot].user);
         let plan = std::mem::take(&mut self.round.plan);
         let one = [(machine, 1)];
         let parts = if gang { plan.as_slice() } else { &one };
@@ -435,7 +416,10 @@ impl<R: Recorder> Engine<'_, R> {
             }
         }
         let ask = Ask { footprint, demand, tasks };
-        self.policy.launched(&Queues::view(user, &self.sets[slot]), &ask, &self.books);
+        self.policy.launched(&Queues::view(&self.sets[slot]), &ask, &self.books);
+        if self.queues.has_siblings(queue) {
+            self.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
+        }
         self.changed.mark(user);
         self.outcome.launched += u64::from(tasks);
         let set = &mut self.sets[slot];
@@ -457,8 +441,9 @@ impl<R: Recorder> Engine<'_, R> {
         }
         self.round.plan = plan;
         if self.sets[slot].waiting == 0 {
-            self.queues.pop(&mut self.sets, user);
-            if let Some(next) = self.queues.head(user) {
+            self.queues.remove(&mut self.sets, slot);
+            self.falling.remove(slot);
+            if let Some(next) = self.queues.first(&self.sets, user) {
                 self.books.set_head(user, self.sets.needs(next).0);
             }
         }

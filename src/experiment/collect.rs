@@ -14,7 +14,7 @@ use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fluid::Levels;
 use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
-use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, Fate, JobRecord, Launch, Reach, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::TaskSet;
 
@@ -69,6 +69,10 @@ pub(super) struct Totals {
     pub stopped: u64,
     /// Tasks lost with their machine.
     pub lost: u64,
+    /// Tasks with a location where they would run best, those that started there, and those that started in another room.
+    pub located: u64,
+    pub located_there: u64,
+    pub located_elsewhere: u64,
     pub lost_us: u128,
     /// By how much tasks took longer than they would have at full speed.
     pub slowed_us: u128,
@@ -301,7 +305,7 @@ impl Recorder for Collector<'_> {
             self.totals.used_until_last_submit_us = self.totals.used_us;
         }
         self.totals.tasks += tasks;
-        self.totals.labels += u64::from(row.label.is_some());
+        self.totals.labels += u64::from(row.label.is_some() || row.location.is_some());
         self.totals.jobs += u64::from(first_of_job);
         if self.sinks.wants_demands() {
             self.demands.add(stage, row.demand.slice(self.dims), tasks);
@@ -337,6 +341,11 @@ impl Recorder for Collector<'_> {
             self.totals.gang_wait_max = self.totals.gang_wait_max.max(launch.wait);
             self.totals.gang_tasks += count;
             self.totals.gang_wait_us += waited;
+        }
+        if let Some(reach) = launch.reach {
+            self.totals.located += count;
+            self.totals.located_there += if reach == Reach::There { count } else { 0 };
+            self.totals.located_elsewhere += if reach == Reach::Elsewhere { count } else { 0 };
         }
         let task = self.share_of(launch.demand, self.standing[launch.user.index()].class as usize);
         let largest = &mut self.standing[launch.user.index()].largest;

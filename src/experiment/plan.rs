@@ -75,6 +75,8 @@ pub struct ClusterFile {
     pub events: Option<PathBuf>,
     /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
+    /// After how long a task that waits for its location may start a level up: a span, or `never`.
+    pub fall_back: Option<String>,
     /// Add the books up again after every round.
     #[serde(default)]
     pub audit: bool,
@@ -291,6 +293,15 @@ pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<O
     text.parse().map(Some).map_err(|error: Error| error.under(key))
 }
 
+/// After how long a task that waits for its location may start a level up, unless a plan says otherwise: the delay of
+/// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
+pub const FALL_BACK: &str = "5s";
+
+/// A span, or `never`.
+pub fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
+    if text == "never" { Ok(None) } else { positive_span(key, text).map(Some) }
+}
+
 /// Errors: the key says something about machines, and tasks are not placed on any.
 fn only_placed(key: &str, placement: Placement) -> Result<()> {
     let expected = "machines that tasks are placed on, such as placement first-fit";
@@ -316,6 +327,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
         slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
         on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
         ties: choice("cluster.ties", cluster.ties.as_deref())?,
+        fall_back: fall_back("cluster.fall_back", cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
         on_failure: choice("cluster.on_failure", cluster.on_failure.as_deref())?,
         until: until.map(|text| horizon("until", text)).transpose()?,
         audit: cluster.audit,

@@ -93,7 +93,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         bins: bins(&collector),
         stuck: collector.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.totals.examples.clone(),
-        ignored: summary::ignored(&collector, weights),
+        ignored: summary::ignored(&collector, weights, parts.pooled),
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     if let Some(mut table) = to.open(Table::Users, dims)? {

@@ -78,7 +78,7 @@ impl RunSummary {
 }
 
 /// What the workload asks for and the engine does not do.
-pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
+pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) -> Vec<String> {
     let present: HashSet<&str> = collector.names.iter().map(|name| &**name).collect();
     let mut absent: Vec<&str> = weights.names().filter(|name| !present.contains(name)).collect();
     absent.sort_unstable();
@@ -86,7 +86,11 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
         format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
     });
     let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
-    let labels = rows(collector.totals.labels, "ask for machines with a label; any machine was taken instead");
+    let asked = if pooled { collector.totals.labels } else { 0 };
+    let labels = rows(
+        asked,
+        "ask for a label or a location, and placement 'pooled' knows no machines; any placement rule keeps to them",
+    );
     [labels, strangers].into_iter().flatten().collect()
 }
 
@@ -121,6 +125,8 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     int("tasks_never_started", totals.stuck.values().sum());
     int("tasks_stopped", totals.stopped);
     int("tasks_lost", totals.lost);
+    int("tasks_located", totals.located);
+    int("tasks_cross_room", totals.located_elsewhere);
     int("end_us", parts.outcome.end.0);
     int("makespan_us", makespan.0);
     let throughput = (makespan.0 > 0).then(|| totals.finished as f64 / makespan.seconds());
@@ -173,6 +179,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     let gangs = totals.gang_tasks;
     float("gang_wait_mean_s", (gangs > 0).then(|| totals.gang_wait_us as f64 / gangs as f64 / 1e6));
     float("gang_wait_max_s", (gangs > 0).then(|| totals.gang_wait_max.seconds()));
+    float("located_hits", (totals.located > 0).then(|| totals.located_there as f64 / totals.located as f64));
     float("lost_s", Some(totals.lost_us as f64 / 1e6));
     float("slowed_s", Some(totals.slowed_us as f64 / 1e6));
     delay(&mut float, ["slowdown_mean", "slowdown_p50", "slowdown_p90", "slowdown_p99"], &delays.slowdown);

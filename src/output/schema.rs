@@ -146,7 +146,17 @@ impl Table {
                     Int,
                     "tasks stopped before their end (some perhaps more than once), which started anew",
                 ),
-                ("tasks_lost", Int, "tasks lost with their machine, which never ended; their jobs went on without them"),
+                (
+                    "tasks_lost",
+                    Int,
+                    "tasks lost with their machine, which never ended; their jobs went on without them",
+                ),
+                ("tasks_located", Int, "tasks launched that asked for a location"),
+                (
+                    "tasks_cross_room",
+                    Int,
+                    "of those, tasks launched in another room than the one they asked for, or outside all",
+                ),
                 ("end_us", Int, "when the run ended: the last event or the horizon"),
                 ("makespan_us", Int, "from the first submission to the last end of a task"),
                 ("throughput_tasks_per_s", Float, "tasks finished over makespan"),
@@ -211,6 +221,7 @@ impl Table {
                 ("task_wait_max_s", Float, "the longest of these waits"),
                 ("gang_wait_mean_s", Float, "mean wait of launched tasks that start with all others of their row"),
                 ("gang_wait_max_s", Float, "the longest of these waits"),
+                ("located_hits", Float, "share of the tasks with a location that were launched there"),
                 (
                     "lost_s",
                     Float,
@@ -372,7 +383,11 @@ impl Table {
                     Float,
                     "for how long it has waited for a return that had not come by the end; null if none",
                 ),
-                ("tasks_stopped", Int, "tasks of it that were stopped before their end; the same in all rows of a group"),
+                (
+                    "tasks_stopped",
+                    Int,
+                    "tasks of it that were stopped before their end; the same in all rows of a group",
+                ),
                 ("lost_s", Float, "what those had used until then, times seconds"),
             ],
             Table::Levels => &[

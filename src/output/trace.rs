@@ -136,6 +136,10 @@ impl Source for ParquetTrace {
         self.rows.labels.name(label)
     }
 
+    fn location_name(&self, location: u32) -> &str {
+        self.rows.locations.name(location)
+    }
+
     fn locate(&self, row: u64) -> String {
         format!("{}, row {}", self.path.display(), row + 1)
     }

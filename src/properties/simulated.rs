@@ -55,7 +55,7 @@ impl Mechanism for Simulated {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let dims: Vec<Dim> = instance.resources().iter().map(|resource| Dim::parse(resource).0).collect();
         let capacity = amounts(instance.capacity(), "capacity")?;
-        let cluster = Cluster { dims: dims.clone(), capacities: vec![capacity], events: Default::default() };
+        let cluster = Cluster { dims: dims.clone(), capacities: vec![capacity], ..Cluster::default() };
         let weights = weights(instance)?;
         let workload = backlog(instance, dims)?;
         let setup = Setup { dims: &cluster.dims, capacity, machines: 1, weights: &weights };

@@ -17,6 +17,8 @@ pub struct Assembler {
     pub stages: Names,
     /// Labels met so far.
     pub labels: Names,
+    /// Locations met so far.
+    pub locations: Names,
     numbered_users: NumberedUsers,
     last_job: Option<(Vec<u8>, JobName, JobId)>,
     last_submit: Time,

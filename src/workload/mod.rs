@@ -52,8 +52,12 @@ pub struct TaskSet {
     pub priority: u8,
     /// All tasks start together, or none.
     pub gang: bool,
-    /// A label that the machine must carry, an index into the source's labels.
+    /// A label expression that the machine must satisfy, an index into [`Source::label_name`].
     pub label: Option<u32>,
+    /// The machine, rack or room where the tasks would run best, an index into [`Source::location_name`].
+    pub location: Option<u32>,
+    /// The tasks are never asked to give their room to more urgent ones.
+    pub stable: bool,
 }
 
 /// Where task sets come from: sorted by submit time, ids dense in order of first appearance.
@@ -81,8 +85,11 @@ pub trait Source {
     /// The name of a stage.
     fn stage_name(&self, stage: u32) -> &str;
 
-    /// The name of a label.
+    /// A label expression.
     fn label_name(&self, label: u32) -> &str;
+
+    /// The name of a location.
+    fn location_name(&self, location: u32) -> &str;
 
     /// Hears that a job has ended: a closed-loop user submits its next one.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}

@@ -121,6 +121,10 @@ impl Source for Thinned<'_> {
         self.source.label_name(label)
     }
 
+    fn location_name(&self, location: u32) -> &str {
+        self.source.location_name(location)
+    }
+
     fn locate(&self, row: u64) -> String {
         self.source.locate(row)
     }

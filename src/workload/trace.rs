@@ -2,7 +2,7 @@
 //!
 //! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
 //! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
-//! `gang` (false), `label`. Times round to the nearest microsecond, demands up. A byte-order mark and CRLF are fine.
+//! `gang` (false), `label`, `location`, `stable` (false). Times round to the nearest microsecond, demands up. A byte-order mark and CRLF are fine.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -36,7 +36,11 @@ pub enum Column {
     Priority,
     /// All or nothing.
     Gang,
-    /// A label of the machine.
+    /// Where the tasks would run best.
+    Location,
+    /// Whether more urgent tasks may not ask for their room.
+    Stable,
+    /// A label expression for the machine.
     Label,
     /// The amount of a resource, in units of so many base units.
     Resource(usize, u64),
@@ -89,6 +93,8 @@ impl Columns {
             "priority" => Column::Priority,
             "gang" => Column::Gang,
             "label" => Column::Label,
+            "location" => Column::Location,
+            "stable" => Column::Stable,
             _ => {
                 let (dim, scale) = Dim::parse(name);
                 if self.dims.iter().any(|known| known.name == dim.name) {
@@ -121,7 +127,7 @@ impl Columns {
         let found = shorten(self.names.join(",").as_bytes());
         let problem = format!(
             "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
-             and optionally tasks, stage, after, priority, gang, label; found {found}"
+             and optionally tasks, stage, after, priority, gang, label, location, stable; found {found}"
         );
         Err(Error::trace(path, 1, missing, problem))
     }
@@ -270,7 +276,8 @@ impl RowParser<'_> {
         fields: impl Iterator<Item = &'f [u8]>,
         set: &mut TaskSet,
     ) -> std::result::Result<JobName, (usize, String)> {
-        (set.row, set.tasks, set.stage, set.priority, set.gang, set.label) = (row, 1, None, 0, false, None);
+        (set.row, set.tasks, set.stage, set.priority) = (row, 1, None, 0);
+        (set.gang, set.label, set.location, set.stable) = (false, None, None, false);
         set.after.clear();
         let (mut job, mut submit) = ((0, &b""[..]), 0);
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
@@ -292,6 +299,8 @@ impl RowParser<'_> {
                 Column::Gang => set.gang = truth(field).map_err(fail)?,
                 Column::Stage => set.stage = Some(self.rows.stages.intern(&utf8(field).map_err(fail)?)),
                 Column::Label => set.label = Some(self.rows.labels.intern(&utf8(field).map_err(fail)?)),
+                Column::Location => set.location = Some(self.rows.locations.intern(&utf8(field).map_err(fail)?)),
+                Column::Stable => set.stable = truth(field).map_err(fail)?,
                 Column::After => {
                     let names = utf8(field).map_err(fail)?;
                     let stages = names.split(';').map(str::trim).filter(|name| !name.is_empty());
@@ -342,6 +351,10 @@ impl Source for CsvTrace {
 
     fn label_name(&self, label: u32) -> &str {
         self.rows.labels.name(label)
+    }
+
+    fn location_name(&self, location: u32) -> &str {
+        self.rows.locations.name(location)
     }
 
     fn locate(&self, row: u64) -> String {

@@ -51,6 +51,8 @@ pub struct Workload {
     pub stages: Names,
     /// Names of labels.
     pub labels: Names,
+    /// Names of locations.
+    pub locations: Names,
     /// How it came about.
     pub quality: Quality,
 }
@@ -130,5 +132,9 @@ impl Source for InMemory<'_> {
 
     fn label_name(&self, label: u32) -> &str {
         self.workload.labels.name(label)
+    }
+
+    fn location_name(&self, location: u32) -> &str {
+        self.workload.locations.name(location)
     }
 }

@@ -28,6 +28,10 @@ pub struct Layout {
     pub gang: bool,
     /// Some row asks for a label.
     pub label: bool,
+    /// Some row asks for a location.
+    pub location: bool,
+    /// Some row is stable.
+    pub stable: bool,
 }
 
 /// What a field of a row holds.
@@ -65,6 +69,8 @@ impl Layout {
             layout.priority |= set.priority != 0;
             layout.gang |= set.gang;
             layout.label |= set.label.is_some();
+            layout.location |= set.location.is_some();
+            layout.stable |= set.stable;
         }
         let columns = layout.columns();
         let found = Columns::find(Path::new("trace"), columns.iter().map(|(name, _)| name.as_str()));
@@ -105,6 +111,8 @@ impl Layout {
         add(self.priority, "priority", ItemKind::Whole);
         add(self.gang, "gang", ItemKind::Text);
         add(self.label, "label", ItemKind::Text);
+        add(self.location, "location", ItemKind::Text);
+        add(self.stable, "stable", ItemKind::Text);
         columns
     }
 
@@ -158,15 +166,27 @@ impl Layout {
             row.push(Item::Whole(set.priority.into()));
         }
         if self.gang {
-            row.push(Item::Text(Some(if set.gang { "true" } else { "false" }.into())));
+            row.push(truth(set.gang));
         }
         if self.label {
             let label = set.label.map(|label| source.label_name(label));
             label.map_or(Ok(()), |label| plain("the label", label))?;
             row.push(Item::Text(label.map(Cow::from)));
         }
+        if self.location {
+            let location = set.location.map(|location| source.location_name(location));
+            location.map_or(Ok(()), |location| plain("the location", location))?;
+            row.push(Item::Text(location.map(Cow::from)));
+        }
+        if self.stable {
+            row.push(truth(set.stable));
+        }
         Ok(row)
     }
+}
+
+fn truth<'a>(value: bool) -> Item<'a> {
+    Item::Text(Some(if value { "true" } else { "false" }.into()))
 }
 
 impl Item<'_> {
@@ -250,9 +270,11 @@ mod tests {
         assert_eq!(written(&workload).expect("writable"), want);
         let stage = workload.stages.intern("map");
         let label = workload.labels.intern("ssd");
+        let location = workload.locations.intern("hz/r1");
         let set = &mut workload.sets[0];
         (set.tasks, set.stage, set.after, set.priority) = (4, Some(stage), vec![stage], 9);
         (set.gang, set.label) = (true, Some(label));
+        (set.stable, set.location) = (true, Some(location));
         let want = format!(
             "{head},tasks,cpu,memory_norm,disk_mib,stage,after,priority,gang,label\n{row},4,1.5,0.000001,7,map,map,9,\
              true,ssd\n"

@@ -57,6 +57,10 @@ impl Source for Watched<'_> {
         self.source.label_name(label)
     }
 
+    fn location_name(&self, location: u32) -> &str {
+        self.source.location_name(location)
+    }
+
     fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
         self.source.job_finished(job, user, now);
     }

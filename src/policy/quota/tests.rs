@@ -65,7 +65,11 @@ fn every_wrong_file_has_its_line() {
     for (from, to, expected) in [
         ("\"max-min-level\"", "\"level\"", "line 1: variant: 'level' is not accepted; expected \"min-plus-share\" or"),
         ("\"fair\"", "3", "line 2: inside: 3 is not accepted; expected \"fifo\" or \"fair\""),
-        ("\"never\"", "\"kill\"", "line 3: reclaim: 'kill' is not accepted; expected \"never\" or \"wait\""),
+        (
+            "\"never\"",
+            "\"kill\"",
+            "line 3: reclaim: 'kill' is not accepted; expected \"never\", \"wait\" or \"kill-after:SPAN\"",
+        ),
         ("reclaim", "reclaims", "line 3: 'reclaims' is no key (did you mean 'reclaim'?)"),
         ("lend", "lends", "line 15: 'lends' is no key of a group (did you mean 'lend'?)"),
         ("cpu = 8.5", "cpu = 3.5", "line 8: max.cpu: 3.5 cores of group 'ads' is below its min of 4 cores"),

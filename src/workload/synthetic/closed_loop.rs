@@ -290,6 +290,11 @@ impl Source for LoopSource {
         ""
     }
 
+    fn location_name(&self, _location: u32) -> &str {
+        // No row has a location.
+        ""
+    }
+
     fn job_finished(&mut self, _job: JobId, user: UserId, now: Time) {
         let looper = &self.loopers[user.index()];
         let number = Self::substream(user, looper.jobs);
