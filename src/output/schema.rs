@@ -180,7 +180,11 @@ impl Table {
                     "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled",
                 ),
                 ("overcommitted_<r>", Float, "share of time in which more of <r> is used than there is"),
-                ("slots_held", Float, "share of slots held, time-weighted; null but under slots"),
+                (
+                    "slots_held",
+                    Float,
+                    "share of slots held, time-weighted (of the only resource reserved under only:R); null under others",
+                ),
                 (
                     "fragmentation",
                     Float,
