@@ -7,8 +7,8 @@ use crate::cluster::Placement;
 use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{
-    FALL_BACK, SAMPLE, check_thin, devices, fall_back, horizon, machine_events, machines_from, policies, positive_span,
-    preempt, slowdown,
+    FALL_BACK, SAMPLE, check_thin, devices, fall_back, hoard, horizon, machine_events, machines_from, policies,
+    positive_span, preempt, slowdown,
 };
 use crate::experiment::{Plan, WorkloadPlan};
 use crate::output::schema::Table;
@@ -55,6 +55,9 @@ pub struct Args {
     /// A resource that is made of identified devices, such as gpu (docs/cluster.md); may be given several times
     #[arg(long, value_name = "RESOURCE")]
     devices: Vec<String>,
+    /// Let gangs hold room that is not enough yet, for so long at most; otherwise they hold nothing until there is enough
+    #[arg(long, value_name = "SPAN")]
+    hoard: Option<String>,
     /// Let more urgent tasks ask less urgent ones for their room, and stop them after this span (0s: at once)
     #[arg(long, value_name = "SPAN")]
     preempt: Option<String>,
@@ -152,6 +155,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
             ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
             slowdown: slowdown("--slowdown", args.slowdown.as_deref(), placement)?,
+            hoard: args.hoard.as_deref().map(|text| hoard("--hoard", text, placement)).transpose()?,
             preempt: preempt(["--preempt", "--preempt-from"], [&args.preempt, &args.preempt_from])?,
             fall_back: fall_back("--fall-back", &args.fall_back)?,
             on_failure: args.on_failure.parse::<OnFailure>().map_err(|error| error.under("--on-failure"))?,
@@ -190,6 +194,7 @@ fn canonical(args: &Args) -> String {
     put("on_failure", Some(args.on_failure.clone()));
     put("fall_back", Some(args.fall_back.clone()));
     put("devices", (!args.devices.is_empty()).then(|| args.devices.join(",")));
+    put("hoard", args.hoard.clone());
     put("preempt", args.preempt.clone());
     put("preempt_from", args.preempt_from.clone());
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
@@ -229,6 +234,7 @@ fn command(args: &Args) -> String {
     put("on-failure", Some(args.on_failure.clone()));
     put("fall-back", Some(args.fall_back.clone()));
     args.devices.iter().for_each(|resource| put("devices", Some(resource.clone())));
+    put("hoard", args.hoard.clone());
     put("preempt", args.preempt.clone());
     put("preempt-from", args.preempt_from.clone());
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));

@@ -46,6 +46,9 @@ impl<R: Recorder> Engine<'_, R> {
         if !set.gang {
             return self.scopes.find(&mut self.machines, scope, need);
         }
+        if self.hoards.is_some() {
+            return self.hoard(slot);
+        }
         let mut left = set.waiting;
         self.round.plan.clear();
         if self.options.placement == Placement::Pooled {

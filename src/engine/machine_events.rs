@@ -24,6 +24,7 @@ impl<R: Recorder> Engine<'_, R> {
                 Change::Leave => {
                     self.machines.remove(event.machine);
                     self.withdraw_from(event.machine);
+                    self.scatter_from(event.machine);
                 }
                 Change::Join => {
                     self.machines.restore(event.machine, &self.offers[event.machine.index()]);
@@ -43,6 +44,7 @@ impl<R: Recorder> Engine<'_, R> {
     fn fail(&mut self, machine: MachineId) -> Result<()> {
         self.machines.remove(machine);
         self.withdraw_from(machine);
+        self.scatter_from(machine);
         let struck = self.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
         for ticket in struck {
             // It may be gone already, with the rest of its gang.

@@ -10,6 +10,7 @@ mod asks;
 mod end;
 mod gang;
 mod held;
+mod hoard;
 mod jobs;
 mod line;
 mod locality;
@@ -41,6 +42,7 @@ use crate::workload::synthetic::random::stream;
 use asks::Asks;
 use gang::Kinds;
 use held::Devices;
+use hoard::Hoards;
 use jobs::{Jobs, SetSlot, Sets};
 use locality::Falling;
 use queues::Queues;
@@ -142,6 +144,8 @@ pub struct Options {
     pub seed: u64,
     /// After how long a task that waits for its place may start a level up: rack, room, cluster; never if absent.
     pub fall_back: Option<Span>,
+    /// For how long gangs hold room that is not enough yet; they hold none if absent.
+    pub hoard: Option<Span>,
     /// How urgent tasks come by the room of others; not at all if absent.
     pub preempt: Option<Preempt>,
     /// When to end though work is left.
@@ -167,6 +171,8 @@ pub struct Outcome {
     pub asks: u64,
     /// Asks that came to nothing.
     pub asks_withdrawn: u64,
+    /// How often a gang gave up what it held.
+    pub hoards_given_up: u64,
     /// Tasks that were asked and stopped, for they had not ended in time.
     pub forced: u64,
 }
@@ -197,8 +203,8 @@ pub fn run<R: Recorder>(
         return Err(Error::Mismatch { problem });
     }
     let placed = cluster.hardware.is_some() && options.placement != Placement::Pooled;
-    if placed && options.preempt.is_some() {
-        let problem = "urgent tasks cannot ask for the room of others where devices have identities".to_owned();
+    if placed && (options.preempt.is_some() || options.hoard.is_some()) {
+        let problem = "room cannot be reserved (preempt, hoard) where devices have identities".to_owned();
         return Err(Error::Mismatch { problem });
     }
     let mut engine = Engine::new(source, policy, cluster, weights, options, recorder);
@@ -242,6 +248,7 @@ struct Engine<'a, R> {
     later: BTreeMap<(Time, u64), SetSlot>,
     falling: Falling,
     asks: Option<Asks>,
+    hoards: Option<Hoards>,
     /// Kept from one instant to the next for their memory only.
     appeared: arrive::Appeared,
     arrived: Vec<(SetSlot, Vec<u32>)>,
@@ -366,6 +373,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             later: BTreeMap::new(),
             falling: Falling::default(),
             asks: options.preempt.map(Asks::new),
+            hoards: options.hoard.filter(|_| options.placement != Placement::Pooled).map(Hoards::new),
             appeared: arrive::Appeared::default(),
             arrived: Vec::new(),
             released: Vec::new(),
@@ -413,7 +421,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
         let fall = self.falling.next();
         let asks = self.asks.as_ref().and_then(Asks::next);
-        let next = [arrival, later, self.agenda.next_time(), wake, fall, asks].into_iter().flatten().min();
+        let hoards = self.hoards.as_ref().and_then(Hoards::next);
+        let next = [arrival, later, self.agenda.next_time(), wake, fall, asks, hoards].into_iter().flatten().min();
         // What happens to machines matters as long as anything is to come or waits.
         let event = self.next_event().filter(|_| next.is_some() || self.books.total_waiting() > 0);
         let next = next.into_iter().chain(event).min();

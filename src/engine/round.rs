@@ -131,6 +131,7 @@ impl<R: Recorder> Engine<'_, R> {
                 break;
             }
         }
+        self.give_up_hoards();
         self.start_asked()?;
         self.rerank_blocked();
         match self.options.on_blocked {

@@ -75,6 +75,8 @@ pub struct ClusterFile {
     pub events: Option<PathBuf>,
     /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
+    /// For how long gangs hold room that is not enough yet; they hold none if absent.
+    pub hoard: Option<String>,
     /// Resources that are made of identified devices, such as `gpu`.
     #[serde(default)]
     pub devices: Vec<String>,
@@ -313,6 +315,12 @@ pub fn devices(key: &str, names: &[String], placement: Placement) -> Result<Vec<
     Ok(names.to_vec())
 }
 
+/// For how long gangs hold room.
+pub fn hoard(key: &str, text: &str, placement: Placement) -> Result<Span> {
+    only_placed(key, placement)?;
+    positive_span(key, text)
+}
+
 /// How urgent tasks come by room: a span, and who may be asked. Errors: the second without the first.
 pub fn preempt(keys: [&str; 2], texts: [&Option<String>; 2]) -> Result<Option<Preempt>> {
     let from = choice::<PreemptFrom>(keys[1], texts[1].as_deref())?;
@@ -359,6 +367,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
         slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
         on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
         ties: choice("cluster.ties", cluster.ties.as_deref())?,
+        hoard: cluster.hoard.as_deref().map(|text| hoard("cluster.hoard", text, placement)).transpose()?,
         preempt: preempt(["cluster.preempt", "cluster.preempt_from"], [&cluster.preempt, &cluster.preempt_from])?,
         fall_back: fall_back("cluster.fall_back", cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
         on_failure: choice("cluster.on_failure", cluster.on_failure.as_deref())?,

@@ -128,6 +128,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     int("asks", parts.outcome.asks);
     int("asks_withdrawn", parts.outcome.asks_withdrawn);
     int("tasks_forced", parts.outcome.forced);
+    int("hoards_given_up", parts.outcome.hoards_given_up);
     int("tasks_located", totals.located);
     int("tasks_cross_room", totals.located_elsewhere);
     int("end_us", parts.outcome.end.0);

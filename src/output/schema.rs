@@ -154,6 +154,7 @@ impl Table {
                 ("asks", Int, "how often an urgent task asked others for their room"),
                 ("asks_withdrawn", Int, "asks that came to nothing"),
                 ("tasks_forced", Int, "tasks that were asked and stopped, for they had not ended in time"),
+                ("hoards_given_up", Int, "how often a gang gave up room that it held in vain"),
                 ("tasks_located", Int, "tasks launched that asked for a location"),
                 (
                     "tasks_cross_room",

@@ -1,0 +1,133 @@
+//! Gangs that hold what room they find until it is enough, or until their patience ends: the other way to start together.
+//!
+//! It is here to be compared with waiting empty-handed (`gang`): what is held lies idle, and two gangs that hold half of the
+//! cluster each wait for each other until the first gives up. The rules are in `docs/cluster.md`, "Gangs".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Engine;
+use super::jobs::SetSlot;
+use super::queues::QueueId;
+use crate::record::Recorder;
+use crate::units::{MachineId, Resources, Span, Time};
+
+/// What a gang holds.
+#[derive(Debug)]
+struct Hoard {
+    set: SetSlot,
+    /// Machines, and for how many tasks there is room held.
+    parts: Vec<(MachineId, u32)>,
+    gives_up: Time,
+}
+
+/// All that is held, and who has just given up.
+#[derive(Debug)]
+pub(super) struct Hoards {
+    patience: Span,
+    of: BTreeMap<QueueId, Hoard>,
+    due: BTreeSet<(Time, QueueId)>,
+    resting: BTreeSet<QueueId>,
+}
+
+impl Hoards {
+    pub fn new(patience: Span) -> Hoards {
+        Hoards { patience, of: BTreeMap::new(), due: BTreeSet::new(), resting: BTreeSet::new() }
+    }
+
+    /// When the next one gives up.
+    pub fn next(&self) -> Option<Time> {
+        self.due.first().map(|(time, _)| *time)
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Before a round: gives back what is held for too long, or for a gang that is not the next of its queue any more. Who has
+    /// given up holds nothing in this round, so that others can.
+    pub(super) fn give_up_hoards(&mut self) {
+        let Some(mut hoards) = self.hoards.take() else { return };
+        hoards.resting.clear();
+        let orphaned = hoards.of.iter().filter(|(queue, hoard)| self.queues.head(**queue) != Some(hoard.set));
+        let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();
+        orphaned.into_iter().for_each(|queue| self.scatter(&mut hoards, queue));
+        while let Some((_, queue)) = hoards.due.first().filter(|(at, _)| *at <= self.now).copied() {
+            self.scatter(&mut hoards, queue);
+            hoards.resting.insert(queue);
+            self.outcome.hoards_given_up += 1;
+        }
+        self.hoards = Some(hoards);
+    }
+
+    /// A machine takes nothing new from now on: what is held there is of no use.
+    pub(super) fn scatter_from(&mut self, machine: MachineId) {
+        let Some(mut hoards) = self.hoards.take() else { return };
+        let there = |hoard: &Hoard| hoard.parts.iter().any(|(part, _)| *part == machine);
+        let queues = hoards.of.iter().filter(|(_, hoard)| there(hoard)).map(|(queue, _)| *queue);
+        for queue in queues.collect::<Vec<QueueId>>() {
+            self.scatter(&mut hoards, queue);
+        }
+        self.hoards = Some(hoards);
+    }
+
+    /// Gives back all that a gang holds.
+    fn scatter(&mut self, hoards: &mut Hoards, queue: QueueId) {
+        let Some(hoard) = hoards.of.remove(&queue) else { return };
+        hoards.due.remove(&(hoard.gives_up, queue));
+        for (machine, count) in hoard.parts {
+            self.machines.release_held(machine, &self.times(hoard.set, count));
+            self.round.freed(machine);
+        }
+    }
+
+    /// What so many tasks of a set need.
+    fn times(&self, set: SetSlot, count: u32) -> Resources {
+        let mut amount = Resources::ZERO;
+        for (amount, need) in amount.0.iter_mut().zip(self.sets.needs(set).1) {
+            *amount = need * u64::from(count);
+        }
+        amount
+    }
+
+    /// Holds what room there is for a gang; the first machine of its plan once it is enough.
+    pub(super) fn hoard(&mut self, slot: SetSlot) -> Option<MachineId> {
+        let (queue, waiting) = (self.sets[slot].queue, self.sets[slot].waiting);
+        let mut hoards = self.hoards.take()?;
+        let found =
+            (!hoards.resting.contains(&queue)).then(|| self.gather(&mut hoards, queue, slot, waiting)).flatten();
+        self.hoards = Some(hoards);
+        found
+    }
+
+    fn gather(&mut self, hoards: &mut Hoards, queue: QueueId, slot: SetSlot, waiting: u32) -> Option<MachineId> {
+        let scope = self.queues.scope(queue);
+        let one = self.times(slot, 1);
+        let gives_up = self.now + hoards.patience;
+        let known = hoards.of.contains_key(&queue);
+        let hoard = hoards.of.entry(queue).or_insert(Hoard { set: slot, parts: Vec::new(), gives_up });
+        let mut left = waiting - hoard.parts.iter().map(|(_, count)| count).sum::<u32>();
+        while left > 0
+            && let Some(machine) = self.scopes.find(&mut self.machines, scope, self.sets.needs(slot).1)
+        {
+            self.machines.hold(machine, &one);
+            left -= 1;
+            match hoard.parts.last_mut() {
+                Some((last, count)) if *last == machine => *count += 1,
+                _ => hoard.parts.push((machine, 1)),
+            }
+        }
+        if left > 0 {
+            if hoard.parts.is_empty() {
+                hoards.of.remove(&queue);
+            } else if !known {
+                hoards.due.insert((gives_up, queue));
+            }
+            return None;
+        }
+        let hoard = hoards.of.remove(&queue)?;
+        hoards.due.remove(&(hoard.gives_up, queue));
+        for &(machine, count) in &hoard.parts {
+            self.machines.release_held(machine, &self.times(slot, count));
+        }
+        self.round.plan = hoard.parts;
+        self.round.plan.first().map(|(machine, _)| *machine)
+    }
+}
