@@ -173,10 +173,12 @@ impl<'a> Scopes<'a> {
 
     /// How near to a location a machine is; nothing for the whole cluster.
     pub fn reach(&self, home: Location, machine: MachineId) -> Option<Reach> {
+        if home == Location::Cluster {
+            return None;
+        }
         let mut levels = std::iter::successors(Some(home), |location| self.locations.up(*location));
         let met = levels.find(|location| self.locations.holds(*location, machine)).unwrap_or(Location::Cluster);
         match (home, met) {
-            (Location::Cluster, _) => None,
             (home, met) if home == met => Some(Reach::There),
             (_, Location::Rack(_)) => Some(Reach::Rack),
             (_, Location::Room(_)) => Some(Reach::Room),
