@@ -7,7 +7,7 @@ use crate::cluster::Placement;
 use crate::engine::{OnBlocked, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span, slowdown};
-use crate::experiment::{Plan, WorkloadPlan};
+use crate::experiment::{Plan, Window, WorkloadPlan};
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
@@ -121,6 +121,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         policies: policies(&args.policies, |name| context.registry.policy_in(name, Path::new("")))?,
         baseline: 0,
         seeds: vec![args.seed],
+        precision: None,
         options: Options {
             placement,
             on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
@@ -130,6 +131,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             audit: args.audit,
         },
         sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
+        window: Window::default(),
         tables,
         weights: args.weights.clone(),
         cluster: machines_from("--machines", &args.machines, Path::new(""))?,
@@ -139,6 +141,9 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             options: FormatOptions { tenants, ..FormatOptions::default() },
             thin: check_thin("--thin", args.thin)?,
         },
+        cell: String::new(),
+        axes: Vec::new(),
+        inputs: args.weights.iter().cloned().collect(),
         text: canonical(args),
         command: command(args),
     })
