@@ -13,7 +13,7 @@ use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_
 use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
-use plimsoll::experiment::{Destination, Simulation, Supply, simulate};
+use plimsoll::experiment::{Destination, Simulation, Supply, Window, simulate};
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{PolicySpec, Registry, Setup};
 use plimsoll::record::Recorder;
@@ -95,6 +95,7 @@ fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
         weights: None,
         options: options(placement),
         sample: Span::from_secs(60),
+        window: Window::default(),
     };
     let to = Destination {
         folder: Some(folder.to_owned()),

@@ -173,7 +173,7 @@ pub struct Decision<'a> {
 }
 
 /// Why a task set never started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Stuck {
     /// It fits no machine (pooled: not the whole pool) even when empty.
     TooLarge,

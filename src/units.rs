@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::{Add, Sub};
 
 /// An instant of simulated time, in microseconds since the trace's origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Time(pub u64);
 
 /// A length of simulated time, in microseconds.
@@ -126,7 +126,7 @@ id!(
 );
 
 /// What a resource is counted in, and how a column or a plan spells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Unit {
     /// Thousandths of one: milli-cores, milli-GPUs, thousandths of a named extra. Spelt `cpu`, `gpu`, `licence`, ...
     Milli,
@@ -159,7 +159,7 @@ impl Unit {
 }
 
 /// One resource dimension: a name without its unit, and the unit.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Dim {
     /// `cpu`, `memory`, `gpu`, `disk`, ...
     pub name: String,

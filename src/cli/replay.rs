@@ -10,7 +10,7 @@ use crate::experiment::plan::{
     FALL_BACK, SAMPLE, check_thin, devices, fall_back, hoard, horizon, machine_events, machines_from, policies,
     positive_span, preempt, slowdown,
 };
-use crate::experiment::{Plan, WorkloadPlan};
+use crate::experiment::{Plan, Window, WorkloadPlan};
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
@@ -148,6 +148,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         policies: policies(&args.policies, |name| context.registry.policy_in(name, Path::new("")))?,
         baseline: 0,
         seeds: vec![args.seed],
+        precision: None,
         options: Options {
             // Each run has its own.
             seed: 0,
@@ -163,6 +164,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             audit: args.audit,
         },
         sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
+        window: Window::default(),
         tables,
         weights: args.weights.clone(),
         cluster,
@@ -172,6 +174,9 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             options: FormatOptions { tenants, ..FormatOptions::default() },
             thin: check_thin("--thin", args.thin)?,
         },
+        cell: String::new(),
+        axes: Vec::new(),
+        inputs: args.weights.iter().cloned().collect(),
         text: canonical(args),
         command: command(args),
     })

@@ -155,7 +155,7 @@ pub struct Options {
 }
 
 /// What a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
     /// When it ended: the last event, or the horizon.
     pub end: Time,

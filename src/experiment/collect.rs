@@ -10,6 +10,7 @@ use super::demands::Demands;
 use super::groups::GroupWatch;
 use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
+use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fluid::Levels;
@@ -64,6 +65,8 @@ pub(super) struct Totals {
     pub tasks: u64,
     pub finished: u64,
     pub launched: u64,
+    /// Launches of tasks released in the window, and how long those waited.
+    pub waited: u64,
     pub task_wait_us: u128,
     /// Tasks stopped before their end, and for how long they had run.
     pub stopped: u64,
@@ -102,7 +105,7 @@ pub(super) struct Totals {
 }
 
 /// A task set that never started, for the message at the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct StuckExample {
     /// Why it never started.
     pub why: Stuck,
@@ -122,6 +125,7 @@ const EXAMPLES: usize = 3;
 /// The recorder of one run.
 pub(super) struct Collector<'a> {
     pub(super) sinks: Sinks,
+    pub(super) window: Window,
     pub(super) sampler: Sampler,
     levels: Levels,
     weights: &'a Weights,
@@ -151,7 +155,7 @@ impl<'a> Collector<'a> {
         dims: usize,
         capacity: &Resources,
         weights: &'a Weights,
-        sample: Span,
+        (sample, window): (Span, Window),
         sinks: Sinks,
         groups: Option<GroupWatch>,
         heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
@@ -166,7 +170,8 @@ impl<'a> Collector<'a> {
             .collect();
         Collector {
             sinks,
-            sampler: Sampler::new(sample),
+            window,
+            sampler: Sampler::new(sample, window.from),
             levels: Levels::new(),
             weights,
             inverse,
@@ -208,8 +213,8 @@ impl<'a> Collector<'a> {
     }
 
     /// Brings a user's integrals up to `now`.
-    fn settle_user(standing: &mut Standing, now: Time) {
-        let span = now.since(standing.since).0;
+    fn settle_user(standing: &mut Standing, now: Time, window: &Window) {
+        let span = window.part(standing.since, now).0;
         standing.share_us += u128::from(standing.plain_share) * u128::from(span);
         standing.backlogged_us += if standing.backlogged { span } else { 0 };
         standing.since = now;
@@ -218,7 +223,7 @@ impl<'a> Collector<'a> {
     /// Brings all integrals up to the end of the run.
     pub(super) fn finish(&mut self, end: Time) {
         for standing in &mut self.standing {
-            Self::settle_user(standing, end);
+            Self::settle_user(standing, end, &self.window);
         }
         if let Some(groups) = &mut self.groups {
             groups.finish(end);
@@ -313,7 +318,7 @@ impl Recorder for Collector<'_> {
     }
 
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
-        let (span, books) = (to.since(from).0, state.books);
+        let (span, books) = (self.window.part(from, to).0, state.books);
         self.totals.now = to;
         self.totals.slots = !books.lens_is_plain();
         let (held, used, capacity) = (books.total_held(), books.total_used(), books.capacity());
@@ -328,16 +333,21 @@ impl Recorder for Collector<'_> {
             self.totals.jain_us += jain * span as f64;
             self.totals.jain_time += span;
         }
-        self.sample(to, state)
+        self.sample(to.min(self.window.to), state)
     }
 
     fn launched(&mut self, launch: &Launch) {
         let count = u64::from(launch.count);
         self.totals.launched += count;
+        let released = Time(self.totals.now.0.saturating_sub(launch.wait.0));
+        let measured = self.window.holds(released);
         let waited = u128::from(launch.wait.0) * u128::from(count);
-        self.totals.task_wait_us += waited;
-        self.totals.task_wait_max = self.totals.task_wait_max.max(launch.wait);
-        if launch.gang {
+        if measured {
+            self.totals.waited += count;
+            self.totals.task_wait_us += waited;
+            self.totals.task_wait_max = self.totals.task_wait_max.max(launch.wait);
+        }
+        if launch.gang && measured {
             self.totals.gang_wait_max = self.totals.gang_wait_max.max(launch.wait);
             self.totals.gang_tasks += count;
             self.totals.gang_wait_us += waited;
@@ -375,9 +385,12 @@ impl Recorder for Collector<'_> {
             self.totals.last_end = self.totals.last_end.max(finish);
         }
         let user = &mut self.users[tasks.user.index()];
-        user.launched += count;
-        user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
-        let ran = tasks.finish.unwrap_or(self.totals.now).since(tasks.start);
+        if self.window.holds(tasks.release) {
+            user.launched += count;
+            user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
+        }
+        let end = tasks.finish.unwrap_or(self.totals.now);
+        let ran = end.since(tasks.start);
         let work = u128::from(ran.0) * u128::from(count);
         if tasks.fate == Fate::Finished {
             self.totals.slowed_us += u128::from(ran.0 - tasks.duration.0) * u128::from(count);
@@ -396,8 +409,9 @@ impl Recorder for Collector<'_> {
             }
         }
         let at = tasks.user.index() * self.dims;
+        let measured = u128::from(self.window.part(tasks.start, end).0) * u128::from(count);
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
-            *sum += u128::from(*demand) * work;
+            *sum += u128::from(*demand) * measured;
         }
         if !self.sinks.wants_tasks() {
             return Ok(());
@@ -408,10 +422,14 @@ impl Recorder for Collector<'_> {
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
+        let measured = self.window.holds(job.submit);
+        self.totals.jobs_finished += u64::from(job.finish.is_some());
         let user = &mut self.users[job.user.index()];
-        user.jobs += 1;
-        user.tasks += job.tasks;
-        if let (Some(start), Some(finish)) = (job.start, job.finish) {
+        if measured {
+            user.jobs += 1;
+            user.tasks += job.tasks;
+        }
+        if measured && let (Some(start), Some(finish)) = (job.start, job.finish) {
             let ended = FinishedJob { submit: job.submit, start, finish, tasks: job.tasks, ideal: job.ideal };
             self.delays.record(&ended);
             self.bins.record(&ended);
@@ -422,7 +440,6 @@ impl Recorder for Collector<'_> {
                 user.slowdowns += 1;
                 user.slowdown_millionths += u128::from(slowdown);
             }
-            self.totals.jobs_finished += 1;
         }
         if !self.sinks.wants_jobs() {
             return Ok(());
@@ -457,7 +474,7 @@ impl Recorder for Collector<'_> {
             let share = if class == 0 { plain_share } else { self.share(user, books, class) };
             let backlogged = books.waiting(user) > 0;
             let standing = &mut self.standing[user.index()];
-            Self::settle_user(standing, now);
+            Self::settle_user(standing, now, &self.window);
             match (standing.backlogged, backlogged) {
                 (true, true) => self.jain.change(standing.share, share),
                 (true, false) => self.jain.remove(standing.share),

@@ -83,6 +83,7 @@ pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dy
             weights: plan.weights.as_deref(),
             options: plan.options,
             sample: plan.sample,
+            window: plan.window,
         };
         let to = Destination {
             folder: folder.map(Path::to_owned),

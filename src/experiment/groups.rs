@@ -178,7 +178,7 @@ fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
 }
 
 /// What the terminal shows of a group.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GroupSummary {
     /// Its name.
     pub name: String,

@@ -1,5 +1,6 @@
 //! From a plan to runs, and from runs to numbers.
 
+mod changes;
 mod collect;
 mod compare;
 mod demands;
@@ -7,17 +8,23 @@ mod execute;
 mod groups;
 pub mod plan;
 mod sample;
+mod seeds;
 mod single;
 mod sinks;
+pub mod study;
 mod summary;
 mod supply;
+mod window;
 
 pub use collect::StuckExample;
 pub use compare::comparison;
 pub use execute::{Progress, execute, metadata};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
+pub use seeds::{Precision, Seeds};
 pub use single::{Simulation, simulate};
 pub use sinks::Destination;
+pub use study::Study;
 pub use summary::{RunSummary, Value};
 pub use supply::Supply;
+pub use window::Window;

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use super::changes::{apply, explain};
+use super::seeds::{Precision, Seeds};
+use super::window::Window;
 use crate::cluster::{ClusterSpec, MachineEvents, MachineGroup, Placement, events, file};
 use crate::engine::{Options, Preempt, PreemptFrom, Slowdown};
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
+use crate::output::table::Constant;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
 use crate::units::{Dim, Round, Span, Time, decimal, span};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
@@ -28,8 +32,8 @@ pub struct PlanFile {
     /// The policy that others are compared with; the first one if absent.
     pub baseline: Option<String>,
     /// How many seeds a generator is run with.
-    #[serde(default = "one")]
-    pub seeds: u64,
+    #[serde(default)]
+    pub seeds: Seeds,
     /// The first seed.
     #[serde(default = "one")]
     pub seed: u64,
@@ -37,6 +41,9 @@ pub struct PlanFile {
     pub until: Option<String>,
     /// The step of the sampling grid (`60s`).
     pub sample: Option<String>,
+    /// Which part of a run is measured; all of it if absent.
+    #[serde(default)]
+    pub measure: MeasureFile,
     /// Which tables to write; all but `tasks`, `usage` and `decisions` if absent.
     pub tables: Option<Vec<String>>,
     /// A CSV of weights.
@@ -52,6 +59,16 @@ pub struct PlanFile {
 
 fn one() -> u64 {
     1
+}
+
+/// What is measured, as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureFile {
+    /// Where the warm-up ends (`30m`); at the start if absent.
+    pub from: Option<String>,
+    /// Where the measuring ends (`4h`); never if absent.
+    pub to: Option<String>,
 }
 
 /// The cluster as it is written.
@@ -131,12 +148,16 @@ pub struct Plan {
     pub policies: Vec<NamedPolicy>,
     /// Which of them the others are compared with.
     pub baseline: usize,
-    /// The seeds.
+    /// The seeds; the first of them where `precision` decides how many.
     pub seeds: Vec<u64>,
+    /// When there are enough seeds, if their number is not fixed.
+    pub precision: Option<Precision>,
     /// How the engine goes about it.
     pub options: Options,
     /// The step of the sampling grid.
     pub sample: Span,
+    /// Which part of a run is measured.
+    pub window: Window,
     /// Which tables to write.
     pub tables: Vec<Table>,
     /// A CSV of weights.
@@ -149,46 +170,26 @@ pub struct Plan {
     pub text: String,
     /// The command that runs it again.
     pub command: String,
+    /// The name of the cell of a sweep; empty without one.
+    pub cell: String,
+    /// Columns and values of the axes of a sweep.
+    pub axes: Vec<(String, Constant)>,
+    /// Files that decide the results, besides trace and policies.
+    pub inputs: Vec<PathBuf>,
 }
 
 /// The step of the sampling grid where a plan names none.
 pub const SAMPLE: Span = Span::from_secs(60);
 
 impl Plan {
-    /// Reads a plan and checks it; `set` are `key=value` changes made to it first.
-    ///
-    /// Paths in it are relative to its folder. Errors: [`Error::PlanSyntax`] with line and column, [`Error::Plan`] with
-    /// the key and what would be accepted.
-    pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Plan> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let text = text.trim_start_matches('\u{feff}');
-        let syntax = |error: toml::de::Error| Error::PlanSyntax { path: path.to_owned(), message: explain(&error) };
-        // Parsed from its own text first, so that errors have their line.
-        let file: PlanFile = toml::from_str(text).map_err(syntax)?;
-        let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;
-        let file = if set.is_empty() {
-            file
-        } else {
-            set.iter().try_for_each(|change| apply(&mut table, change, "workload.load=0.7"))?;
-            table.clone().try_into().map_err(|error: toml::de::Error| {
-                Error::plan("--set", format!("'{}'", set.join(" ")), explain(&error))
-            })?
-        };
-        let canonical =
-            toml::to_string(&table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))?;
-        // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
-        let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
-        let folder = path.parent().unwrap_or(Path::new(""));
-        // With --set, lines are those of the plan that it makes.
-        let quotas = match set {
-            [] => QuotaFile::in_plan(path, text, folder)?,
-            _ => QuotaFile::in_plan(&PathBuf::from(format!("{} with --set", path.display())), &canonical, folder)?,
-        };
-        let plan = Plan::check(file, folder, registry, &quotas).map_err(|error| in_plan(error, path, text))?;
-        Ok(Plan { text: canonical, command, ..plan })
-    }
-
-    fn check(file: PlanFile, folder: &Path, registry: &Registry, quotas: &[(String, QuotaFile)]) -> Result<Plan> {
+    /// Checks a plan as it is written. Paths in it are relative to `folder`. Errors: [`Error::Plan`] with the key and what
+    /// would be accepted.
+    pub(super) fn check(
+        file: PlanFile,
+        folder: &Path,
+        registry: &Registry,
+        quotas: &[(String, QuotaFile)],
+    ) -> Result<Plan> {
         if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
             return Err(Error::plan(
                 "name",
@@ -208,14 +209,18 @@ impl Plan {
             WorkloadPlan::Generator(_) => true,
             WorkloadPlan::Trace { thin, .. } => thin.is_some(),
         };
-        if !(1..=100_000).contains(&file.seeds) || (file.seeds > 1 && !replicated) {
+        let (count, precision) = match file.seeds {
+            Seeds::Fixed(count) => (count, None),
+            Seeds::Until(precision) => (precision.most, Some(precision)),
+        };
+        if !(1..=100_000).contains(&count) || (count > 1 && !replicated) {
             return Err(Error::plan(
                 "seeds",
-                file.seeds,
+                count,
                 "1 to 100000; 1 for a trace that is not thinned, which is always the same",
             ));
         }
-        let seeds = (0..file.seeds)
+        let seeds = (0..count)
             .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
@@ -224,17 +229,36 @@ impl Plan {
         let happens = file.cluster.events.as_ref().map(|path| folder.join(path));
         cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)?;
         cluster.devices = devices("cluster.devices", &file.cluster.devices, options.placement)?;
+        let dims: Vec<Dim> =
+            cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
+        if let Some(precision) = &precision {
+            let columns = Table::Runs.columns(&dims);
+            precision.known(columns.iter().map(|column| column.field.name.as_str()))?;
+        }
+        let weights = file.weights.map(|path| folder.join(path));
+        let listed = file
+            .cluster
+            .machines
+            .iter()
+            .filter(|text| text.ends_with(".csv"))
+            .map(|text| folder.join(text))
+            .chain(happens);
         Ok(Plan {
             command: String::new(),
+            cell: String::new(),
+            axes: Vec::new(),
+            inputs: weights.iter().cloned().chain(listed).collect(),
             name: file.name,
             question: file.question,
             policies,
             baseline,
             seeds,
+            precision,
             options,
             sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span("sample", text))?,
+            window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
-            weights: file.weights.map(|path| folder.join(path)),
+            weights,
             cluster,
             workload,
             text: String::new(),
@@ -294,6 +318,18 @@ pub fn horizon(key: &str, text: &str) -> Result<Time> {
 /// One of a few names, or the default.
 fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&str>) -> Result<T> {
     name.map_or(Ok(T::default()), |name| name.parse::<T>().map_err(|error| error.under(key)))
+}
+
+/// What is measured. Errors: not a span, or an end that is not behind the start.
+fn window(file: &MeasureFile) -> Result<Window> {
+    let all = Window::default();
+    let at = |key: &str, text: &Option<String>, or: Time| text.as_deref().map_or(Ok(or), |text| horizon(key, text));
+    let window = Window { from: at("measure.from", &file.from, all.from)?, to: at("measure.to", &file.to, all.to)? };
+    if window.to <= window.from {
+        let expected = "a time after measure.from";
+        return Err(Error::plan("measure.to", format!("'{}'", file.to.as_deref().unwrap_or("")), expected));
+    }
+    Ok(window)
 }
 
 /// How machines slow down. Errors: no such curve, or no machines.
@@ -481,56 +517,4 @@ pub fn check_thin(key: &str, thin: Option<f64>) -> Result<Option<f64>> {
         }
         share => Ok(share),
     }
-}
-
-/// An error about a key, with the file and, if only one line can be meant, the line.
-fn in_plan(error: Error, path: &Path, text: &str) -> Error {
-    let Error::Plan { key, expected, .. } = &error else { return error };
-    // The parser of a table inside the plan knows a misspelt key but not its line.
-    let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));
-    let last = key.rsplit('.').next().unwrap_or(key);
-    let word = named.unwrap_or(last.split('[').next().unwrap_or(last));
-    let sets = |line: &str| {
-        let found = line.match_indices(word).any(|(at, _)| {
-            let before = line[..at].chars().next_back().is_none_or(|c| c == ' ' || c == '{' || c == ',' || c == '"');
-            before && line[at + word.len()..].trim_start_matches('"').trim_start().starts_with('=')
-        });
-        found && !line.trim_start().starts_with('#')
-    };
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| sets(line)).map(|(number, _)| number);
-    let message = match (lines.next(), lines.next()) {
-        (Some(line), None) => format!("line {line}: {error}"),
-        _ => error.to_string(),
-    };
-    Error::PlanSyntax { path: path.to_owned(), message }
-}
-
-/// The parser's message, with a suggestion where a key is misspelt.
-pub fn explain(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    let mut quoted = text.split('`').skip(1).step_by(2);
-    let hint =
-        text.contains("unknown field").then(|| quoted.next()).flatten().and_then(|unknown| nearest(unknown, quoted));
-    match hint {
-        Some(hint) => format!("{}\nDid you mean '{hint}'?", text.trim_end()),
-        None => text.trim_end().to_owned(),
-    }
-}
-
-/// Makes one `key=value` change, such as `example`; the value is read as TOML, or else as text.
-pub fn apply(table: &mut toml::Table, change: &str, example: &str) -> Result<()> {
-    let wrong = |expected: &str| Error::plan("--set", format!("'{change}'"), expected.to_owned());
-    let (path, value) = change.split_once('=').ok_or_else(|| wrong(&format!("key=value, such as {example}")))?;
-    let value = match format!("value = {value}").parse::<toml::Table>() {
-        Ok(mut parsed) => parsed.remove("value").ok_or_else(|| wrong("one value"))?,
-        Err(_) => toml::Value::String(value.to_owned()),
-    };
-    let (parents, key) = path.rsplit_once('.').unwrap_or(("", path));
-    let mut at = table;
-    for part in parents.split('.').filter(|part| !part.is_empty()) {
-        let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = next.as_table_mut().ok_or_else(|| wrong(&format!("a path of tables, such as {example}")))?;
-    }
-    at.insert(key.trim().to_owned(), value);
-    Ok(())
 }

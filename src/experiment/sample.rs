@@ -180,11 +180,11 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub fn new(step: Span) -> Sampler {
+    pub fn new(step: Span, from: Time) -> Sampler {
         let mean = GridMean::default();
         Sampler {
             step: Span(step.0.max(1)),
-            next: Time::ZERO,
+            next: from,
             gini: mean,
             gap: mean,
             ratio: mean,

@@ -7,6 +7,7 @@ use super::groups::GroupWatch;
 use super::sinks::{Destination, Sinks};
 use super::summary::{self, Parts, RunSummary};
 use super::supply::Supply;
+use super::window::Window;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
@@ -31,6 +32,8 @@ pub struct Simulation<'a> {
     pub options: Options,
     /// The step of the sampling grid.
     pub sample: Span,
+    /// Which part of the run is measured.
+    pub window: Window,
 }
 
 /// Which quantiles the `quantiles` table holds.
@@ -61,8 +64,8 @@ pub fn simulate(
     let mut policy_object = policy.build(&setup)?;
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
-    let mut collector =
-        Collector::new(cluster.dims.len(), &capacity, &weights, simulation.sample, sinks, groups, heartbeat);
+    let grid = (simulation.sample, simulation.window);
+    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
     let options = Options { seed: to.seed.unwrap_or_default(), ..simulation.options };
     let outcome = engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &options, &mut collector)?;
     collector.finish(outcome.end);

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::collect::{Collector, StuckExample};
 use super::groups::GroupSummary;
 use super::sample::GridMean;
@@ -13,7 +15,7 @@ use crate::record::Stuck;
 use crate::units::{Dim, Resources, Span};
 
 /// The summary of a run: the row of the `runs` table, and what the terminal shows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The policy's name.
     pub policy: String,
@@ -40,7 +42,7 @@ pub struct RunSummary {
 }
 
 /// A value of a summary.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// A count or a time in microseconds.
     Int(u64),
@@ -112,7 +114,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     let first = totals.first_submit.unwrap_or_default();
     let makespan = Span(totals.last_end.0.saturating_sub(first.0));
     // Cut runs are integrated to their end, whole ones to the last end of a task: the same when nothing is left.
-    let span = totals.now.0.saturating_sub(first.0);
+    let span = collector.window.part(first, totals.now).0;
     let share = |integral: u128, of: u64| (span > 0 && of > 0).then(|| integral as f64 / (span as f64 * of as f64));
     let mut values: Vec<(String, Value)> = Vec::new();
     let mut int = |name: &str, value: u64| values.push((name.to_owned(), Value::Int(value)));
@@ -141,7 +143,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     };
     values.extend(each("reserved", &|d| share(totals.held_us[d], parts.capacity.0[d]).filter(|_| !slots)));
     values.extend(each("used", &|d| share(totals.used_us[d], parts.capacity.0[d])));
-    let arriving = totals.last_submit.0.saturating_sub(first.0);
+    let arriving = collector.window.part(first, totals.last_submit).0;
     let while_arriving = |d: usize| {
         let capacity = parts.capacity.0[d];
         let whole = arriving as f64 * capacity as f64;
@@ -180,9 +182,9 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
         &delays.completion,
     );
     delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
-    let task_wait = (totals.launched > 0).then(|| totals.task_wait_us as f64 / totals.launched as f64 / 1e6);
+    let task_wait = (totals.waited > 0).then(|| totals.task_wait_us as f64 / totals.waited as f64 / 1e6);
     float("task_wait_mean_s", task_wait);
-    float("task_wait_max_s", (totals.launched > 0).then(|| totals.task_wait_max.seconds()));
+    float("task_wait_max_s", (totals.waited > 0).then(|| totals.task_wait_max.seconds()));
     let gangs = totals.gang_tasks;
     float("gang_wait_mean_s", (gangs > 0).then(|| totals.gang_wait_us as f64 / gangs as f64 / 1e6));
     float("gang_wait_max_s", (gangs > 0).then(|| totals.gang_wait_max.seconds()));
@@ -209,7 +211,7 @@ fn delay(float: &mut impl FnMut(&str, Option<f64>), names: [&str; 4], histogram:
 pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weights, parts: &Parts) -> Vec<Cell<'a>> {
     let totals = &collector.users[user];
     let first = collector.totals.first_submit.unwrap_or_default();
-    let span = collector.totals.now.0.saturating_sub(first.0) as f64;
+    let span = collector.window.part(first, collector.totals.now).0 as f64;
     let (share_us, backlogged_us) = collector.integrals(user);
     let mean = |sum: u128, count: u64| (count > 0).then(|| sum as f64 / count as f64 / 1e6);
     let class = weights.class_of(&collector.names[user]) as usize;

@@ -83,6 +83,11 @@ pub fn t_quantile(level: f64, df: u64) -> Option<f64> {
     }
 }
 
+/// Gives P(|T| ≤ t) for Student's T of `df` degrees of freedom (at least 1) and t ≥ 0. Cost: O(df).
+pub fn t_probability(t: f64, df: u64) -> f64 {
+    central_probability((t / (df as f64).sqrt()).atan(), df)
+}
+
 /// P(|T| ≤ t) for t = √df tan θ.
 ///
 /// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 (odd df) and 26.7.4 (even df).
@@ -126,6 +131,17 @@ mod tests {
                 assert!((given - exact).abs() < 2e-9 * exact, "{level} of {df}: {given}, not {exact}");
             }
         }
+    }
+
+    #[test]
+    fn probabilities_turn_quantiles_back() {
+        for df in [1, 2, 3, 7, 30, 500] {
+            for level in [0.1, 0.5, 0.95, 0.999] {
+                let t = t_quantile(level, df).unwrap();
+                assert!((t_probability(t, df) - level).abs() < 1e-12, "{level} of {df}");
+            }
+        }
+        assert_eq!(t_probability(0.0, 4), 0.0);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod groups;
 pub mod histogram;
 pub mod incentive;
 pub mod interval;
+pub mod paired;
 pub mod snapshot;
 pub mod time_weighted;
 
@@ -25,5 +26,6 @@ pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
 pub use histogram::LogHistogram;
 pub use incentive::{Incentive, Standing, standings};
 pub use interval::{Interval, Reduction, mean_interval, reduction};
+pub use paired::{Paired, holm, paired};
 pub use snapshot::UserSnapshot;
 pub use time_weighted::{FractionAbove, TimeWeighted};

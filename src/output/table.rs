@@ -75,6 +75,8 @@ pub enum Constant {
     Int(i64),
     /// An integer that is absent.
     NoInt,
+    /// A double.
+    Float(f64),
     /// A string.
     Text(String),
 }
@@ -147,6 +149,7 @@ impl TableWriter {
         for (name, constant) in constants {
             let dtype = match constant {
                 Constant::Int(_) | Constant::NoInt => DataType::Int64,
+                Constant::Float(_) => DataType::Float64,
                 Constant::Text(_) => DataType::String,
             };
             schema.with_column(PlSmallStr::from_str(name), dtype);
@@ -195,6 +198,7 @@ impl TableWriter {
             .map(|(name, constant)| {
                 let scalar = match constant {
                     Constant::Int(value) => Scalar::from(*value),
+                    Constant::Float(value) => Scalar::from(*value),
                     Constant::NoInt => Scalar::null(DataType::Int64),
                     Constant::Text(text) => Scalar::from(PlSmallStr::from_str(text)),
                 };

@@ -32,6 +32,7 @@ mod replay;
 mod slow;
 mod slow_checks;
 mod solve;
+mod study_queue;
 mod tidy;
 mod traces;
 mod twin;

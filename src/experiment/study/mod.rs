@@ -1,0 +1,227 @@
+//! A study: a plan with everything that it sweeps over, as cells that are plans without a sweep.
+
+mod place;
+mod source;
+mod sweep;
+
+use std::path::Path;
+
+use super::changes::parse_change;
+use super::plan::{Plan, PlanFile};
+use crate::error::{Error, Result};
+use crate::output::table::Constant;
+use crate::policy::{QuotaFile, Registry};
+pub use place::put_at;
+use place::{Step, steps};
+pub use source::{Sources, hinted};
+use sweep::{Cell, SWEEP, Sweep, column};
+
+/// A plan, checked, with all cells of its sweep.
+#[derive(Clone)]
+pub struct Study {
+    /// The experiment's name: the folder under `results/`.
+    pub name: String,
+    /// The plan as text, put together but not swept: what tells one study from another.
+    pub text: String,
+    /// The columns of the axes, in the order of the sweep; none without a sweep.
+    pub columns: Vec<String>,
+    /// The plans, in the order of the sweep; one without a name if there is no sweep.
+    pub cells: Vec<Plan>,
+}
+
+/// More characters than this are no good name of a folder.
+const NAME: usize = 100;
+
+impl Study {
+    /// Reads a plan and checks it, with all that it includes and all cells of its sweep; `set` are `key=value` changes
+    /// made to it first.
+    ///
+    /// Paths in it are relative to its folder. Errors: [`Error::PlanSyntax`] with line and column, the key, and what
+    /// would be accepted.
+    pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
+        let (sources, mut table) = Sources::read(path)?;
+        let swept = match table.remove(SWEEP) {
+            None => toml::Table::new(),
+            Some(toml::Value::Table(swept)) => swept,
+            Some(_) => return Err(sources.at_value(&steps(SWEEP), "sweep: expected a table [sweep]")),
+        };
+        let mut sweep = Sweep::read(swept, &sources)?;
+        for change in set {
+            let (key, value) = parse_change(change, "workload.load=0.7")?;
+            if !sweep.replace(&key, &value)? {
+                put_at(&mut table, &key, value, "--set")?;
+            }
+        }
+        let reader = Reader { sources: &sources, changed: !set.is_empty(), registry };
+        let cells = sweep.cells();
+        if cells.is_empty() {
+            return Err(sources.at_key(&steps(SWEEP), "sweep: everything is excluded"));
+        }
+        let names = names(&cells);
+        let plans = cells
+            .iter()
+            .zip(&names)
+            .map(|(cell, name)| {
+                let mut resolved = table.clone();
+                for (key, value, at) in &cell.changes {
+                    put_at(&mut resolved, key, value.clone(), "sweep")
+                        .map_err(|error| sources.at_key(at, &error.to_string()))?;
+                }
+                let plan = reader.plan(&resolved, cell, name)?;
+                let axes = cell.values.iter().map(|(name, value)| (column(name), sweep.constant(name, value)));
+                Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
+            })
+            .collect::<Result<Vec<Plan>>>()?;
+        // Cells that `--set` changed are told apart from the plan's own by what they are, not by how they were asked for.
+        let text = match &plans[..] {
+            [only] if only.cell.is_empty() => only.text.clone(),
+            _ => {
+                let points: Vec<String> = plans.iter().map(|plan| format!("# {}\n", plan.cell)).collect();
+                format!("{}\n# The cells of its sweep:\n{}", canonical(&table, path)?, points.concat())
+            }
+        };
+        let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
+        Ok(Study { name: plans[0].name.clone(), text, columns, cells: plans })
+    }
+
+    /// A study of one plan.
+    pub fn of(plan: Plan) -> Study {
+        Study { name: plan.name.clone(), text: plan.text.clone(), columns: Vec::new(), cells: vec![plan] }
+    }
+
+    /// Whether it has a sweep.
+    pub fn is_swept(&self) -> bool {
+        !self.columns.is_empty()
+    }
+}
+
+impl Plan {
+    /// Reads a plan without a sweep. Errors: as [`Study::read`], and for a sweep.
+    pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Plan> {
+        let mut study = Study::read(path, set, registry)?;
+        match study.cells.pop() {
+            Some(plan) if plan.cell.is_empty() => Ok(plan),
+            _ => Err(Error::plan(SWEEP, "a table", "a plan without a sweep here")),
+        }
+    }
+}
+
+fn canonical(table: &toml::Table, path: &Path) -> Result<String> {
+    toml::to_string(table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))
+}
+
+/// What all cells are read with.
+struct Reader<'a> {
+    sources: &'a Sources,
+    changed: bool,
+    registry: &'a Registry,
+}
+
+impl Reader<'_> {
+    /// The plan of a cell.
+    fn plan(&self, table: &toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
+        let (path, own) = self.sources.main();
+        let text = canonical(table, path)?;
+        let placed = |error: Error| self.placed(error, cell, name);
+        let file: PlanFile = toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        // Lines are those of the file while it is the whole plan, else those of the plan that it makes.
+        let quotas = if self.sources.is_single() && !self.changed && cell.changes.is_empty() {
+            QuotaFile::in_plan(path, own, folder)?
+        } else {
+            let how = if self.changed { "with --set" } else { "put together" };
+            QuotaFile::in_plan(Path::new(&format!("{} {how}", path.display())), &text, folder)?
+        };
+        // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
+        let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
+        let plan = Plan::check(file, folder, self.registry, &quotas).map_err(placed)?;
+        Ok(Plan { text, command, ..plan })
+    }
+
+    /// An error of the parser in the text of a cell, at the place in the files that the key comes from.
+    fn parsed(&self, text: &str, error: &toml::de::Error, cell: &Cell, name: &str) -> Error {
+        let message = in_cell(hinted(error.message()), name);
+        let at = error.span().and_then(|span| place::path_at(text, span.start));
+        let Some((path, on_key)) = at else { return self.sources.at_value(&[], &message) };
+        match origin(cell, &path) {
+            Some(origin) => self.sources.at_value(origin, &message),
+            None if on_key => self.sources.at_key(&path, &message),
+            None => self.sources.at_value(&path, &message),
+        }
+    }
+
+    /// An error about a key, at its place.
+    fn placed(&self, error: Error, cell: &Cell, name: &str) -> Error {
+        let Error::Plan { key, .. } = &error else { return error };
+        match origin(cell, &steps(key)) {
+            Some(origin) => self.sources.at_value(origin, &in_cell(error.to_string(), name)),
+            None => self.sources.located(error),
+        }
+    }
+}
+
+fn in_cell(message: String, name: &str) -> String {
+    if name.is_empty() { message } else { format!("{message} (in the cell {name})") }
+}
+
+/// Where the value of a path was changed by the sweep, if it was.
+fn origin<'a>(cell: &'a Cell, path: &[Step]) -> Option<&'a [Step]> {
+    let changes = |changed: &str| {
+        let changed = steps(changed);
+        changed.starts_with(path) || path.starts_with(&changed)
+    };
+    let mut found = cell.changes.iter().filter(|(changed, ..)| changes(changed));
+    match (found.next(), found.next()) {
+        (Some((.., at)), None) => Some(at),
+        _ => None,
+    }
+}
+
+/// The names of cells: the last words of keys with their values, `load-0.7,machines-100x16c32g`.
+fn names(cells: &[Cell]) -> Vec<String> {
+    let last = |column: &str| match steps(column).pop() {
+        Some(Step::Key(word)) => word,
+        _ => column.to_owned(),
+    };
+    let columns: Vec<&str> =
+        cells.iter().take(1).flat_map(|cell| &cell.values).map(|(name, _)| name.as_str()).collect();
+    let short = |name: &str| {
+        let alone = columns.iter().filter(|other| last(other) == last(name)).count() == 1;
+        if alone { last(name) } else { name.to_owned() }
+    };
+    let word = |(name, value): &(String, toml::Value)| match value {
+        toml::Value::String(text) if name == "variant" => text.clone(),
+        toml::Value::String(text) => format!("{}-{text}", short(name)),
+        value => format!("{}-{value}", short(name)),
+    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-:,".contains(c) { c } else { '-' };
+    let one = |cell: &Cell| {
+        let words: Vec<String> = cell.values.iter().map(word).collect();
+        words.join(",").chars().map(plain).collect::<String>()
+    };
+    let names: Vec<String> = cells.iter().map(one).collect();
+    let clear = |name: &String| name.len() <= NAME && names.iter().filter(|other| *other == name).count() == 1;
+    // Names that are too long or not alone get a part of a digest.
+    let named = |(name, cell): (&String, &Cell)| {
+        if clear(name) {
+            return name.clone();
+        }
+        let all: Vec<String> = cell.values.iter().map(|(column, value)| format!("{column}={value}")).collect();
+        let digest = blake3::hash(all.join("\n").as_bytes()).to_hex();
+        format!("{},{}", name.chars().take(NAME - 9).collect::<String>(), &digest[..8])
+    };
+    names.iter().zip(cells).map(named).collect()
+}
+
+/// An axis as text: what a table or a message shows.
+pub fn shown(constant: &Constant) -> String {
+    match constant {
+        Constant::Int(value) => value.to_string(),
+        Constant::NoInt => String::new(),
+        Constant::Float(value) => value.to_string(),
+        Constant::Text(text) => text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! The files that a plan is put together from: itself, and the plans that it includes.
+
+use std::path::{Path, PathBuf};
+
+use super::place::{self, Spot, Step};
+use crate::error::{Error, Result, nearest};
+
+/// The key that names plans to start from.
+const INCLUDE: &str = "include";
+
+/// So many files at most include one another.
+const DEEPEST: usize = 16;
+
+/// The texts of a plan, that which has the last word first.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: Vec<(PathBuf, String)>,
+}
+
+impl Sources {
+    /// Reads a plan with what it includes: one table, in which the keys of the plan replace those of the plans
+    /// included, and later ones replace earlier ones; tables go together key by key, everything else is replaced whole.
+    ///
+    /// Errors: [`Error::Io`], [`Error::PlanSyntax`] with line and column.
+    pub fn read(path: &Path) -> Result<(Sources, toml::Table)> {
+        let mut sources = Sources::default();
+        let table = sources.add(path, &mut Vec::new())?;
+        Ok((sources, table))
+    }
+
+    fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<toml::Table> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        let text = text.trim_start_matches('\u{feff}').to_owned();
+        let mut table: toml::Table = toml::from_str(&text).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            place::marked(path, &text, &span, error.message())
+        })?;
+        self.files.push((path.to_owned(), text.clone()));
+        let include = table.remove(INCLUDE);
+        let wrong = |message: &str| {
+            let spot = place::find(&text, &place::steps(INCLUDE)).map_or(0..0, |spot| spot.value);
+            place::marked(path, &text, &spot, message)
+        };
+        let expected = "include: expected a plan's file name, or a list of them";
+        let names: Vec<String> = match include {
+            None => Vec::new(),
+            Some(toml::Value::String(name)) => vec![name],
+            Some(toml::Value::Array(items)) => {
+                let names = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>();
+                names.ok_or_else(|| wrong(expected))?
+            }
+            Some(_) => return Err(wrong(expected)),
+        };
+        above.push(path.to_owned());
+        let mut base = toml::Table::new();
+        // The last one has the last word, so its text comes first.
+        let mut texts = Vec::new();
+        for name in &names {
+            let file = path.parent().unwrap_or(Path::new("")).join(name);
+            if above.len() >= DEEPEST || above.contains(&file) {
+                return Err(wrong(&format!("include: '{name}' includes itself, or too many others in a row")));
+            }
+            let mut below = Sources::default();
+            let table = below.add(&file, above).map_err(|error| match error {
+                Error::Io { path, source } => wrong(&format!("include: {}: {source}", path.display())),
+                other => other,
+            })?;
+            merge(&mut base, table);
+            texts.insert(0, below.files);
+        }
+        above.pop();
+        self.files.extend(texts.into_iter().flatten());
+        merge(&mut base, table);
+        Ok(base)
+    }
+
+    /// The plan itself.
+    pub fn main(&self) -> (&Path, &str) {
+        self.files.first().map_or((Path::new(""), ""), |(path, text)| (path, text))
+    }
+
+    /// Whether the plan includes none.
+    pub fn is_single(&self) -> bool {
+        self.files.len() == 1
+    }
+
+    /// Where a path stands, as far as any file has it; of two files that have as much of it the one with the last word.
+    fn locate(&self, path: &[Step]) -> Option<(&Path, &str, Spot)> {
+        let spots = self.files.iter().filter_map(|(file, text)| Some((&**file, &**text, place::find(text, path)?)));
+        spots.reduce(|best, next| if next.2.depth > best.2.depth { next } else { best })
+    }
+
+    /// A number by which paths of one file can be put in the order in which they were written.
+    pub fn order(&self, path: &[Step]) -> (usize, usize) {
+        let depth = |text: &str| place::find(text, path).filter(|spot| spot.depth == path.len());
+        let found = self.files.iter().enumerate().find_map(|(at, (_, text))| Some((at, depth(text)?.value.start)));
+        found.unwrap_or((usize::MAX, 0))
+    }
+
+    /// A message about the value at a path, with line and column; without them if nothing of the path is in a file.
+    pub fn at_value(&self, path: &[Step], message: &str) -> Error {
+        match self.locate(path) {
+            // What is missing is said of the table that it is missing in.
+            Some((file, text, spot)) if spot.depth < path.len() => {
+                place::marked(file, text, &spot.key.unwrap_or(spot.value), message)
+            }
+            Some((file, text, spot)) => place::marked(file, text, &spot.value, message),
+            None => Error::PlanSyntax { path: self.main().0.to_owned(), message: message.to_owned() },
+        }
+    }
+
+    /// The same about the key at a path.
+    pub fn at_key(&self, path: &[Step], message: &str) -> Error {
+        match self.locate(path) {
+            Some((file, text, spot)) => place::marked(file, text, &spot.key.unwrap_or(spot.value), message),
+            None => Error::PlanSyntax { path: self.main().0.to_owned(), message: message.to_owned() },
+        }
+    }
+
+    /// Gives an error about a key its line and column.
+    pub fn located(&self, error: Error) -> Error {
+        let Error::Plan { key, expected, .. } = &error else { return error };
+        let path = place::steps(key);
+        // The parser of a table inside the plan knows a misspelt key but not its line.
+        let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));
+        let only = named.and_then(|name| {
+            self.files.iter().find_map(|(file, text)| Some((file, text, place::only_key(text, &path, name)?)))
+        });
+        match only {
+            Some((file, text, span)) => place::marked(file, text, &span, &error.to_string()),
+            None => self.at_value(&path, &error.to_string()),
+        }
+    }
+}
+
+/// Puts the keys of `over` into `base`.
+fn merge(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The parser's message, with a suggestion where a key is misspelt.
+pub fn hinted(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let hint =
+        message.contains("unknown field").then(|| quoted.next()).flatten().and_then(|unknown| nearest(unknown, quoted));
+    match hint {
+        Some(hint) => format!("{}\nDid you mean '{hint}'?", message.trim_end()),
+        None => message.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).expect("a temporary file is writable");
+        }
+        dir
+    }
+
+    #[test]
+    fn the_plan_has_the_last_word() {
+        let dir = written(&[
+            ("a.toml", "x = 1\ny = 1\nz = 1\nlist = [1, 2]\n[t]\np = 1\nq = 1\n"),
+            ("b.toml", "y = 2\nz = 2\n[t]\nq = 2\n"),
+            ("plan.toml", "include = [\"a.toml\", \"b.toml\"]\nz = 3\nlist = [9]\n[t]\nr = 3\n"),
+        ]);
+        let (sources, table) = Sources::read(&dir.path().join("plan.toml")).expect("three files");
+        let expected = "list = [9]\nx = 1\ny = 2\nz = 3\n\n[t]\np = 1\nq = 2\nr = 3\n";
+        assert_eq!(toml::to_string(&table).expect("TOML"), expected);
+        let said = |path: &str| sources.at_value(&place::steps(path), "wrong").to_string();
+        assert!(said("y").contains("b.toml: line 1, column 5: wrong"), "{}", said("y"));
+        assert!(said("t.p").contains("a.toml: line 6"), "{}", said("t.p"));
+        assert!(said("t.nothing").contains("plan.toml: line 4, column 2"), "{}", said("t.nothing"));
+        assert!(!said("nothing").contains("line"));
+    }
+
+    #[test]
+    fn includes_that_cannot_be() {
+        let dir = written(&[
+            ("self.toml", "include = \"self.toml\"\n"),
+            ("gone.toml", "name = 'x'\ninclude = \"nowhere.toml\"\n"),
+            ("number.toml", "include = 3\n"),
+            ("outer.toml", "include = \"broken.toml\"\n"),
+            ("broken.toml", "a = 1\nb = = 2\n"),
+        ]);
+        let said = |name: &str| Sources::read(&dir.path().join(name)).expect_err(name).to_string();
+        assert!(said("self.toml").contains("line 1, column 11: include: 'self.toml' includes itself"));
+        assert!(said("gone.toml").contains("gone.toml: line 2") && said("gone.toml").contains("nowhere.toml"));
+        assert!(said("number.toml").contains("a plan's file name"));
+        assert!(said("outer.toml").contains("broken.toml: line 2, column 5"), "{}", said("outer.toml"));
+    }
+}
