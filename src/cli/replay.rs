@@ -6,10 +6,10 @@ use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
 use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
-use crate::experiment::plan::{
-    FALL_BACK, SAMPLE, check_thin, devices, fall_back, hoard, horizon, machine_events, machines_from, policies,
-    positive_span, preempt, slowdown,
+use crate::experiment::machines::{
+    FALL_BACK, devices, fall_back, hoard, machine_events, machines_from, preempt, slowdown,
 };
+use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
 use crate::experiment::{Plan, Window, WorkloadPlan};
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};

@@ -6,6 +6,7 @@ mod compare;
 mod demands;
 mod execute;
 mod groups;
+pub mod machines;
 pub mod plan;
 mod sample;
 mod seeds;

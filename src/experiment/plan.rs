@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use super::changes::{apply, explain};
+use super::machines::{ClusterFile, devices, machine_events, machines, options};
 use super::seeds::{Precision, Seeds};
 use super::window::Window;
-use crate::cluster::{ClusterSpec, MachineEvents, MachineGroup, Placement, events, file};
-use crate::engine::{Options, Preempt, PreemptFrom, Slowdown};
+use crate::cluster::ClusterSpec;
+use crate::engine::Options;
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
-use crate::units::{Dim, Round, Span, Time, decimal, span};
+use crate::units::{Dim, Span, Time, span};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
 
@@ -69,43 +70,6 @@ pub struct MeasureFile {
     pub from: Option<String>,
     /// Where the measuring ends (`4h`); never if absent.
     pub to: Option<String>,
-}
-
-/// The cluster as it is written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClusterFile {
-    /// `400x16c32g`, or a CSV of machines.
-    pub machines: Option<String>,
-    /// Groups with resources of any name: `{ count = 400, cpu = 16, memory_gib = 32, disk_gib = 1000 }`.
-    #[serde(default)]
-    pub group: Vec<toml::Table>,
-    /// `pooled`, `first-fit`, `best-fit` or `worst-fit`.
-    pub placement: Option<String>,
-    /// `skip` or `stop`.
-    pub on_blocked: Option<String>,
-    /// `lowest-id`, `highest-id` or `fewest-running`.
-    pub ties: Option<String>,
-    /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
-    pub slowdown: Option<String>,
-    /// A CSV of what happens to machines: which fail, leave or join, and when.
-    pub events: Option<PathBuf>,
-    /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
-    pub on_failure: Option<String>,
-    /// For how long gangs hold room that is not enough yet; they hold none if absent.
-    pub hoard: Option<String>,
-    /// Resources that are made of identified devices, such as `gpu`.
-    #[serde(default)]
-    pub devices: Vec<String>,
-    /// How long those may go on whom more urgent tasks ask for their room, and who may be asked; nobody is if absent.
-    pub preempt: Option<String>,
-    /// `any`, `same-user`, `same-group` or `above-quota`.
-    pub preempt_from: Option<String>,
-    /// After how long a task that waits for its location may start a level up: a span, or `never`.
-    pub fall_back: Option<String>,
-    /// Add the books up again after every round.
-    #[serde(default)]
-    pub audit: bool,
 }
 
 /// A trace as it is written in `[workload]`.
@@ -315,11 +279,6 @@ pub fn horizon(key: &str, text: &str) -> Result<Time> {
     positive_span(key, text).map(|span| Time::ZERO + span)
 }
 
-/// One of a few names, or the default.
-fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&str>) -> Result<T> {
-    name.map_or(Ok(T::default()), |name| name.parse::<T>().map_err(|error| error.under(key)))
-}
-
 /// What is measured. Errors: not a span, or an end that is not behind the start.
 fn window(file: &MeasureFile) -> Result<Window> {
     let all = Window::default();
@@ -330,86 +289,6 @@ fn window(file: &MeasureFile) -> Result<Window> {
         return Err(Error::plan("measure.to", format!("'{}'", file.to.as_deref().unwrap_or("")), expected));
     }
     Ok(window)
-}
-
-/// How machines slow down. Errors: no such curve, or no machines.
-pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Slowdown>> {
-    let Some(text) = text else { return Ok(None) };
-    only_placed(key, placement)?;
-    text.parse().map(Some).map_err(|error: Error| error.under(key))
-}
-
-/// After how long a task that waits for its location may start a level up, unless a plan says otherwise: the delay of
-/// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
-pub const FALL_BACK: &str = "5s";
-
-/// Resources made of devices.
-pub fn devices(key: &str, names: &[String], placement: Placement) -> Result<Vec<String>> {
-    if !names.is_empty() {
-        only_placed(key, placement)?;
-    }
-    Ok(names.to_vec())
-}
-
-/// For how long gangs hold room.
-pub fn hoard(key: &str, text: &str, placement: Placement) -> Result<Span> {
-    only_placed(key, placement)?;
-    positive_span(key, text)
-}
-
-/// How urgent tasks come by room: a span, and who may be asked. Errors: the second without the first.
-pub fn preempt(keys: [&str; 2], texts: [&Option<String>; 2]) -> Result<Option<Preempt>> {
-    let from = choice::<PreemptFrom>(keys[1], texts[1].as_deref())?;
-    match (texts[0].as_deref(), texts[1]) {
-        (None, None) => Ok(None),
-        (None, Some(from)) => Err(Error::plan(keys[1], format!("'{from}'"), format!("a span in {} too", keys[0]))),
-        (Some(text), _) => {
-            let expected = "a time span such as 0s, 30s or 2m";
-            let within = span(text).map_err(|_| Error::plan(keys[0], format!("'{text}'"), expected))?;
-            Ok(Some(Preempt { within, from }))
-        }
-    }
-}
-
-/// A span, or `never`.
-pub fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
-    if text == "never" { Ok(None) } else { positive_span(key, text).map(Some) }
-}
-
-/// Errors: the key says something about machines, and tasks are not placed on any.
-fn only_placed(key: &str, placement: Placement) -> Result<()> {
-    let expected = "machines that tasks are placed on, such as placement first-fit";
-    if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
-}
-
-/// What happens to these machines. Errors: no such file, or one that makes no sense for them.
-pub fn machine_events(
-    key: &str,
-    path: Option<&Path>,
-    placement: Placement,
-    spec: &ClusterSpec,
-) -> Result<MachineEvents> {
-    let Some(path) = path else { return Ok(MachineEvents::default()) };
-    only_placed(key, placement)?;
-    events::read(path, spec)
-}
-
-fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
-    let placement = choice("cluster.placement", cluster.placement.as_deref())?;
-    Ok(Options {
-        // Each run has its own.
-        seed: 0,
-        placement,
-        slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
-        on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
-        ties: choice("cluster.ties", cluster.ties.as_deref())?,
-        hoard: cluster.hoard.as_deref().map(|text| hoard("cluster.hoard", text, placement)).transpose()?,
-        preempt: preempt(["cluster.preempt", "cluster.preempt_from"], [&cluster.preempt, &cluster.preempt_from])?,
-        fall_back: fall_back("cluster.fall_back", cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
-        on_failure: choice("cluster.on_failure", cluster.on_failure.as_deref())?,
-        until: until.map(|text| horizon("until", text)).transpose()?,
-        audit: cluster.audit,
-    })
 }
 
 fn tables(names: &[String]) -> Result<Vec<Table>> {
@@ -423,56 +302,6 @@ fn tables(names: &[String]) -> Result<Vec<Table>> {
             })
         })
         .collect()
-}
-
-/// Machines from text: `400x16c32g`, or a CSV file relative to `folder`.
-pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec> {
-    if text.ends_with(".csv") { file::read(&folder.join(text)) } else { ClusterSpec::parse(key, text) }
-}
-
-fn machines(cluster: &ClusterFile, folder: &Path) -> Result<ClusterSpec> {
-    let mut spec = match &cluster.machines {
-        Some(text) => machines_from("cluster.machines", text, folder)?,
-        None => ClusterSpec::default(),
-    };
-    for (at, group) in cluster.group.iter().enumerate() {
-        spec.groups.push(machine_group(&format!("cluster.group[{at}]"), group)?);
-    }
-    if spec.groups.is_empty() {
-        return Err(Error::plan("cluster", "no machines", "machines = \"400x16c32g\", a .csv, or [[cluster.group]]"));
-    }
-    Ok(spec)
-}
-
-fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
-    let mut count = 1;
-    let mut capacity: Vec<(Dim, u64)> = Vec::new();
-    for (name, value) in group {
-        let text = value.to_string();
-        if name == "count" {
-            let expected = "a whole number from 1";
-            count = text
-                .parse()
-                .ok()
-                .filter(|&n| n > 0)
-                .ok_or_else(|| Error::plan(format!("{key}.count"), &text, expected))?;
-            continue;
-        }
-        if nearest(name, ["count"]).is_some() {
-            return Err(Error::plan(format!("{key}.{name}"), &text, "count, or a resource (did you mean 'count'?)"));
-        }
-        let (dim, scale) = Dim::parse(name);
-        let amount = decimal(text.as_bytes(), scale, Round::Down)
-            .map_err(|problem| Error::plan(format!("{key}.{name}"), &text, format!("an amount; this {problem}")))?;
-        if capacity.iter().any(|(known, _)| known.name == dim.name) {
-            return Err(Error::plan(format!("{key}.{name}"), &text, "each resource once"));
-        }
-        capacity.push((dim, amount));
-    }
-    if capacity.is_empty() {
-        return Err(Error::plan(key, "no resources", "resources such as cpu = 16, memory_gib = 32"));
-    }
-    Ok(MachineGroup { count, capacity, ..MachineGroup::default() })
 }
 
 /// What a `[workload]` table means; paths in it are relative to `folder`.

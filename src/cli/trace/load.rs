@@ -6,7 +6,7 @@ use super::Watched;
 use crate::cli::print::aligned;
 use crate::cluster::Cluster;
 use crate::error::Result;
-use crate::experiment::plan::machines_from;
+use crate::experiment::machines::machines_from;
 use crate::output::numbers::number;
 use crate::units::Resources;
 use crate::workload::Source;
