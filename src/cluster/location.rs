@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(locations.name(locations.find(name).expect("known")), name);
         }
         let message = locations.find("hz/r2").expect_err("no such rack");
-        assert!(message.contains("'hz/r2' is no room and no rack (did you mean 'hz/r1'?)"), "{message}");
+        assert!(message.contains("'hz/r2' is no room, no rack and no machine (did you mean 'hz/r1'?)"), "{message}");
         assert!(locations.find("bj").is_err() && locations.find("bj/r1").is_err());
     }
 }

@@ -276,14 +276,14 @@ mod tests {
         (set.gang, set.label) = (true, Some(label));
         (set.stable, set.location) = (true, Some(location));
         let want = format!(
-            "{head},tasks,cpu,memory_norm,disk_mib,stage,after,priority,gang,label\n{row},4,1.5,0.000001,7,map,map,9,\
-             true,ssd\n"
+            "{head},tasks,cpu,memory_norm,disk_mib,stage,after,priority,gang,label,location,stable\n\
+             {row},4,1.5,0.000001,7,map,map,9,true,ssd,hz/r1,true\n"
         );
         assert_eq!(written(&workload).expect("writable"), want);
         let input = Input::Bytes("t.csv".into(), want.into_bytes().into());
         let mut read = CsvTrace::new(&input).expect("readable");
         assert_eq!(read.take().expect("readable").as_ref(), Some(&workload.sets[0]));
-        assert_eq!(read.label_name(0), "ssd");
+        assert_eq!((read.label_name(0), read.location_name(0)), ("ssd", "hz/r1"));
         assert_eq!(
             (exact(0, 1000), exact(1_000_000_000_000_000_001, 1000)),
             ("0".into(), "1000000000000000.001".into())
