@@ -13,6 +13,7 @@ pub mod picture;
 pub mod raster;
 pub mod read;
 pub mod schema;
+pub mod sequence;
 pub mod shares;
 pub mod table;
 pub mod trace;

@@ -29,7 +29,8 @@ fn all_seventeen_hold_on_links_that_keep_order_and_on_links_that_do_not() {
     for network in [Network::ORDERED, Network::LOSSY] {
         for scenario in Scenario::all() {
             let trial = Trial::new(scenario, Rules::ALL, network, Timing::default());
-            let found: Vec<String> = trial.violations().map(|(at, v)| format!("{at}: {} {}", v.invariant, v.what)).collect();
+            let found: Vec<String> =
+                trial.violations().map(|(at, v)| format!("{at}: {} {}", v.invariant, v.what)).collect();
             assert!(found.is_empty(), "{}: {found:?}", scenario.name());
             for (_, outcome) in &trial.outcomes {
                 let online = [outcome.watch.fates[1], outcome.watch.fates[2]];

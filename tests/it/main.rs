@@ -11,6 +11,8 @@ mod deviation;
 mod errors;
 mod example;
 mod failover;
+mod failover_cli;
+mod failover_rules;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

@@ -164,6 +164,7 @@ impl World<'_> {
                 _ => {}
             }
         }
+        self.watch.settle_consent(&self.tubos[machine.index()]);
         let tubo = &self.tubos[machine.index()];
         let (caps, running) = (setup.size_of(&tubo.caps), setup.size_of(&tubo.running));
         let capacity = u64::from(setup.machines[machine.index()]);

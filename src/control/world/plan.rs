@@ -72,6 +72,14 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The machine that it strikes, if it strikes one.
+    pub fn machine(self) -> Option<MachineId> {
+        match self {
+            Fault::TuboCrash(machine, _) | Fault::TuboCut(machine, _) | Fault::TuboDark(machine, _) => Some(machine),
+            _ => None,
+        }
+    }
+
     /// How long it lasts, as far as that is known beforehand.
     pub fn lasts(self) -> Span {
         match self {

@@ -120,7 +120,7 @@ pub struct Watch {
     pub returned: u32,
     /// Workers that an application master wants and has not given back, by machine.
     pub(super) intent: Vec<Counts>,
-    /// Running workers that an application master has given back, until they stop.
+    /// Units that an application master has given back, until their caps are gone: a worker that runs by one may stop.
     pub(super) consent: Vec<Counts>,
     /// The newest master of each application that has planned anything.
     planner: Vec<u32>,
@@ -221,7 +221,8 @@ impl Watch {
                         let (at, role) = (units.machine.index(), units.role);
                         self.intent[at].add(role, -(units.count as i32));
                         let given = self.consent[at].get(role) + units.count;
-                        self.consent[at].set(role, given.min(tubos[at].running.get(role)));
+                        let held = tubos[at].caps.get(role).max(tubos[at].running.get(role));
+                        self.consent[at].set(role, given.min(held));
                         self.returned += if self.struck.is_some() { units.count } else { 0 };
                     }
                 }
@@ -230,6 +231,16 @@ impl Watch {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Units given back whose caps are gone have been taken.
+    pub(super) fn settle_consent(&mut self, tubo: &Tubo) {
+        let consent = &mut self.consent[tubo.machine.index()];
+        if !consent.is_empty() {
+            let left =
+                |(role, count): (RoleId, u32)| (role, count.min(tubo.caps.get(role).max(tubo.running.get(role))));
+            *consent = consent.iter().map(left).collect();
         }
     }
 

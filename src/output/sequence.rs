@@ -1,0 +1,72 @@
+//! The sequence diagram of a run of the control plane, from its log.
+
+use super::figure::{SequenceRow, Step, Tone, sequence};
+use crate::control::message::Node;
+use crate::control::setup::Setup;
+use crate::control::world::log::{Entry, What};
+use crate::units::MachineId;
+
+/// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
+/// first one.
+pub fn draw(setup: &Setup, title: &str, log: &[Entry]) -> String {
+    let first = log.iter().position(|entry| matches!(entry.what, What::Fault(_))).unwrap_or(0);
+    let log = &log[first..];
+    let struck = log.iter().filter_map(|entry| match entry.what {
+        What::Fault(Node::Tubo(machine)) => Some(machine),
+        _ => None,
+    });
+    let mut machines: Vec<MachineId> = struck.collect();
+    machines.sort();
+    machines.dedup();
+    if machines.is_empty() {
+        machines.push(MachineId(0));
+    }
+    let mut lanes = vec!["FuxiMaster".to_owned()];
+    lanes.extend(setup.app_ids().map(|app| {
+        let names: Vec<&str> = setup.roles_of(app).map(|role| setup.names[role.index()].as_str()).collect();
+        format!("AM {} ({})", app.0, names.join(", "))
+    }));
+    lanes.extend(machines.iter().map(|machine| format!("Tubo {machine}")));
+    let lane = |node: Node| match node {
+        Node::Master => Some(0),
+        Node::App(app, _) => Some(1 + app.index()),
+        Node::Tubo(machine) => machines.iter().position(|other| *other == machine).map(|at| 1 + setup.apps() + at),
+    };
+    let row = |entry: &Entry| {
+        let step = match entry.what {
+            What::Message { from, to, arrived, .. } => {
+                Step::Arrow { from: lane(from)?, to: lane(to)?, arrives: arrived }
+            }
+            // What FuxiMaster does about other machines is left out with them.
+            What::Note(_) if entry.machine.is_some_and(|machine| !machines.contains(&machine)) => return None,
+            What::Note(node) => Step::Mark(lane(node)?, Tone::Plain),
+            What::Start(node) | What::Heal(node) => Step::Mark(lane(node)?, Tone::Good),
+            What::Fault(node) => Step::Mark(lane(node)?, Tone::Bad),
+            What::Violation => Step::Banner,
+        };
+        Some(SequenceRow { seconds: entry.at.seconds(), step, text: entry.text.clone() })
+    };
+    sequence(title, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::rules::Rules;
+    use crate::control::scenario::{Scenario, State};
+    use crate::control::trial;
+    use crate::control::world::plan::{Network, Timing};
+
+    #[test]
+    fn every_scenario_has_a_diagram_with_its_faults() {
+        for scenario in Scenario::all() {
+            let setup = Scenario::setup(Rules::ALL);
+            let script = scenario.scripts(Network::ORDERED, Timing::default()).remove(0);
+            let svg = draw(&setup, &scenario.name(), &trial::log(&setup, &script));
+            for text in ["FuxiMaster", "AM 1 (web)", "Tubo 0", scenario.name().as_str()] {
+                assert!(svg.contains(text), "{}: {text} is missing", scenario.name());
+            }
+            assert_eq!(svg.contains("is cut from"), scenario.tubo == State::Timeout, "{}", scenario.name());
+        }
+    }
+}
