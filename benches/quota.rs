@@ -1,4 +1,5 @@
-//! Quota groups against DRF on one workload: one user a group, requests change at every start and end of a task.
+//! Quota groups against DRF on one workload, in which requests change at every arrival and end of a task: one user a
+//! group, flat and under parents, and a hundred users a group.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,9 +15,10 @@ use plimsoll::workload::synthetic::{Generated, Generator};
 use plimsoll::workload::{Source, Workload};
 
 const TASKS: usize = 500_000;
+const USERS: u32 = 10_000;
 
 /// 28.6 tasks a second of 298 s and 2.7 cores (10.8 GiB): of 25,600 cores 0.9, of 21,000 cores more than there are.
-fn workload(users: u32) -> Workload {
+fn workload() -> Workload {
     let plan = format!(
         r#"
 generator = "synthetic"
@@ -24,7 +26,7 @@ jobs = {TASKS}
 arrival = {{ distribution = "exponential", mean = 0.034922 }}
 [[class]]
 name = "user"
-users = {users}
+users = {USERS}
 zipf = 0.6
 duration = {{ distribution = "lognormal", median = 180.75, sigma = 1.0 }}
 [class.demand]
@@ -39,20 +41,47 @@ memory_gib = {{ distribution = "uniform", min = 1.6, max = 20 }}
     }
 }
 
-/// A group a user, half with a minimum; with `parents` above them, so that each has about as many groups.
-fn groups(workload: &Workload, users: u32, parents: usize, reclaim: &str) -> QuotaFile {
-    let mut text = format!("reclaim = '{reclaim}'\n");
+/// How the users are divided.
+struct Division {
+    name: &'static str,
+    /// Groups above others, each with about as many; 0 for none.
+    parents: usize,
+    /// Groups with users, each with about as many.
+    leaves: u32,
+    reclaim: &'static str,
+    inside: &'static str,
+}
+
+const fn division(name: &'static str, parents: usize, leaves: u32, [reclaim, inside]: [&'static str; 2]) -> Division {
+    Division { name, parents, leaves, reclaim, inside }
+}
+
+/// The first ones have a group a user.
+const DIVISIONS: [Division; 6] = [
+    division("flat, wait", 0, USERS, ["wait", "fifo"]),
+    division("flat, never", 0, USERS, ["never", "fifo"]),
+    division("100 parents, wait", 100, USERS, ["wait", "fifo"]),
+    division("100 parents, never", 100, USERS, ["never", "fifo"]),
+    division("100 groups, fifo", 0, 100, ["wait", "fifo"]),
+    division("100 groups, fair", 0, 100, ["wait", "fair"]),
+];
+
+/// Half of the groups have a minimum.
+fn groups(workload: &Workload, division: &Division) -> QuotaFile {
+    let Division { parents, leaves, reclaim, inside, .. } = *division;
+    let mut text = format!("reclaim = '{reclaim}'\ninside = '{inside}'\n");
     for parent in 0..parents {
-        text += &format!("[[group]]\nname = 'parent {parent}'\nmin = {{ cpu = {users} }}\n");
+        text += &format!("[[group]]\nname = 'parent {parent}'\nmin = {{ cpu = {leaves} }}\n");
     }
-    for user in 0..users {
-        let (name, ratio) = (workload.users.name(user), 1 + user % 4);
-        text += &format!("[[group]]\nname = 'group {user}'\nusers = ['{name}']\nratio = {ratio}\n");
-        if user % 2 == 0 {
+    for leaf in 0..leaves {
+        let mine = (leaf..USERS).step_by(leaves as usize).map(|user| workload.users.name(user));
+        let (mine, ratio) = (mine.collect::<Vec<_>>(), 1 + leaf % 4);
+        text += &format!("[[group]]\nname = 'group {leaf}'\nusers = {mine:?}\nratio = {ratio}\n");
+        if leaf % 2 == 0 {
             text += "min = { cpu = 1 }\n";
         }
         if parents > 0 {
-            text += &format!("parent = 'parent {}'\n", user as usize % parents);
+            text += &format!("parent = 'parent {}'\n", leaf as usize % parents);
         }
     }
     text += "[[group]]\nname = 'rest'\ndefault = true\n";
@@ -80,22 +109,19 @@ fn replay(workload: &Workload, machines: &str, placement: Placement, file: Optio
 }
 
 fn quota(criterion: &mut Criterion) {
-    let users = 10_000;
-    let workload = workload(users);
+    let workload = workload();
     for (load, machines) in [("load 0.9", "400x64c256g"), ("load 1.1", "328x64c256g")] {
         for (place, placement) in [("pooled", Placement::Pooled), ("first-fit", Placement::FirstFit)] {
-            let mut group = criterion.benchmark_group(format!("quota/{users} groups/{load}/{place}"));
+            let mut group = criterion.benchmark_group(format!("quota/{USERS} users/{load}/{place}"));
             group.sampling_mode(SamplingMode::Flat).throughput(Throughput::Elements(TASKS as u64));
             group.bench_function("drf", |bencher| {
                 bencher.iter(|| black_box(replay(&workload, machines, placement, None)));
             });
-            for (tree, parents) in [("flat", 0), ("100 parents", 100)] {
-                for reclaim in ["wait", "never"] {
-                    let file = groups(&workload, users, parents, reclaim);
-                    group.bench_function(format!("quota, {tree}, {reclaim}"), |bencher| {
-                        bencher.iter(|| black_box(replay(&workload, machines, placement, Some(&file))));
-                    });
-                }
+            for division in &DIVISIONS {
+                let file = groups(&workload, division);
+                group.bench_function(format!("quota, {}", division.name), |bencher| {
+                    bencher.iter(|| black_box(replay(&workload, machines, placement, Some(&file))));
+                });
             }
             group.finish();
         }

@@ -5,9 +5,15 @@
 //! median of the batches with the lowest and the highest, how many times the tree's that is, and the rounds that the
 //! first method took.
 //!
-//! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups.
+//! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups. With
+//! `cargo bench --bench water -- --table experiments/quota-levels.toml` what that file says is measured and written as a
+//! table and figures.
+
+#[path = "water/levels.rs"]
+mod levels;
 
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll::fluid::water::{Group, GroupId, Level, Semantics, Standing, Water, by_rounds, by_selection, by_sort};
@@ -45,40 +51,108 @@ fn input(rng: &mut ChaCha8Rng, size: usize, dims: usize) -> (Vec<Vec<Group>>, u6
     (groups, size as u64 * REQUEST / 3)
 }
 
-/// Nanoseconds per update: the median over batches, the lowest and the highest.
-fn measure(rng: &mut ChaCha8Rng, size: usize, dims: usize, mut update: impl FnMut(&Change)) -> [f64; 3] {
-    let start = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < 5 || (start.elapsed() < BUDGET && times.len() < 4000) {
-        let changes = changes(rng, size, dims);
-        // A millisecond of updates, and one at least.
-        let (mut done, clock) = (0, Instant::now());
-        for change in &changes {
-            update(change);
-            done += 1;
-            if done % 4 == 1 && clock.elapsed() > Duration::from_millis(1) {
-                break;
-            }
-        }
-        times.push(clock.elapsed().as_nanos() as f64 / f64::from(done));
-    }
-    times.remove(0);
-    times.sort_by(f64::total_cmp);
-    [times[times.len() / 2], times[0], times[times.len() - 1]]
+/// Nanoseconds per update over batches.
+#[derive(Clone, Copy)]
+struct Time {
+    median: f64,
+    lowest: f64,
+    highest: f64,
 }
 
-fn tree(semantics: Semantics, size: usize, dims: usize) -> [f64; 3] {
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let (groups, total) = input(&mut rng, size, dims);
-    let mut waters: Vec<Water> = groups.iter().map(|groups| pool(semantics, groups, total)).collect();
-    drop(groups);
-    measure(&mut rng, size, dims, |change| {
-        let id = GroupId(change.at as u32);
-        for (water, &request) in waters.iter_mut().zip(&change.requests) {
-            water.set_request(id, request).expect("within limits");
-            black_box(water.runtime(id));
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0} [{:.0}-{:.0}]", self.median, self.lowest, self.highest)
+    }
+}
+
+/// What is measured: groups of each of some resources, all changed together.
+#[derive(Clone, Copy)]
+struct Spot {
+    semantics: Semantics,
+    groups: usize,
+    resources: usize,
+    seed: u64,
+    /// Time for one method.
+    budget: Duration,
+}
+
+impl Spot {
+    fn of(semantics: Semantics, groups: usize, resources: usize) -> Spot {
+        Spot { semantics, groups, resources, seed: 1, budget: BUDGET }
+    }
+
+    fn input(&self) -> (ChaCha8Rng, Vec<Vec<Group>>, u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let (groups, total) = input(&mut rng, self.groups, self.resources);
+        (rng, groups, total)
+    }
+
+    fn measure(&self, rng: &mut ChaCha8Rng, mut update: impl FnMut(&Change)) -> Time {
+        let start = Instant::now();
+        let mut times = Vec::new();
+        while times.len() < 5 || (start.elapsed() < self.budget && times.len() < 4000) {
+            let changes = changes(rng, self.groups, self.resources);
+            // A millisecond of updates, and one at least.
+            let (mut done, clock) = (0, Instant::now());
+            for change in &changes {
+                update(change);
+                done += 1;
+                if done % 4 == 1 && clock.elapsed() > Duration::from_millis(1) {
+                    break;
+                }
+            }
+            times.push(clock.elapsed().as_nanos() as f64 / f64::from(done));
         }
-    })
+        times.remove(0);
+        times.sort_by(f64::total_cmp);
+        Time { median: times[times.len() / 2], lowest: times[0], highest: times[times.len() - 1] }
+    }
+
+    fn tree(&self) -> Time {
+        let (mut rng, groups, total) = self.input();
+        let mut waters: Vec<Water> = groups.iter().map(|groups| pool(self.semantics, groups, total)).collect();
+        drop(groups);
+        self.measure(&mut rng, |change| {
+            let id = GroupId(change.at as u32);
+            for (water, &request) in waters.iter_mut().zip(&change.requests) {
+                water.set_request(id, request).expect("within limits");
+                black_box(water.runtime(id));
+            }
+        })
+    }
+
+    fn anew(&self, mut method: impl FnMut(Semantics, &[Standing], u64) -> Level) -> Time {
+        let (mut rng, mut groups, total) = self.input();
+        let standings = |groups: &Vec<Group>| groups.iter().map(Standing::of).collect();
+        let mut pools: Vec<Vec<Standing>> = groups.iter().map(standings).collect();
+        self.measure(&mut rng, |change| {
+            for ((standings, groups), &request) in pools.iter_mut().zip(&mut groups).zip(&change.requests) {
+                groups[change.at].request = request;
+                standings[change.at] = Standing::of(&groups[change.at]);
+                let level = method(self.semantics, standings, total);
+                black_box(standings[change.at].runtime(self.semantics, level));
+            }
+        })
+    }
+
+    /// The time, and the mean and the largest number of rounds.
+    fn rounds(&self) -> (Time, f64, usize) {
+        let (mut rounds, mut most, mut calls) = (0, 0, 0);
+        let time = self.anew(|semantics, standings, total| {
+            let found = by_rounds(semantics, standings, total).expect("within limits");
+            (rounds, most, calls) = (rounds + found.rounds, most.max(found.rounds), calls + 1);
+            found.level
+        });
+        (time, rounds as f64 / f64::from(calls), most)
+    }
+
+    fn selection(&self) -> Time {
+        self.anew(|semantics, standings, total| by_selection(semantics, standings, total).expect("within limits"))
+    }
+
+    fn sort(&self) -> Time {
+        self.anew(|semantics, standings, total| by_sort(semantics, standings, total).expect("within limits"))
+    }
 }
 
 fn pool(semantics: Semantics, groups: &[Group], total: u64) -> Water {
@@ -90,65 +164,46 @@ fn pool(semantics: Semantics, groups: &[Group], total: u64) -> Water {
     water
 }
 
-fn anew(
-    semantics: Semantics,
-    size: usize,
-    dims: usize,
-    mut method: impl FnMut(Semantics, &[Standing], u64) -> Level,
-) -> [f64; 3] {
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let (mut groups, total) = input(&mut rng, size, dims);
-    let mut pools: Vec<Vec<Standing>> = groups.iter().map(|groups| groups.iter().map(Standing::of).collect()).collect();
-    measure(&mut rng, size, dims, |change| {
-        for ((standings, groups), &request) in pools.iter_mut().zip(&mut groups).zip(&change.requests) {
-            groups[change.at].request = request;
-            standings[change.at] = Standing::of(&groups[change.at]);
-            let level = method(semantics, standings, total);
-            black_box(standings[change.at].runtime(semantics, level));
-        }
-    })
-}
-
 fn line(semantics: Semantics, size: usize, dims: usize, only_tree: bool) {
-    let tree = tree(semantics, size, dims);
-    let shown = |[median, low, high]: [f64; 3]| format!("{median:.0} [{low:.0}-{high:.0}]");
-    let against = |times: [f64; 3]| format!("{} = {:.1} trees", shown(times), times[0] / tree[0]);
-    print!("{semantics:?} {size} groups x {dims}: tree {}", shown(tree));
+    let spot = Spot::of(semantics, size, dims);
+    let tree = spot.tree();
+    let against = |time: Time| format!("{time} = {:.1} trees", time.median / tree.median);
+    print!("{semantics:?} {size} groups x {dims}: tree {tree}");
     if only_tree {
         println!();
         return;
     }
-    let (mut rounds, mut most, mut calls) = (0, 0, 0);
-    let by_rounds = anew(semantics, size, dims, |semantics, standings, total| {
-        let found = by_rounds(semantics, standings, total).expect("within limits");
-        (rounds, most, calls) = (rounds + found.rounds, most.max(found.rounds), calls + 1);
-        found.level
-    });
-    let selection = anew(semantics, size, dims, |s, standings, t| by_selection(s, standings, t).expect("in limits"));
-    let sort = anew(semantics, size, dims, |s, standings, t| by_sort(s, standings, t).expect("within limits"));
-    let mean = rounds as f64 / f64::from(calls);
+    let (by_rounds, mean, most) = spot.rounds();
     println!(
         "; rounds {} ({mean:.1} rounds, at most {most}); selection {}; sort {}",
         against(by_rounds),
-        against(selection),
-        against(sort)
+        against(spot.selection()),
+        against(spot.sort())
     );
 }
 
 /// The total jumps, so that no level is near the one before.
 fn jumps(semantics: Semantics, size: usize) {
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let (groups, total) = input(&mut rng, size, 1);
+    let spot = Spot::of(semantics, size, 1);
+    let (mut rng, groups, total) = spot.input();
     let mut water = pool(semantics, &groups[0], total);
-    let times = measure(&mut rng, size, 1, |change| {
+    let time = spot.measure(&mut rng, |change| {
         water.set_total((change.requests[0] as f64 / REQUEST as f64 * 1.5 * total as f64) as u64);
         black_box(water.runtime(GroupId(change.at as u32)));
     });
-    println!("{semantics:?} {size} groups, the total jumps: {:.0} [{:.0}-{:.0}]", times[0], times[1], times[2]);
+    println!("{semantics:?} {size} groups, the total jumps: {time}");
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = wanted.iter().position(|word| word == "--table") {
+        let path = wanted.get(at + 1).map_or("experiments/quota-levels.toml", String::as_str);
+        if let Err(error) = levels::write(Path::new(path)) {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+        return;
+    }
     let only_tree = wanted.iter().any(|word| word == "tree");
     let sizes: Vec<usize> = wanted.iter().filter_map(|word| word.parse().ok()).collect();
     for size in SIZES.into_iter().filter(|size| sizes.is_empty() || sizes.contains(size)) {

@@ -5,7 +5,7 @@
 use crate::books::Books;
 use crate::cluster::Machines;
 use crate::error::Result;
-use crate::policy::Rank;
+use crate::policy::{Groups, Rank};
 use crate::units::{JobId, MachineId, Span, Time, UserId};
 use crate::workload::{JobName, JobNames, TaskSet};
 
@@ -16,6 +16,8 @@ pub struct State<'a> {
     pub books: &'a Books,
     /// What each machine has free, through the policy's lens; `None` when pooled.
     pub machines: Option<&'a Machines>,
+    /// The groups of users that the policy keeps, if it does.
+    pub groups: Option<&'a dyn Groups>,
 }
 
 /// A job's name, rendered when it is needed.
@@ -57,6 +59,24 @@ pub struct JobRecord<'a> {
     pub ideal: Span,
 }
 
+/// What became of running tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// They ended.
+    Finished,
+    /// They were running when the run was cut.
+    Running,
+    /// The policy took their resources back; they wait again, and their work is lost.
+    Reclaimed,
+}
+
+impl Fate {
+    /// Whether they were stopped before their end.
+    pub fn is_stopped(self) -> bool {
+        !matches!(self, Fate::Finished | Fate::Running)
+    }
+}
+
 /// Equal tasks launched together on one machine.
 #[derive(Clone, Debug)]
 pub struct TaskRecord<'a> {
@@ -68,15 +88,19 @@ pub struct TaskRecord<'a> {
     pub first: u64,
     /// How many.
     pub count: u32,
+    /// How often they were stopped before.
+    pub attempt: u32,
     /// Where they run; `None` when pooled.
     pub machine: Option<MachineId>,
-    /// When they could have started at the earliest.
+    /// From when on they waited: when they could have started at the earliest, or were stopped.
     pub release: Time,
     /// When they were launched.
     pub start: Time,
-    /// When they ended; `None` while they run.
+    /// When they ended or were stopped; `None` while they run.
     pub finish: Option<Time>,
-    /// How long each runs.
+    /// What became of them.
+    pub fate: Fate,
+    /// How long each runs if nothing stops it.
     pub duration: Span,
     /// What each truly needs.
     pub demand: &'a [u64],
@@ -89,7 +113,9 @@ pub struct Launch<'a> {
     pub user: UserId,
     /// How many.
     pub count: u32,
-    /// From their release to their launch.
+    /// Whether they start together with all others of their row.
+    pub gang: bool,
+    /// From their release, or from when they were stopped, to their launch.
     pub wait: Span,
     /// What each truly needs.
     pub demand: &'a [u64],
@@ -149,6 +175,8 @@ pub struct StuckRecord<'a> {
     pub tasks: u64,
     /// Number of the first of them within its job.
     pub first: u64,
+    /// How often they were stopped before.
+    pub attempt: u32,
     /// What each of them needs.
     pub demand: &'a [u64],
     /// Why.
@@ -186,7 +214,7 @@ pub trait Recorder {
         false
     }
 
-    /// Tasks have ended (or were running when the run was cut: `finish` is `None`).
+    /// Tasks have ended, or were stopped, or were running when the run was cut.
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {
         Ok(())
     }

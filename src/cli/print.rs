@@ -60,6 +60,9 @@ fn columns(header: &[String], rows: &[Vec<String>], pad: impl Fn(usize, &str, us
     text
 }
 
+/// So many groups of a policy are shown.
+const GROUPS_MOST: usize = 20;
+
 /// The table of policies: means over seeds, with the half-width of their 95 % intervals where there are several.
 pub fn summary_table(runs: &[RunSummary]) -> String {
     let Some(first) = runs.first() else { return String::new() };
@@ -74,6 +77,39 @@ pub fn summary_table(runs: &[RunSummary]) -> String {
         std::iter::once(group[0].policy.clone()).chain(columns.iter().map(cell)).collect()
     };
     aligned(&header, &runs.chunk_by(|a, b| a.policy == b.policy).map(row).collect::<Vec<_>>())
+}
+
+/// The groups of policies that have some: means over seeds. Empty without any; of many groups those that were below
+/// their minimum longest.
+pub fn groups(runs: &[RunSummary]) -> String {
+    let mut text = String::new();
+    for group in runs.chunk_by(|a, b| a.policy == b.policy) {
+        let first = &group[0].groups;
+        let mean = |at: usize, column: usize| {
+            let values: Vec<f64> = group.iter().filter_map(|run| run.groups.get(at)?.values[column].1).collect();
+            mean_interval(&values, LEVEL)
+        };
+        let mut shown: Vec<usize> = (0..first.len()).collect();
+        // The first column is the time below the minimum.
+        let below: Vec<f64> = shown.iter().map(|&at| mean(at, 0).map_or(0.0, |mean| mean.mean)).collect();
+        shown.sort_by(|&a, &b| below[b].total_cmp(&below[a]).then(a.cmp(&b)));
+        shown.truncate(GROUPS_MOST);
+        shown.sort_unstable();
+        let Some(&any) = shown.first() else { continue };
+        let headings = first[any].values.iter().map(|(heading, _)| heading.clone());
+        let header: Vec<String> = std::iter::once(group[0].policy.clone()).chain(headings).collect();
+        let row = |&at: &usize| -> Vec<String> {
+            let name = format!("{}{}", "  ".repeat(first[at].depth), first[at].name);
+            let cells = (0..first[at].values.len()).map(|column| with_half(mean(at, column)));
+            std::iter::once(name).chain(cells).collect()
+        };
+        text += "\n";
+        text += &aligned(&header, &shown.iter().map(row).collect::<Vec<_>>());
+        if shown.len() < first.len() {
+            text += &format!("and {} groups that were below their min for less time\n", first.len() - shown.len());
+        }
+    }
+    text
 }
 
 /// The policies against the baseline: reductions by job size, and what they say.

@@ -6,7 +6,7 @@ use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
 use crate::engine::{OnBlocked, Options, Ties};
 use crate::error::{Error, Result};
-use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span};
+use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span, slowdown};
 use crate::experiment::{Plan, WorkloadPlan};
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
@@ -37,6 +37,9 @@ pub struct Args {
     /// Who goes first among users of equal rank: lowest-id, highest-id or fewest-running
     #[arg(long, default_value = "lowest-id")]
     ties: String,
+    /// How machines slow down when tasks use more memory than they have: load:slowdown points, such as 1:1,1.25:4
+    #[arg(long, value_name = "CURVE")]
+    slowdown: Option<String>,
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -92,7 +95,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 fn plan(args: &Args, context: &Context) -> Result<Plan> {
-    let mut tables = vec![Table::Runs, Table::Users, Table::Jobs, Table::Bins, Table::Quantiles];
+    let mut tables = vec![Table::Runs, Table::Users, Table::Jobs, Table::Groups, Table::Bins, Table::Quantiles];
     if args.tasks {
         tables.push(Table::Tasks);
     }
@@ -100,7 +103,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         tables.push(Table::Decisions);
     }
     if args.series {
-        tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Demands]);
+        tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Levels, Table::Demands]);
     }
     if (args.tasks || args.series || args.decisions) && args.output.is_none() {
         return Err(Error::plan(
@@ -111,16 +114,18 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     }
     let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
+    let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
         question: None,
-        policies: policies(&args.policies, context.registry, Path::new(""))?,
+        policies: policies(&args.policies, |name| context.registry.policy_in(name, Path::new("")))?,
         baseline: 0,
         seeds: vec![args.seed],
         options: Options {
-            placement: args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?,
+            placement,
             on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
             ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
+            slowdown: slowdown("--slowdown", args.slowdown.as_deref(), placement)?,
             until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
             audit: args.audit,
         },
@@ -151,6 +156,7 @@ fn canonical(args: &Args) -> String {
     put("placement", Some(args.placement.clone()));
     put("on_blocked", Some(args.on_blocked.clone()));
     put("ties", Some(args.ties.clone()));
+    put("slowdown", args.slowdown.clone());
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));
@@ -176,6 +182,7 @@ fn command(args: &Args) -> String {
     put("placement", Some(args.placement.clone()));
     put("on-blocked", Some(args.on_blocked.clone()));
     put("ties", Some(args.ties.clone()));
+    put("slowdown", args.slowdown.clone());
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));

@@ -68,6 +68,7 @@ pub fn perform(
     match format {
         Format::Table => {
             print::out(&print::summary_table(&runs))?;
+            print::out(&print::groups(&runs))?;
             if let Some(comparison) = comparison(&runs, &plan.policies[plan.baseline].name) {
                 print::out(&print::comparison(&comparison))?;
             }

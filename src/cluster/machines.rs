@@ -1,294 +1,280 @@
-//! Free amounts of every machine, and the search for one that a task fits on.
+//! Machines: what each has free, and the search for one that a task fits on, by a [`Placement`] rule.
 //!
-//! Machines stand in blocks of 64, one array a dimension, each block with the most that any of its members has free;
-//! blocks that cannot help are passed over and the rest scanned without branches. (A tree over component-wise maxima
-//! backtracks badly in two dimensions.) A pooled cluster is one machine.
+//! The index serves first-fit; the other rules have a guide beside it that knows where good
+//! machines are. A pooled cluster is one machine. Machines may come and go: one that was removed fits nothing, and
+//! what still runs on it gives back as usual.
 
-use crate::error::{Error, Result};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::climb::Climb;
+use super::devices::{Hardware, Held};
+use super::fragmentation::Fragmentation;
+use super::grid::{Grid, Measure};
+use super::index::{Index, id};
+use super::location::{Location, Locations};
+use super::rules::{Placement, Prices};
+use super::scope::{Members, Scope};
 use crate::units::{MAX_DIMS, MachineId, Resources};
 
-/// How a task finds its machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// There are no machines: one pool of everything.
-    #[default]
-    Pooled,
-    /// The machine of lowest index that it fits on.
-    FirstFit,
-    /// The machine that it leaves with the least: the smallest sum over resources of what stays free over what the
-    /// cluster has; ties to the lower index.
-    BestFit,
-    /// The machine that it leaves with the most, by the same sum; ties to the lower index.
-    WorstFit,
+/// How often random placement draws before it counts.
+const DRAWS: u32 = 32;
+
+/// What finds a machine besides the index.
+#[derive(Clone, Debug)]
+enum Guide {
+    /// The index alone.
+    First,
+    /// Best-fit, worst-fit and spread.
+    Grid(Grid),
+    /// Dot-product.
+    Climb(Climb),
+    /// Random.
+    Draw(ChaCha8Rng),
+    /// Fragmentation gradient descent.
+    Descend,
 }
-
-impl Placement {
-    /// All of them with their names.
-    pub const ALL: [(&'static str, Placement); 4] = [
-        ("pooled", Placement::Pooled),
-        ("first-fit", Placement::FirstFit),
-        ("best-fit", Placement::BestFit),
-        ("worst-fit", Placement::WorstFit),
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        Placement::ALL.iter().find(|(_, placement)| *placement == self).map_or("", |(name, _)| name)
-    }
-}
-
-impl std::str::FromStr for Placement {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Placement> {
-        Placement::ALL
-            .iter()
-            .find(|(name, _)| *name == text)
-            .map(|(_, placement)| *placement)
-            .ok_or_else(|| Error::plan("placement", format!("'{text}'"), "pooled, first-fit, best-fit or worst-fit"))
-    }
-}
-
-const BLOCK: usize = 64;
 
 /// What every machine has free.
 #[derive(Clone, Debug)]
 pub struct Machines {
-    dims: usize,
-    count: usize,
-    placement: Placement,
-    /// Free amounts: block by block, in each one run of `BLOCK` a dimension.
-    free: Vec<u64>,
-    /// At least the most that any machine of a block has free, `dims` a block.
-    most: Vec<u64>,
-    /// The need that first-fit searched for last, and the first block that may have room for as much: blocks before it
-    /// have none for anything that needs at least as much everywhere.
-    searched: (Resources, usize),
-    /// Weights of the best-fit sum: amounts times these are shares of the cluster on one scale.
-    prices: [u128; MAX_DIMS],
+    index: Index,
+    guide: Guide,
+    capacities: Vec<Resources>,
+    hardware: Option<Box<Hardware>>,
 }
 
 impl Machines {
     /// Machines with these capacities, all of them free; the caller pools them first for [`Placement::Pooled`].
+    ///
+    /// [`Placement::Random`] draws from a stream of its own unless [`Machines::draw_from`] gives another.
     pub fn new(dims: usize, placement: Placement, capacities: &[Resources]) -> Machines {
-        let blocks = capacities.len().div_ceil(BLOCK);
-        let mut machines = Machines {
-            dims,
-            count: capacities.len(),
-            placement,
-            free: vec![0; blocks * BLOCK * dims],
-            most: vec![0; blocks * dims],
-            searched: (Resources::ZERO, 0),
-            prices: [0; MAX_DIMS],
-        };
-        let mut total = [0u64; MAX_DIMS];
-        for (m, capacity) in capacities.iter().enumerate() {
-            for d in 0..dims {
-                let at = machines.at(m, d);
-                machines.free[at] = capacity.0[d];
-                total[d] += capacity.0[d];
-                let most = &mut machines.most[m / BLOCK * dims + d];
-                *most = (*most).max(capacity.0[d]);
+        let index = Index::new(dims, capacities);
+        let prices = || {
+            let mut total = [0u64; MAX_DIMS];
+            for capacity in capacities {
+                total.iter_mut().zip(capacity.0).for_each(|(sum, part)| *sum += part);
             }
+            Prices::new(&total[..dims])
+        };
+        let guide = match placement {
+            Placement::Pooled | Placement::FirstFit => Guide::First,
+            Placement::Fgd => Guide::Descend,
+            Placement::BestFit => Guide::Grid(Grid::new(Measure::Room(prices()), &index)),
+            Placement::WorstFit => Guide::Grid(Grid::new(Measure::Fullness(prices()), &index)),
+            Placement::Spread => Guide::Grid(Grid::new(Measure::Tasks(vec![0; capacities.len()]), &index)),
+            Placement::DotProduct => Guide::Climb(Climb::new(&index, capacities)),
+            Placement::Random => Guide::Draw(ChaCha8Rng::seed_from_u64(0)),
+        };
+        Machines { index, guide, capacities: capacities.to_vec(), hardware: None }
+    }
+
+    /// The stream that [`Placement::Random`] draws from; other rules draw nothing.
+    pub fn draw_from(&mut self, stream: ChaCha8Rng) {
+        if let Guide::Draw(rng) = &mut self.guide {
+            *rng = stream;
         }
-        machines.prices = best_fit_prices(&total[..dims]);
-        machines
     }
 
-    fn at(&self, machine: usize, dim: usize) -> usize {
-        (machine / BLOCK * self.dims + dim) * BLOCK + machine % BLOCK
+    /// Machines whose devices have identities; one entry a machine, all free, as the machines are.
+    ///
+    /// From now on a task fits a machine only if devices have room too. Panics: when there are not as many machines.
+    pub fn with_hardware(mut self, hardware: Hardware) -> Machines {
+        assert_eq!(hardware.machines(), self.len(), "a machine for every machine");
+        self.hardware = Some(Box::new(hardware));
+        self
     }
 
-    /// What a machine has free, in every dimension.
+    /// The devices, if they have identities.
+    pub fn hardware(&self) -> Option<&Hardware> {
+        self.hardware.as_deref()
+    }
+
+    /// Chooses and takes devices for a task whose amounts were just taken on a machine where it fits; nothing where
+    /// devices have no identities or the task needs none. Give them back with [`Machines::release`].
+    pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<Held> {
+        let Some(hardware) = &mut self.hardware else { return Vec::new() };
+        let descend = matches!(self.guide, Guide::Descend);
+        let held = hardware.pick(&self.index, machine.index(), need, descend);
+        hardware.take(machine.index(), &held);
+        held
+    }
+
+    /// Gives devices back, beside what [`Machines::give`] gives back.
+    pub fn release(&mut self, machine: MachineId, held: &[Held]) {
+        if let Some(hardware) = &mut self.hardware {
+            hardware.give(machine.index(), held);
+        }
+    }
+
+    /// How much of the free devices is useless to the mix of tasks; `None` without devices or a mix.
+    pub fn fragmentation(&self) -> Option<Fragmentation> {
+        self.hardware.as_ref()?.fragmentation(&self.index)
+    }
+
+    /// What a machine has free, in every dimension; what it would have if it is not there now.
     pub fn free(&self, machine: MachineId) -> Resources {
-        let mut free = Resources::ZERO;
-        for d in 0..self.dims {
-            free.0[d] = self.free[self.at(machine.index(), d)];
-        }
-        free
+        self.index.free(machine.index())
     }
 
-    /// How many machines there are.
+    /// What a machine has in all.
+    pub fn capacity(&self, machine: MachineId) -> &Resources {
+        &self.capacities[machine.index()]
+    }
+
+    /// How many machines there are, those that left included.
     pub fn len(&self) -> usize {
-        self.count
+        self.index.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
     }
 
-    /// Whether what is asked fits a machine now.
+    /// Whether a machine is there: it has not been removed.
+    pub fn is_present(&self, machine: MachineId) -> bool {
+        self.index.is_present(machine.index())
+    }
+
+    /// Whether what is asked fits a machine now; never on one that is not there.
     pub fn fits(&self, machine: MachineId, need: &[u64]) -> bool {
-        need.iter().enumerate().all(|(d, need)| *need <= self.free[self.at(machine.index(), d)])
+        let m = machine.index();
+        self.index.fits(m, need) && self.hardware.as_ref().is_none_or(|hardware| hardware.fits(m, need))
     }
 
     /// Takes room on a machine. Panics: if there is not enough (the caller has just found it).
     pub fn take(&mut self, machine: MachineId, need: &[u64]) {
-        for (d, need) in need.iter().enumerate() {
-            let at = self.at(machine.index(), d);
-            self.free[at] = self.free[at].checked_sub(*need).expect("a placed task fits its machine");
+        self.index.take(machine.index(), need);
+        self.forget(machine);
+        match &mut self.guide {
+            Guide::Grid(grid) => grid.counted(&self.index, machine.index(), 1, false),
+            Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
 
-    /// Gives room back.
+    /// Gives room back, of `count` tasks.
     pub fn give(&mut self, machine: MachineId, need: &[u64], count: u32) {
-        self.searched.1 = self.searched.1.min(machine.index() / BLOCK);
-        for (d, need) in need.iter().enumerate() {
-            let at = self.at(machine.index(), d);
-            self.free[at] += need * u64::from(count);
-            let most = &mut self.most[machine.index() / BLOCK * self.dims + d];
-            *most = (*most).max(self.free[at]);
+        self.index.give(machine.index(), need, count);
+        self.forget(machine);
+        match &mut self.guide {
+            Guide::Grid(grid) => grid.counted(&self.index, machine.index(), count, true),
+            Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+        }
+    }
+
+    fn forget(&mut self, machine: MachineId) {
+        if let Some(hardware) = &mut self.hardware {
+            hardware.gradients.changed(machine.index());
+        }
+    }
+
+    /// Takes a machine out: nothing fits it any more. What runs on it goes on holding its room until it gives it back.
+    pub fn remove(&mut self, machine: MachineId) {
+        self.index.show(machine.index(), false);
+        self.moved(machine);
+    }
+
+    /// Puts a machine back, with this capacity; whatever still runs on it holds its part.
+    ///
+    /// Panics: when what still runs there holds more than the new capacity (end it first).
+    pub fn restore(&mut self, machine: MachineId, capacity: &Resources) {
+        let m = machine.index();
+        let mut free = self.index.free(m);
+        for d in 0..self.index.dims() {
+            let held = self.capacities[m].0[d] - free.0[d];
+            free.0[d] = capacity.0[d].checked_sub(held).expect("what runs on a machine fits its new capacity");
+        }
+        self.capacities[m] = *capacity;
+        self.index.set(m, &free);
+        self.index.show(m, true);
+        self.moved(machine);
+    }
+
+    /// Adds a machine; its identifier is the next one. Scores go on counting in shares of the cluster at the start.
+    ///
+    /// Panics: where devices have identities (list such machines from the start and [`Machines::remove`] them).
+    pub fn add(&mut self, capacity: &Resources) -> MachineId {
+        assert!(self.hardware.is_none(), "devices are listed from the start");
+        let machine = self.index.len();
+        self.capacities.push(*capacity);
+        self.index.push(capacity);
+        match &mut self.guide {
+            Guide::Grid(grid) => grid.push(&self.index, machine),
+            Guide::Climb(climb) => climb.weigh(&self.index, machine, capacity),
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+        }
+        id(machine)
+    }
+
+    fn moved(&mut self, machine: MachineId) {
+        match &mut self.guide {
+            Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
+            Guide::Climb(climb) => climb.weigh(&self.index, machine.index(), &self.capacities[machine.index()]),
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
 
     /// The machine for a task with this need, by the placement rule.
     pub fn find(&mut self, need: &[u64]) -> Option<MachineId> {
-        match self.placement {
-            Placement::Pooled => Some(MachineId(0)).filter(|&pool| self.fits(pool, need)),
-            Placement::FirstFit => self.first(need),
-            Placement::BestFit => self.extreme(need, |candidate, best| candidate < best),
-            Placement::WorstFit => self.extreme(need, |candidate, best| candidate > best),
-        }
+        self.find_within(need, Scope::default())
     }
 
-    fn first(&mut self, need: &[u64]) -> Option<MachineId> {
-        let blocks = self.most.len() / self.dims.max(1);
-        let more = self.searched.0.0.iter().zip(need).all(|(before, need)| before <= need);
-        let from = if more { self.searched.1 } else { 0 };
-        let found = (from..blocks).find_map(|block| self.first_in(block, need));
-        self.searched.0.0[..self.dims].copy_from_slice(need);
-        self.searched.1 = found.map_or(blocks, |machine| machine.index() / BLOCK);
-        found
+    /// The same among the machines of a scope: of a class, of a place, or of both.
+    ///
+    /// Machines outside are not looked at, but for best-fit, where a class of more than one machine in 16 is told apart
+    /// machine by machine, and random, which draws from all before it counts.
+    pub fn find_within(&mut self, need: &[u64], scope: Scope<'_>) -> Option<MachineId> {
+        if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
+            return hardware.descend(&self.index, need, scope).map(id);
+        }
+        let hardware = self.hardware.as_deref();
+        let also = |machine: usize| hardware.is_none_or(|hardware| hardware.fits(machine, need));
+        let found = match &mut self.guide {
+            Guide::First | Guide::Descend => self.index.first(need, scope, also),
+            Guide::Grid(grid) => grid.search(&self.index, need, scope, also),
+            Guide::Climb(climb) => climb.search(&self.index, need, scope, also),
+            Guide::Draw(rng) => draw(rng, &self.index, need, scope, also),
+        };
+        found.map(id)
     }
 
-    fn may_hold(&self, block: usize, need: &[u64]) -> bool {
-        need.iter().zip(&self.most[block * self.dims..]).all(|(need, most)| need <= most)
-    }
-
-    /// Which machines of a block have room, one bit each.
-    fn room(&self, block: usize, need: &[u64]) -> u64 {
-        let base = block * self.dims * BLOCK;
-        let mut fits = [true; BLOCK];
-        for (d, need) in need.iter().enumerate() {
-            let run = &self.free[base + d * BLOCK..][..BLOCK];
-            for (fits, free) in fits.iter_mut().zip(run) {
-                *fits &= need <= free;
-            }
+    /// The same at a location: the cluster, a room, a rack or one machine.
+    pub fn find_at(
+        &mut self,
+        need: &[u64],
+        class: Option<&Members>,
+        locations: &Locations,
+        location: Location,
+    ) -> Option<MachineId> {
+        if let Location::Machine(machine) = location {
+            let admitted = class.is_none_or(|class| class.contains(machine));
+            return Some(machine).filter(|machine| admitted && self.fits(*machine, need));
         }
-        let mask = fits.iter().enumerate().fold(0u64, |mask, (i, fits)| mask | u64::from(*fits) << i);
-        // The last block may have places without a machine.
-        let members = (self.count - block * BLOCK).min(BLOCK);
-        if members == BLOCK { mask } else { mask & ((1 << members) - 1) }
-    }
-
-    fn first_in(&mut self, block: usize, need: &[u64]) -> Option<MachineId> {
-        if !self.may_hold(block, need) {
-            return None;
-        }
-        let room = self.room(block, need);
-        if room == 0 {
-            self.tighten(block);
-            return None;
-        }
-        Some(MachineId((block * BLOCK) as u32 + room.trailing_zeros()))
-    }
-
-    fn tighten(&mut self, block: usize) {
-        for d in 0..self.dims {
-            let run = &self.free[(block * self.dims + d) * BLOCK..][..BLOCK];
-            self.most[block * self.dims + d] = run.iter().copied().max().unwrap_or(0);
-        }
-    }
-
-    fn extreme(&mut self, need: &[u64], better: impl Fn(u128, u128) -> bool) -> Option<MachineId> {
-        let mut best: Option<(u128, MachineId)> = None;
-        for block in 0..self.most.len() / self.dims.max(1) {
-            if !self.may_hold(block, need) {
-                continue;
-            }
-            let mut room = self.room(block, need);
-            if room == 0 {
-                self.tighten(block);
-            }
-            while room != 0 {
-                let machine = block * BLOCK + room.trailing_zeros() as usize;
-                room &= room - 1;
-                let score =
-                    (0..self.dims).map(|d| u128::from(self.free[self.at(machine, d)]) * self.prices[d]).sum::<u128>();
-                if best.is_none_or(|(least, _)| better(score, least)) {
-                    best = Some((score, MachineId(machine as u32)));
-                }
-            }
-        }
-        best.map(|(_, machine)| machine)
+        self.find_within(need, Scope { class, place: locations.place(location) })
     }
 }
 
-/// `L / c_r` with `L` the least common multiple of the cluster's amounts, so that sums of shares compare exactly.
-/// Where `L` passes 2^100, `2^100 / c_r` rounded down stands for it: a documented approximation of the score, not of
-/// whether a task fits.
-fn best_fit_prices(total: &[u64]) -> [u128; MAX_DIMS] {
-    const LIMIT: u128 = 1 << 100;
-    let gcd = |mut a: u128, mut b: u128| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let multiple = total.iter().filter(|&&c| c > 0).try_fold(1u128, |multiple, &c| {
-        let c = u128::from(c);
-        (multiple / gcd(multiple, c)).checked_mul(c).filter(|multiple| *multiple < LIMIT)
-    });
-    let mut prices = [0; MAX_DIMS];
-    for (price, &c) in prices.iter_mut().zip(total) {
-        *price = if c == 0 { 0 } else { multiple.unwrap_or(LIMIT) / u128::from(c) };
-    }
-    prices
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
-    #[test]
-    fn finds_what_a_plain_scan_finds() {
-        for (placement, seed) in [(Placement::FirstFit, 1), (Placement::BestFit, 2), (Placement::WorstFit, 3)] {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut free: Vec<[u64; 2]> =
-                (0..150).map(|_| [rng.random_range(5..20), rng.random_range(5..20)]).collect();
-            let capacity: Vec<Resources> = free.iter().map(|f| Resources([f[0], f[1], 0, 0, 0, 0, 0, 0])).collect();
-            let total = free.iter().fold([0, 0], |sum, f| [sum[0] + f[0], sum[1] + f[1]]);
-            let mut machines = Machines::new(2, placement, &capacity);
-            let mut placed: Vec<(MachineId, [u64; 2])> = Vec::new();
-            for _ in 0..3000 {
-                if rng.random_bool(0.45) && !placed.is_empty() {
-                    let (machine, need) = placed.swap_remove(rng.random_range(0..placed.len()));
-                    machines.give(machine, &need, 1);
-                    free[machine.index()][0] += need[0];
-                    free[machine.index()][1] += need[1];
-                    continue;
-                }
-                let need = [rng.random_range(0..6), rng.random_range(0..6)];
-                let score = |f: &[u64; 2]| f[0] * total[1] + f[1] * total[0];
-                let fitting = free.iter().enumerate().filter(|(_, f)| f[0] >= need[0] && f[1] >= need[1]);
-                let wanted = match placement {
-                    Placement::BestFit => fitting.min_by_key(|(m, f)| (score(f), *m)),
-                    Placement::WorstFit => fitting.min_by_key(|(m, f)| (u64::MAX - score(f), *m)),
-                    _ => fitting.min_by_key(|(m, _)| (0, *m)),
-                };
-                let wanted = wanted.map(|(m, _)| MachineId(m as u32));
-                assert_eq!(machines.find(&need), wanted);
-                if let Some(machine) = wanted {
-                    machines.take(machine, &need);
-                    free[machine.index()][0] -= need[0];
-                    free[machine.index()][1] -= need[1];
-                    placed.push((machine, need));
-                }
+/// Any machine that fits, each with the same chance: of draws among all machines the first that fits, and after some
+/// vain ones a draw among those that do.
+fn draw(
+    rng: &mut ChaCha8Rng,
+    index: &Index,
+    need: &[u64],
+    scope: Scope<'_>,
+    also: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let accepts = |machine: usize| scope.contains(id(machine)) && also(machine);
+    if scope.at_most(index.len()) > index.len() / DRAWS as usize {
+        for _ in 0..DRAWS {
+            let machine = rng.random_range(0..index.len() as u32) as usize;
+            if index.fits(machine, need) && accepts(machine) {
+                return Some(machine);
             }
-            assert!(placed.len() > 100);
         }
     }
+    let fitting: Vec<usize> = index.each(need, scope).filter(|machine| also(*machine)).collect();
+    (!fitting.is_empty()).then(|| fitting[rng.random_range(0..fitting.len() as u32) as usize])
 }

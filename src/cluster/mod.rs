@@ -1,8 +1,30 @@
 //! What a workload runs on.
 
+mod axis;
+mod climb;
+#[cfg(test)]
+mod device_tests;
+mod devices;
+pub mod events;
+mod expression;
 pub mod file;
+mod fragmentation;
+mod grid;
+mod index;
+mod labels;
+mod location;
 mod machines;
+mod rules;
+mod scope;
 mod spec;
+#[cfg(test)]
+mod tests;
 
-pub use machines::{Machines, Placement};
+pub use devices::{Hardware, Held};
+pub use fragmentation::{Fragmentation, Mix};
+pub use labels::{ClassId, LabelIndex, Moved};
+pub use location::{Location, Locations, RackId, RoomId};
+pub use machines::Machines;
+pub use rules::Placement;
+pub use scope::{Members, Place, Scope};
 pub use spec::{Cluster, ClusterSpec, MachineGroup};

@@ -4,16 +4,39 @@
 //! are `c` (cores), `g` (GiB of memory), `m` (MiB of memory), `gpu` (GPUs) and `norm` (memory as a fraction of the
 //! largest machine); other resources come from a plan or a machines file.
 
+use super::{Hardware, LabelIndex, Locations};
 use crate::error::{Error, Result};
-use crate::units::{Dim, MAX_DIMS, Resources, Round, Unit, decimal};
+use crate::units::{Dim, MAX_DIMS, MachineId, Resources, Round, Unit, decimal};
 
 /// So many equal machines.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineGroup {
     /// How many (at least 1).
     pub count: u32,
     /// What each has, in base units.
     pub capacity: Vec<(Dim, u64)>,
+    /// Labels that each carries.
+    pub labels: Vec<String>,
+    /// The room they stand in.
+    pub room: Option<String>,
+    /// The rack they stand in; with `racks` the beginning of the racks' names.
+    pub rack: Option<String>,
+    /// Among how many racks they are divided, in runs as equal as can be: `rack0`, `rack1`, ... of their room. 0 for
+    /// none, or for the one rack that `rack` names.
+    pub racks: u32,
+    /// The NUMA node of each device, by resource; a resource that is missing has all its devices in node 0.
+    pub numa: Vec<(String, Vec<u16>)>,
+}
+
+impl MachineGroup {
+    /// The rack of its machine number `at`.
+    fn rack_of(&self, at: u32) -> Option<String> {
+        if self.racks == 0 {
+            return self.rack.clone();
+        }
+        let rack = u64::from(at) * u64::from(self.racks) / u64::from(self.count);
+        Some(format!("{}{rack}", self.rack.as_deref().unwrap_or("rack")))
+    }
 }
 
 /// All machines, in the order that gives them their ids.
@@ -21,6 +44,8 @@ pub struct MachineGroup {
 pub struct ClusterSpec {
     /// The groups.
     pub groups: Vec<MachineGroup>,
+    /// Names of machines that have one, by their first machine and their number; `NAME-0`, `NAME-1`, ... if several.
+    pub names: Vec<(String, MachineId, u32)>,
 }
 
 /// The most machines a cluster can have: each takes memory, pooled or not.
@@ -30,6 +55,68 @@ impl ClusterSpec {
     /// How many machines there are.
     pub fn machines(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
+    }
+
+    /// The labels of every machine, in order.
+    pub fn labels(&self) -> LabelIndex {
+        LabelIndex::new(
+            self.groups.iter().flat_map(|group| std::iter::repeat_n(&group.labels[..], group.count as usize)),
+        )
+    }
+
+    /// Where every machine stands.
+    pub fn locations(&self) -> Locations {
+        let mut locations = Locations::default();
+        for group in &self.groups {
+            for at in 0..group.count {
+                locations.push(group.rack_of(at).as_deref(), group.room.as_deref());
+            }
+        }
+        locations
+    }
+
+    /// The devices of the resources named, on the machines of this description.
+    ///
+    /// Errors: [`Error::Plan`] under `key` for a resource that no machine has, and for a machine whose amount is no whole
+    /// number of devices or whose NUMA nodes are not as many.
+    pub fn hardware(&self, key: &str, resources: &[String], cluster: &Cluster) -> Result<Hardware> {
+        let mut dims = Vec::new();
+        for name in resources {
+            let known = cluster.dims.iter().position(|dim| dim.name == *name && dim.unit == Unit::Milli);
+            let names = || {
+                let counted = cluster.dims.iter().filter(|dim| dim.unit == Unit::Milli);
+                counted.map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            let known = known.filter(|dim| !dims.contains(dim));
+            dims.push(known.ok_or_else(|| Error::plan(key, format!("'{name}'"), format!("each once of {}", names())))?);
+        }
+        let mut hardware = Hardware::new(&dims);
+        let mut machines = cluster.capacities.iter().enumerate();
+        for group in &self.groups {
+            let nodes = |dim: usize| {
+                let of = group.numa.iter().find(|(name, _)| *name == cluster.dims[dim].name);
+                of.map_or(&[][..], |(_, nodes)| nodes)
+            };
+            for (machine, capacity) in machines.by_ref().take(group.count as usize) {
+                let wrong =
+                    |problem| Error::plan(key, format!("machine {machine}"), format!("whole devices; {problem}"));
+                hardware.push(capacity, nodes).map_err(wrong)?;
+            }
+        }
+        Ok(hardware)
+    }
+
+    /// The machine of a name, or else of a number from 0.
+    pub fn machine(&self, name: &str) -> Option<MachineId> {
+        let named = |(known, first, count): &(String, MachineId, u32)| {
+            if *count == 1 {
+                return (known == name).then_some(*first);
+            }
+            let number = name.strip_prefix(known.as_str())?.strip_prefix('-')?.parse::<u32>().ok()?;
+            (number < *count).then_some(MachineId(first.0 + number))
+        };
+        let number = || name.parse::<u32>().ok().filter(|number| u64::from(*number) < self.machines()).map(MachineId);
+        self.names.iter().find_map(named).or_else(number)
     }
 
     /// Reads `400x16c32g` or several groups separated by commas. Errors: [`Error::Plan`] under the name `key`.
@@ -46,9 +133,9 @@ impl ClusterSpec {
             let (count, capacity) = part.split_once(['x', 'X']).ok_or_else(|| bad(part))?;
             let count = count.trim().parse::<u32>().ok().filter(|&count| count > 0).ok_or_else(|| bad(part))?;
             let capacity = parse_capacity(capacity.trim()).ok_or_else(|| bad(part))?;
-            groups.push(MachineGroup { count, capacity });
+            groups.push(MachineGroup { count, capacity, ..MachineGroup::default() });
         }
-        Ok(ClusterSpec { groups })
+        Ok(ClusterSpec { groups, names: Vec::new() })
     }
 }
 

@@ -105,6 +105,17 @@ impl<E> Agenda<E> {
         event
     }
 
+    /// A scheduled event; `None` if it has happened or was cancelled.
+    pub fn get(&self, ticket: Ticket) -> Option<&E> {
+        self.slab.get(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?.event.as_ref()
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut E> {
+        let entry = self.slab.get_mut(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?;
+        entry.event.as_mut()
+    }
+
     /// The instant of the next event.
     pub fn next_time(&mut self) -> Option<Time> {
         if self.heap.len() == self.live {

@@ -136,13 +136,21 @@ impl<R: Recorder> Engine<'_, R> {
             return Err(self.mismatch(&row, "tasks", "the job has more than 4,294,967,295 tasks"));
         };
         let footprint = self.policy.lens(Resources::ZERO, row.demand).1;
-        if !self.kinds.iter().any(|kind| footprint.fits(kind)) {
+        let together = if row.gang { u64::from(row.tasks) } else { 1 };
+        let room = self.real.as_ref().unwrap_or(&self.kinds).room(&row.demand, together);
+        if together > 1 && room < together {
+            let problem =
+                format!("all {together} tasks are to start at once, and the empty cluster has room for {room}");
+            return Err(self.mismatch(&row, "gang", &problem));
+        }
+        if self.kinds.room(&footprint, together) < together {
             self.recorder.stuck(&StuckRecord {
                 name: Named { name: &self.jobs[job].name, names: self.source.job_names() },
                 user: row.user,
                 row: row.row,
                 tasks: u64::from(row.tasks),
                 first: u64::from(first),
+                attempt: 0,
                 demand: row.demand.slice(self.books.dims()),
                 why: Stuck::TooLarge,
             })?;
@@ -167,7 +175,7 @@ impl<R: Recorder> Engine<'_, R> {
             if set.release > now {
                 continue;
             }
-            set.release = now;
+            (set.release, set.since) = (now, now);
             set.released = true;
             self.enqueue(slot);
         }
@@ -175,7 +183,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Puts a set in its user's line.
-    fn enqueue(&mut self, slot: SetSlot) {
+    pub(super) fn enqueue(&mut self, slot: SetSlot) {
         let set = &self.sets[slot];
         let (user, tasks) = (set.user, set.waiting);
         let before = self.queues.head(user);

@@ -17,6 +17,8 @@ pub type JobSlot = u32;
 pub struct ActiveSet {
     pub row: u64,
     pub release: Time,
+    /// From when on its tasks wait: its release, or when they were stopped.
+    pub since: Time,
     pub duration: Span,
     pub job: JobSlot,
     pub user: UserId,
@@ -34,6 +36,10 @@ pub struct ActiveSet {
     pub previous: SetSlot,
     pub next: SetSlot,
     pub priority: u8,
+    /// How often its tasks were stopped before.
+    pub attempt: u32,
+    /// All tasks that wait start together or none does.
+    pub gang: bool,
     /// Released by a stage, not by its own arrival.
     pub released: bool,
     /// Waits for a stage, not in line.
@@ -66,6 +72,7 @@ impl Sets {
         let set = ActiveSet {
             row: row.row,
             release: row.submit,
+            since: row.submit,
             duration: row.duration,
             job,
             user: row.user,
@@ -77,28 +84,52 @@ impl Sets {
             previous: SetSlot::MAX,
             next: SetSlot::MAX,
             priority: row.priority,
+            attempt: 0,
+            gang: row.gang && row.tasks > 1,
             released: false,
             held: false,
             live: true,
         };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slab[slot as usize] = set;
-                slot
-            }
-            None => {
-                self.slab.push(set);
-                self.demands.resize(self.slab.len() * self.dims, 0);
-                if !self.same {
-                    self.footprints.resize(self.slab.len() * self.dims, 0);
-                }
-                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows")
-            }
-        };
+        let slot = self.keep(set);
         let at = slot as usize * self.dims;
         self.demands[at..at + self.dims].copy_from_slice(row.demand.slice(self.dims));
         if !self.same {
             self.footprints[at..at + self.dims].copy_from_slice(footprint);
+        }
+        slot
+    }
+
+    fn keep(&mut self, set: ActiveSet) -> SetSlot {
+        if let Some(slot) = self.free.pop() {
+            self.slab[slot as usize] = set;
+            return slot;
+        }
+        self.slab.push(set);
+        self.demands.resize(self.slab.len() * self.dims, 0);
+        if !self.same {
+            self.footprints.resize(self.slab.len() * self.dims, 0);
+        }
+        u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows")
+    }
+
+    /// A set of tasks of `from` that were stopped at `now` and are to start anew.
+    pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time) -> SetSlot {
+        let old = &self[from];
+        let set = ActiveSet {
+            since: now,
+            waiting: tasks,
+            left: tasks,
+            number: first,
+            launch: u32::MAX,
+            attempt: old.attempt.saturating_add(1),
+            ..old.clone()
+        };
+        let slot = self.keep(set);
+        for needs in [&mut self.demands, &mut self.footprints] {
+            let (from, to) = (from as usize * self.dims, slot as usize * self.dims);
+            if !needs.is_empty() {
+                needs.copy_within(from..from + self.dims, to);
+            }
         }
         slot
     }
@@ -118,7 +149,7 @@ impl Sets {
     /// All live sets, by row.
     pub fn by_row(&self) -> Vec<SetSlot> {
         let mut slots: Vec<SetSlot> = (0..self.slab.len() as u32).filter(|&slot| self[slot].live).collect();
-        slots.sort_unstable_by_key(|&slot| self[slot].row);
+        slots.sort_unstable_by_key(|&slot| (self[slot].row, self[slot].number));
         slots
     }
 }
@@ -318,6 +349,14 @@ impl Jobs {
         }
         stages.held.push((row, set, after));
         true
+    }
+
+    /// Some tasks of a row are to start anew, as a row of their own.
+    pub fn row_split(&mut self, slot: JobSlot, stage: u32) {
+        let Some(stages) = &mut self[slot].stages else { return };
+        if let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) {
+            *left += 1;
+        }
     }
 
     /// A row has ended: releases the rows that waited for its stage last.

@@ -6,13 +6,19 @@
 
 mod agenda;
 mod arrive;
+mod end;
+mod gang;
 mod jobs;
 mod line;
 mod queues;
 mod round;
+mod slowdown;
+mod take_back;
+mod victims;
 
 pub use agenda::{Agenda, EventKey, Ticket};
 pub use line::{Line, Place};
+pub use slowdown::Slowdown;
 
 use std::collections::BTreeMap;
 
@@ -20,12 +26,15 @@ use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::record::{Named, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Recorder, State};
 use crate::units::{MachineId, Resources, Time, UserId};
 use crate::workload::Source;
 
+use gang::Kinds;
 use jobs::{Jobs, SetSlot, Sets};
 use queues::Queues;
+use slowdown::Hosts;
+use victims::Victims;
 
 /// What happens when the next task in line does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -96,6 +105,8 @@ pub struct Options {
     pub on_blocked: OnBlocked,
     /// Who goes first among users of equal rank.
     pub ties: Ties,
+    /// How machines slow down when more memory is used than they have; not for a pooled cluster.
+    pub slowdown: Option<Slowdown>,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.
@@ -117,13 +128,14 @@ pub struct Outcome {
     pub peak_running: u64,
 }
 
-/// Equal tasks that end together on one machine.
+/// Equal tasks that started together on one machine, and end together unless they are stopped.
 #[derive(Clone, Copy, Debug)]
-struct Finish {
+struct Running {
     set: SetSlot,
     machine: MachineId,
     first: u32,
     count: std::num::NonZeroU32,
+    start: Time,
 }
 
 /// Replays a workload under a policy.
@@ -137,6 +149,10 @@ pub fn run<R: Recorder>(
     options: &Options,
     recorder: &mut R,
 ) -> Result<Outcome> {
+    if options.slowdown.is_some() && !cluster.dims.iter().any(|dim| dim.name == "memory") {
+        let problem = "machines slow down by the memory that tasks use, and there is none in the workload".to_owned();
+        return Err(Error::Mismatch { problem });
+    }
     let mut engine = Engine::new(source, policy, cluster, weights, options, recorder);
     engine.replay()?;
     engine.close()?;
@@ -152,12 +168,17 @@ struct Engine<'a, R> {
     /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
     /// run than the cluster has room for.
     most_a_task: u64,
-    /// Distinct machines, through the lens: what fits none of them never starts.
-    kinds: Vec<Resources>,
+    /// Empty machines through the lens: what fits none of them never starts; and as they are, if that is something else.
+    kinds: Kinds,
+    real: Option<Kinds>,
     now: Time,
     books: Books,
     machines: Machines,
-    agenda: Agenda<Finish>,
+    agenda: Agenda<Running>,
+    /// Who could be stopped, if anybody ever is.
+    victims: Option<Victims>,
+    /// How far tasks are, if machines slow down.
+    hosts: Option<Hosts>,
     jobs: Jobs,
     sets: Sets,
     queues: Queues,
@@ -235,14 +256,21 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let plain = seen == cluster.capacities && policy.lens(cluster.total(), odd).1 == odd;
         let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
-        let mut kinds = capacities.clone();
-        kinds.sort_unstable_by_key(|kind| kind.0);
-        kinds.dedup();
+        let kinds = Kinds::new(&capacities);
+        let real = (!plain).then(|| match options.placement {
+            Placement::Pooled => Kinds::new(&[cluster.total()]),
+            _ => Kinds::new(&cluster.capacities),
+        });
         let mut books = Books::new(dims, cluster.total(), offered, plain, weights);
         if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
         }
+        let memory = cluster.dims.iter().position(|dim| dim.name == "memory");
+        let memories = |d: usize| cluster.capacities.iter().map(move |capacity| capacity.0[d]);
+        let slowdown = options.slowdown.filter(|_| options.placement != Placement::Pooled);
+        let hosts = slowdown.zip(memory).map(|(curve, d)| Hosts::new(curve, d, memories(d)));
         let moves_others = policy.moves_others();
+        let victims = policy.takes_back().then(Victims::default);
         Engine {
             source,
             policy,
@@ -251,10 +279,13 @@ impl<'a, R: Recorder> Engine<'a, R> {
             cluster,
             most_a_task,
             kinds,
+            real,
             now: Time::ZERO,
             books,
             machines: Machines::new(dims, options.placement, &capacities),
             agenda: Agenda::default(),
+            victims,
+            hosts,
             jobs: Jobs::default(),
             sets: Sets::new(dims, plain),
             queues: Queues::default(),
@@ -293,7 +324,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {
             let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
-            self.recorder.interval(self.now, to, &State { books: &self.books, machines })?;
+            let state = State { books: &self.books, machines, groups: self.policy.groups() };
+            self.recorder.interval(self.now, to, &state)?;
             self.now = to;
         }
         Ok(())
@@ -317,6 +349,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             if self.options.audit {
                 self.books.audit(self.now);
                 self.audit_waiting();
+                self.audit_gangs();
             }
             self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
             if self.agenda.next_time() != Some(self.now) {
@@ -339,89 +372,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
             }
         }
         self.books.audit_waiting_demand(&sums, self.now);
-    }
-
-    fn finish_due(&mut self) -> Result<()> {
-        while self.agenda.next_time() == Some(self.now) {
-            let Some((_, finish)) = self.agenda.pop() else { break };
-            self.finish(finish)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, finish: Finish) -> Result<()> {
-        let count = finish.count.get();
-        let set = &mut self.sets[finish.set];
-        set.left -= count;
-        let (user, ended) = (set.user, set.left == 0);
-        let (demand, footprint) = self.sets.needs(finish.set);
-        self.books.finish(user, demand, footprint, count);
-        self.machines.give(finish.machine, footprint, count);
-        self.round.freed(finish.machine);
-        self.round.rerank(user);
-        self.changed.mark(user);
-        self.report(&finish, self.now, Some(self.now))?;
-        let job = self.sets[finish.set].job;
-        self.jobs[job].left -= u64::from(count);
-        if ended {
-            self.jobs.row_ended(job, self.sets[finish.set].stage, &mut self.released);
-            self.sets.free(finish.set);
-            if self.jobs[job].ended() {
-                let (id, user) = (self.jobs[job].id, self.jobs[job].user);
-                self.recorder.job(&self.jobs[job].record(self.source.job_names(), Some(self.now)))?;
-                self.jobs.free(job);
-                self.source.job_finished(id, user, self.now);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells of tasks that end at `end`, or would have ended then had the run not been cut.
-    fn report(&mut self, tasks: &Finish, end: Time, finish: Option<Time>) -> Result<()> {
-        let set = &self.sets[tasks.set];
-        self.recorder.tasks(&TaskRecord {
-            name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
-            user: set.user,
-            first: u64::from(tasks.first),
-            count: tasks.count.get(),
-            machine: (self.options.placement != Placement::Pooled).then_some(tasks.machine),
-            release: set.release,
-            start: Time(end.0 - set.duration.0),
-            finish,
-            duration: set.duration,
-            demand: self.sets.needs(tasks.set).0,
-        })
-    }
-
-    /// Reports what is left: running tasks, waiting and held rows, unfinished jobs.
-    fn close(&mut self) -> Result<()> {
-        while let Some((key, running)) = self.agenda.pop() {
-            self.report(&running, key.time, None)?;
-        }
-        for slot in self.sets.by_row() {
-            let set = &self.sets[slot];
-            if set.waiting == 0 {
-                continue;
-            }
-            let why = match (self.cut, set.held) {
-                (true, _) => Stuck::Cut,
-                (false, true) => Stuck::Deadlocked,
-                (false, false) => Stuck::Starved,
-            };
-            self.recorder.stuck(&StuckRecord {
-                name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
-                user: set.user,
-                row: set.row,
-                tasks: u64::from(set.waiting),
-                first: u64::from(set.number),
-                demand: self.sets.needs(slot).0,
-                why,
-            })?;
-        }
-        for slot in self.jobs.by_id() {
-            self.recorder.job(&self.jobs[slot].record(self.source.job_names(), None))?;
-        }
-        Ok(())
     }
 }
 

@@ -7,9 +7,10 @@ use super::jobs::{ActiveSet, SetSlot, Sets};
 use crate::policy::Queue;
 use crate::units::{Time, UserId};
 
-/// Order within a priority: release instant, arrivals before rows that a stage released, row.
-fn order(set: &ActiveSet) -> (Time, u64) {
-    (set.release, place(set))
+/// Order within a priority: release instant, arrivals before rows that a stage released, row, number of the task (tasks
+/// that were stopped keep their place).
+fn order(set: &ActiveSet) -> (Time, u64, u32) {
+    (set.release, place(set), set.number)
 }
 
 /// Place among all that were released at one instant.
@@ -96,9 +97,11 @@ impl Queues {
     }
 }
 
-/// Puts a set in line: nearly always last; only rows released in several passes of one instant come out of order.
+/// Puts a set in line: nearly always last; rows released in several passes of one instant come out of order, and tasks
+/// that were stopped nearly always come first.
 fn insert(line: &mut Line, sets: &mut Sets, slot: SetSlot) {
-    let mut before = line.last;
+    let first = line.first != NONE && order(&sets[slot]) < order(&sets[line.first]);
+    let mut before = if first { NONE } else { line.last };
     while before != NONE && order(&sets[before]) > order(&sets[slot]) {
         before = sets[before].previous;
     }

@@ -8,14 +8,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
+use super::jobs::SetSlot;
 use super::line::{Line, Place};
 use super::queues::Queues;
-use super::{Engine, Finish, OnBlocked, Ties};
+use super::{Engine, OnBlocked, Running, Ties};
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
 use crate::policy::{Ask, Stale, Verdict};
 use crate::record::{Decision, Launch, Named, Recorder, Turn};
-use crate::units::{MachineId, Resources, UserId};
+use crate::units::{MachineId, Resources, Time, UserId};
 
 /// The last instant that a table can hold, in microseconds.
 const END_OF_TIME: u64 = i64::MAX as u64;
@@ -48,7 +49,9 @@ pub struct Round {
     limit: Resources,
     limit_is_high: bool,
     order: BinaryHeap<Reverse<(Place, UserId)>>,
-    launches: Vec<Finish>,
+    launches: Vec<Running>,
+    /// Where the tasks of the gang that was tried last would start.
+    pub(super) plan: Vec<(MachineId, u32)>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
 }
@@ -67,6 +70,7 @@ impl Round {
             limit_is_high: false,
             order: BinaryHeap::new(),
             launches: Vec::new(),
+            plan: Vec::new(),
             refuses: false,
         }
     }
@@ -114,16 +118,12 @@ impl Round {
 impl<R: Recorder> Engine<'_, R> {
     /// One scheduling round.
     pub(super) fn serve(&mut self) -> Result<()> {
-        let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
-        self.changed.round_over();
-        match stale {
-            Stale::None => {}
-            Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
-            Stale::All => {
-                self.round.rerank = self.round.line.users();
-                if self.round.refuses {
-                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
-                }
+        loop {
+            let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
+            self.changed.round_over();
+            self.recall(stale);
+            if !self.take_back()? {
+                break;
             }
         }
         self.rerank_blocked();
@@ -136,24 +136,51 @@ impl<R: Recorder> Engine<'_, R> {
             self.round.stand[user.index()] = Stand::Fresh;
             self.round.fresh.push(user);
         }
-        for launch in self.round.launches.drain(..) {
+        let mut launches = std::mem::take(&mut self.round.launches);
+        for launch in launches.drain(..) {
             let set = &mut self.sets[launch.set];
             set.launch = u32::MAX;
             let end = self.now + set.duration;
-            if end.0 > END_OF_TIME {
-                let problem = format!(
-                    "{}: a task of it would end {} s after the origin, and tables hold 292,000 years",
-                    self.source.locate(set.row),
-                    end.seconds()
-                );
-                return Err(Error::Mismatch { problem });
-            }
-            let (user, wait) = (set.user, self.now.since(set.release));
+            self.within_time(launch.set, end)?;
+            let set = &self.sets[launch.set];
+            let (user, gang, wait) = (set.user, set.gang, self.now.since(set.since));
             let (demand, _) = self.sets.needs(launch.set);
-            self.recorder.launched(&Launch { user, count: launch.count.get(), wait, demand });
-            self.agenda.schedule(end, 0, launch);
+            self.recorder.launched(&Launch { user, count: launch.count.get(), gang, wait, demand });
+            let ticket = self.agenda.schedule(end, 0, launch);
+            if let Some(hosts) = &mut self.hosts {
+                hosts.started(&launch, ticket, self.sets.needs(launch.set).0, end);
+            }
+            self.remember(&launch, ticket);
         }
-        Ok(())
+        self.round.launches = launches;
+        self.move_ends()
+    }
+
+    /// Errors: an end that tables cannot hold.
+    pub(super) fn within_time(&self, set: SetSlot, end: Time) -> Result<()> {
+        if end.0 <= END_OF_TIME {
+            return Ok(());
+        }
+        let problem = format!(
+            "{}: a task of it would end {} s after the origin, and tables hold 292,000 years",
+            self.source.locate(self.sets[set].row),
+            end.seconds()
+        );
+        Err(Error::Mismatch { problem })
+    }
+
+    /// Looks again at whom the policy calls stale.
+    fn recall(&mut self, stale: Stale) {
+        match stale {
+            Stale::None => {}
+            Stale::Some(users) => users.into_iter().for_each(|user| self.round.recall(user)),
+            Stale::All => {
+                self.round.rerank = self.round.line.users();
+                if self.round.refuses {
+                    (0..self.books.users() as u32).for_each(|user| self.round.recall(UserId(user)));
+                }
+            }
+        }
     }
 
     fn place(&self, user: UserId) -> Place {
@@ -204,7 +231,7 @@ impl<R: Recorder> Engine<'_, R> {
                 continue;
             }
             let head = self.queues.head(user).expect("a user in line has a head");
-            let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+            let Some(machine) = self.room(head) else {
                 self.tell(user, place, Turn::Blocked)?;
                 break;
             };
@@ -315,7 +342,7 @@ impl<R: Recorder> Engine<'_, R> {
             return Ok(false);
         }
         let head = self.queues.head(user).expect("a user in line has a head");
-        let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+        let Some(machine) = self.room(head) else {
             self.tell(user, place, Turn::Blocked)?;
             self.block(user, place);
             return Ok(false);
@@ -335,7 +362,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         let head = self.queues.head(user).expect("a user in line has a head");
         // The limit joins several machines: none of them alone may have the room.
-        let Some(machine) = self.machines.find(self.sets.needs(head).1) else {
+        let Some(machine) = self.room(head) else {
             if self.round.limit_is_high {
                 self.set_limit();
             }
@@ -373,8 +400,9 @@ impl<R: Recorder> Engine<'_, R> {
     fn turned_away(&mut self, user: UserId, place: Place) -> Result<bool> {
         let head = self.queues.head(user).expect("a user in line has a head");
         let (demand, footprint) = self.sets.needs(head);
-        let ask = Ask { footprint, demand, tasks: 1 };
-        let queue = Queues::view(user, &self.sets[head]);
+        let set = &self.sets[head];
+        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let queue = Queues::view(user, set);
         self.round.stand[user.index()] = match self.policy.admit(&queue, &ask, &self.books) {
             Verdict::Yes => return Ok(false),
             Verdict::No => {
@@ -391,31 +419,44 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(true)
     }
 
-    /// Launches one task of the user's head.
+    /// Launches the next task of the user's head on a machine, or all of a gang as planned.
     fn launch(&mut self, user: UserId, machine: MachineId) {
         let slot = self.queues.head(user).expect("a user in line has a head");
+        let gang = self.sets[slot].gang;
+        let plan = std::mem::take(&mut self.round.plan);
+        let one = [(machine, 1)];
+        let parts = if gang { plan.as_slice() } else { &one };
+        let tasks = parts.iter().map(|(_, count)| count).sum();
         let (demand, footprint) = self.sets.needs(slot);
-        self.books.launch(user, demand, footprint);
-        let ask = Ask { footprint, demand, tasks: 1 };
-        self.policy.launched(&Queues::view(user, &self.sets[slot]), &ask, &self.books);
-        self.machines.take(machine, footprint);
-        self.changed.mark(user);
-        self.outcome.launched += 1;
-        let set = &mut self.sets[slot];
-        let number = set.number;
-        set.number += 1;
-        set.waiting -= 1;
-        let job = &mut self.jobs[set.job];
-        job.start = job.start.min(self.now);
-        // Tasks of one set that start together on one machine also end together: one entry for all of them.
-        match self.round.launches.get_mut(set.launch as usize) {
-            Some(last) if last.machine == machine => last.count = last.count.saturating_add(1),
-            _ => {
-                set.launch = self.round.launches.len() as u32;
-                self.round.launches.push(Finish { set: slot, machine, first: number, count: NonZeroU32::MIN });
+        for &(machine, count) in parts {
+            for _ in 0..count {
+                self.books.launch(user, demand, footprint);
+                self.machines.take(machine, footprint);
             }
         }
-        if set.waiting == 0 {
+        let ask = Ask { footprint, demand, tasks };
+        self.policy.launched(&Queues::view(user, &self.sets[slot]), &ask, &self.books);
+        self.changed.mark(user);
+        self.outcome.launched += u64::from(tasks);
+        let set = &mut self.sets[slot];
+        set.waiting -= tasks;
+        let job = &mut self.jobs[set.job];
+        job.start = job.start.min(self.now);
+        for &(machine, count) in parts {
+            let first = set.number;
+            set.number += count;
+            // Tasks of one set that start together on one machine also end together: one entry for all of them.
+            match self.round.launches.get_mut(set.launch as usize) {
+                Some(last) if last.machine == machine => last.count = last.count.saturating_add(count),
+                _ => {
+                    set.launch = self.round.launches.len() as u32;
+                    let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+                    self.round.launches.push(Running { set: slot, machine, first, count, start: self.now });
+                }
+            }
+        }
+        self.round.plan = plan;
+        if self.sets[slot].waiting == 0 {
             self.queues.pop(&mut self.sets, user);
             if let Some(next) = self.queues.head(user) {
                 self.books.set_head(user, self.sets.needs(next).0);

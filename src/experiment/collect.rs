@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use super::demands::Demands;
+use super::groups::GroupWatch;
 use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fluid::Levels;
 use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
-use crate::record::{Decision, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::TaskSet;
 
@@ -40,6 +42,9 @@ struct Standing {
 pub(super) struct UserTotals {
     pub launched: u64,
     pub task_wait_us: u128,
+    /// Tasks stopped before their end, and for how long they had run.
+    pub stopped: u64,
+    pub lost_us: u128,
     pub jobs: u64,
     pub jobs_finished: u64,
     pub tasks: u64,
@@ -60,11 +65,20 @@ pub(super) struct Totals {
     pub finished: u64,
     pub launched: u64,
     pub task_wait_us: u128,
+    /// Tasks stopped before their end, and for how long they had run.
+    pub stopped: u64,
+    pub lost_us: u128,
+    /// By how much tasks took longer than they would have at full speed.
+    pub slowed_us: u128,
     pub stuck: BTreeMap<Stuck, u64>,
     pub examples: Vec<StuckExample>,
     pub first_submit: Option<Time>,
+    /// The longest wait of a task, and of a gang; its tasks and how long they waited.
+    pub task_wait_max: Span,
+    pub gang_wait_max: Span,
+    pub gang_tasks: u64,
+    pub gang_wait_us: u128,
     /// Rows that ask for what the engine does not do.
-    pub gangs: u64,
     pub labels: u64,
     /// The last submission so far, and what had been used until then.
     pub last_submit: Time,
@@ -119,19 +133,21 @@ pub(super) struct Collector<'a> {
     pub(super) bins: SizeBins,
     pub(super) totals: Totals,
     pub(super) demands: Demands,
+    pub(super) groups: Option<GroupWatch>,
     heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
     text: String,
 }
 
 impl<'a> Collector<'a> {
-    /// A recorder for a run with this capacity and these classes of weights; `heartbeat` hears the time and how many
-    /// tasks were launched, and may end the run.
+    /// A recorder for a run with this capacity, these classes of weights and the policy's groups; `heartbeat` hears the
+    /// time and how many tasks were launched, and may end the run.
     pub fn new(
         dims: usize,
         capacity: &Resources,
         weights: &'a Weights,
         sample: Span,
         sinks: Sinks,
+        groups: Option<GroupWatch>,
         heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
     ) -> Collector<'a> {
         let inverse = (0..weights.classes())
@@ -159,6 +175,7 @@ impl<'a> Collector<'a> {
             bins: SizeBins::default(),
             totals: Totals::default(),
             demands: Demands::default(),
+            groups,
             heartbeat,
             text: String::new(),
         }
@@ -197,6 +214,9 @@ impl<'a> Collector<'a> {
         for standing in &mut self.standing {
             Self::settle_user(standing, end);
         }
+        if let Some(groups) = &mut self.groups {
+            groups.finish(end);
+        }
     }
 
     /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
@@ -225,6 +245,9 @@ impl<'a> Collector<'a> {
 
     fn sample(&mut self, to: Time, state: &State) -> Result<()> {
         let Some((first, points)) = self.sampler.points(to) else { return Ok(()) };
+        if let (Some(watch), Some(groups)) = (&mut self.groups, state.groups) {
+            watch.sample(first, groups, &mut self.sinks)?;
+        }
         if self.active.is_empty() {
             return self.sinks.fairness(first, &Sample::default(), state.books);
         }
@@ -263,6 +286,9 @@ impl Recorder for Collector<'_> {
         self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
+        if let Some(groups) = &mut self.groups {
+            groups.user(name);
+        }
     }
 
     fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
@@ -273,7 +299,6 @@ impl Recorder for Collector<'_> {
             self.totals.used_until_last_submit_us = self.totals.used_us;
         }
         self.totals.tasks += tasks;
-        self.totals.gangs += u64::from(row.gang);
         self.totals.labels += u64::from(row.label.is_some());
         self.totals.jobs += u64::from(first_of_job);
         if self.sinks.wants_demands() {
@@ -303,7 +328,14 @@ impl Recorder for Collector<'_> {
     fn launched(&mut self, launch: &Launch) {
         let count = u64::from(launch.count);
         self.totals.launched += count;
-        self.totals.task_wait_us += u128::from(launch.wait.0) * u128::from(count);
+        let waited = u128::from(launch.wait.0) * u128::from(count);
+        self.totals.task_wait_us += waited;
+        self.totals.task_wait_max = self.totals.task_wait_max.max(launch.wait);
+        if launch.gang {
+            self.totals.gang_wait_max = self.totals.gang_wait_max.max(launch.wait);
+            self.totals.gang_tasks += count;
+            self.totals.gang_wait_us += waited;
+        }
         let task = self.share_of(launch.demand, self.standing[launch.user.index()].class as usize);
         let largest = &mut self.standing[launch.user.index()].largest;
         *largest = task.max(*largest);
@@ -328,7 +360,7 @@ impl Recorder for Collector<'_> {
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let count = u64::from(tasks.count);
         if let Some(finish) = tasks.finish {
-            self.totals.finished += count;
+            self.totals.finished += if tasks.fate.is_stopped() { 0 } else { count };
             self.totals.last_end = self.totals.last_end.max(finish);
         }
         let user = &mut self.users[tasks.user.index()];
@@ -336,6 +368,15 @@ impl Recorder for Collector<'_> {
         user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         let ran = tasks.finish.unwrap_or(self.totals.now).since(tasks.start);
         let work = u128::from(ran.0) * u128::from(count);
+        if tasks.fate == Fate::Finished {
+            self.totals.slowed_us += u128::from(ran.0 - tasks.duration.0) * u128::from(count);
+        }
+        if tasks.fate.is_stopped() {
+            user.stopped += count;
+            user.lost_us += work;
+            self.totals.stopped += count;
+            self.totals.lost_us += work;
+        }
         let at = tasks.user.index() * self.dims;
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
             *sum += u128::from(*demand) * work;
@@ -411,33 +452,13 @@ impl Recorder for Collector<'_> {
             self.set_active(user, active);
             self.sinks.usage(now, user, &self.names, books)?;
         }
+        if let Some(groups) = &mut self.groups {
+            groups.settled(now, changed, books);
+        }
         Ok(())
     }
 
     fn heartbeat(&mut self, now: Time) -> Result<()> {
         (self.heartbeat)(now, self.totals.launched)
     }
-}
-
-/// What was submitted, by stage and rounded demand.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Demands {
-    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), u64>,
-}
-
-impl Demands {
-    fn add(&mut self, stage: Option<&str>, demand: &[u64], tasks: u64) {
-        let rounded = demand.iter().map(|&amount| eighth(amount)).collect();
-        *self.kinds.entry((stage.map(Into::into), rounded)).or_default() += tasks;
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u64], u64)> {
-        self.kinds.iter().map(|((stage, demand), tasks)| (stage.as_deref(), demand.as_slice(), *tasks))
-    }
-}
-
-/// An amount rounded down to an eighth of the power of two below it.
-fn eighth(amount: u64) -> u64 {
-    let step = 1u64 << (63 - (amount | 8).leading_zeros()).saturating_sub(3);
-    amount / step * step
 }

@@ -2,7 +2,9 @@
 
 mod collect;
 mod compare;
+mod demands;
 mod execute;
+mod groups;
 pub mod plan;
 mod sample;
 mod single;
@@ -13,6 +15,7 @@ mod supply;
 pub use collect::StuckExample;
 pub use compare::comparison;
 pub use execute::{Progress, execute, metadata};
+pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use single::{Simulation, simulate};
 pub use sinks::Destination;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::cluster::{ClusterSpec, MachineGroup, file};
-use crate::engine::Options;
+use crate::cluster::{ClusterSpec, MachineGroup, Placement, file};
+use crate::engine::{Options, Slowdown};
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
-use crate::policy::{NamedPolicy, Registry};
+use crate::policy::{NamedPolicy, QuotaFile, Registry};
 use crate::units::{Dim, Round, Span, Time, decimal, span};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
@@ -41,6 +41,9 @@ pub struct PlanFile {
     pub tables: Option<Vec<String>>,
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
+    /// Quota groups by name, for policies `quota:@NAME`: the keys of a quota file.
+    #[serde(default)]
+    pub quota: toml::Table,
     /// What the workload runs on.
     pub cluster: ClusterFile,
     /// A generator with its parameters, or `trace = "file"`.
@@ -66,6 +69,8 @@ pub struct ClusterFile {
     pub on_blocked: Option<String>,
     /// `lowest-id`, `highest-id` or `fewest-running`.
     pub ties: Option<String>,
+    /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
+    pub slowdown: Option<String>,
     /// Add the books up again after every round.
     #[serde(default)]
     pub audit: bool,
@@ -159,11 +164,16 @@ impl Plan {
         // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
         let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
         let folder = path.parent().unwrap_or(Path::new(""));
-        let plan = Plan::check(file, folder, registry).map_err(|error| in_plan(error, path, text))?;
+        // With --set, lines are those of the plan that it makes.
+        let quotas = match set {
+            [] => QuotaFile::in_plan(path, text, folder)?,
+            _ => QuotaFile::in_plan(&PathBuf::from(format!("{} with --set", path.display())), &canonical, folder)?,
+        };
+        let plan = Plan::check(file, folder, registry, &quotas).map_err(|error| in_plan(error, path, text))?;
         Ok(Plan { text: canonical, command, ..plan })
     }
 
-    fn check(file: PlanFile, folder: &Path, registry: &Registry) -> Result<Plan> {
+    fn check(file: PlanFile, folder: &Path, registry: &Registry, quotas: &[(String, QuotaFile)]) -> Result<Plan> {
         if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
             return Err(Error::plan(
                 "name",
@@ -171,7 +181,7 @@ impl Plan {
                 "a name for the results' folder, without slashes",
             ));
         }
-        let policies = policies(&file.policies, registry, folder)?;
+        let policies = policies(&file.policies, |name| planned(name, quotas, registry, folder))?;
         let baseline = match &file.baseline {
             None => 0,
             Some(name) => policies.iter().position(|policy| policy.name == *name).ok_or_else(|| {
@@ -222,9 +232,20 @@ pub fn default_tables() -> Vec<Table> {
     Table::ALL.into_iter().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
 }
 
-/// The policies of these names; files they speak of are in this folder. Errors: an unknown name, none, or one twice.
-pub fn policies(names: &[String], registry: &Registry, folder: &Path) -> Result<Vec<NamedPolicy>> {
-    let policies = names.iter().map(|name| registry.policy_in(name, folder)).collect::<Result<Vec<NamedPolicy>>>()?;
+/// A policy of a plan, which has quota groups of its own.
+fn planned(name: &str, quotas: &[(String, QuotaFile)], registry: &Registry, folder: &Path) -> Result<NamedPolicy> {
+    let Some(inline) = name.strip_prefix(NamedPolicy::INLINE) else { return registry.policy_in(name, folder) };
+    let quota = quotas.iter().find(|(known, _)| known == inline);
+    quota.map(|(_, file)| NamedPolicy::quota(name, file.clone())).ok_or_else(|| {
+        let hint = nearest(inline, quotas.iter().map(|(known, _)| known.as_str()));
+        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        Error::plan("policies", format!("'{name}'"), format!("a table [quota.{inline}] in this plan{hint}"))
+    })
+}
+
+/// The policies of these names, as `find` knows them. Errors: an unknown name, none, or one twice.
+pub fn policies(names: &[String], find: impl Fn(&str) -> Result<NamedPolicy>) -> Result<Vec<NamedPolicy>> {
+    let policies = names.iter().map(|name| find(name)).collect::<Result<Vec<NamedPolicy>>>()?;
     if policies.is_empty() {
         return Err(Error::plan("policies", "[]", "at least one policy, such as \"drf\""));
     }
@@ -255,9 +276,24 @@ fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&
     name.map_or(Ok(T::default()), |name| name.parse::<T>().map_err(|error| error.under(key)))
 }
 
+/// How machines slow down. Errors: no such curve, or no machines.
+pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Slowdown>> {
+    let Some(text) = text else { return Ok(None) };
+    if placement == Placement::Pooled {
+        return Err(Error::plan(
+            key,
+            "placement 'pooled'",
+            "machines that tasks are placed on, such as placement first-fit",
+        ));
+    }
+    text.parse().map(Some).map_err(|error: Error| error.under(key))
+}
+
 fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
+    let placement = choice("cluster.placement", cluster.placement.as_deref())?;
     Ok(Options {
-        placement: choice("cluster.placement", cluster.placement.as_deref())?,
+        placement,
+        slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
         on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
         ties: choice("cluster.ties", cluster.ties.as_deref())?,
         until: until.map(|text| horizon("until", text)).transpose()?,
@@ -325,7 +361,7 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
     if capacity.is_empty() {
         return Err(Error::plan(key, "no resources", "resources such as cpu = 16, memory_gib = 32"));
     }
-    Ok(MachineGroup { count, capacity })
+    Ok(MachineGroup { count, capacity, ..MachineGroup::default() })
 }
 
 /// What a `[workload]` table means; paths in it are relative to `folder`.

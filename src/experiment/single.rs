@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::collect::Collector;
+use super::groups::GroupWatch;
 use super::sinks::{Destination, Sinks};
 use super::summary::{self, Parts, RunSummary};
 use super::supply::Supply;
@@ -55,8 +56,10 @@ pub fn simulate(
     let machines = cluster.capacities.len() as u64;
     let setup = Setup { dims: &cluster.dims, capacity, machines, weights: &weights };
     let mut policy_object = policy.build(&setup)?;
-    let sinks = Sinks::open(to, &cluster.dims)?;
-    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, simulation.sample, sinks, heartbeat);
+    let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
+    let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
+    let mut collector =
+        Collector::new(cluster.dims.len(), &capacity, &weights, simulation.sample, sinks, groups, heartbeat);
     let outcome =
         engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &simulation.options, &mut collector)?;
     collector.finish(outcome.end);
@@ -91,11 +94,18 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         stuck: collector.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.totals.examples.clone(),
         ignored: summary::ignored(&collector, weights),
+        groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     if let Some(mut table) = to.open(Table::Users, dims)? {
         for user in 0..collector.names.len() {
             table.push(&summary::user_row(&collector, user, weights, parts))?;
         }
+        table.finish()?;
+    }
+    if let Some(groups) = &collector.groups
+        && let Some(mut table) = to.open(Table::Groups, dims)?
+    {
+        groups.write(&mut table, dims, &parts.capacity)?;
         table.finish()?;
     }
     if let Some(mut table) = to.open(Table::Bins, dims)? {

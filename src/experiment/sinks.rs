@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use super::groups::RATIO_ONE;
 use super::sample::Sample;
 use crate::books::Books;
 use crate::error::Result;
+use crate::metrics::Holding;
 use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
-use crate::record::{Decision, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
+use crate::policy::GroupLevel;
+use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId};
 
 /// Where and how the tables of one run are written.
@@ -59,13 +62,14 @@ pub(super) struct Sinks {
     usage: Option<TableWriter>,
     fairness: Option<TableWriter>,
     shares: Option<TableWriter>,
+    levels: Option<TableWriter>,
     decisions: Option<TableWriter>,
     demands: bool,
 }
 
 impl Sinks {
-    /// Opens the tables that are written while the run goes on.
-    pub fn open(to: &Destination, dims: &[Dim]) -> Result<Sinks> {
+    /// Opens the tables that are written while the run goes on; that of levels for a policy with groups.
+    pub fn open(to: &Destination, dims: &[Dim], groups: bool) -> Result<Sinks> {
         Ok(Sinks {
             dims: dims.to_vec(),
             jobs: to.open(Table::Jobs, dims)?,
@@ -73,6 +77,7 @@ impl Sinks {
             usage: to.open(Table::Usage, dims)?,
             fairness: to.open(Table::Fairness, dims)?,
             shares: to.open(Table::Shares, dims)?,
+            levels: if groups { to.open(Table::Levels, dims)? } else { None },
             decisions: to.open(Table::Decisions, dims)?,
             demands: to.folder.is_some() && to.run == 0 && to.tables.contains(&Table::Demands),
         })
@@ -114,14 +119,18 @@ impl Sinks {
             table.push(&[
                 Cell::Text(name),
                 number.into(),
-                Cell::Int(0),
+                u64::from(tasks.attempt).into(),
                 Cell::Text(user),
                 tasks.machine.map(|machine| u64::from(machine.0)).into(),
                 Cell::Null,
                 tasks.release.0.into(),
                 tasks.start.0.into(),
                 tasks.finish.map(|time| time.0).into(),
-                Cell::Text(if tasks.finish.is_some() { "finished" } else { "running" }),
+                Cell::Text(match tasks.fate {
+                    Fate::Finished => "finished",
+                    Fate::Running => "running",
+                    Fate::Reclaimed => "reclaimed",
+                }),
             ])?;
         }
         Ok(())
@@ -133,7 +142,7 @@ impl Sinks {
             table.push(&[
                 Cell::Text(name),
                 number.into(),
-                Cell::Int(0),
+                u64::from(stuck.attempt).into(),
                 Cell::Text(user),
                 Cell::Null,
                 Cell::Null,
@@ -213,9 +222,32 @@ impl Sinks {
         Ok(())
     }
 
+    pub fn wants_levels(&self) -> bool {
+        self.levels.is_some()
+    }
+
+    /// What a group may use of resource `d`, and what it has and asks for, in the unit people write.
+    pub fn level(&mut self, at: Time, group: &str, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
+        let Some(table) = &mut self.levels else { return Ok(()) };
+        let dim = &self.dims[d];
+        let scale = dim.unit.scale() as f64;
+        let amount = |base: u64| Cell::Float(base as f64 / scale);
+        table.push(&[
+            at.0.into(),
+            Cell::Text(group),
+            Cell::Text(&dim.name),
+            amount(level.runtime),
+            amount(held.used),
+            (held.request as f64 / scale).into(),
+            (level.level.to_f64() * RATIO_ONE / scale).into(),
+            amount(level.base),
+            amount(level.reach),
+        ])
+    }
+
     /// Completes the tables.
     pub fn finish(self) -> Result<()> {
-        [self.jobs, self.tasks, self.usage, self.fairness, self.shares, self.decisions]
+        [self.jobs, self.tasks, self.usage, self.fairness, self.shares, self.levels, self.decisions]
             .into_iter()
             .flatten()
             .try_for_each(TableWriter::finish)

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::collect::{Collector, StuckExample};
+use super::groups::GroupSummary;
 use super::sample::GridMean;
 use crate::books::{WEIGHT_ONE, Weights};
 use crate::engine::Outcome;
@@ -34,6 +35,8 @@ pub struct RunSummary {
     pub examples: Vec<StuckExample>,
     /// What the workload asks for and the engine does not do, in words.
     pub ignored: Vec<String>,
+    /// The groups of a policy that has some.
+    pub groups: Vec<GroupSummary>,
 }
 
 /// A value of a summary.
@@ -83,15 +86,8 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights) -> Vec<String> {
         format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
     });
     let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
-    let (gangs, labels) = (collector.totals.gangs, collector.totals.labels);
-    [
-        rows(gangs, "ask for all of their tasks at once (gang); the tasks were launched one by one instead"),
-        rows(labels, "ask for machines with a label; any machine was taken instead"),
-    ]
-    .into_iter()
-    .chain([strangers])
-    .flatten()
-    .collect()
+    let labels = rows(collector.totals.labels, "ask for machines with a label; any machine was taken instead");
+    [labels, strangers].into_iter().flatten().collect()
 }
 
 /// What a summary is made of.
@@ -123,6 +119,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     int("tasks", totals.tasks);
     int("tasks_finished", totals.finished);
     int("tasks_never_started", totals.stuck.values().sum());
+    int("tasks_stopped", totals.stopped);
     int("end_us", parts.outcome.end.0);
     int("makespan_us", makespan.0);
     let throughput = (makespan.0 > 0).then(|| totals.finished as f64 / makespan.seconds());
@@ -171,6 +168,12 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
     let task_wait = (totals.launched > 0).then(|| totals.task_wait_us as f64 / totals.launched as f64 / 1e6);
     float("task_wait_mean_s", task_wait);
+    float("task_wait_max_s", (totals.launched > 0).then(|| totals.task_wait_max.seconds()));
+    let gangs = totals.gang_tasks;
+    float("gang_wait_mean_s", (gangs > 0).then(|| totals.gang_wait_us as f64 / gangs as f64 / 1e6));
+    float("gang_wait_max_s", (gangs > 0).then(|| totals.gang_wait_max.seconds()));
+    float("lost_s", Some(totals.lost_us as f64 / 1e6));
+    float("slowed_s", Some(totals.slowed_us as f64 / 1e6));
     delay(&mut float, ["slowdown_mean", "slowdown_p50", "slowdown_p90", "slowdown_p99"], &delays.slowdown);
     values.push(("peak_running".to_owned(), Value::Int(parts.outcome.peak_running)));
     values.push(("sample_us".to_owned(), Value::Int(grid.step.0)));
@@ -210,6 +213,8 @@ pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weig
         mean(totals.slowdown_millionths, totals.slowdowns).into(),
         Cell::Float(backlogged_us as f64 / 1e6),
         (totals.shortfall_points > 0).then(|| totals.shortfall / totals.shortfall_points as f64).into(),
+        totals.stopped.into(),
+        Cell::Float(totals.lost_us as f64 / 1e6),
     ]);
     row
 }

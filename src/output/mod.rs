@@ -5,6 +5,7 @@ pub mod figure;
 pub mod folder;
 pub mod font;
 pub mod gallery;
+mod group_sheet;
 pub mod headline;
 pub mod html;
 pub mod numbers;

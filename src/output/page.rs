@@ -2,6 +2,7 @@
 
 use super::folder::Contents;
 use super::gallery::Gallery;
+use super::group_sheet;
 use super::headline::{Better, Headline, headline};
 use super::html::{self, Column, Figure, Report, Table as Sheet};
 use super::numbers::{count, in_percent, with_half};
@@ -38,6 +39,7 @@ pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
     }
     summary.extend(completion_by_bin(results)?);
     summary.extend(users(results)?);
+    summary.extend(group_sheet::groups(results)?);
     let figure = |drawn: &super::gallery::Drawn| Figure {
         caption: drawn.caption.clone(),
         svg: drawn.svg.clone(),
@@ -108,15 +110,15 @@ fn never_started(results: &Results) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-fn text_column(name: &str) -> Column {
+pub(super) fn text_column(name: &str) -> Column {
     Column { name: name.to_owned(), explanation: String::new(), numeric: false }
 }
 
-fn number_column(name: &str, explanation: &str) -> Column {
+pub(super) fn number_column(name: &str, explanation: &str) -> Column {
     Column { name: name.to_owned(), explanation: explanation.to_owned(), numeric: true }
 }
 
-fn mean(values: &[Option<f64>]) -> Option<Interval> {
+pub(super) fn mean(values: &[Option<f64>]) -> Option<Interval> {
     let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
     mean_interval(&there, LEVEL)
 }
@@ -138,7 +140,7 @@ fn best(means: &[Option<Interval>], better: Better) -> Vec<usize> {
 }
 
 /// Which means a caption speaks of.
-fn over_seeds(results: &Results) -> String {
+pub(super) fn over_seeds(results: &Results) -> String {
     match results.contents.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds with the half-widths of their 95 % intervals"),
@@ -257,7 +259,7 @@ fn push_means(sheet: &mut Sheet, leading: [String; 2], means: Vec<Option<Interva
     sheet.rows.push(leading.into_iter().chain(means.into_iter().map(cell)).collect());
 }
 
-fn cell(mean: Option<Interval>) -> String {
+pub(super) fn cell(mean: Option<Interval>) -> String {
     mean.map(|mean| with_half(Some(mean))).unwrap_or_default()
 }
 

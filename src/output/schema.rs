@@ -25,6 +25,10 @@ pub enum Table {
     Fairness,
     /// One row an active user and grid point.
     Shares,
+    /// One row a group of users and resource: promises kept and broken.
+    Groups,
+    /// One row a group, resource and grid point at which something of it has changed.
+    Levels,
     /// One row a bin of job sizes and run.
     Bins,
     /// One row a quantile of a delay and run.
@@ -37,7 +41,7 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub const ALL: [Table; 11] = [
+    pub const ALL: [Table; 13] = [
         Table::Runs,
         Table::Users,
         Table::Jobs,
@@ -45,6 +49,8 @@ impl Table {
         Table::Usage,
         Table::Fairness,
         Table::Shares,
+        Table::Groups,
+        Table::Levels,
         Table::Bins,
         Table::Quantiles,
         Table::Demands,
@@ -61,6 +67,8 @@ impl Table {
             Table::Usage => "usage",
             Table::Fairness => "fairness",
             Table::Shares => "shares",
+            Table::Groups => "groups",
+            Table::Levels => "levels",
             Table::Bins => "bins",
             Table::Quantiles => "quantiles",
             Table::Demands => "demands",
@@ -88,6 +96,12 @@ impl Table {
                 "fairness and utilisation over time, on the sampling grid; a grid point at which nothing has changed since the last is left out"
             }
             Table::Shares => "dominant share of every active user over time, on the sampling grid",
+            Table::Groups => {
+                "one row a group of users, resource and run: promises kept and broken (policies with groups only); amounts in the unit people write"
+            }
+            Table::Levels => {
+                "quotas over time, on the sampling grid (policies with groups only), in the unit people write; a row holds until the next of its group and resource"
+            }
             Table::Bins => "completion time by job size, one row a bin and run",
             Table::Quantiles => "quantiles of completion time, wait and slowdown of jobs, one row each",
             Table::Decisions => {
@@ -127,6 +141,11 @@ impl Table {
                 ("tasks", Int, "tasks submitted"),
                 ("tasks_finished", Int, "tasks that ended"),
                 ("tasks_never_started", Int, "tasks that never started: too large, deadlocked, starved or cut"),
+                (
+                    "tasks_stopped",
+                    Int,
+                    "tasks stopped before their end (some perhaps more than once), which started anew",
+                ),
                 ("end_us", Int, "when the run ended: the last event or the horizon"),
                 ("makespan_us", Int, "from the first submission to the last end of a task"),
                 ("throughput_tasks_per_s", Float, "tasks finished over makespan"),
@@ -187,7 +206,20 @@ impl Table {
                 ("wait_p50_s", Float, "median wait"),
                 ("wait_p90_s", Float, "90 % quantile of wait"),
                 ("wait_p99_s", Float, "99 % quantile of wait"),
-                ("task_wait_mean_s", Float, "mean wait of launched tasks: release to launch"),
+                ("task_wait_mean_s", Float, "mean wait of launched tasks: release, or being stopped, to launch"),
+                ("task_wait_max_s", Float, "the longest of these waits"),
+                ("gang_wait_mean_s", Float, "mean wait of launched tasks that start with all others of their row"),
+                ("gang_wait_max_s", Float, "the longest of these waits"),
+                (
+                    "lost_s",
+                    Float,
+                    "seconds that tasks had run which were stopped before their end, added up over tasks",
+                ),
+                (
+                    "slowed_s",
+                    Float,
+                    "seconds that finished tasks took longer on over-committed machines, added up over tasks",
+                ),
                 ("slowdown_mean", Float, "mean of completion time over ideal completion time"),
                 ("slowdown_p50", Float, "median slowdown"),
                 ("slowdown_p90", Float, "90 % quantile of slowdown"),
@@ -210,6 +242,8 @@ impl Table {
                 ("slowdown_mean", Float, "mean slowdown of its finished jobs"),
                 ("backlogged_s", Float, "time in which tasks of it waited"),
                 ("shortfall", Float, "mean over its backlogged grid points of max(0, entitlement minus share)"),
+                ("tasks_stopped", Int, "tasks of it stopped before their end"),
+                ("lost_s", Float, "seconds that those had run, added up"),
             ],
             Table::Jobs => &[
                 ("job", Text, "name"),
@@ -228,13 +262,17 @@ impl Table {
                 ("user", Text, "who submitted it"),
                 ("machine", Int, "index of its machine; null when pooled or never started"),
                 ("devices", Text, "device ids; null where machines have none"),
-                ("release_us", Int, "when it could have started at the earliest; null if it never could"),
+                (
+                    "release_us",
+                    Int,
+                    "when it could have started at the earliest, or was stopped before; null if it never could",
+                ),
                 ("start_us", Int, "when it was launched; null if it never was"),
-                ("finish_us", Int, "when it ended; null if it has not"),
+                ("finish_us", Int, "when it ended or was stopped; null if it has not"),
                 (
                     "outcome",
                     Text,
-                    "finished, running (at the horizon), too large, deadlocked, starved or waiting (at the horizon)",
+                    "finished, running (at the horizon), reclaimed (stopped, it starts anew), too large, deadlocked, starved or waiting (at the horizon)",
                 ),
             ],
             Table::Usage => &[
@@ -292,6 +330,62 @@ impl Table {
                     Float,
                     "its dominant share under weighted DRF with divisible tasks of its mean demand, no more than it has",
                 ),
+            ],
+            Table::Groups => &[
+                ("group", Text, "name"),
+                ("parent", Text, "the group above it; null right under the cluster"),
+                ("resource", Text, "name of the resource"),
+                ("capacity", Float, "what the cluster has of it"),
+                ("variant", Text, "how minimum and ratio go together: min-plus-share or max-min-level"),
+                ("ratio", Float, "by what is shared above the minimums"),
+                ("min", Float, "what it is guaranteed"),
+                ("max", Float, "what it may use at most; null for no limit"),
+                ("used_s", Float, "what it used, times seconds (core seconds, GiB seconds)"),
+                ("demand_s", Float, "what it held and waited for, cut to its max, times seconds"),
+                ("borrowed_s", Float, "what it used above its min, times seconds"),
+                (
+                    "spare_s",
+                    Float,
+                    "what it did not ask for of its min, so that others could have it if it lends, times seconds",
+                ),
+                (
+                    "short_s",
+                    Float,
+                    "what it was short of its due, times seconds; its due is its demand, but no more than its min",
+                ),
+                ("below_min_s", Float, "time in which it was short of its due of this resource"),
+                (
+                    "below_min_any_s",
+                    Float,
+                    "time in which it was short of any resource; the same in all rows of a group",
+                ),
+                (
+                    "returns",
+                    Int,
+                    "how often it fell below its min because its due had grown, and was not below it any more later; the same in all rows of a group",
+                ),
+                ("return_mean_s", Float, "how long that took in the mean; null without any"),
+                ("return_max_s", Float, "how long that took at most; null without any"),
+                (
+                    "return_open_s",
+                    Float,
+                    "for how long it has waited for a return that had not come by the end; null if none",
+                ),
+            ],
+            Table::Levels => &[
+                ("time_us", Int, "grid point"),
+                ("group", Text, "who"),
+                ("resource", Text, "name of the resource"),
+                ("runtime", Float, "its runtime quota, if a round were held now"),
+                ("used", Float, "what its running tasks use"),
+                (
+                    "request",
+                    Float,
+                    "what its users hold and wait for, and what groups under it request, each cut to its max; not cut to its own",
+                ),
+                ("level", Float, "how high the water stands among it and its siblings: an amount per ratio"),
+                ("base", Float, "what it has whatever the others ask for"),
+                ("reach", Float, "what it has when there is enough for all"),
             ],
             Table::Bins => &[
                 ("bin", Text, "job sizes in tasks"),

@@ -10,19 +10,23 @@ mod bmf;
 mod ceei;
 mod drf;
 mod fifo;
+mod groups;
 mod maxmin;
 mod pnorm;
 mod price;
 mod quota;
+mod registry;
 mod resolve;
 mod slot;
 mod spec;
 mod target;
 
+pub use groups::{GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners};
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
+pub use registry::{NamedPolicy, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{About, NamedPolicy, PolicySpec, Registry, Setup};
+pub use spec::{About, PolicySpec, Setup};
 pub use target::{Target, TargetSolver};
 
 use crate::books::Books;
@@ -101,6 +105,16 @@ pub enum Stale {
     All,
 }
 
+/// Running tasks to be stopped: of these users, the least urgent first, then those that started last, until enough is free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakeBack {
+    /// Whose tasks.
+    pub users: Vec<UserId>,
+    /// How much is to be free of each resource, through the policy's lens. Tasks that hold nothing of what is short are
+    /// left alone, and tasks turn out to be stopped only where it is not enough without them.
+    pub amount: Resources,
+}
+
 /// An allocation policy. Only [`Policy::rank`] has no default.
 ///
 /// Within a round a rank may change only for the user that was just served, unless [`Policy::moves_others`]; what depends
@@ -117,6 +131,17 @@ pub trait Policy {
     /// Errors end the run: a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
         Ok(Stale::None)
+    }
+
+    /// What is to be taken back by force now; asked after every [`Policy::prepare`], which is called again when tasks
+    /// have been stopped.
+    fn take_back(&mut self, _now: Time, _books: &Books) -> Vec<TakeBack> {
+        Vec::new()
+    }
+
+    /// Whether it ever takes anything back; the engine keeps a list of running tasks then.
+    fn takes_back(&self) -> bool {
+        false
     }
 
     /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
@@ -147,6 +172,11 @@ pub trait Policy {
     /// Whether it reads [`Books::wanted`].
     fn wants_waiting_demand(&self) -> bool {
         false
+    }
+
+    /// The groups of users that it keeps, if it does: for metrics and tables.
+    fn groups(&self) -> Option<&dyn Groups> {
+        None
     }
 
     /// When to hold a round though nothing happens.

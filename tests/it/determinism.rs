@@ -53,7 +53,7 @@ fn trace() -> String {
 }
 
 /// Runs a plan into a folder and returns its files, by path below it.
-fn results(plan: &Path, folder: &Path, args: &[&str]) -> BTreeMap<String, Vec<u8>> {
+pub fn results(plan: &Path, folder: &Path, args: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let output = run(plimsoll(&["run"]).arg(plan).arg("-o").arg(folder).args(args));
     assert!(output.status.success(), "{}", said(&output));
     let below = |path: &Path| path.strip_prefix(folder).expect("files were listed there").display().to_string();
@@ -62,7 +62,7 @@ fn results(plan: &Path, folder: &Path, args: &[&str]) -> BTreeMap<String, Vec<u8
 }
 
 /// Which files differ, and how many there are.
-fn differences(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+pub fn differences(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     a.keys().chain(b.keys()).filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
 }
 

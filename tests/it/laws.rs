@@ -79,7 +79,9 @@ fn pick<T: Copy>(rng: &mut ChaCha8Rng, from: &[T]) -> T {
 fn on_random_traces(first_seed: u64, placements: &[Placement], cut: bool) {
     let (mut waited, mut stuck) = (0, 0);
     for seed in first_seed..first_seed + CASES {
-        let case = Case::draw(seed, Weighting::None, &[crate::slow::Placement::Pooled]);
+        let mut case = Case::draw(seed, Weighting::None, &[crate::slow::Placement::Pooled]);
+        // Of a gang a single task may fit, and yet it waits.
+        case.rows.iter_mut().for_each(|row| row.gang = false);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let text = case.csv();
         let last = case.rows.iter().map(|row| row.submit + row.duration).max().expect("a case has rows");
@@ -89,6 +91,7 @@ fn on_random_traces(first_seed: u64, placements: &[Placement], cut: bool) {
             ties: pick(&mut rng, &[Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
             until: cut.then(|| Time(rng.random_range(0..=last))),
             audit: true,
+            ..Options::default()
         };
         for spec in policies(trace(&text).dims()) {
             let _run = Run(format!("seed {seed}, {spec}, {options:?}, {}\n{text}", case.spec()));
@@ -122,7 +125,7 @@ fn fifo_that_stops_keeps_the_order_of_arrival() {
     for seed in 40_000..40_000 + 2 * CASES {
         let mut case = Case::draw(seed, Weighting::None, &[crate::slow::Placement::Pooled]);
         for row in &mut case.rows {
-            (row.stage, row.after, row.priority) = (None, Vec::new(), 0);
+            (row.stage, row.after, row.priority, row.gang) = (None, Vec::new(), 0, false);
         }
         let _run = Run(format!("seed {seed}, {}\n{}", case.spec(), case.csv()));
         let placement = if seed % 2 == 0 { Placement::Pooled } else { Placement::FirstFit };

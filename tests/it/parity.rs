@@ -101,7 +101,10 @@ impl Backlog {
             (dim, amount * scale)
         };
         let capacity = RESOURCES.iter().zip(&self.capacity).map(group).collect();
-        let machines = ClusterSpec { groups: vec![MachineGroup { count: self.machines as u32, capacity }] };
+        let machines = ClusterSpec {
+            groups: vec![MachineGroup { count: self.machines as u32, capacity, ..MachineGroup::default() }],
+            ..ClusterSpec::default()
+        };
         let cluster = Cluster::new(&machines, plimsoll::workload::Source::dims(&source)).expect("a cluster");
         let names: Vec<String> = (0..self.users()).map(|i| format!("u{i}")).collect();
         let weights = Weights::from_scalars(names.iter().map(String::as_str).zip(self.weight.iter().copied()));

@@ -35,6 +35,17 @@ fn minimums_beyond_the_total() {
     assert_eq!(runtimes(&solved(&json(0, &groups), &["--overcommit", "scale"])), ["0", "0", "0"]);
 }
 
+/// A remainder in every round is not one at the end, which would be 11, 14 and 8.
+#[test]
+fn the_largest_remainder_is_taken_in_every_round() {
+    let instance = json(33, &[("a", [2, 20, 5]), ("b", [0, 14, 9]), ("c", [4, 19, 2])]);
+    for method in ["sort", "iterative", "tree"] {
+        let rounded = solved(&instance, &["--rounding", "largest-remainder", "--method", method]);
+        assert_eq!(runtimes(&rounded), ["12", "14", "7"], "{method}");
+    }
+    assert_eq!(runtimes(&solved(&instance, &[])), ["79/7", "14", "54/7"]);
+}
+
 /// The tree is not flattening; and the ratio is a group's part among its siblings.
 #[test]
 fn a_tree_is_not_flat() {
@@ -159,7 +170,7 @@ fn every_wrong_quota_is_refused_with_its_place() {
 fn options_know_whom_they_are_for() {
     let groups = "[capacity]\ncpu = 9\n[[group]]\nrequest = { cpu = 1.5 }\n";
     let users = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
-    let wrong: [(&str, &[&str], &str); 8] = [
+    let wrong: [(&str, &[&str], &str); 7] = [
         (groups, &["--policy", "drf"], "--policy: 'drf' is not accepted; expected quota, once"),
         (groups, &["--policy", "quota", "--policy", "quota"], "'quota' twice"),
         (groups, &["--whole-tasks"], "--whole-tasks is for an instance of [[user]]s"),
@@ -169,8 +180,11 @@ fn options_know_whom_they_are_for() {
             &["--rounding", "largest-remainder", "--variant", "max-min-level"],
             "--rounding, rounding of max-min-level: largest-remainder is not accepted; expected min-plus-share",
         ),
-        (users, &["--policy", "quota"], "policy 'quota' is for an instance of [[group]]s, and this one has [[user]]s"),
-        (users, &["--policy", "quota:q.toml"], "policy 'quota:q.toml' is for an instance of [[group]]s"),
+        (
+            users,
+            &["--policy", "quota:q.toml"],
+            "policy 'quota:q.toml' is for an instance of [[group]]s, and this one has [[user]]s",
+        ),
         (users, &["--method", "sort"], "--method is for an instance of [[group]]s"),
     ];
     for (text, args, says) in wrong {

@@ -66,6 +66,8 @@ pub struct Row {
     pub stage: Option<usize>,
     pub after: Vec<usize>,
     pub priority: u8,
+    /// All tasks start together or none does.
+    pub gang: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,8 @@ pub struct Config {
     pub placement: Placement,
     pub on_blocked: OnBlocked,
     pub ties: Ties,
+    /// How machines slow down by the load of their second resource: points of loads and slowdowns, in millionths.
+    pub slowdown: Option<&'static [(u64, u64)]>,
 }
 
 /// What became of one task: `task` counts within its job, in row order.
@@ -132,6 +136,10 @@ struct Progress {
 
 struct Running {
     finish: u64,
+    /// What is left to do, in millionths of a microsecond at full speed.
+    left: u128,
+    /// Where its outcome stands.
+    outcome: usize,
     row: usize,
     place: usize,
 }
@@ -147,6 +155,7 @@ struct Simulation<'a> {
     progress: Vec<Progress>,
     running: Vec<Running>,
     outcomes: Vec<Outcome>,
+    clock: u64,
 }
 
 /// Replays `rows`: the tasks in the order of their launches, then those that never start.
@@ -167,7 +176,7 @@ pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
     let free = if config.placement == Placement::Pooled { vec![capacity.clone()] } else { offers };
     let progress = vec![Progress::default(); rows.len()];
     let mut simulation =
-        Simulation { rows, config, id, capacity, free, progress, running: Vec::new(), outcomes: Vec::new() };
+        Simulation { rows, config, id, capacity, free, progress, running: Vec::new(), outcomes: Vec::new(), clock: 0 };
     while let Some(now) = simulation.next_instant() {
         simulation.instant(now);
     }
@@ -183,14 +192,53 @@ impl Simulation<'_> {
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
     fn instant(&mut self, now: u64) {
+        self.progress(now);
         self.finish(now);
         self.arrive(now);
         self.release(now);
         self.round(now);
+        self.expect(now);
         while self.running.iter().any(|task| task.finish == now) {
             self.finish(now);
             self.release(now);
             self.round(now);
+            self.expect(now);
+        }
+    }
+
+    /// How much of a task a machine does in a microsecond, in millionths.
+    fn rate(&self, place: usize) -> u128 {
+        const ONE: u128 = 1_000_000;
+        let Some(curve) = self.config.slowdown else { return ONE };
+        let here = self.running.iter().filter(|task| task.place == place);
+        let used: u128 = here.map(|task| u128::from(self.rows[task.row].demand[1])).sum();
+        if used == 0 {
+            return ONE;
+        }
+        let load = (used * ONE).checked_div(u128::from(self.config.machines[place][1])).unwrap_or(1000 * ONE);
+        let load = load.min(1000 * ONE);
+        let point = |at: usize| (u128::from(curve[at].0), u128::from(curve[at].1));
+        if load <= point(0).0 {
+            return ONE;
+        }
+        let segment = (1..curve.len()).find(|&at| load <= point(at).0).unwrap_or(curve.len() - 1);
+        let ((x0, y0), (x1, y1)) = (point(segment - 1), point(segment));
+        ONE * ONE / (y0 + (load - x0) * (y1 - y0) / (x1 - x0))
+    }
+
+    /// What was done since the last instant.
+    fn progress(&mut self, now: u64) {
+        let span = u128::from(now - std::mem::replace(&mut self.clock, now));
+        let rates: Vec<u128> = (0..self.free.len()).map(|place| self.rate(place)).collect();
+        self.running.iter_mut().for_each(|task| task.left = task.left.saturating_sub(span * rates[task.place]));
+    }
+
+    /// When everything that runs ends as things stand.
+    fn expect(&mut self, now: u64) {
+        let rates: Vec<u128> = (0..self.free.len()).map(|place| self.rate(place)).collect();
+        for task in &mut self.running {
+            task.finish = now + task.left.div_ceil(rates[task.place]) as u64;
+            self.outcomes[task.outcome].finish = Some(task.finish);
         }
     }
 
@@ -212,7 +260,8 @@ impl Simulation<'_> {
                 // A place is at its emptiest when it was built; what does not fit there never will.
                 let need = need(&self.rows[row], self.config);
                 self.progress[row].arrived = true;
-                self.progress[row].too_large = !self.empty_places().iter().any(|place| fits(&need, place));
+                let room: u64 = self.empty_places().iter().map(|place| times(&need, place)).sum();
+                self.progress[row].too_large = room < self.together(row);
                 if self.ready(row) {
                     self.progress[row].released = Some((now, 0));
                 }
@@ -247,18 +296,39 @@ impl Simulation<'_> {
         empty
     }
 
-    /// One scheduling round: launches one task at a time, for the first user in line, until nobody can.
+    /// One scheduling round: launches one task at a time (or one gang), for the first user in line, until nobody can.
     fn round(&mut self, now: u64) {
-        while let Some((row, place)) = self.choose() {
-            self.launch(now, row, place);
+        while let Some((row, places)) = self.choose() {
+            for place in places {
+                self.launch(now, row, place);
+            }
         }
     }
 
-    fn choose(&self) -> Option<(usize, usize)> {
+    fn choose(&self) -> Option<(usize, Vec<usize>)> {
         let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.head(user)).collect();
         line.sort_by(|&a, &b| self.compare(a, b));
         let tried = if self.config.on_blocked == OnBlocked::Stop { 1 } else { line.len() };
-        line.into_iter().take(tried).find_map(|row| Some((row, self.place(row)?)))
+        line.into_iter().take(tried).find_map(|row| Some((row, self.places(row)?)))
+    }
+
+    /// How many tasks of a row start at once.
+    fn together(&self, row: usize) -> u64 {
+        if self.rows[row].gang { self.rows[row].tasks } else { 1 }
+    }
+
+    /// The machines that the next task of a row would go to, or all tasks of a gang.
+    fn places(&self, row: usize) -> Option<Vec<usize>> {
+        let mut free = self.free.clone();
+        let mut places = Vec::new();
+        for _ in 0..self.together(row) {
+            let place = self.place(row, &free)?;
+            for (free, need) in free[place].iter_mut().zip(need(&self.rows[row], self.config)) {
+                *free -= need;
+            }
+            places.push(place);
+        }
+        Some(places)
     }
 
     /// The row of a user's next task.
@@ -308,16 +378,16 @@ impl Simulation<'_> {
     }
 
     /// The machine (or the pool, place 0) that the next task of a row would go to.
-    fn place(&self, row: usize) -> Option<usize> {
+    fn place(&self, row: usize, free: &[Vec<u64>]) -> Option<usize> {
         let need = need(&self.rows[row], self.config);
         let left = |place: usize| {
-            let free = &self.free[place];
+            let free = &free[place];
             let resources = (0..need.len()).filter(|&r| self.capacity[r] > 0);
             resources.fold(Ratio::ZERO, |sum, r| {
                 sum.plus(Ratio::new(u128::from(free[r] - need[r]), u128::from(self.capacity[r])))
             })
         };
-        let mut fitting = (0..self.free.len()).filter(|&place| fits(&need, &self.free[place]));
+        let mut fitting = (0..free.len()).filter(|&place| times(&need, &free[place]) > 0);
         match self.config.placement {
             Placement::Pooled | Placement::FirstFit => fitting.next(),
             Placement::BestFit => fitting.min_by_key(|&place| (left(place), place)),
@@ -330,7 +400,8 @@ impl Simulation<'_> {
             *free -= need;
         }
         let finish = now + self.rows[row].duration;
-        self.running.push(Running { finish, row, place });
+        let left = u128::from(self.rows[row].duration) * 1_000_000;
+        self.running.push(Running { finish, left, outcome: self.outcomes.len(), row, place });
         self.outcomes.push(Outcome {
             job: self.rows[row].job,
             task: self.first_task(row) + self.progress[row].launched,
@@ -360,6 +431,8 @@ fn need(row: &Row, config: &Config) -> Vec<u64> {
     if let Policy::Slot(_) = config.policy { vec![1] } else { row.demand.clone() }
 }
 
-fn fits(need: &[u64], free: &[u64]) -> bool {
-    need.iter().zip(free).all(|(need, free)| need <= free)
+/// How often a need goes into what is free.
+fn times(need: &[u64], free: &[u64]) -> u64 {
+    let wanted = need.iter().zip(free).filter(|(need, _)| **need > 0);
+    wanted.map(|(need, free)| free / need).min().unwrap_or(1 << 40)
 }

@@ -16,6 +16,7 @@ fn pool(capacity: &[u64], policy: Policy) -> Config {
         placement: Placement::Pooled,
         on_blocked: OnBlocked::Skip,
         ties: Ties::LowestId,
+        slowdown: None,
     }
 }
 

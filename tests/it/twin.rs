@@ -71,6 +71,9 @@ fn command(case: &Case, dir: &Path) -> std::process::Command {
     let mut command = plimsoll(&["replay"]);
     command.arg(dir.join("trace.csv")).args(["--machines", &case.spec(), "--placement", placement]);
     command.args(["--on-blocked", on_blocked, "--ties", ties, "--tasks", "-o"]).arg(dir.join("out"));
+    if let Some((curve, _)) = case.slowdown {
+        command.args(["--slowdown", curve]);
+    }
     for &policy in &case.policies {
         command.args(["--policy", &policy_name(policy)]);
     }
@@ -105,6 +108,7 @@ fn expected(case: &Case, policy: Policy) -> Vec<(String, Outcome)> {
         placement: case.placement,
         on_blocked: case.on_blocked,
         ties: case.ties,
+        slowdown: case.slowdown.map(|(_, points)| points),
     };
     simulate(&case.rows, &config).into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
@@ -198,6 +202,7 @@ fn the_draws_reach_the_corners() {
     assert!(share(|case| case.rows.windows(2).any(|pair| pair[0].submit == pair[1].submit)) > 60);
     assert!(share(|case| case.rows.iter().any(|row| row.duration == 0)) > 40);
     assert!(share(|case| case.rows.iter().any(|row| !row.after.is_empty())) > 40);
+    assert!(share(|case| case.rows.iter().any(|row| row.gang && row.tasks > 1)) > 15);
     assert!(share(|case| expected(case, Policy::Drf).iter().any(|(_, o)| o.start.is_none())) > 10);
     assert!(share(waits) > 40);
     let differ = |a: Policy, b: Policy| cases.iter().filter(|case| expected(case, a) != expected(case, b)).count();

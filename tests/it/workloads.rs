@@ -32,12 +32,20 @@ pub struct Case {
     pub placement: Placement,
     pub on_blocked: OnBlocked,
     pub ties: Ties,
+    /// How machines slow down, as written and as numbers.
+    pub slowdown: Option<(&'static str, &'static [(u64, u64)])>,
     pub policies: Vec<Policy>,
 }
 
 /// Weights as written and as fractions.
 pub const WEIGHTS: [(&str, u128, u128); 6] =
     [("1", 1, 1), ("2", 2, 1), ("0.5", 1, 2), ("1.25", 5, 4), ("3", 3, 1), ("0.1", 1, 10)];
+
+/// Curves that slow down machines with and without room.
+const SLOWDOWNS: [(&str, &[(u64, u64)]); 2] = [
+    ("0.3:1,0.6:1.5,1.2:4", &[(300_000, 1_000_000), (600_000, 1_500_000), (1_200_000, 4_000_000)]),
+    ("1:1,1.04:3,1.25:5.9", &[(1_000_000, 1_000_000), (1_040_000, 3_000_000), (1_250_000, 5_900_000)]),
+];
 
 /// The columns of the demands, of which a case uses the first two or all three.
 const COLUMNS: [&str; 3] = ["cpu", "memory_mib", "gpu"];
@@ -68,12 +76,15 @@ impl Case {
         if weighting != Weighting::Vector {
             policies.push(Policy::Slot(rng.random_range(1..=3)));
         }
+        let placement = pick(&mut rng, placements);
+        let slow = placement != Placement::Pooled && chance(&mut rng, 30);
         Case {
             rows,
             groups,
             weighting,
             weights,
-            placement: pick(&mut rng, placements),
+            placement,
+            slowdown: slow.then(|| pick(&mut rng, &SLOWDOWNS)),
             on_blocked: pick(&mut rng, &[OnBlocked::Skip, OnBlocked::Stop]),
             ties: pick(&mut rng, &[Ties::LowestId, Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
             policies,
@@ -97,8 +108,10 @@ impl Case {
 
     /// The trace as canonical CSV.
     pub fn csv(&self) -> String {
-        let mut text =
-            format!("job,user,submit_us,duration_us,tasks,{},stage,after,priority\n", COLUMNS[..self.dims()].join(","));
+        let mut text = format!(
+            "job,user,submit_us,duration_us,tasks,{},stage,after,priority,gang\n",
+            COLUMNS[..self.dims()].join(",")
+        );
         for row in &self.rows {
             let (job, user) = (job_name(row.job), USERS[row.user]);
             write!(text, "{job},{user},{},{},{}", row.submit, row.duration, row.tasks).unwrap();
@@ -109,7 +122,7 @@ impl Case {
             }
             let stage = row.stage.map(stage_name).unwrap_or_default();
             let after: Vec<String> = row.after.iter().map(|&stage| stage_name(stage)).collect();
-            writeln!(text, ",{stage},{},{}", after.join(STAGE_SEPARATOR), row.priority).unwrap();
+            writeln!(text, ",{stage},{},{},{}", after.join(STAGE_SEPARATOR), row.priority, row.gang).unwrap();
         }
         text
     }
@@ -241,9 +254,21 @@ fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Ve
                 stage,
                 after,
                 priority: if priorities { rng.random_range(0..4) } else { 0 },
+                gang: false,
             });
         }
         job += 1;
+    }
+    // Gangs that the empty cluster has room for; one that is larger is an error.
+    if chance(rng, 40) {
+        for row in &mut rows {
+            let times = |capacity: &[u64]| {
+                let wanted = row.demand.iter().zip(capacity).filter(|(need, _)| **need > 0);
+                wanted.map(|(need, capacity)| capacity / need).min().unwrap_or(1000)
+            };
+            let room: u64 = groups.iter().map(|(count, capacity)| count * times(capacity)).sum();
+            row.gang = chance(rng, 50) && row.tasks <= room;
+        }
     }
     if chance(rng, 40) {
         interleave(rng, &mut rows);

@@ -172,10 +172,8 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    // Quotas are of groups that a file lists, and instances have users.
-    let of_users = |policy: &PolicySpec| !matches!(policy, PolicySpec::Quota(_));
-    let built_in = PolicySpec::all().into_iter().filter(of_users);
-    let mut names: Vec<String> = built_in.map(|policy| few_slots(policy).to_string()).collect();
+    let built_in = PolicySpec::all().into_iter().filter_map(|policy| of_users(policy, args.whole_tasks));
+    let mut names: Vec<String> = built_in.collect();
     names.extend(own.into_iter().map(str::to_owned));
     let (mut candidates, mut others) = (Vec::<Candidate>::new(), Vec::new());
     for name in names {
@@ -192,11 +190,15 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
     Ok(candidates)
 }
 
-/// Instances are small: with a dozen slots they are always overfull, and nothing else can be said of slots.
-fn few_slots(policy: PolicySpec) -> PolicySpec {
+/// The name under which a policy is checked, if it is.
+///
+/// Instances are small: with a dozen slots they are always overfull, and nothing else can be said of slots. Groups stand in
+/// a file, and instances have users: what is checked is that every user is a group, which no simulation is told yet.
+fn of_users(policy: PolicySpec, whole_tasks: bool) -> Option<String> {
     match policy {
-        PolicySpec::Slot(_) => PolicySpec::Slot(2),
-        other => other,
+        PolicySpec::Slot(_) => Some(PolicySpec::Slot(2).to_string()),
+        PolicySpec::Quota(_) => (!whole_tasks).then(|| "quota".to_owned()),
+        other => Some(other.to_string()),
     }
 }
 

@@ -85,7 +85,9 @@ fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Picture>, conte
 
 /// Allocations. Errors: options, and the policy, that are for groups.
 fn users(instance: &Instance, args: &Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
-    let quota = args.policies.iter().find(|name| name.split(':').next() == Some(quota::POLICY));
+    // Without a file every user is a group of its own.
+    let of_file = |name: &&String| name.strip_prefix(quota::POLICY).is_some_and(|rest| rest.starts_with(':'));
+    let quota = args.policies.iter().find(of_file);
     if let Some(what) = quota.map(|name| format!("policy '{name}'")).or(args.quota.given().map(str::to_owned)) {
         let problem = format!("{what} is for an instance of [[group]]s, and this one has [[user]]s");
         return Err(Error::Mismatch { problem });

@@ -12,6 +12,7 @@
 
 mod allocation;
 mod instance;
+mod per_user;
 mod pour;
 mod rounding;
 #[cfg(test)]
@@ -20,5 +21,6 @@ mod tree;
 
 pub use allocation::{GroupAllocation, GroupShare, Overcommit, Quota, Rounding, Variant};
 pub use instance::{Concern, Group, GroupInstance};
+pub use per_user::PerUser;
 pub use pour::{Bucket, Method, Poured, filled, pour};
 pub use tree::by_tree;

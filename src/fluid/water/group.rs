@@ -1,6 +1,7 @@
 //! What a group asks for and is promised, and what that means for the level.
 
 use super::level::Level;
+use super::seek::{Window, Zone};
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
@@ -185,7 +186,8 @@ impl Break {
 
 /// Amounts and ratios of break points, summed; entering ones count negatively.
 ///
-/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is that of any block.
+/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is that of any block, when
+/// all points stand in their places. Sums of old and new points together may wrap around; what is exact of them fits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub amount: i64,
@@ -206,14 +208,14 @@ impl Weight {
 impl std::ops::Add for Weight {
     type Output = Weight;
     fn add(self, other: Weight) -> Weight {
-        Weight { amount: self.amount + other.amount, ratio: self.ratio + other.ratio }
+        Weight { amount: self.amount.wrapping_add(other.amount), ratio: self.ratio.wrapping_add(other.ratio) }
     }
 }
 
 impl std::ops::Sub for Weight {
     type Output = Weight;
     fn sub(self, other: Weight) -> Weight {
-        Weight { amount: self.amount - other.amount, ratio: self.ratio - other.ratio }
+        Weight { amount: self.amount.wrapping_sub(other.amount), ratio: self.ratio.wrapping_sub(other.ratio) }
     }
 }
 
@@ -291,5 +293,12 @@ impl Target {
     /// The level itself, given all that lies below it.
     pub fn level(&self, below: Weight) -> Level {
         Level { numerator: (self.above - below.amount) as u64, denominator: (self.open - below.ratio) as u64 }
+    }
+
+    /// The level that would be, given what would lie below it, if it lies within a window.
+    pub fn level_within(&self, below: Weight, window: &Window) -> Option<Level> {
+        let numerator = u64::try_from(self.above - below.amount).ok()?;
+        let denominator = u64::try_from(self.open - below.ratio).ok().filter(|&ratio| ratio > 0)?;
+        (window.zone((numerator, denominator)) == Zone::Within).then_some(Level { numerator, denominator })
     }
 }

@@ -1,9 +1,9 @@
 //! The level kept under changes of one group.
 
-use super::group::{Break, Group, Semantics, Side, Standing, Sums, Weight};
+use super::group::{Break, Group, Semantics, Side, Standing, Sums, Target, Weight};
 use super::level::{DISTINCT, Level, key};
 use super::order::{Order, Place, Point, Source};
-use super::seek::Gap;
+use super::seek::{Gap, Window, Zone};
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
@@ -26,9 +26,13 @@ const STEPS: usize = 24;
 
 /// Sibling groups, the total they share, and the level between them.
 ///
-/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n); the
-/// runtime quota of a group at the level takes O(1). The level is looked for when it is asked for, starting from where
-/// it was, so changes in between cost no search.
+/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n), amortised;
+/// the runtime quota of a group at the level takes O(1). The level is looked for when it is asked for, starting from
+/// where it was, so changes in between cost no search.
+///
+/// The order is late on purpose: while the total is enough for all, nobody asks for it; and where the level was last,
+/// only points near it must be in their places, those farther away count as below or above wherever they stand. What
+/// has moved waits in a list, and all of it is put in its place when the level leaves the neighbourhood.
 ///
 /// Equal inputs in equal order give equal answers and identifiers.
 #[derive(Clone, Debug)]
@@ -38,10 +42,14 @@ pub struct Water {
     total: u64,
     sums: Sums,
     pub(super) order: Order,
-    /// Where the level last was, with what is below it now.
+    /// Where the level last was, with what stands below it in the order now.
     gap: Gap,
     /// The shape of the order for which the gap holds.
     shape: u64,
+    /// Around the level; every point that is within, or was within when it last stood in its place, stands in its place.
+    pub(super) window: Option<Window>,
+    /// What is truly below the window less what stands below it in the order.
+    drift: Weight,
     /// Until something changes.
     level: Option<Level>,
 }
@@ -50,13 +58,15 @@ impl Water {
     /// Nobody, and nothing to share.
     pub fn new(semantics: Semantics) -> Water {
         Water {
-            members: Members { semantics, records: Vec::new(), amounts: 0, ratios: 0 },
+            members: Members { semantics, records: Vec::new(), late: Vec::new(), amounts: 0, ratios: 0 },
             free: Vec::new(),
             total: 0,
             sums: Sums::default(),
             order: Order::new(),
             gap: Gap { leaf: 0, at: 0, below: Weight::ZERO },
             shape: 0,
+            window: None,
+            drift: Weight::ZERO,
             level: Some(Level::ZERO),
         }
     }
@@ -109,7 +119,14 @@ impl Water {
 
     /// Changes what a group holds and waits for. Errors and panics: as [`Water::change`].
     pub fn set_request(&mut self, id: GroupId, request: u64) -> Result<()> {
-        let group = Group { request, ..self.member(id).group };
+        self.set_use(id, request, self.member(id).group.held)
+    }
+
+    /// Changes what a group holds and waits for, and what of that is its floor. Errors and panics: as
+    /// [`Water::change`].
+    #[inline]
+    pub fn set_use(&mut self, id: GroupId, request: u64, held: u64) -> Result<()> {
+        let group = Group { request, held, ..self.member(id).group };
         self.change(id, &group)
     }
 
@@ -119,6 +136,7 @@ impl Water {
         let nobody = Standing::default();
         let sums = self.sums.replace(self.semantics(), &old, &nobody).expect("sums without a group are no larger");
         self.put(id.0, &Group::NONE, &old, &nobody, sums);
+        self.settle();
         self.members.records[id.index()].key = Record::GONE;
         self.free.push(id.0);
     }
@@ -152,8 +170,16 @@ impl Water {
         }
     }
 
+    /// Whether the total is enough for all: everybody has its reach, at the level or at any above.
+    pub fn is_enough(&self) -> bool {
+        self.sums.enough(self.total)
+    }
+
     /// The runtime quota, rounded down to a base unit. Panics: only if the group has left (a programmer error).
     pub fn runtime(&mut self, id: GroupId) -> u64 {
+        if self.is_enough() {
+            return self.standing(id).reach;
+        }
         let level = self.level();
         self.standing(id).runtime(self.semantics(), level)
     }
@@ -176,56 +202,127 @@ impl Water {
             // The gap stays where it is: the next level is nearer to it than to the ground.
             Level::ZERO
         } else {
-            let near = if self.shape == self.order.shape {
-                self.order.walk(self.gap, &target, &self.members, STEPS)
-            } else {
-                None
-            };
-            self.gap = near.unwrap_or_else(|| self.order.search(&target, &self.members));
-            self.shape = self.order.shape;
-            target.level(self.gap.below)
+            self.near_level(&target).unwrap_or_else(|| {
+                self.settle();
+                self.seek(&target);
+                let level = target.level(self.gap.below);
+                self.window = Some(Window::around(level));
+                level
+            })
         };
         self.level = Some(level);
         level
     }
 
-    /// Gives a member a new standing, in the records, the sums and the order.
+    /// The level, if it is within the window.
+    fn near_level(&mut self, target: &Target) -> Option<Level> {
+        let window = self.window?;
+        self.seek(target);
+        target.level_within(self.gap.below + self.drift, &window)
+    }
+
+    /// Moves the gap to the level. Within the window, if there is one: beyond it, it is only beyond.
+    fn seek(&mut self, target: &Target) {
+        let (drift, window) = (self.drift, self.window);
+        let reached = |at, below: Weight| match window.map_or(Zone::Within, |window| window.zone(at)) {
+            Zone::Below => false,
+            Zone::Within => target.reached(at, below + drift),
+            Zone::Above => true,
+        };
+        let near = if self.shape == self.order.shape {
+            self.order.walk(self.gap, reached, &self.members, STEPS)
+        } else {
+            None
+        };
+        self.gap = near.unwrap_or_else(|| self.order.search(reached, &self.members));
+        self.shape = self.order.shape;
+    }
+
+    /// Gives a member a new standing, in the records and the sums, and in the order if it matters there now.
     #[inline(always)]
     fn put(&mut self, id: u32, group: &Group, old: &Standing, new: &Standing, sums: Sums) {
-        let (was, is) = (old.breaks(self.semantics()), new.breaks(self.semantics()));
-        let moves = |side: Side| was[side as usize] != is[side as usize];
-        (self.sums, self.level) = (sums, None);
-        if moves(Side::Enter) || was[Side::Leave as usize].is_none() || is[Side::Leave as usize].is_none() {
-            return self.put_apart(id, group, was, is);
-        }
-        let key = self.members.records[id as usize].key;
-        let (Some(was), Some(is)) = (was[Side::Leave as usize], is[Side::Leave as usize]) else { return };
-        if was == is {
-            self.members.records[id as usize].group = *group;
+        let record = &mut self.members.records[id as usize];
+        record.group = *group;
+        if old == new {
             return;
         }
-        let point = self.members.point(id, &is);
-        let gone = Point { key, id: point.id, fraction: was.fraction() };
+        (self.sums, self.level) = (sums, None);
+        let late = record.late;
+        if late == 0 {
+            self.members.late.push((id, *old));
+            record.late = self.members.late.len() as u32;
+        }
+        let Some(window) = self.window else { return };
+        if sums.enough(self.total) {
+            self.window = None;
+            return;
+        }
+        let semantics = self.semantics();
+        let was = window.below(old.breaks(semantics));
+        if let (Some(was), Some(is)) = (was, window.below(new.breaks(semantics))) {
+            self.drift = self.drift + is - was;
+            return;
+        }
+        if let (Some(was), true) = (was, late > 0) {
+            let stands = self.members.late[late as usize - 1].1;
+            self.drift = self.drift - was + window.below(stands.breaks(semantics)).unwrap_or_default();
+        }
+        self.catch_up(id);
+    }
+
+    /// Puts all points in their places.
+    pub(super) fn settle(&mut self) {
+        (self.window, self.drift) = (None, Weight::ZERO);
+        while let Some(&(id, _)) = self.members.late.last() {
+            self.catch_up(id);
+        }
+    }
+
+    /// Puts the points of one that is late in their places.
+    fn catch_up(&mut self, id: u32) {
+        let record = &mut self.members.records[id as usize];
+        let at = std::mem::take(&mut record.late) as usize - 1;
+        let new = record.standing();
+        let (_, old) = self.members.late.swap_remove(at);
+        if let Some(&(moved, _)) = self.members.late.get(at) {
+            self.members.records[moved as usize].late = at as u32 + 1;
+        }
+        self.place(id, old.breaks(self.semantics()), new.breaks(self.semantics()));
+    }
+
+    /// Moves the points of a member in the order.
+    fn place(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
+        let moves = |side: Side| was[side as usize] != is[side as usize];
+        let (Some(gone), Some(new), false) = (was[Side::Leave as usize], is[Side::Leave as usize], moves(Side::Enter))
+        else {
+            return self.place_apart(id, was, is);
+        };
+        if gone == new {
+            return;
+        }
+        let key = self.members.records[id as usize].key;
+        let point = self.members.point(id, &new);
+        let old = Point { key, id: point.id, fraction: gone.fraction() };
         let (mut ahead, mut place) = (Place::NONE, Place::NONE);
         self.order.descend(&mut ahead, &point, &self.members);
-        self.order.descend(&mut place, &gone, &self.members);
+        self.order.descend(&mut place, &old, &self.members);
         ahead.at = self.order.locate(ahead.leaf, &point, &self.members);
-        place.at = self.order.locate(place.leaf, &gone, &self.members);
+        place.at = self.order.locate(place.leaf, &old, &self.members);
         let shape = self.order.shape;
-        self.remove(&place, &gone, was.weight());
-        self.members.records[id as usize] = Record { group: *group, key: point.key };
+        self.remove(&place, &old, gone.weight());
+        self.members.records[id as usize].key = point.key;
         // Beside a tie with its old self the search said nothing.
         if shape != self.order.shape || key == point.key {
             ahead = self.order.find(&point, &self.members);
         } else if ahead.leaf == place.leaf && ahead.at > place.at {
             ahead.at -= 1;
         }
-        self.insert(&ahead, &point, is.weight());
+        self.insert(&ahead, &point, new.weight());
     }
 
     /// The same with points that only come or only go, or with two of them: all go, and then all come.
     #[inline(never)]
-    fn put_apart(&mut self, id: u32, group: &Group, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
+    fn place_apart(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
         for gone in was.into_iter().flatten() {
             let key = match gone.side {
                 Side::Leave => self.members.records[id as usize].key,
@@ -235,7 +332,7 @@ impl Water {
             let place = self.order.find(&point, &self.members);
             self.remove(&place, &point, gone.weight());
         }
-        self.members.records[id as usize] = Record { group: *group, key: 0 };
+        self.members.records[id as usize].key = 0;
         for new in is.into_iter().flatten() {
             let point = self.members.point(id, &new);
             if new.side == Side::Leave {
@@ -280,11 +377,13 @@ struct Record {
     group: Group,
     /// Of the point where it leaves, if it has one; [`Record::GONE`] for nobody.
     key: u64,
+    /// Place among those that are late, from 1; 0 if its points stand in their places.
+    late: u32,
 }
 
 impl Record {
     const GONE: u64 = u64::MAX;
-    const NEW: Record = Record { group: Group::NONE, key: 0 };
+    const NEW: Record = Record { group: Group::NONE, key: 0, late: 0 };
 
     fn standing(&self) -> Standing {
         Standing::of(&self.group)
@@ -296,6 +395,8 @@ impl Record {
 pub(super) struct Members {
     semantics: Semantics,
     records: Vec<Record>,
+    /// Those whose points do not stand in their places, and the standings whose points do.
+    pub(super) late: Vec<(u32, Standing)>,
     /// All bits that break points ever had.
     amounts: u64,
     ratios: u64,
@@ -307,6 +408,16 @@ fn entry(id: u32, side: Side) -> u32 {
 }
 
 impl Members {
+    /// The standing whose points stand in the order.
+    #[inline]
+    fn placed(&self, id: u32) -> Standing {
+        let record = &self.records[id as usize];
+        match record.late {
+            0 => record.standing(),
+            late => self.late[late as usize - 1].1,
+        }
+    }
+
     /// A new point, whose bits count from now on.
     fn point(&mut self, id: u32, point: &Break) -> Point {
         self.amounts |= point.amount;
@@ -318,7 +429,7 @@ impl Members {
 impl Source for Members {
     #[inline]
     fn fraction(&self, id: u32) -> (u64, u64) {
-        let standing = self.records[(id >> 1) as usize].standing();
+        let standing = self.placed(id >> 1);
         let amount = if id & 1 == Side::Leave as u32 { standing.room(self.semantics) } else { standing.base };
         (amount, standing.ratio)
     }

@@ -1,6 +1,9 @@
 //! Where the level lies in an [`Order`]: from the root down, or step by step from where it was.
 
-use super::group::{Target, Weight};
+use std::cmp::Ordering;
+
+use super::group::{Break, Weight};
+use super::level::{Level, compare};
 use super::node::{INNER, LEAF, NONE, Row};
 use super::order::{Order, Source};
 
@@ -13,27 +16,78 @@ pub(super) struct Gap {
     pub below: Weight,
 }
 
+/// The neighbourhood of a level, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    low: (u64, u64),
+    high: (u64, u64),
+}
+
+/// Where a point lies, seen from a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Zone {
+    Below,
+    Within,
+    Above,
+}
+
+impl Window {
+    /// An eighth of the level to each side: levels of many siblings move little from one change to the next.
+    pub fn around(level: Level) -> Window {
+        let (amount, ratio) = (level.numerator, level.denominator);
+        Window { low: (amount - amount / 8, ratio), high: (amount + amount / 8, ratio) }
+    }
+
+    #[inline]
+    pub fn zone(&self, at: (u64, u64)) -> Zone {
+        if compare(at, self.low) == Ordering::Less {
+            Zone::Below
+        } else if compare(at, self.high) == Ordering::Greater {
+            Zone::Above
+        } else {
+            Zone::Within
+        }
+    }
+
+    /// What points weigh that are below it; `None` if one is within.
+    #[inline]
+    pub fn below(&self, points: [Option<Break>; 2]) -> Option<Weight> {
+        points.into_iter().flatten().try_fold(Weight::ZERO, |sum, point| match self.zone(point.fraction()) {
+            Zone::Below => Some(sum + point.weight()),
+            Zone::Within => None,
+            Zone::Above => Some(sum),
+        })
+    }
+}
+
 impl Order {
-    /// The gap before the first point whose level reaches the target. O(log n).
-    pub fn search(&self, target: &Target, source: &impl Source) -> Gap {
+    /// The gap before the first point that is reached, given what stands before it: points that are not come first.
+    /// O(log n).
+    pub fn search(&self, reached: impl Fn((u64, u64), Weight) -> bool, source: &impl Source) -> Gap {
         let mut gap = Gap { leaf: self.root, at: 0, below: Weight::ZERO };
         for _ in 0..self.height {
             let inner = &self.inners[gap.leaf as usize];
             let weights = (0..inner.row.len()).map(|slot| inner.weight(slot));
-            let (slot, below) = last_short::<INNER>(&inner.row, weights, gap.below, target, source);
+            let (slot, below) = last_short::<INNER>(&inner.row, weights, gap.below, &reached, source);
             // A child whose first point falls short may still hold the gap; the one after it cannot, but at its start.
             let slot = slot.saturating_sub(1);
             gap = Gap { leaf: inner.child(slot), at: 0, below: below[slot] };
         }
         let row = self.row(gap.leaf);
         let weights = row.ids().iter().map(|&id| source.weight(id));
-        let (at, below) = last_short::<LEAF>(row, weights, gap.below, target, source);
+        let (at, below) = last_short::<LEAF>(row, weights, gap.below, &reached, source);
         Gap { leaf: gap.leaf, at: at as u32, below: below[at] }
     }
 
-    /// The gap before the first point that reaches the target, found step by step from a gap nearby; `None` when it is
-    /// more than `steps` away.
-    pub fn walk(&self, mut gap: Gap, target: &Target, source: &impl Source, steps: usize) -> Option<Gap> {
+    /// The gap before the first point that is reached, found step by step from a gap nearby; `None` when it is more than
+    /// `steps` away.
+    pub fn walk(
+        &self,
+        mut gap: Gap,
+        reached: impl Fn((u64, u64), Weight) -> bool,
+        source: &impl Source,
+        steps: usize,
+    ) -> Option<Gap> {
         let start = gap.leaf as usize;
         let mut left = steps;
         let mut row = &self.leaves[start].row;
@@ -46,7 +100,7 @@ impl Order {
                 (gap.leaf, gap.at, row) = (next, 0, self.row(next));
             }
             let id = row.id(gap.at as usize);
-            if target.reached(source.fraction(id), gap.below) {
+            if reached(source.fraction(id), gap.below) {
                 break;
             }
             gap.below = gap.below + source.weight(id);
@@ -67,7 +121,7 @@ impl Order {
             }
             let id = row.id(gap.at as usize - 1);
             let below = gap.below - source.weight(id);
-            if !target.reached(source.fraction(id), below) {
+            if !reached(source.fraction(id), below) {
                 return Some(gap);
             }
             gap.below = below;
@@ -77,14 +131,14 @@ impl Order {
     }
 }
 
-/// How many first points of a row fall short of the target, and what stands before each slot.
+/// How many first points of a row are not reached, and what stands before each slot.
 ///
 /// The sums are gathered first: what is not in the cache is then waited for once.
 fn last_short<const N: usize>(
     row: &Row<N>,
     weights: impl Iterator<Item = Weight>,
     start: Weight,
-    target: &Target,
+    reached: &impl Fn((u64, u64), Weight) -> bool,
     source: &impl Source,
 ) -> (usize, [Weight; N]) {
     let mut below = [start; N];
@@ -99,7 +153,7 @@ fn last_short<const N: usize>(
     let mut slots = 0..row.len();
     while slots.start < slots.end {
         let middle = slots.start.midpoint(slots.end);
-        if target.reached(source.fraction(row.id(middle)), below[middle]) {
+        if reached(source.fraction(row.id(middle)), below[middle]) {
             slots.end = middle;
         } else {
             slots.start = middle + 1;

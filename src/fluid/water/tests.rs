@@ -40,7 +40,8 @@ fn walk(water: &Water, block: u32, height: usize) -> Found {
 }
 
 /// Checks all blocks; the height of the tree.
-fn check(water: &Water) -> usize {
+fn check(water: &mut Water) -> usize {
+    water.settle();
     let order = &water.order;
     let found = walk(water, order.root, order.height);
     let sorted = found.points.is_sorted_by(|a, b| {
@@ -77,8 +78,11 @@ fn blocks_say_what_is_below_them() {
                     ids.push(water.join(&group(&mut rng, bits)).expect("within limits"));
                     let other = ids[rng.random_range(0..ids.len())];
                     water.change(other, &group(&mut rng, bits)).expect("within limits");
+                    if rng.random_bool(0.5) {
+                        water.settle();
+                    }
                 }
-                highest = highest.max(check(&water));
+                highest = highest.max(check(&mut water));
                 ids.shuffle(&mut rng);
                 if wave % 3 > 0 {
                     ids.sort_by_key(|&id| water.group(id).request);
@@ -89,7 +93,7 @@ fn blocks_say_what_is_below_them() {
                     }
                     water.leave(id);
                     if ids.len().is_multiple_of(32) {
-                        check(&water);
+                        check(&mut water);
                         let standings: Vec<Standing> = ids.iter().map(|&id| water.standing(id)).collect();
                         let total = rng.random_range(0..=standings.iter().map(Standing::reach).sum());
                         water.set_total(total);
@@ -97,10 +101,45 @@ fn blocks_say_what_is_below_them() {
                         assert_eq!(water.level(), level);
                     }
                 }
-                assert_eq!((check(&water), water.is_empty(), water.level()), (0, true, Level::ZERO));
+                assert_eq!((check(&mut water), water.is_empty(), water.level()), (0, true, Level::ZERO));
             }
             assert!(highest >= 3, "only {highest} floors");
         }
     }
     assert!(Water::new(Semantics::MinPlusShare).join(&Group::new(LIMIT + 1, 0, u64::MAX, 1)).is_err());
+}
+
+/// Several changes between two looks, small and large, near the level and far from it, with enough for all and without.
+#[test]
+fn late_orders_say_what_orders_in_time_say() {
+    for (seed, bits) in (0..40).zip([4, 12, 40].into_iter().cycle()) {
+        for semantics in [Semantics::MinPlusShare, Semantics::MaxMinLevel] {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut water = Water::new(semantics);
+            let ids: Vec<GroupId> =
+                (0..200).map(|_| water.join(&group(&mut rng, bits)).expect("within limits")).collect();
+            let mut near = 0;
+            for look in 0..400 {
+                for _ in 0..rng.random_range(0..6) {
+                    let id = ids[rng.random_range(0..ids.len())];
+                    let old = *water.group(id);
+                    let request = old.request.saturating_add_signed(rng.random_range(-3..=3)).max(1);
+                    let small = Group { request, ..old };
+                    let new = if rng.random_bool(0.8) { small } else { group(&mut rng, bits) };
+                    water.change(id, &new).expect("within limits");
+                }
+                let standings: Vec<Standing> = ids.iter().map(|&id| water.standing(id)).collect();
+                let most: u64 = standings.iter().map(Standing::reach).sum();
+                let part = if look % 50 < 40 { 1 + seed % 3 } else { rng.random_range(0..=5) };
+                water.set_total(most / 4 * part);
+                near += usize::from(!water.members.late.is_empty() && water.window.is_some());
+                let level = by_selection(semantics, &standings, most / 4 * part).expect("within limits");
+                for (&id, standing) in ids.iter().zip(&standings) {
+                    assert_eq!(water.runtime(id), standing.runtime(semantics, level), "seed {seed}, look {look}");
+                }
+                assert_eq!(water.level(), level, "seed {seed}, look {look}");
+            }
+            assert!(near > 10, "only {near} looks with somebody late");
+        }
+    }
 }

@@ -25,6 +25,10 @@ pub struct Bucket {
     pub base: f64,
     /// Where it is full: the height of its rim above the water's zero.
     pub rim: f64,
+    /// The height of what the group does not ask for of its minimum, and lends.
+    pub lent: f64,
+    /// How high what is used stands, from where the base begins, if it is known.
+    pub used: Option<f64>,
 }
 
 /// The groups of one parent that share one resource.
@@ -61,6 +65,10 @@ const SURFACE: RGBColor = RGBColor(0, 114, 178);
 const BLUE: RGBColor = RGBColor(144, 202, 240);
 const DARK: RGBColor = RGBColor(70, 92, 110);
 const MISSING: RGBColor = RGBColor(240, 240, 240);
+const USED: RGBColor = RGBColor(213, 94, 0);
+
+/// How far the line of what is used stands out of its bucket.
+const OVER: f64 = 1.5;
 
 /// Draws pools in panels, two in a row if they are small.
 pub fn buckets(pools: &[Pool]) -> String {
@@ -80,7 +88,9 @@ pub fn buckets(pools: &[Pool]) -> String {
         sheet.draw(&mut canvas, pool);
     }
     let bottom = rows as f64 * height + LEGEND - 2.0;
-    canvas.layer(Group::class("legend"), |pen| legend(pen, bottom, width));
+    let any = |of: fn(&Bucket) -> bool| pools.iter().flat_map(|pool| &pool.buckets).any(of);
+    let (lent, used) = (any(|bucket| bucket.lent > 0.0), any(|bucket| bucket.used.is_some()));
+    canvas.layer(Group::class("legend"), |pen| legend(pen, bottom, width, lent, used));
     canvas.finish()
 }
 
@@ -98,16 +108,17 @@ struct Sheet<'a> {
 impl<'a> Sheet<'a> {
     fn new(pool: &'a Pool, (left, right): (f64, f64)) -> Sheet<'a> {
         let sound = |bucket: &&Bucket| {
-            let Bucket { width, base, rim, .. } = **bucket;
-            [width, base, rim].into_iter().all(|value| drawable(value) && value >= 0.0) && width > 0.0
+            let Bucket { width, base, rim, lent, .. } = **bucket;
+            [width, base, rim, lent].into_iter().all(|value| drawable(value) && value >= 0.0) && width > 0.0
         };
         let mut chosen: Vec<&Bucket> = pool.buckets.iter().filter(sound).collect();
         chosen.sort_by(|a, b| a.rim.total_cmp(&b.rim));
         let most = |of: &dyn Fn(&Bucket) -> f64| chosen.iter().map(|bucket| of(bucket)).fold(0.0, f64::max);
         let rim = most(&|bucket| bucket.rim);
         let level = if drawable(pool.level) { pool.level.max(0.0) } else { 0.0 };
-        let cut = if level > 0.0 { rim.min(ABOVE * level) } else { rim };
-        let sunk = if pool.sunk { most(&|bucket| bucket.base) } else { 0.0 };
+        let used = most(&|bucket| bucket.used.filter(|used| drawable(*used)).unwrap_or(0.0));
+        let cut = if level > 0.0 { rim.min((ABOVE * level).max(used)) } else { rim };
+        let sunk = if pool.sunk { most(&|bucket| bucket.base + bucket.lent) } else { 0.0 };
         // Bases may be far larger than what is shared above them: they then go to the edge.
         let high = 1.08 * if cut > 0.0 { cut } else { sunk.max(1.0) };
         let low = -(1.05 * sunk).min(high);
@@ -146,6 +157,26 @@ impl<'a> Sheet<'a> {
                 fill(base, &DARK);
                 let (rim, floor) = (self.y(bucket.rim), self.y(base.0.min(0.0)));
                 pen.path(&[(from, rim), (from, floor), (to, floor), (to, rim)], &INK, 0.75);
+            }
+        });
+        let group = Group { dash: &[1.4, 1.4], ..Group::class("lent") };
+        canvas.layer(group, |pen| {
+            for &(bucket, from, to) in self.standing.iter().filter(|(bucket, ..)| bucket.lent > 0.0) {
+                let (near, far) = match pool.sunk {
+                    true => (-bucket.base, -bucket.base - bucket.lent),
+                    false => (bucket.base, bucket.base + bucket.lent),
+                };
+                let (near, far) = (self.y(near), self.y(far));
+                pen.path(&[(from, near), (from, far), (to, far), (to, near)], &GREY, 0.75);
+            }
+        });
+        canvas.layer(Group::class("used"), |pen| {
+            let floor = if pool.sunk { 1.0 } else { 0.0 };
+            for &(bucket, from, to) in &self.standing {
+                if let Some(used) = bucket.used {
+                    let y = self.y(used - floor * bucket.base);
+                    pen.path(&[(from - OVER, y), (to + OVER, y)], &USED, 1.5);
+                }
             }
         });
         let group = Group { dash: &[2.8, 1.4], ..Group::class("level") };
@@ -214,11 +245,14 @@ impl<'a> Sheet<'a> {
 }
 
 /// What the colours are, in one row.
-fn legend(pen: &mut Pen, baseline: f64, width: f64) {
+fn legend(pen: &mut Pen, baseline: f64, width: f64, lent: bool, used: bool) {
     const SQUARE: f64 = 6.5;
+    const LENT: &str = "min not asked for";
     let samples = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
     let entry = |text: &str| SQUARE + 3.0 + font::width(text, SMALL) + 10.0;
-    let all = samples.iter().map(|(text, _)| entry(text)).sum::<f64>() + entry("level") + 6.0;
+    let lines =
+        entry("level") + 6.0 + if used { entry("used") + 6.0 } else { 0.0 } + if lent { entry(LENT) } else { 0.0 };
+    let all = samples.iter().map(|(text, _)| entry(text)).sum::<f64>() + lines;
     let mut x = ((width - all) / 2.0).max(2.0);
     for (text, color) in samples {
         let (top, bottom) = (baseline - SQUARE + 0.8, baseline + 0.8);
@@ -227,10 +261,33 @@ fn legend(pen: &mut Pen, baseline: f64, width: f64) {
         pen.text(text, SMALL, INK, (x + SQUARE + 3.0, baseline), Side::Start, Run::Level);
         x += entry(text);
     }
+    if lent {
+        let (top, bottom) = (baseline - SQUARE + 0.8, baseline + 0.8);
+        for side in 0..4 {
+            // In dots, as in the panels.
+            for at in [0.0, 0.4, 0.8] {
+                let (near, far) = (at * SQUARE, (at + 0.2) * SQUARE);
+                let line = match side {
+                    0 => [(x + near, top), (x + far, top)],
+                    1 => [(x + near, bottom), (x + far, bottom)],
+                    2 => [(x, top + near), (x, top + far)],
+                    _ => [(x + SQUARE, top + near), (x + SQUARE, top + far)],
+                };
+                pen.path(&line, &GREY, 0.75);
+            }
+        }
+        pen.text(LENT, SMALL, INK, (x + SQUARE + 3.0, baseline), Side::Start, Run::Level);
+        x += entry(LENT);
+    }
     for dash in [0.0, 4.4, 8.8] {
         pen.path(&[(x + dash, baseline - 2.5), (x + dash + 2.8, baseline - 2.5)], &SURFACE, 1.0);
     }
     pen.text("level", SMALL, INK, (x + 14.5, baseline), Side::Start, Run::Level);
+    if used {
+        x += entry("level") + 6.0;
+        pen.path(&[(x, baseline - 2.5), (x + 11.6, baseline - 2.5)], &USED, 1.5);
+        pen.text("used", SMALL, INK, (x + 14.5, baseline), Side::Start, Run::Level);
+    }
 }
 
 #[cfg(test)]
@@ -239,7 +296,7 @@ mod tests {
     use crate::output::raster;
 
     fn bucket(label: &str, width: f64, base: f64, rim: f64) -> Bucket {
-        Bucket { label: label.to_owned(), note: "5 of 9".to_owned(), width, base, rim }
+        Bucket { label: label.to_owned(), note: "5 of 9".to_owned(), width, base, rim, lent: 0.5, used: Some(base) }
     }
 
     #[test]

@@ -7,7 +7,10 @@ mod delays;
 mod demands;
 mod deviation;
 mod fairness;
+mod groups;
 mod over_time;
+mod quotas;
+mod water;
 
 use std::collections::BTreeMap;
 
@@ -53,7 +56,7 @@ impl Gallery {
 }
 
 /// The kinds of figures, each with who draws it.
-const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 7] = [
+const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 9] = [
     ("reduction", delays::reduction),
     ("completion", delays::completion),
     ("demands", demands::demands),
@@ -61,6 +64,8 @@ const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 7] = [
     ("shares", over_time::shares),
     ("fairness", fairness::fairness),
     ("deviation", deviation::deviation),
+    ("water", water::water),
+    ("quotas", quotas::quotas),
 ];
 
 /// Draws all figures, or those of the kinds named in `only`. Errors: an unknown kind, a damaged table.

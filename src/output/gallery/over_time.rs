@@ -46,7 +46,7 @@ fn by_column(results: &Results, parts: &[Part], columns: &[(String, String)], en
     columns.iter().map(panel).collect()
 }
 
-fn chart(y: Axis, panels: usize, columns: usize) -> Chart {
+pub(super) fn chart(y: Axis, panels: usize, columns: usize) -> Chart {
     let rows = panels.div_ceil(columns.max(1));
     Chart {
         size_pt: (Chart::PAGE.0, 40.0 + 120.0 * rows as f64),

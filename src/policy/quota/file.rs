@@ -1,14 +1,15 @@
 //! Reads a quota file: strictly, exactly, and with the place in every error. See docs/policies.md for the format.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::roster;
 use crate::error::{Error, Result, nearest};
 pub use crate::fluid::water::Semantics as Variant;
-use crate::units::{Dim, Round, decimal};
+use crate::units::{Dim, Round, Span, decimal, span};
 
 /// One in the integers that ratios are kept in (millionths).
 pub(super) const RATIO_ONE: u64 = 1_000_000;
@@ -34,13 +35,18 @@ pub enum Reclaim {
     /// The group launches nothing until tasks of it have ended and it is below its quota.
     #[default]
     Wait,
+    /// As `Wait`, and when it has been above its quota for this long without a break, tasks of it are stopped: the
+    /// least urgent first, then those that started last. They wait again, and their work is lost.
+    KillAfter(Span),
 }
 
 /// A quota file as it is written, checked but for what depends on the run's resources and users.
 #[derive(Clone, Debug)]
 pub struct QuotaFile {
-    /// Where it was read.
+    /// Where it was read: the quota file, or the plan that it stands in.
     pub path: PathBuf,
+    /// The files of its own that it was read from.
+    pub files: Vec<PathBuf>,
     /// How minimum and ratio go together.
     pub variant: Variant,
     /// Who is next inside a group.
@@ -87,7 +93,7 @@ pub struct Amount {
     pub line: usize,
 }
 
-const TOP: [&str; 4] = ["variant", "inside", "reclaim", "group"];
+const TOP: [&str; 5] = ["variant", "inside", "reclaim", "users", "group"];
 const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "lend", "users", "default"];
 
 type Table<'a> = DeTable<'a>;
@@ -96,49 +102,89 @@ type Item<'a> = Spanned<DeValue<'a>>;
 /// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, what is wrong and what would be accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))
+    let mut file = parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))?;
+    file.files.insert(0, path.to_owned());
+    Ok(file)
 }
 
-/// Reads the text of a file. Errors: as [`read`].
+/// Reads the text of a file; a list of users stands beside it. Errors: as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
-    let lines = text.match_indices('\n').map(|(at, _)| at).collect();
-    let reader = Reader { path, text, lines };
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        reader.wrong(reader.line(at), "", error.message())
-    })?;
-    let top = table.get_ref();
-    reader.known(top, &TOP, "")?;
-    let choice = |key: &str| top.get(key).map(|item| (reader.line(item.span().start), item));
-    let variant = reader.choice("variant", choice("variant"), &VARIANTS)?;
-    let inside = reader.choice("inside", choice("inside"), &INSIDES)?;
-    let reclaim = reader.choice("reclaim", choice("reclaim"), &RECLAIMS)?;
-    let (groups, parents) = reader.groups(top)?;
-    let mut file = QuotaFile { path: path.to_owned(), variant, inside, reclaim, groups };
-    reader.connect(&mut file, &parents)?;
-    reader.users(&file)?;
-    reader.amounts(&file)?;
-    Ok(file)
+    let reader = Reader::new(path, text);
+    reader.file(reader.table_of_text()?.get_ref(), 1, path.parent().unwrap_or(Path::new("")))
+}
+
+impl QuotaFile {
+    /// The quota groups that stand in a plan, by name: its tables `[quota.NAME]`, with the keys of a quota file. Files
+    /// that they name are in `folder`. Errors: as [`QuotaFile::read`], at the lines of `text`, which messages call `path`.
+    pub fn in_plan(path: &Path, text: &str, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
+        let reader = Reader::new(path, text);
+        let plan = reader.table_of_text()?;
+        let Some(quotas) = plan.get_ref().get("quota") else { return Ok(Vec::new()) };
+        let expected = "expected tables with names, such as [quota.teams]";
+        let table = |item: &Item, key: &str| {
+            let line = reader.line(item.span().start);
+            item.get_ref().as_table().map(|_| line).ok_or_else(|| reader.wrong(line, key, expected))
+        };
+        table(quotas, "quota")?;
+        let mut found = Vec::new();
+        for (name, item) in quotas.get_ref().as_table().into_iter().flatten() {
+            let (name, line) = (name.get_ref().to_string(), table(item, "quota")?);
+            if let Some(top) = item.get_ref().as_table() {
+                found.push((name, reader.file(top, line, folder)?));
+            }
+        }
+        Ok(found)
+    }
 }
 
 const VARIANTS: [(&str, Variant); 2] =
     [("min-plus-share", Variant::MinPlusShare), ("max-min-level", Variant::MaxMinLevel)];
 const INSIDES: [(&str, Inside); 2] = [("fifo", Inside::Fifo), ("fair", Inside::Fair)];
-const RECLAIMS: [(&str, Reclaim); 2] = [("never", Reclaim::Never), ("wait", Reclaim::Wait)];
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     /// Where each line ends.
     lines: Vec<usize>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(path: &'a Path, text: &'a str) -> Reader<'a> {
+        Reader { path, text, lines: text.match_indices('\n').map(|(at, _)| at).collect() }
+    }
+
+    fn table_of_text(&self) -> Result<Spanned<Table<'a>>> {
+        DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.wrong(self.line(at), "", error.message())
+        })
+    }
+
+    /// What stands in a table that begins at `line`; a list of users is in `folder`.
+    fn file(&self, top: &Table, line: usize, folder: &Path) -> Result<QuotaFile> {
+        self.known(top, &TOP, "")?;
+        let choice = |key: &str| top.get(key).map(|item| (self.line(item.span().start), item));
+        let variant = self.choice("variant", choice("variant"), &VARIANTS)?;
+        let inside = self.choice("inside", choice("inside"), &INSIDES)?;
+        let reclaim = self.reclaim(choice("reclaim"))?;
+        let (groups, parents) = self.groups(top, line)?;
+        let mut file = QuotaFile { path: self.path.to_owned(), files: Vec::new(), variant, inside, reclaim, groups };
+        self.connect(&mut file, &parents)?;
+        self.users(&file)?;
+        self.amounts(&file)?;
+        if let Some(item) = top.get("users") {
+            let list = folder.join(self.string("users", item)?);
+            roster::read(&list, &mut file)?;
+            file.files.push(list);
+        }
+        Ok(file)
+    }
+
     fn line(&self, byte: usize) -> usize {
         1 + self.lines.partition_point(|&end| end < byte)
     }
 
-    fn wrong(&self, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {
+    pub(super) fn wrong(&self, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {
         wrong(self.path, line, key, problem)
     }
 
@@ -165,12 +211,27 @@ impl Reader<'_> {
         })
     }
 
+    /// What happens above a quota.
+    fn reclaim(&self, item: Option<(usize, &Item)>) -> Result<Reclaim> {
+        let Some((line, item)) = item else { return Ok(Reclaim::default()) };
+        let after =
+            |text: &str| text.strip_prefix("kill-after:").and_then(|text| span(text).ok()).map(Reclaim::KillAfter);
+        match item.get_ref().as_str() {
+            Some("never") => Ok(Reclaim::Never),
+            Some("wait") => Ok(Reclaim::Wait),
+            text => text.and_then(after).ok_or_else(|| {
+                let expected = "expected \"never\", \"wait\" or \"kill-after:SPAN\", such as \"kill-after:60s\"";
+                self.wrong(line, "reclaim", format!("{} is not accepted; {expected}", shown(item)))
+            }),
+        }
+    }
+
     /// The groups, and of each the name and the line of its parent.
     #[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
-    fn groups(&self, top: &Table) -> Result<(Vec<GroupEntry>, Vec<Option<(String, usize)>>)> {
+    fn groups(&self, top: &Table, line: usize) -> Result<(Vec<GroupEntry>, Vec<Option<(String, usize)>>)> {
         const EXPECTED: &str = "expected at least one [[group]] with a name";
         let Some(item) = top.get("group") else {
-            return Err(self.wrong(1, "group", format!("is missing; {EXPECTED}")));
+            return Err(self.wrong(line, "group", format!("is missing; {EXPECTED}")));
         };
         let line = self.line(item.span().start);
         let list = item.get_ref().as_array().ok_or_else(|| self.wrong(line, "group", EXPECTED))?;
@@ -278,100 +339,6 @@ impl Reader<'_> {
             amounts.push((Amount { dim, key: spelt, line }, value));
         }
         Ok(amounts)
-    }
-
-    /// Finds parents, and refuses cycles.
-    fn connect(&self, file: &mut QuotaFile, parents: &[Option<(String, usize)>]) -> Result<()> {
-        let places: HashMap<String, usize> =
-            file.groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
-        for (at, parent) in parents.iter().enumerate() {
-            let Some((name, line)) = parent else { continue };
-            file.groups[at].parent = Some(*places.get(name).ok_or_else(|| {
-                let hint = nearest(name, places.keys().map(String::as_str));
-                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-                self.wrong(*line, "parent", format!("'{name}' is no group{hint}; expected a group's name, or root"))
-            })?);
-        }
-        for (at, group) in file.groups.iter().enumerate() {
-            let (mut above, mut steps) = (group.parent, 0);
-            while let Some(parent) = above {
-                steps += 1;
-                if parent == at || steps > file.groups.len() {
-                    let line = parents[at].as_ref().map_or(group.line, |(_, line)| *line);
-                    let problem = format!("'{}' is above itself; expected a tree", group.name);
-                    return Err(self.wrong(line, "parent", problem));
-                }
-                above = file.groups[parent].parent;
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses users of groups that have groups under them, users of two groups, and two defaults.
-    fn users(&self, file: &QuotaFile) -> Result<()> {
-        let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
-        let mut owners: HashMap<&str, &str> = HashMap::new();
-        let mut default: Option<&GroupEntry> = None;
-        for (at, group) in file.groups.iter().enumerate() {
-            if above.contains(&at) && (group.default || !group.users.is_empty()) {
-                let problem = format!("'{}' has groups under it; expected users in those", group.name);
-                return Err(self.wrong(group.line, "users", problem));
-            }
-            for user in &group.users {
-                if let Some(other) = owners.insert(user, &group.name) {
-                    let problem = format!("'{user}' of group '{}' is in '{other}' too; expected one group", group.name);
-                    return Err(self.wrong(group.line, "users", problem));
-                }
-            }
-            if group.default {
-                if let Some(other) = default {
-                    let problem = format!("'{}' and '{}' both; expected one default group", other.name, group.name);
-                    return Err(self.wrong(group.line, "default", problem));
-                }
-                default = Some(group);
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses limits below minimums, and minimums that sum to more than the parent's.
-    fn amounts(&self, file: &QuotaFile) -> Result<()> {
-        for group in &file.groups {
-            for (amount, min) in &group.min {
-                let max = group.max.iter().find(|(other, _)| other.dim.name == amount.dim.name);
-                if let Some((at, max)) = max.filter(|(_, max)| max < min) {
-                    let problem = format!(
-                        "{} of group '{}' is below its min of {}; expected at least that",
-                        at.dim.display(*max),
-                        group.name,
-                        amount.dim.display(*min)
-                    );
-                    return Err(self.wrong(at.line, &format!("max.{}", at.key), problem));
-                }
-            }
-        }
-        // By parent and resource: the sum so far.
-        let mut sums: HashMap<(usize, &str), u64> = HashMap::new();
-        for group in &file.groups {
-            let Some(parent) = group.parent else { continue };
-            for (amount, min) in &group.min {
-                let above = file.groups[parent].min.iter().find(|(other, _)| other.dim.name == amount.dim.name);
-                let limit = above.map_or(0, |(_, min)| *min);
-                let sum = sums.entry((parent, amount.dim.name.as_str())).or_default();
-                *sum = sum.saturating_add(*min);
-                if *sum > limit {
-                    let problem = format!(
-                        "the minimums under '{}' sum to {} with that of '{}', above its own min of {}",
-                        file.groups[parent].name,
-                        amount.dim.display(*sum),
-                        group.name,
-                        amount.dim.display(limit)
-                    );
-                    return Err(self.wrong(amount.line, &format!("min.{}", amount.key), problem));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -72,6 +72,11 @@ impl Gates {
         }
     }
 
+    /// Whether any leaf waits.
+    pub fn any(&self) -> bool {
+        self.waiting > 0
+    }
+
     /// Whether a leaf waits.
     pub fn waits(&self, leaf: u32) -> bool {
         self.stamps[leaf as usize] % 2 == 1
@@ -97,8 +102,9 @@ impl Gates {
         self.at[group as usize] = at;
     }
 
-    /// Leaves for whose wait the water has risen enough; they wait no longer. `level` knows how high it stands.
-    pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Level, woken: &mut Vec<u32>) {
+    /// Leaves for whose wait the water has risen enough; they wait no longer. `level` knows how high it stands;
+    /// `None` is as high as anybody waits for.
+    pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Option<Level>, woken: &mut Vec<u32>) {
         let mut watched = std::mem::take(&mut self.watched);
         watched.retain(|&set| {
             let mut anybody = false;
@@ -106,7 +112,7 @@ impl Gates {
                 let at = set as usize * self.dims + d;
                 while let Some(&Reverse((needed, entry))) = self.heaps[at].peek() {
                     if self.stamps[entry.leaf as usize] == entry.stamp {
-                        if needed > level(set, d) {
+                        if level(set, d).is_some_and(|level| needed > level) {
                             break;
                         }
                         self.leave(entry.leaf);

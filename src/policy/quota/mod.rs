@@ -4,27 +4,34 @@
 //! group's runtime quota is what the level gives it, between its minimum and what it requests (all that its users hold
 //! and wait for, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime
 //! quota, of the resource in which that is largest; inside a group priority decides, then FIFO or FAIR.
-//! Not modelled: tasks are not killed when a lender's request returns.
+//! When a lender's request returns, others may be above their quota: `reclaim` says what happens then.
 //!
 //! Source: the first article on FuxiMaster (quota groups); Koordinator's elastic quotas for the tree and admission.
 
+mod checks;
 mod file;
 mod gate;
+mod members;
+mod overdue;
+mod roster;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub use file::{Amount, GroupEntry, Inside, QuotaFile, Reclaim, Variant};
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Ask, Policy, Queue, Rank, Setup, Stale, Verdict};
+use super::{
+    Ask, GroupAbout, GroupLevel, GroupTree, Groups, Owners, Policy, Queue, Rank, Setup, Stale, TakeBack, Verdict,
+};
 use crate::books::{Books, WEIGHT_ONE};
 use crate::error::{Error, Result};
 use crate::units::{MAX_DIMS, Time, UserId};
 
 use gate::Gates;
+use members::{List, Members, Stand};
+use overdue::Overdue;
 use tree::Tree;
 
 impl QuotaFile {
@@ -43,55 +50,45 @@ impl QuotaFile {
 ///
 /// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor
 /// satisfied); refused groups cost nothing until something changes that could admit them.
+#[derive(Debug)]
 pub struct Quota {
     inside: Inside,
     path: std::path::PathBuf,
-    owners: Owners,
+    about: GroupTree,
     tree: Tree,
     gates: Gates,
+    /// Who is above its quota, if that is ever taken back.
+    overdue: Option<Overdue>,
     leaves: Vec<Leaf>,
-    users: Vec<Member>,
+    users: Members,
     /// Leaves with users that wait and are not refused.
     open: Vec<u32>,
     /// Leaves to look at again in the next round, though nobody says that anything has changed.
     again: Vec<u32>,
+    /// Leaves whose users have changed since the last round; empty between rounds.
+    changed: Vec<u32>,
     seen: Seen,
 }
 
 /// What a group knows of its users; unused for groups above others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Leaf {
     /// Its place in line: used over runtime quota.
     key: u128,
-    /// Somebody of it may stand in line under an earlier key.
-    moved: bool,
     /// Users that wait and are not refused.
-    open: Vec<UserId>,
+    open: List,
+    /// Users that were refused.
+    refused: List,
     /// Place among the open leaves, from 1; 0 if it is none.
     place: u32,
-    /// Users that were refused, and what they ask.
-    refused: Vec<(UserId, [u64; MAX_DIMS])>,
     /// While the leaf waits: the resource that is short, and for how little.
-    short: (usize, u64),
+    short: (u32, u64),
+    /// Somebody of it may stand in line under an earlier key.
+    moved: bool,
 }
 
-/// A user as the policy last saw it.
-#[derive(Clone, Copy, Debug)]
-struct Member {
-    leaf: u32,
-    stand: Stand,
-    /// Place among the open or the refused users of its group.
-    place: u32,
-    /// What it holds and wants, by resource.
-    at: [(u64, u128); MAX_DIMS],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
-    Idle,
-    Open,
-    Refused,
-}
+const LEAF: Leaf = Leaf { key: 0, open: List::EMPTY, refused: List::EMPTY, place: 0, short: (0, 0), moved: false };
 
 /// Groups that were met in this round, each once.
 #[derive(Clone, Debug)]
@@ -107,38 +104,6 @@ impl Seen {
     }
 }
 
-/// Which leaf a user belongs to.
-struct Owners {
-    names: HashMap<String, u32>,
-    /// Beginnings of names, the longest first.
-    beginnings: Vec<(String, u32)>,
-    default: Option<u32>,
-}
-
-impl Owners {
-    fn new(file: &QuotaFile) -> Owners {
-        let mut owners = Owners { names: HashMap::new(), beginnings: Vec::new(), default: None };
-        for (at, group) in file.groups.iter().enumerate() {
-            for user in &group.users {
-                match user.strip_suffix('*') {
-                    Some(beginning) => owners.beginnings.push((beginning.to_owned(), at as u32)),
-                    None => drop(owners.names.insert(user.clone(), at as u32)),
-                }
-            }
-            if group.default {
-                owners.default = Some(at as u32);
-            }
-        }
-        owners.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
-        owners
-    }
-
-    fn of(&self, user: &str) -> Option<u32> {
-        let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
-        self.names.get(user).copied().or_else(|| begins().map(|(_, leaf)| *leaf)).or(self.default)
-    }
-}
-
 /// Binary places of used / runtime quota, and all bits kept of it.
 const PLACES: u32 = 64;
 const KEY_BITS: u32 = 92;
@@ -151,13 +116,18 @@ impl Quota {
         Ok(Quota {
             inside: file.inside,
             path: file.path.clone(),
-            owners: Owners::new(file),
+            about: about(file, &tree),
             gates: Gates::new(groups, tree.sets(), tree.dims),
+            overdue: match file.reclaim {
+                Reclaim::KillAfter(span) => Some(Overdue::new(&tree, span)),
+                Reclaim::Never | Reclaim::Wait => None,
+            },
             tree,
-            leaves: vec![Leaf::default(); groups],
-            users: Vec::new(),
+            leaves: vec![LEAF; groups],
+            users: Members::new(setup.dims.len()),
             open: Vec::new(),
             again: Vec::new(),
+            changed: Vec::new(),
             seen: Seen { round: 0, at: vec![0; groups] },
         })
     }
@@ -165,33 +135,27 @@ impl Quota {
     /// The runtime quota of a group (by place in the file) in every resource as the last round saw it, rounded down,
     /// and what the group holds. A group in which nobody waits may have been seen by an earlier round.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
-        let accounts = &self.tree.nodes[group].at[..self.tree.dims];
-        accounts.iter().map(|account| (account.runtime, account.held)).unzip()
+        (self.tree.runtime(group as u32).collect(), self.tree.held(group as u32).collect())
     }
 
     /// The group of a user, by place in the file.
     pub fn group_of(&self, user: UserId) -> usize {
-        self.users[user.index()].leaf as usize
+        self.users.of(user).leaf as usize
     }
 
     /// Takes note of what a user holds and wants now.
     fn note(&mut self, user: UserId, books: &Books) {
-        let member = &mut self.users[user.index()];
-        let (leaf, dims) = (member.leaf, self.tree.dims);
-        let (mut more, mut less) = ([0; MAX_DIMS], [0; MAX_DIMS]);
-        for (d, &held) in books.held(user).iter().enumerate() {
-            more[d] = held.saturating_sub(member.at[d].0);
-            less[d] = member.at[d].0.saturating_sub(held);
-            member.at[d].0 = held;
+        let leaf = self.users.of(user).leaf;
+        let seen = self.users.seen(user);
+        let held = books.held(user);
+        if seen.iter().zip(held).any(|((before, _), now)| before != now) {
+            self.tree.hold(leaf, seen.iter().zip(held).map(|((before, _), &now)| (now, *before)));
         }
-        for d in 0..dims {
-            let wanted = books.wanted(user, d);
-            self.tree.request(leaf, d, wanted, std::mem::replace(&mut member.at[d].1, wanted));
-        }
-        for (amounts, more) in [(more, true), (less, false)] {
-            if amounts != [0; MAX_DIMS] {
-                self.tree.hold(leaf, &amounts[..dims], more);
-            }
+        for (d, (before, held)) in seen.iter_mut().zip(held).enumerate() {
+            // More than fits a word is more than there is.
+            let wanted = u64::try_from(books.wanted(user, d)).unwrap_or(u64::MAX);
+            self.tree.request(leaf, d, wanted, before.1);
+            *before = (*held, wanted);
         }
         // Its next task may be another one than was refused.
         self.set_stand(user, if books.waiting(user) > 0 { Stand::Open } else { Stand::Idle });
@@ -199,38 +163,12 @@ impl Quota {
 
     /// Moves a user between the lists of its group.
     fn set_stand(&mut self, user: UserId, stand: Stand) {
-        let Member { leaf, stand: before, place, .. } = self.users[user.index()];
+        let (leaf, before) = (self.users.of(user).leaf, self.users.of(user).stand);
         if stand == before {
             return;
         }
         let group = &mut self.leaves[leaf as usize];
-        let moved = match before {
-            Stand::Idle => None,
-            Stand::Open => {
-                group.open.swap_remove(place as usize);
-                group.open.get(place as usize).copied()
-            }
-            Stand::Refused => {
-                group.refused.swap_remove(place as usize);
-                group.refused.get(place as usize).map(|(user, _)| *user)
-            }
-        };
-        if let Some(moved) = moved {
-            self.users[moved.index()].place = place;
-        }
-        let place = match stand {
-            Stand::Idle => 0,
-            Stand::Open => {
-                group.open.push(user);
-                group.open.len() - 1
-            }
-            Stand::Refused => {
-                group.refused.push((user, [0; MAX_DIMS]));
-                group.refused.len() - 1
-            }
-        };
-        let member = &mut self.users[user.index()];
-        (member.stand, member.place) = (stand, place as u32);
+        self.users.set_stand(user, stand, self.seen.round, &mut group.open, &mut group.refused);
         self.set_open(leaf);
     }
 
@@ -255,11 +193,7 @@ impl Quota {
 
     /// Reads a leaf's quotas and its key anew.
     fn look(&mut self, leaf: u32) {
-        let mut at = leaf;
-        while at != tree::TOP {
-            self.tree.read(at);
-            at = self.tree.nodes[at as usize].parent;
-        }
+        self.tree.read(leaf);
         self.set_key(leaf);
     }
 
@@ -271,13 +205,20 @@ impl Quota {
 
     /// Used over runtime quota where that is largest, in steps of 2^-64.
     fn key(&self, leaf: u32) -> u128 {
-        let node = &self.tree.nodes[leaf as usize];
-        let share = |d: usize| match (u128::from(node.at[d].held), u128::from(node.at[d].runtime)) {
-            (0, _) => 0,
-            (_, 0) => u128::MAX,
-            (held, runtime) => (held << PLACES) / runtime,
-        };
-        (0..self.tree.dims).map(share).max().unwrap_or(0).min((1 << KEY_BITS) - 1)
+        const MOST: u128 = (1 << KEY_BITS) - 1;
+        let (mut used, mut quota) = (0, 1);
+        for (held, runtime) in self.tree.held(leaf).zip(self.tree.runtime(leaf)) {
+            if held > 0 && runtime == 0 {
+                return MOST;
+            }
+            // Without this, 0 of a quota of 0 would be less than nothing.
+            if held > 0 && u128::from(held) * u128::from(quota) > u128::from(used) * u128::from(runtime) {
+                (used, quota) = (held, runtime);
+            }
+        }
+        let (whole, rest) = (used / quota, used % quota);
+        let places = (u128::from(rest) << PLACES) / u128::from(quota);
+        (u128::from(whole) << PLACES | places).min(MOST)
     }
 
     /// Looks again at a leaf whose refused users may start, perhaps, and says which of them.
@@ -290,29 +231,50 @@ impl Quota {
         if self.bar(leaf) {
             return;
         }
-        let fits = |(_, ask): &&(UserId, [u64; MAX_DIMS])| self.tree.above_quota(leaf, ask).is_none();
-        let fitting: Vec<UserId> =
-            self.leaves[leaf as usize].refused.iter().filter(fits).map(|(user, _)| *user).collect();
-        for &user in &fitting {
+        let from = recalled.len();
+        let fits = |user: &UserId| self.tree.above_quota(leaf, self.users.ask(*user)).is_none();
+        recalled.extend(self.users.list(&self.leaves[leaf as usize].refused).filter(fits));
+        for &user in &recalled[from..] {
             self.set_stand(user, Stand::Open);
         }
-        recalled.extend(fitting);
         if !self.leaves[leaf as usize].refused.is_empty() && !self.bar(leaf) {
             self.again.push(leaf);
+        }
+    }
+
+    /// Recalls those for whom what they wait for may have come.
+    fn wake(&mut self, recalled: &mut Vec<UserId>) {
+        let mut woken = std::mem::take(&mut self.again);
+        if self.gates.any() {
+            self.seen.round = self.seen.round.wrapping_add(1);
+            for &leaf in &self.changed {
+                let mut at = leaf;
+                while at != tree::TOP && self.seen.first(at) {
+                    self.gates.changed(at, &mut woken);
+                    at = self.tree.nodes[at as usize].parent;
+                }
+            }
+            let tree = &mut self.tree;
+            self.gates.risen(|set, d| tree.level(set, d), &mut woken);
+        }
+        // In the order of the file, so that nothing depends on the order in which they came to wait.
+        woken.sort_unstable();
+        woken.dedup();
+        for leaf in woken {
+            self.recall(leaf, recalled);
         }
     }
 
     /// Sets a leaf to wait for what is short even for the least that its refused users ask; whether anything is.
     fn bar(&mut self, leaf: u32) -> bool {
         let mut least = [u64::MAX; MAX_DIMS];
-        for (_, ask) in &self.leaves[leaf as usize].refused {
-            least.iter_mut().zip(ask).for_each(|(least, ask)| *least = (*least).min(*ask));
+        for user in self.users.list(&self.leaves[leaf as usize].refused) {
+            least.iter_mut().zip(self.users.ask(user)).for_each(|(least, ask)| *least = (*least).min(*ask));
         }
         let Some((group, d)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
-        let node = &self.tree.nodes[group as usize];
-        let level = self.tree.level_for(group, d, node.at[d].held.saturating_add(least[d]));
-        self.gates.wait(leaf, group, node.set, d, level);
-        self.leaves[leaf as usize].short = (d, least[d]);
+        let level = self.tree.level_for(group, d, least[d]);
+        self.gates.wait(leaf, group, self.tree.nodes[group as usize].set, d, level);
+        self.leaves[leaf as usize].short = (d as u32, least[d]);
         true
     }
 
@@ -327,62 +289,97 @@ impl Quota {
     }
 }
 
+/// Who owns which users, by place in the file.
+fn owners(file: &QuotaFile) -> Owners {
+    let users =
+        file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
+    Owners::new(users, file.groups.iter().position(|group| group.default))
+}
+
+/// The groups of a file, for those who watch.
+fn about(file: &QuotaFile, tree: &Tree) -> GroupTree {
+    let group = |(at, group): (usize, &GroupEntry)| GroupAbout {
+        name: group.name.clone(),
+        parent: group.parent,
+        limits: tree.limits(at),
+    };
+    GroupTree::new(file.variant, file.groups.iter().enumerate().map(group).collect(), owners(file))
+}
+
+impl Groups for Quota {
+    fn tree(&self) -> &GroupTree {
+        &self.about
+    }
+
+    fn levels(&self) -> Result<Vec<GroupLevel>> {
+        self.tree.look()
+    }
+}
+
 impl Policy for Quota {
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
-        let Some(leaf) = self.owners.of(name) else {
+        let Some(leaf) = self.about.group_of(name) else {
             let expected = format!("a user of a group in {}, or a group with default = true", self.path.display());
             return Err(Error::plan("user", format!("'{name}'"), expected));
         };
         debug_assert_eq!(user.index(), self.users.len(), "users appear in order");
-        self.users.push(Member { leaf, stand: Stand::Idle, place: 0, at: [(0, 0); MAX_DIMS] });
+        self.users.open(leaf as u32);
         Ok(())
     }
 
-    fn prepare(&mut self, _now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
         self.seen.round = self.seen.round.wrapping_add(1);
+        let round = self.seen.round;
         self.tree.look_again();
-        let (mut leaves, mut woken, mut stale) = (Vec::new(), std::mem::take(&mut self.again), Vec::new());
+        let mut stale = Vec::new();
         for &user in changed {
-            self.note(user, books);
-            let leaf = self.users[user.index()].leaf;
-            if self.seen.first(leaf) {
-                leaves.push(leaf);
-            }
-            if self.users[user.index()].stand == Stand::Open {
+            if self.users.of(user).stand == Stand::Refused {
                 stale.push(user);
             }
-        }
-        for &leaf in &leaves {
-            self.tree.update(leaf)?;
-        }
-        self.seen.round = self.seen.round.wrapping_add(1);
-        for &leaf in &leaves {
-            let mut at = leaf;
-            while at != tree::TOP && self.seen.first(at) {
-                self.gates.changed(at, &mut woken);
-                at = self.tree.nodes[at as usize].parent;
+            self.note(user, books);
+            let leaf = self.users.of(user).leaf;
+            if changed.len() == 1 || self.seen.first(leaf) {
+                self.changed.push(leaf);
             }
         }
-        let tree = &mut self.tree;
-        self.gates.risen(|set, d| tree.level(set, d), &mut woken);
-        // In the order of the file, so that nothing depends on the order in which they came to wait.
-        woken.sort_unstable();
-        woken.dedup();
-        for leaf in woken {
-            self.recall(leaf, &mut stale);
+        self.tree.update(&self.changed)?;
+        if let Some(overdue) = &mut self.overdue {
+            overdue.look(&mut self.tree, &self.changed, now);
         }
+        self.wake(&mut stale);
+        self.changed.clear();
         for at in 0..self.open.len() {
             let leaf = self.open[at];
             self.look(leaf);
             if std::mem::take(&mut self.leaves[leaf as usize].moved) {
-                stale.extend_from_slice(&self.leaves[leaf as usize].open);
+                // Who has just come stands nowhere yet.
+                let there = |user: &UserId| self.users.of(*user).since != round;
+                stale.extend(self.users.list(&self.leaves[leaf as usize].open).filter(there));
             }
         }
         Ok(if stale.is_empty() { Stale::None } else { Stale::Some(stale) })
     }
 
+    fn take_back(&mut self, now: Time, _books: &Books) -> Vec<TakeBack> {
+        let Some(overdue) = &self.overdue else { return Vec::new() };
+        let due = overdue.due(&mut self.tree, now);
+        let of = |group: u32| {
+            let below = |user: &UserId| self.tree.path(self.users.of(*user).leaf).any(|at| at == group);
+            self.users.all().filter(below).collect()
+        };
+        due.into_iter().map(|(group, amount)| TakeBack { users: of(group), amount }).collect()
+    }
+
+    fn takes_back(&self) -> bool {
+        self.overdue.is_some()
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.overdue.as_ref().and_then(Overdue::next)
+    }
+
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let leaf = self.users[queue.user.index()].leaf;
+        let leaf = self.users.of(queue.user).leaf;
         let key = self.leaves[leaf as usize].key << (128 - KEY_BITS);
         let low = match self.inside {
             Inside::Fifo => u128::from(queue.release.0) << 64 | u128::from(queue.place),
@@ -392,44 +389,37 @@ impl Policy for Quota {
     }
 
     fn admit(&self, queue: &Queue, ask: &Ask, _books: &Books) -> Verdict {
-        let mut whole = [0; MAX_DIMS];
-        whole
-            .iter_mut()
-            .zip(ask.footprint)
-            .for_each(|(whole, part)| *whole = part.saturating_mul(u64::from(ask.tasks)));
-        match self.tree.above_quota(self.users[queue.user.index()].leaf, &whole) {
+        match self.tree.above_quota(self.users.of(queue.user).leaf, &whole(ask)[..self.tree.dims]) {
             None => Verdict::Yes,
             Some(_) => Verdict::Wait,
         }
     }
 
-    fn launched(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
-        let member = &mut self.users[queue.user.index()];
-        let leaf = member.leaf;
-        let mut whole = [0; MAX_DIMS];
-        for (d, footprint) in ask.footprint.iter().enumerate() {
-            whole[d] = footprint * u64::from(ask.tasks);
-            member.at[d].0 += whole[d];
+    fn launched(&mut self, queue: &Queue, ask: &Ask, books: &Books) {
+        let leaf = self.users.of(queue.user).leaf;
+        let (whole, seen) = (whole(ask), self.users.seen(queue.user));
+        self.tree.hold(leaf, whole.iter().map(|&more| (more, 0)));
+        seen.iter_mut().zip(whole).for_each(|((held, _), more)| *held += more);
+        // With nobody of it in line, its place is asked for when it has been looked at again.
+        if books.waiting(queue.user) > 0 || self.leaves[leaf as usize].open.len > 1 {
+            self.set_key(leaf);
         }
-        self.tree.hold(leaf, &whole[..self.tree.dims], true);
-        self.set_key(leaf);
     }
 
     fn refused(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
         self.set_stand(queue.user, Stand::Refused);
-        let Member { leaf, place, .. } = self.users[queue.user.index()];
-        let mut whole = [0; MAX_DIMS];
-        whole
-            .iter_mut()
-            .zip(ask.footprint)
-            .for_each(|(whole, part)| *whole = part.saturating_mul(u64::from(ask.tasks)));
-        self.leaves[leaf as usize].refused[place as usize].1 = whole;
+        let (leaf, whole) = (self.users.of(queue.user).leaf, whole(ask));
+        self.users.set_ask(queue.user, &whole[..self.tree.dims]);
         let (d, least) = self.leaves[leaf as usize].short;
         // What is too little for less is too little for this.
-        let known = self.gates.waits(leaf) && whole[d] >= least;
+        let known = self.gates.waits(leaf) && whole[d as usize] >= least;
         if !known && !self.bar(leaf) {
             self.again.push(leaf);
         }
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
     }
 
     fn moves_others(&self) -> bool {
@@ -439,4 +429,13 @@ impl Policy for Quota {
     fn wants_waiting_demand(&self) -> bool {
         true
     }
+}
+
+/// What an ask would hold.
+fn whole(ask: &Ask) -> [u64; MAX_DIMS] {
+    let mut whole = [0; MAX_DIMS];
+    for (whole, part) in whole.iter_mut().zip(ask.footprint) {
+        *whole = part.saturating_mul(u64::from(ask.tasks));
+    }
+    whole
 }

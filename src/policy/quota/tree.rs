@@ -3,9 +3,11 @@
 //! Requests go up, each cut to its group's limit; totals go down: what is shared under a group is the group's runtime
 //! quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
 
-use super::file::{QuotaFile, Reclaim, wrong};
+mod look;
+
+use super::file::{GroupEntry, QuotaFile, Reclaim, wrong};
 use crate::error::{Result, nearest};
-use crate::fluid::water::{Group, GroupId, Level, Semantics, UnusedMin, Water};
+use crate::fluid::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
 use crate::policy::Setup;
 use crate::units::MAX_DIMS;
 
@@ -13,41 +15,35 @@ use crate::units::MAX_DIMS;
 pub(super) const TOP: u32 = u32::MAX;
 
 /// A group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub parent: u32,
     /// The set of siblings it belongs to, and its name there.
     pub set: u32,
     member: GroupId,
-    /// By resource, one after the other, so that those that a run has share few cache lines.
-    pub at: [Account; MAX_DIMS],
-    lend: bool,
     /// Its siblings have not heard of a change yet.
     changed: bool,
-    /// The look at which `runtime` was read.
+    /// It stands among those that are behind.
+    behind: bool,
+    /// The look at which its runtime quotas were read.
     read: u64,
 }
 
-/// A group in one resource.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Account {
-    pub held: u64,
+/// A group in one resource: half a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Account {
+    held: u64,
     /// What it was last seen to be allowed to use, rounded down.
-    pub runtime: u64,
+    runtime: u64,
     /// What is asked for in it, not cut.
     request: u128,
-    /// What of that its parent hears.
-    passed: u64,
-    min: u64,
-    max: u64,
-    ratio: u64,
 }
 
-/// Siblings, in every resource.
-#[derive(Clone, Debug)]
+/// Siblings.
+#[derive(Clone, Copy, Debug)]
 struct Set {
     parent: u32,
-    levels: Vec<Water>,
     /// The look at which the totals were set.
     read: u64,
 }
@@ -56,13 +52,28 @@ struct Set {
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,
+    /// `dims` a group, one after the other: a change touches all of a group, and little else.
+    accounts: Vec<Account>,
+    /// What of its request the parent of a group has heard, likewise; unused where there is none.
+    passed: Vec<u64>,
     sets: Vec<Set>,
+    /// `dims` a set.
+    waters: Vec<Water>,
     pub dims: usize,
     capacity: [u64; MAX_DIMS],
     /// No siblings ever share more: the cluster, or a minimum above that.
     ceiling: [u64; MAX_DIMS],
     reclaim: Reclaim,
     look: u64,
+    /// One set of siblings that lend all: where they ask for no more than there is, each may use what it asks for,
+    /// whatever the others do, and none needs to hear of another.
+    plain: bool,
+    /// It is plain, and they ask for no more than there is.
+    easy: bool,
+    /// What is asked for in all leaves, not cut.
+    requested: [u128; MAX_DIMS],
+    /// Leaves whose siblings have not heard of a change, though that was some rounds ago.
+    behind: Vec<u32>,
 }
 
 impl Tree {
@@ -71,63 +82,41 @@ impl Tree {
         let dims = setup.dims.len();
         let mut tree = Tree {
             nodes: Vec::with_capacity(file.groups.len()),
+            accounts: vec![Account::default(); file.groups.len() * dims],
+            passed: vec![0; file.groups.len() * dims],
             sets: Vec::new(),
+            waters: Vec::new(),
             dims,
             capacity: setup.capacity.0,
             ceiling: setup.capacity.0,
             reclaim: file.reclaim,
             look: 1,
+            plain: file.groups.iter().all(|group| group.lend && group.parent.is_none())
+                && setup.capacity.0.iter().all(|&capacity| capacity <= LIMIT),
+            easy: false,
+            requested: [0; MAX_DIMS],
+            behind: Vec::new(),
         };
         // The set under a group, by its place, and under the cluster, last.
         let mut under: Vec<Option<u32>> = vec![None; file.groups.len() + 1];
-        for group in &file.groups {
-            let parent = group.parent.map_or(TOP, |parent| parent as u32);
-            let set = *under[group.parent.unwrap_or(file.groups.len())].get_or_insert_with(|| {
-                tree.sets.push(Set { parent, levels: vec![Water::new(file.variant); dims], read: 0 });
+        for entry in &file.groups {
+            let parent = entry.parent.map_or(TOP, |parent| parent as u32);
+            let set = *under[entry.parent.unwrap_or(file.groups.len())].get_or_insert_with(|| {
+                tree.sets.push(Set { parent, read: 0 });
+                tree.waters.extend((0..dims).map(|_| Water::new(file.variant)));
                 tree.sets.len() as u32 - 1
             });
-            let mut node = Node {
-                parent,
-                set,
-                member: GroupId(0),
-                at: [Account { held: 0, runtime: 0, request: 0, passed: 0, min: 0, max: u64::MAX, ratio: group.ratio };
-                    MAX_DIMS],
-                lend: group.lend,
-                changed: true,
-                read: 0,
-            };
-            for (key, amounts) in [("min", &group.min), ("max", &group.max), ("ratio", &group.ratios)] {
-                for (amount, value) in amounts {
-                    let place = setup.dims.iter().position(|dim| dim.name == amount.dim.name);
-                    let place = place.filter(|&d| key == "ratio" || setup.dims[d].unit == amount.dim.unit);
-                    let Some(d) = place else {
-                        let known: Vec<String> = setup.dims.iter().map(spelling).collect();
-                        let hint = nearest(&amount.key, known.iter().map(String::as_str));
-                        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-                        let problem = format!("is no resource of this run{hint}; expected {}", known.join(", "));
-                        return Err(wrong(&file.path, amount.line, &format!("{key}.{}", amount.key), problem));
-                    };
-                    let account = &mut node.at[d];
-                    *match key {
-                        "min" => &mut account.min,
-                        "max" => &mut account.max,
-                        _ => &mut account.ratio,
-                    } = *value;
-                }
-            }
-            tree.ceiling.iter_mut().zip(&node.at).for_each(|(ceiling, at)| *ceiling = (*ceiling).max(at.min));
-            tree.nodes.push(node);
-        }
-        for at in 0..tree.nodes.len() {
-            let set = tree.nodes[at].set as usize;
-            for d in 0..dims {
+            let limits = limits(file, entry, setup)?;
+            let mut member = GroupId(0);
+            for (d, group) in limits[..dims].iter().enumerate() {
                 // The same name in every resource.
-                let group = group(&tree.nodes[at], d, tree.ceiling[d], tree.reclaim);
-                tree.nodes[at].member = tree.sets[set].levels[d].join(&group)?;
+                member = tree.waters[set as usize * dims + d].join(group)?;
+                tree.ceiling[d] = tree.ceiling[d].max(group.min);
             }
+            tree.nodes.push(Node { parent, set, member, changed: true, behind: false, read: 0 });
         }
         for at in 0..tree.nodes.len() as u32 {
-            tree.update(at)?;
+            tree.tell(at)?;
         }
         Ok(tree)
     }
@@ -137,49 +126,102 @@ impl Tree {
         std::iter::successors(Some(group), |&at| Some(self.nodes[at as usize].parent).filter(|&above| above != TOP))
     }
 
-    /// Books what a leaf and all above it hold more, or less.
-    pub fn hold(&mut self, leaf: u32, amounts: &[u64], more: bool) {
+    /// What a group holds of each resource.
+    pub fn held(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.of(group).iter().map(|account| account.held)
+    }
+
+    /// What a group may use of each resource, as it was last read.
+    pub fn runtime(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.of(group).iter().map(|account| account.runtime)
+    }
+
+    #[inline]
+    fn of(&self, group: u32) -> &[Account] {
+        &self.accounts[group as usize * self.dims..][..self.dims]
+    }
+
+    #[inline]
+    fn of_mut(&mut self, group: u32) -> &mut [Account] {
+        &mut self.accounts[group as usize * self.dims..][..self.dims]
+    }
+
+    /// Books what a leaf and all above it hold of each resource, now and before.
+    pub fn hold(&mut self, leaf: u32, amounts: impl Iterator<Item = (u64, u64)> + Clone) {
         let mut at = leaf;
         while at != TOP {
-            let node = &mut self.nodes[at as usize];
-            for (account, amount) in node.at.iter_mut().zip(amounts) {
-                account.held = if more { account.held + amount } else { account.held - amount };
+            for (account, (now, before)) in self.of_mut(at).iter_mut().zip(amounts.clone()) {
+                account.held = account.held - before + now;
             }
+            let node = &mut self.nodes[at as usize];
             node.changed |= self.reclaim == Reclaim::Never;
             at = node.parent;
         }
     }
 
     /// Sets what is asked for in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the others.
-    pub fn request(&mut self, leaf: u32, d: usize, amount: u128, before: u128) {
-        let node = &mut self.nodes[leaf as usize];
-        node.at[d].request = node.at[d].request - before + amount;
-        node.changed |= amount != before;
+    pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
+        if amount == before {
+            return;
+        }
+        let (amount, before) = (u128::from(amount), u128::from(before));
+        self.requested[d] = self.requested[d] - before + amount;
+        let account = &mut self.of_mut(leaf)[d];
+        account.request = account.request - before + amount;
+        self.nodes[leaf as usize].changed = true;
+    }
+
+    /// Makes known what is asked for and held in these leaves now. Errors: amounts too large to add.
+    pub fn update(&mut self, leaves: &[u32]) -> Result<()> {
+        for &leaf in leaves {
+            let node = &mut self.nodes[leaf as usize];
+            if node.changed && !std::mem::replace(&mut node.behind, true) {
+                self.behind.push(leaf);
+            }
+        }
+        let there = self.requested.iter().zip(&self.capacity);
+        self.easy = self.plain && there.take(self.dims).all(|(sum, total)| *sum <= u128::from(*total));
+        while !self.easy
+            && let Some(leaf) = self.behind.pop()
+        {
+            self.nodes[leaf as usize].behind = false;
+            self.tell(leaf)?;
+        }
+        Ok(())
     }
 
     /// Tells the siblings of a group, and all above, what it asks for and holds now. Errors: amounts too large to add.
-    pub fn update(&mut self, leaf: u32) -> Result<()> {
+    fn tell(&mut self, leaf: u32) -> Result<()> {
         let mut at = leaf;
         while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
-            let node = &mut self.nodes[at as usize];
-            let (parent, mut before) = (node.parent, [0; MAX_DIMS]);
+            let Node { parent, set, member, .. } = self.nodes[at as usize];
             for d in 0..self.dims {
-                let group = group(node, d, self.ceiling[d], self.reclaim);
-                self.sets[node.set as usize].levels[d].change(node.member, &group)?;
-                let passed = pass(node, d);
-                before[d] = std::mem::replace(&mut node.at[d].passed, passed);
-            }
-            if parent != TOP {
-                for d in 0..self.dims {
-                    let (before, passed) = (before[d], self.nodes[at as usize].at[d].passed);
-                    let above = &mut self.nodes[parent as usize];
-                    above.at[d].request = above.at[d].request - u128::from(before) + u128::from(passed);
-                    above.changed |= before != passed;
+                let account = self.accounts[at as usize * self.dims + d];
+                let (request, floor) = self.stands(&account, d);
+                let water = &mut self.waters[set as usize * self.dims + d];
+                water.set_use(member, request, floor)?;
+                if parent == TOP {
+                    continue;
+                }
+                let passed = pass(account.request, water.group(member));
+                let before = std::mem::replace(&mut self.passed[at as usize * self.dims + d], passed);
+                if before != passed {
+                    let above = &mut self.accounts[parent as usize * self.dims + d];
+                    above.request = above.request - u128::from(before) + u128::from(passed);
+                    self.nodes[parent as usize].changed = true;
                 }
             }
             at = parent;
         }
         Ok(())
+    }
+
+    /// What siblings hear of an account in resource `d`: the request, and what is held and not to be lost.
+    #[inline]
+    fn stands(&self, account: &Account, d: usize) -> (u64, u64) {
+        // To ask for more than all siblings share gets nobody more than to ask for that.
+        let request = account.request.min(u128::from(self.ceiling[d])) as u64;
+        (request, if self.reclaim == Reclaim::Never { account.held } else { 0 })
     }
 
     /// From here on runtime quotas are read anew.
@@ -189,45 +231,63 @@ impl Tree {
 
     /// Reads the runtime quota of a group, and of all above it.
     pub fn read(&mut self, group: u32) {
-        if self.nodes[group as usize].read == self.look {
+        let Node { set, member, read, .. } = self.nodes[group as usize];
+        if read == self.look {
             return;
         }
-        let (set, member) = (self.nodes[group as usize].set as usize, self.nodes[group as usize].member);
-        self.settle(set);
+        if !self.easy {
+            self.settle(set);
+        }
         for d in 0..self.dims {
-            self.nodes[group as usize].at[d].runtime = self.sets[set].levels[d].runtime(member);
+            let at = group as usize * self.dims + d;
+            let water = &mut self.waters[set as usize * self.dims + d];
+            let runtime = if self.easy {
+                let group = *water.group(member);
+                let (request, held) = self.stands(&self.accounts[at], d);
+                Standing::of(&Group { request, held, ..group }).reach()
+            } else {
+                water.runtime(member)
+            };
+            self.accounts[at].runtime = runtime;
         }
         self.nodes[group as usize].read = self.look;
     }
 
     /// Sets the totals of a set of siblings.
-    fn settle(&mut self, set: usize) {
-        if self.sets[set].read == self.look {
+    fn settle(&mut self, set: u32) {
+        let Set { parent, read } = self.sets[set as usize];
+        if read == self.look {
             return;
         }
-        self.sets[set].read = self.look;
-        let parent = self.sets[set].parent;
-        let totals = if parent == TOP {
-            self.capacity
-        } else {
+        self.sets[set as usize].read = self.look;
+        if parent != TOP {
             self.read(parent);
-            self.nodes[parent as usize].at.map(|account| account.runtime)
-        };
-        for (level, total) in self.sets[set].levels.iter_mut().zip(totals) {
-            level.set_total(total);
+        }
+        for d in 0..self.dims {
+            let total =
+                if parent == TOP { self.capacity[d] } else { self.accounts[parent as usize * self.dims + d].runtime };
+            self.waters[set as usize * self.dims + d].set_total(total);
         }
     }
 
-    /// How high the water stands in a set of siblings.
-    pub fn level(&mut self, set: u32, d: usize) -> Level {
-        self.settle(set as usize);
-        self.sets[set as usize].levels[d].level()
+    /// How high the water stands in a set of siblings; `None` where there is enough for all.
+    pub fn level(&mut self, set: u32, d: usize) -> Option<Level> {
+        if self.easy {
+            return None;
+        }
+        self.settle(set);
+        let water = &mut self.waters[set as usize * self.dims + d];
+        (!water.is_enough()).then(|| water.level())
     }
 
-    /// The level from which on a group may use so much of resource `d`, if it depends on the level.
-    pub fn level_for(&self, group: u32, d: usize, runtime: u64) -> Option<Level> {
+    /// The level from which on a group may hold so much more of resource `d`, if it depends on the level.
+    pub fn level_for(&self, group: u32, d: usize, more: u64) -> Option<Level> {
+        if self.easy {
+            return None;
+        }
+        let runtime = self.of(group)[d].held.saturating_add(more);
         let node = &self.nodes[group as usize];
-        let water = &self.sets[node.set as usize].levels[d];
+        let water = &self.waters[node.set as usize * self.dims + d];
         let standing = water.standing(node.member);
         let rising = standing.ratio() > 0 && runtime > standing.base() && runtime <= standing.reach();
         rising.then(|| match water.semantics() {
@@ -240,10 +300,32 @@ impl Tree {
     /// as they were last read.
     pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize)> {
         self.path(leaf).find_map(|at| {
-            let node = &self.nodes[at as usize];
-            let over = |d: &usize| node.at[*d].held.saturating_add(more[*d]) > node.at[*d].runtime;
-            (0..self.dims).find(over).map(|d| (at, d))
+            let over = |(account, more): (&Account, &u64)| account.held.saturating_add(*more) > account.runtime;
+            self.of(at).iter().zip(more).position(over).map(|d| (at, d))
         })
+    }
+
+    /// The level that gives a group what it holds of resource `d`: nothing to wait for if that is within its base, and
+    /// `Some(None)` if no level does. Not while there is enough for all.
+    pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
+        let node = &self.nodes[group as usize];
+        let base = self.waters[node.set as usize * self.dims + d].standing(node.member).base();
+        (self.of(group)[d].held > base).then(|| self.level_for(group, d, 0))
+    }
+
+    /// Whether all may use what they ask for.
+    pub fn is_easy(&self) -> bool {
+        self.easy
+    }
+
+    /// By how much a group is above its quota in each resource, as it was last read.
+    pub fn excess(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.of(group).iter().map(|account| account.held.saturating_sub(account.runtime))
+    }
+
+    /// The set of siblings that a group belongs to.
+    pub fn set_of(&self, group: u32) -> u32 {
+        self.nodes[group as usize].set
     }
 
     /// How many sets of siblings there are.
@@ -252,23 +334,39 @@ impl Tree {
     }
 }
 
-/// A group in resource `d`, as its siblings see it.
-fn group(node: &Node, d: usize, ceiling: u64, reclaim: Reclaim) -> Group {
-    Group {
-        // To ask for more than all siblings share gets nobody more than to ask for that.
-        request: node.at[d].request.min(u128::from(ceiling)) as u64,
-        min: node.at[d].min,
-        max: node.at[d].max,
-        ratio: node.at[d].ratio,
-        unused_min: if node.lend { UnusedMin::Lent } else { UnusedMin::Kept },
-        held: if reclaim == Reclaim::Never { node.at[d].held } else { 0 },
+/// A group of the file as its siblings see it in each resource, while nobody asks for anything in it. Errors: a resource
+/// that the run has not, or has in another unit.
+fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
+    let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
+    let mut limits = [Group { unused_min, ..Group::new(0, 0, u64::MAX, entry.ratio) }; MAX_DIMS];
+    for (key, amounts) in [("min", &entry.min), ("max", &entry.max), ("ratio", &entry.ratios)] {
+        for (amount, value) in amounts {
+            let place = setup.dims.iter().position(|dim| dim.name == amount.dim.name);
+            let place = place.filter(|&d| key == "ratio" || setup.dims[d].unit == amount.dim.unit);
+            let Some(d) = place else {
+                let known: Vec<String> = setup.dims.iter().map(spelling).collect();
+                let hint = nearest(&amount.key, known.iter().map(String::as_str));
+                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                let problem = format!("is no resource of this run{hint}; expected {}", known.join(", "));
+                return Err(wrong(&file.path, amount.line, &format!("{key}.{}", amount.key), problem));
+            };
+            *match key {
+                "min" => &mut limits[d].min,
+                "max" => &mut limits[d].max,
+                _ => &mut limits[d].ratio,
+            } = *value;
+        }
     }
+    Ok(limits)
 }
 
-/// What the parent of a group hears of its request in resource `d`.
-fn pass(node: &Node, d: usize) -> u64 {
-    let cut = node.at[d].request.min(u128::from(node.at[d].max)) as u64;
-    if node.lend { cut } else { cut.max(node.at[d].min) }
+/// What the parent of a group hears of its request.
+fn pass(request: u128, group: &Group) -> u64 {
+    let cut = request.min(u128::from(group.max)) as u64;
+    match group.unused_min {
+        UnusedMin::Lent => cut,
+        UnusedMin::Kept => cut.max(group.min),
+    }
 }
 
 /// How people write a resource of a run.

@@ -40,6 +40,8 @@ fn pool(
             width,
             base: per(base),
             rim: per(if sunk { limited - base } else { limited }),
+            lent: 0.0,
+            used: None,
         }
     };
     let children = instance.children(parent);

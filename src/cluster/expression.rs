@@ -1,0 +1,175 @@
+//! The language in which a task set asks for labels: `ssd & !gpu | room=a`.
+//!
+//! A label is letters, digits and `_ - . : / =`. `!` binds tighter than `&`, `&` tighter than `|`; parentheses group.
+//! The language is ours: the articles on Fuxi name labels but give no syntax.
+
+/// How deep parentheses and `!` may nest.
+const DEPTH: usize = 64;
+
+/// Labels that a machine must have or lack.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Expression {
+    /// The machine carries the label.
+    Label(String),
+    /// It does not hold.
+    Not(Box<Expression>),
+    /// All hold.
+    All(Vec<Expression>),
+    /// One holds at least.
+    Any(Vec<Expression>),
+}
+
+/// Whether a text is one label.
+pub fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(of_label)
+}
+
+fn of_label(c: char) -> bool {
+    c.is_alphanumeric() || "_-.:/=".contains(c)
+}
+
+impl Expression {
+    /// Reads an expression. Errors: what is wrong and at which character, from 1.
+    pub fn parse(text: &str) -> Result<Expression, String> {
+        let mut parser = Parser { text, at: 0, depth: 0 };
+        let expression = parser.any()?;
+        match parser.peek() {
+            None => Ok(expression),
+            Some(_) => Err(parser.wrong("expected '&', '|' or the end")),
+        }
+    }
+
+    /// Whether it holds where exactly the labels hold that `carries` accepts.
+    pub fn holds(&self, carries: &impl Fn(&str) -> bool) -> bool {
+        match self {
+            Expression::Label(label) => carries(label),
+            Expression::Not(inner) => !inner.holds(carries),
+            Expression::All(parts) => parts.iter().all(|part| part.holds(carries)),
+            Expression::Any(parts) => parts.iter().any(|part| part.holds(carries)),
+        }
+    }
+
+    /// Every label it names, in order, perhaps several times.
+    pub fn labels(&self) -> Vec<&str> {
+        match self {
+            Expression::Label(label) => vec![label],
+            Expression::Not(inner) => inner.labels(),
+            Expression::All(parts) | Expression::Any(parts) => parts.iter().flat_map(Expression::labels).collect(),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        self.text[self.at..].chars().next()
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn wrong(&mut self, expected: &str) -> String {
+        let found = self.peek().map_or("the end".to_owned(), |c| format!("'{c}'"));
+        let at = self.text[..self.at].chars().count() + 1;
+        format!("'{}' is no label expression: {found} at character {at}; {expected}", self.text)
+    }
+
+    fn any(&mut self) -> Result<Expression, String> {
+        self.list('|', Expression::Any, |parser| parser.list('&', Expression::All, Parser::one))
+    }
+
+    fn list(
+        &mut self,
+        between: char,
+        make: fn(Vec<Expression>) -> Expression,
+        part: impl Fn(&mut Self) -> Result<Expression, String>,
+    ) -> Result<Expression, String> {
+        let first = part(self)?;
+        let mut parts = vec![first];
+        while self.eat(between) {
+            parts.push(part(self)?);
+        }
+        Ok(if parts.len() > 1 { make(parts) } else { parts.swap_remove(0) })
+    }
+
+    fn one(&mut self) -> Result<Expression, String> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(self.wrong(&format!("expected at most {DEPTH} levels of '(' and '!'")));
+        }
+        let found = if self.eat('!') {
+            Expression::Not(Box::new(self.one()?))
+        } else if self.eat('(') {
+            let inner = self.any()?;
+            if !self.eat(')') {
+                return Err(self.wrong("expected ')'"));
+            }
+            inner
+        } else {
+            self.peek();
+            let rest = &self.text[self.at..];
+            let length = rest.find(|c| !of_label(c)).unwrap_or(rest.len());
+            if length == 0 {
+                return Err(self.wrong("expected a label, '!' or '('"));
+            }
+            self.at += length;
+            Expression::Label(rest[..length].to_owned())
+        };
+        self.depth -= 1;
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(text: &str, labels: &[&str]) -> bool {
+        Expression::parse(text).expect("an expression").holds(&|label| labels.contains(&label))
+    }
+
+    #[test]
+    fn operators_bind_as_documented() {
+        let all = ["a", "b", "c"];
+        for bits in 0..8 {
+            let have: Vec<&str> = (0..3).filter(|i| bits >> i & 1 == 1).map(|i| all[i]).collect();
+            let [a, b, c] = all.map(|label| have.contains(&label));
+            assert_eq!(holds("a | b & !c", &have), a || (b && !c));
+            assert_eq!(holds("(a|b)&!c", &have), (a || b) && !c);
+            assert_eq!(holds("!a & !(b | !!c)", &have), !a && !(b || c));
+        }
+        assert!(holds("room=hz & rack-7/a", &["room=hz", "rack-7/a"]));
+        let same = |text| Expression::parse(text).expect("an expression");
+        assert_eq!(same("ssd&!gpu"), same(" ssd & ( ! gpu ) "));
+    }
+
+    #[test]
+    fn what_is_wrong_is_located() {
+        for (text, want) in [
+            ("", "the end at character 1; expected a label, '!' or '('"),
+            ("ssd &", "the end at character 6; expected a label"),
+            ("ssd gpu", "'g' at character 5; expected '&', '|' or the end"),
+            ("(a | b", "the end at character 7; expected ')'"),
+            ("é & *", "'*' at character 5; expected a label"),
+            ("a)", "')' at character 2"),
+        ] {
+            let message = Expression::parse(text).expect_err(text);
+            assert!(message.contains(want), "{message}");
+        }
+        let deep = "(".repeat(100_000);
+        assert!(Expression::parse(&deep).expect_err("too deep").contains("at most 64 levels"));
+        assert!(Expression::parse(&"!a&".repeat(1000)).is_err() && Expression::parse(&["a"; 1000].join("&")).is_ok());
+    }
+}

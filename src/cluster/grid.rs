@@ -1,0 +1,147 @@
+//! Finding the machine of the lowest score: best-fit, worst-fit and spread.
+//!
+//! Machines stand in cells by the classes of what they have free, and in each cell in order of their score. Cells that
+//! lack something are passed over; where all of a cell has room its first machine is its best; only the cells at the
+//! edge of the demand are gone through until a machine fits. Bounds over neighbours in a file would not help: nearly
+//! every block has a machine that is almost full, or one that has much of what the demand does not need.
+
+use std::collections::BTreeSet;
+
+use super::axis::Axis;
+use super::index::{Index, id};
+use super::rules::Prices;
+use super::scope::{Scope, ones};
+
+/// The most resources that cells are laid out in: the first ones.
+const AXES: usize = 3;
+
+/// What is to be low.
+#[derive(Clone, Debug)]
+pub(super) enum Measure {
+    /// The shares of the cluster that are free.
+    Room(Prices),
+    /// The shares of the cluster that are free, taken from the highest number.
+    Fullness(Prices),
+    /// How many tasks run.
+    Tasks(Vec<u32>),
+}
+
+impl Measure {
+    fn of(&self, index: &Index, machine: usize) -> u128 {
+        match self {
+            Measure::Room(prices) => prices.score(index, machine),
+            Measure::Fullness(prices) => u128::MAX - prices.score(index, machine),
+            Measure::Tasks(running) => u128::from(running[machine]),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Grid {
+    measure: Measure,
+    axes: Vec<Axis>,
+    /// Two classes make one where there are three axes.
+    shift: usize,
+    /// Scores and machines by cell; the last axis runs fastest.
+    cells: Vec<BTreeSet<(u128, u32)>>,
+    /// Which cells of a row along the last axis have machines, one bit each.
+    rows: Vec<u64>,
+    /// The cell and score of each machine that is there.
+    places: Vec<Option<(usize, u128)>>,
+}
+
+impl Grid {
+    pub fn new(measure: Measure, index: &Index) -> Grid {
+        let axes = index.axes()[..index.dims().min(AXES)].to_vec();
+        let shift = usize::from(axes.len() == AXES);
+        let mut grid = Grid { measure, axes, shift, cells: Vec::new(), rows: Vec::new(), places: Vec::new() };
+        let cells: usize = (0..grid.axes.len()).map(|d| grid.classes(d)).product();
+        grid.cells = vec![BTreeSet::new(); cells];
+        grid.rows = vec![0; cells / grid.last()];
+        (0..index.len()).for_each(|machine| grid.changed(index, machine));
+        grid
+    }
+
+    fn classes(&self, axis: usize) -> usize {
+        ((self.axes[axis].least.len() - 1) >> self.shift) + 1
+    }
+
+    fn class(&self, axis: usize, amount: u64) -> usize {
+        self.axes[axis].class(amount) >> self.shift
+    }
+
+    /// How many cells a row has.
+    fn last(&self) -> usize {
+        self.axes.len().checked_sub(1).map_or(1, |axis| self.classes(axis))
+    }
+
+    /// One more machine, which runs nothing.
+    pub fn push(&mut self, index: &Index, machine: usize) {
+        if let Measure::Tasks(running) = &mut self.measure {
+            running.push(0);
+        }
+        self.changed(index, machine);
+    }
+
+    /// Tasks were started or, if `ended`, ended on a machine.
+    pub fn counted(&mut self, index: &Index, machine: usize, count: u32, ended: bool) {
+        if let Measure::Tasks(running) = &mut self.measure {
+            running[machine] = if ended { running[machine] - count } else { running[machine] + count };
+        }
+        self.changed(index, machine);
+    }
+
+    /// Puts a machine where it belongs now.
+    pub fn changed(&mut self, index: &Index, machine: usize) {
+        if machine >= self.places.len() {
+            self.places.resize(machine + 1, None);
+        }
+        let place = index.is_present(machine).then(|| {
+            let free = index.amounts(machine);
+            let cell = (0..self.axes.len()).fold(0, |cell, d| cell * self.classes(d) + self.class(d, free[d]));
+            (cell, self.measure.of(index, machine))
+        });
+        let old = std::mem::replace(&mut self.places[machine], place);
+        if old == place {
+            return;
+        }
+        let last = self.last();
+        if let Some((cell, score)) = old {
+            self.cells[cell].remove(&(score, machine as u32));
+            if self.cells[cell].is_empty() {
+                self.rows[cell / last] &= !(1 << (cell % last));
+            }
+        }
+        if let Some((cell, score)) = place {
+            self.cells[cell].insert((score, machine as u32));
+            self.rows[cell / last] |= 1 << (cell % last);
+        }
+    }
+
+    /// The machine of the lowest score, ties to the lower index, that has room, is in the scope and suits `also`.
+    pub fn search(&self, index: &Index, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
+        if self.axes.is_empty() || scope.at_most(index.len()) <= index.len() / 16 {
+            let scored = index.each(need, scope).map(|machine| (self.measure.of(index, machine), machine));
+            return scored.filter(|(_, machine)| also(*machine)).min().map(|(_, machine)| machine);
+        }
+        let from: Vec<usize> = (0..self.axes.len()).map(|d| self.class(d, need[d])).collect();
+        let (outer, last) = (&from[..from.len() - 1], self.last());
+        let mut best: Option<(u128, u32)> = None;
+        let mut at = outer.to_vec();
+        loop {
+            let row = at.iter().enumerate().fold(0, |row, (d, class)| row * self.classes(d) + class);
+            for class in ones(self.rows[row] & (u64::MAX << from[outer.len()])) {
+                let ahead =
+                    self.cells[row * last + class].iter().take_while(|found| best.is_none_or(|best| **found < best));
+                let accepts =
+                    |machine: usize| index.fits(machine, need) && scope.contains(id(machine)) && also(machine);
+                best = ahead.copied().find(|(_, machine)| accepts(*machine as usize)).or(best);
+            }
+            // The next row: the last of the outer axes runs fastest.
+            let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] + 1 < self.classes(axis)) else { break };
+            at[axis] += 1;
+            at[axis + 1..].copy_from_slice(&outer[axis + 1..]);
+        }
+        best.map(|(_, machine)| machine as usize)
+    }
+}

@@ -1,0 +1,111 @@
+//! What ends: tasks, their sets and jobs, and the run itself.
+
+use super::jobs::SetSlot;
+use super::{Engine, Running};
+use crate::cluster::Placement;
+use crate::error::Result;
+use crate::record::{Fate, Named, Recorder, Stuck, StuckRecord, TaskRecord};
+use crate::units::Time;
+
+impl<R: Recorder> Engine<'_, R> {
+    pub(super) fn finish_due(&mut self) -> Result<()> {
+        while self.agenda.next_time() == Some(self.now) {
+            let Some((_, running)) = self.agenda.pop() else { break };
+            self.forget(&running);
+            self.finish(running)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, finish: Running) -> Result<()> {
+        self.free(&finish);
+        self.report(&finish, Some(self.now), Fate::Finished)?;
+        let job = self.sets[finish.set].job;
+        self.jobs[job].left -= u64::from(finish.count.get());
+        self.leave_set(finish.set);
+        if self.jobs[job].ended() {
+            let (id, user) = (self.jobs[job].id, self.jobs[job].user);
+            self.recorder.job(&self.jobs[job].record(self.source.job_names(), Some(self.now)))?;
+            self.jobs.free(job);
+            self.source.job_finished(id, user, self.now);
+        }
+        Ok(())
+    }
+
+    /// Books that tasks run no longer.
+    pub(super) fn free(&mut self, tasks: &Running) {
+        let count = tasks.count.get();
+        let set = &mut self.sets[tasks.set];
+        set.left -= count;
+        let user = set.user;
+        let (demand, footprint) = self.sets.needs(tasks.set);
+        self.books.finish(user, demand, footprint, count);
+        self.machines.give(tasks.machine, footprint, count);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.ended(tasks, demand, self.now);
+        }
+        self.round.freed(tasks.machine);
+        self.round.rerank(user);
+        self.changed.mark(user);
+    }
+
+    /// Forgets a set none of whose tasks is left, and releases what waited for it.
+    pub(super) fn leave_set(&mut self, slot: SetSlot) {
+        let set = &self.sets[slot];
+        if set.left == 0 {
+            self.jobs.row_ended(set.job, set.stage, &mut self.released);
+            self.sets.free(slot);
+        }
+    }
+
+    /// Tells of tasks that ran until `finish`, or still run.
+    pub(super) fn report(&mut self, tasks: &Running, finish: Option<Time>, fate: Fate) -> Result<()> {
+        let set = &self.sets[tasks.set];
+        self.recorder.tasks(&TaskRecord {
+            name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
+            user: set.user,
+            first: u64::from(tasks.first),
+            count: tasks.count.get(),
+            attempt: set.attempt,
+            machine: (self.options.placement != Placement::Pooled).then_some(tasks.machine),
+            release: set.since,
+            start: tasks.start,
+            finish,
+            fate,
+            duration: set.duration,
+            demand: self.sets.needs(tasks.set).0,
+        })
+    }
+
+    /// Reports what is left: running tasks, waiting and held rows, unfinished jobs.
+    pub(super) fn close(&mut self) -> Result<()> {
+        while let Some((_, running)) = self.agenda.pop() {
+            self.report(&running, None, Fate::Running)?;
+        }
+        for slot in self.sets.by_row() {
+            let set = &self.sets[slot];
+            if set.waiting == 0 {
+                continue;
+            }
+            let why = match (self.cut, set.held) {
+                (true, _) => Stuck::Cut,
+                (false, true) => Stuck::Deadlocked,
+                (false, false) => Stuck::Starved,
+            };
+            self.recorder.stuck(&StuckRecord {
+                name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
+                user: set.user,
+                row: set.row,
+                tasks: u64::from(set.waiting),
+                first: u64::from(set.number),
+                attempt: set.attempt,
+                demand: self.sets.needs(slot).0,
+                why,
+            })?;
+        }
+        for slot in self.jobs.by_id() {
+            self.recorder.job(&self.jobs[slot].record(self.source.job_names(), None))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Listens to a run under a policy with groups of users: their promises kept and broken, and their levels over time.
+
+use super::sinks::Sinks;
+use crate::books::Books;
+use crate::error::Result;
+use crate::metrics::{GroupLog, Holding, Promise};
+use crate::output::table::{Cell, TableWriter};
+use crate::policy::{GroupLevel, GroupTree, Groups, Variant};
+use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
+
+/// Ratios are kept in millionths.
+pub(super) const RATIO_ONE: f64 = 1e6;
+
+/// What the groups of a run were told so far.
+#[derive(Clone, Debug)]
+pub(super) struct GroupWatch {
+    tree: GroupTree,
+    log: GroupLog,
+    dims: usize,
+    /// The group of each user, if it has one.
+    owner: Vec<Option<usize>>,
+    /// `dims` a user: as it was last told.
+    holdings: Vec<Holding>,
+    /// What the `levels` table last said of a group in a resource.
+    written: Vec<Option<(GroupLevel, Holding)>>,
+}
+
+impl GroupWatch {
+    pub fn new(tree: &GroupTree, dims: usize) -> GroupWatch {
+        let promises: Vec<Promise> = tree
+            .groups
+            .iter()
+            .map(|group| {
+                let each = |of: fn(&crate::policy::GroupLimits) -> u64| {
+                    let mut amounts = [0; MAX_DIMS];
+                    amounts.iter_mut().zip(&group.limits).for_each(|(amount, limits)| *amount = of(limits));
+                    amounts
+                };
+                Promise { parent: group.parent, min: each(|limits| limits.min), max: each(|limits| limits.max) }
+            })
+            .collect();
+        GroupWatch {
+            log: GroupLog::new(dims, &promises),
+            written: vec![None; promises.len() * dims],
+            tree: tree.clone(),
+            dims,
+            owner: Vec::new(),
+            holdings: Vec::new(),
+        }
+    }
+
+    /// A user appears.
+    pub fn user(&mut self, name: &str) {
+        self.owner.push(self.tree.group_of(name));
+        self.holdings.extend(std::iter::repeat_n(Holding::default(), self.dims));
+    }
+
+    /// These users hold or wait for something else than before.
+    pub fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) {
+        let mut after = [Holding::default(); MAX_DIMS];
+        for &user in changed {
+            let Some(group) = self.owner[user.index()] else { continue };
+            for (d, &used) in books.used(user).iter().enumerate() {
+                after[d] = Holding { used, request: books.wanted(user, d) };
+            }
+            let after = &after[..self.dims];
+            let before = &mut self.holdings[user.index() * self.dims..][..self.dims];
+            if before != after {
+                self.log.change(now, group, before, after);
+                before.copy_from_slice(after);
+            }
+        }
+    }
+
+    /// Writes what has changed since the last grid point.
+    pub fn sample(&mut self, at: Time, groups: &dyn Groups, sinks: &mut Sinks) -> Result<()> {
+        if !sinks.wants_levels() {
+            return Ok(());
+        }
+        for (place, level) in groups.levels()?.into_iter().enumerate() {
+            let (group, d) = (place / self.dims, place % self.dims);
+            let now = Some((level, self.log.holding(group, d)));
+            if std::mem::replace(&mut self.written[place], now) != now {
+                sinks.level(at, &self.tree.groups[group].name, d, &level, self.log.holding(group, d))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(&mut self, end: Time) {
+        self.log.finish(end);
+    }
+
+    /// Writes the `groups` table.
+    pub fn write(&self, table: &mut TableWriter, dims: &[Dim], capacity: &Resources) -> Result<()> {
+        let variant = match self.tree.variant {
+            Variant::MinPlusShare => "min-plus-share",
+            Variant::MaxMinLevel => "max-min-level",
+        };
+        for (at, group) in self.tree.groups.iter().enumerate() {
+            let times = self.log.times(at);
+            for (d, (dim, limits)) in dims.iter().zip(&group.limits).enumerate() {
+                let (sums, scale) = (self.log.sums(at, d), dim.unit.scale() as f64);
+                let area = |sum: u128| Cell::from(sum as f64 / scale / 1e6);
+                table.push(&[
+                    Cell::Text(&group.name),
+                    group.parent.map(|parent| &*self.tree.groups[parent].name).into(),
+                    Cell::Text(&dim.name),
+                    (capacity.0[d] as f64 / scale).into(),
+                    Cell::Text(variant),
+                    (limits.ratio as f64 / RATIO_ONE).into(),
+                    (limits.min as f64 / scale).into(),
+                    (limits.max < u64::MAX).then_some(limits.max as f64 / scale).into(),
+                    area(sums.used_us),
+                    area(sums.demand_us),
+                    area(sums.borrowed_us),
+                    area(sums.spare_us),
+                    area(sums.short_us),
+                    Span(sums.below_us).seconds().into(),
+                    Span(times.below_us).seconds().into(),
+                    times.returns.into(),
+                    times.mean_return().map(|us| us / 1e6).into(),
+                    (times.returns > 0).then(|| times.longest.seconds()).into(),
+                    times.open.map(Span::seconds).into(),
+                ])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the terminal shows of each group, parents before the groups under them.
+    pub fn summaries(&self, dims: &[Dim]) -> Vec<GroupSummary> {
+        let children = |parent: Option<usize>| {
+            let of = move |at: &usize| self.tree.groups[*at].parent == parent;
+            (0..self.tree.groups.len()).rev().filter(of)
+        };
+        let mut summaries = Vec::new();
+        let mut left: Vec<(usize, usize)> = children(None).map(|at| (at, 0)).collect();
+        while let Some((at, depth)) = left.pop() {
+            let times = self.log.times(at);
+            let mut values = vec![
+                ("below min s".to_owned(), Some(Span(times.below_us).seconds())),
+                ("returns".to_owned(), Some(times.returns as f64)),
+                ("mean s".to_owned(), times.mean_return().map(|us| us / 1e6)),
+                ("longest s".to_owned(), (times.returns > 0).then(|| times.longest.seconds())),
+                ("open".to_owned(), Some(f64::from(u8::from(times.open.is_some())))),
+            ];
+            for (what, of) in [("used", used as fn(&GroupLog, usize, usize) -> u128), ("borrowed", borrowed)] {
+                for (d, dim) in dims.iter().enumerate() {
+                    let hours = of(&self.log, at, d) as f64 / dim.unit.scale() as f64 / 3.6e9;
+                    values.push((format!("{what} {} h", dim.name), Some(hours)));
+                }
+            }
+            summaries.push(GroupSummary { name: self.tree.groups[at].name.clone(), depth, values });
+            left.extend(children(Some(at)).map(|at| (at, depth + 1)));
+        }
+        summaries
+    }
+}
+
+fn used(log: &GroupLog, group: usize, d: usize) -> u128 {
+    log.sums(group, d).used_us
+}
+
+fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
+    log.sums(group, d).borrowed_us
+}
+
+/// What the terminal shows of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupSummary {
+    /// Its name.
+    pub name: String,
+    /// How many groups stand above it.
+    pub depth: usize,
+    /// Headings and values; amounts are in the unit that people write, times hours.
+    pub values: Vec<(String, Option<f64>)>,
+}

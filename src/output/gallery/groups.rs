@@ -1,0 +1,157 @@
+//! The quota groups of one seed and their levels over time, read from the `groups` and `levels` tables.
+
+use std::collections::BTreeMap;
+
+use super::Ends;
+use crate::error::Result;
+use crate::output::read::{Part, Results};
+use crate::output::schema::Table;
+
+/// The groups of a run.
+pub(super) struct Family {
+    /// Index of the policy in the plan.
+    pub policy: usize,
+    /// Minimums stand below the water.
+    pub sunk: bool,
+    /// In the order of the policy.
+    pub groups: Vec<Group>,
+    /// When the run ended, in seconds.
+    pub end: f64,
+}
+
+/// A group.
+pub(super) struct Group {
+    pub name: String,
+    /// The group above it, by place.
+    pub parent: Option<usize>,
+    /// By resource.
+    pub at: Vec<Account>,
+}
+
+/// A group in one resource, in the unit people write.
+#[derive(Default)]
+pub(super) struct Account {
+    /// What the cluster has.
+    pub capacity: f64,
+    pub ratio: f64,
+    pub min: f64,
+    pub max: f64,
+    /// What it used times seconds.
+    pub used_s: f64,
+    /// Changes, in order of time.
+    pub points: Vec<Point>,
+}
+
+/// A group in one resource from a time on.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Point {
+    pub time: f64,
+    pub runtime: f64,
+    pub used: f64,
+    pub request: f64,
+    pub level: f64,
+    pub base: f64,
+    pub reach: f64,
+}
+
+impl Account {
+    /// What holds at a time, in seconds.
+    pub fn at(&self, time: f64) -> Point {
+        let after = self.points.partition_point(|point| point.time <= time);
+        after.checked_sub(1).map(|at| self.points[at]).unwrap_or_default()
+    }
+
+    /// What it asks for at a point, as far as its maximum lets it.
+    pub fn demand(&self, point: &Point) -> f64 {
+        point.request.min(self.max)
+    }
+}
+
+impl Family {
+    /// The groups right under one, or under the cluster.
+    pub fn children(&self, parent: Option<usize>) -> Vec<usize> {
+        (0..self.groups.len()).filter(|&at| self.groups[at].parent == parent).collect()
+    }
+
+    /// Whether there are no groups under one.
+    pub fn is_leaf(&self, group: usize) -> bool {
+        self.groups.iter().all(|other| other.parent != Some(group))
+    }
+}
+
+/// What the tables hold of groups.
+pub(super) enum Told {
+    /// No policy has groups, or their table was not written.
+    Nothing,
+    /// There are groups, but no table of their levels.
+    NoLevels,
+    /// The runs of the policies that have groups.
+    Families(Vec<Family>),
+}
+
+/// Reads the groups of one run of every policy that has some.
+pub(super) fn read(results: &Results, run: usize) -> Result<Told> {
+    let names = ["group", "parent", "resource", "capacity", "variant", "ratio", "min", "max", "used_s"];
+    let about = results.table(Table::Groups, &names, Some(run))?;
+    if about.is_empty() {
+        return Ok(Told::Nothing);
+    }
+    let names = ["time_us", "group", "resource", "runtime", "used", "request", "level", "base", "reach"];
+    let levels = results.table(Table::Levels, &names, Some(run))?;
+    if levels.is_empty() {
+        return Ok(Told::NoLevels);
+    }
+    let ends = Ends::read(results, Some(run))?;
+    let mut families = Vec::new();
+    for about in &about {
+        if let Some(levels) = levels.iter().find(|levels| levels.policy == about.policy) {
+            families.push(family(results, about, levels, &ends)?);
+        }
+    }
+    Ok(Told::Families(families))
+}
+
+fn family(results: &Results, about: &Part, levels: &Part, ends: &Ends) -> Result<Family> {
+    let numbers = |part: &Part, column: &str, absent: f64| -> Result<Vec<f64>> {
+        Ok(part.numbers(column)?.into_iter().map(|value| value.unwrap_or(absent)).collect())
+    };
+    let resource = |name: &String| results.dims.iter().position(|dim| dim.name == *name);
+    let (names, parents, resources) = (about.names("group")?, about.names("parent")?, about.names("resource")?);
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    let (capacity, ratio) = (numbers(about, "capacity", 0.0)?, numbers(about, "ratio", 0.0)?);
+    let (min, max) = (numbers(about, "min", 0.0)?, numbers(about, "max", f64::INFINITY)?);
+    let used_s = numbers(about, "used_s", 0.0)?;
+    for (row, name) in names.iter().enumerate() {
+        let at = *places.entry(name.clone()).or_insert_with(|| {
+            let none = results.dims.iter().map(|_| Account::default()).collect();
+            groups.push(Group { name: name.clone(), parent: None, at: none });
+            groups.len() - 1
+        });
+        if let Some(d) = resource(&resources[row]) {
+            let (capacity, ratio, min, max) = (capacity[row], ratio[row], min[row], max[row]);
+            groups[at].at[d] = Account { capacity, ratio, min, max, used_s: used_s[row], points: Vec::new() };
+        }
+    }
+    for (name, parent) in names.iter().zip(&parents) {
+        groups[places[name]].parent = places.get(parent).copied();
+    }
+    let (who, what) = (levels.names("group")?, levels.names("resource")?);
+    let columns = ["time_us", "runtime", "used", "request", "level", "base", "reach"];
+    let columns = columns.iter().map(|column| numbers(levels, column, 0.0)).collect::<Result<Vec<_>>>()?;
+    let mut last = 0.0;
+    for (row, (who, what)) in who.iter().zip(&what).enumerate() {
+        let [time, runtime, used, request, level, base, reach] = std::array::from_fn(|column| columns[column][row]);
+        last = time / 1e6;
+        if let (Some(&at), Some(d)) = (places.get(who), resource(what)) {
+            groups[at].at[d].points.push(Point { time: last, runtime, used, request, level, base, reach });
+        }
+    }
+    let sunk = about.names("variant")?.first().is_some_and(|variant| variant == "min-plus-share");
+    Ok(Family { policy: about.policy, sunk, groups, end: ends.after(levels, last) })
+}
+
+/// The name of a figure of which there is one a family.
+pub(super) fn name(kind: &str, nth: usize, families: usize) -> String {
+    if families > 1 { format!("{kind}-{}", nth + 1) } else { kind.to_owned() }
+}

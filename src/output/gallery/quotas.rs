@@ -1,0 +1,117 @@
+//! Use, runtime quota and demand of every group over time: a panel a group and resource, of the first seed.
+
+use super::groups::{Account, Family, Point, Told, name, read};
+use super::over_time::chart;
+use super::{Drawn, Gallery, seed_of};
+use crate::error::Result;
+use crate::output::figure::{Axis, Join, Panel, Series, small_multiples};
+use crate::output::read::Results;
+use crate::output::schema::Table;
+
+/// So many groups get panels.
+const GROUPS: usize = 8;
+
+/// So many resources get panels.
+const RESOURCES: usize = 3;
+
+/// One figure a policy that has groups.
+pub fn quotas(results: &Results) -> Result<Gallery> {
+    let run = results.first_run();
+    let families = match read(results, run)? {
+        Told::Nothing => return Ok(Gallery::default()),
+        Told::NoLevels => return Ok(Gallery::without_table("quotas", Table::Levels)),
+        Told::Families(families) => families,
+    };
+    let drawn = |(nth, family): (usize, &Family)| draw(results, run, family, name("quotas", nth, families.len()));
+    Ok(Gallery { figures: families.iter().enumerate().map(drawn).collect(), notes: Vec::new() })
+}
+
+fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
+    let chosen = largest(family);
+    let resources: Vec<usize> = (0..results.dims.len().min(RESOURCES)).collect();
+    let panel = |group: usize, d: usize| {
+        let account = &family.groups[group].at[d];
+        Panel {
+            title: format!("{}: {}", family.groups[group].name, results.dims[d].name),
+            series: curves(account, family.end),
+        }
+    };
+    let panels: Vec<Panel> =
+        chosen.iter().flat_map(|&group| resources.iter().map(move |&d| (group, d))).map(|(g, d)| panel(g, d)).collect();
+    let chart = chart(Axis::fraction("Share of the cluster (%)"), panels.len(), resources.len());
+    let mut left_out = String::new();
+    if chosen.len() < family.groups.len() {
+        let others = family.groups.len() - chosen.len();
+        left_out += &format!(" Shown are the {} groups that used most; {others} others are left out.", chosen.len());
+    }
+    if resources.len() < results.dims.len() {
+        left_out += &format!(" Shown are the first {} resources.", resources.len());
+    }
+    let caption = format!(
+        "Use, runtime quota, demand and minimum of quota groups over time under {}{}. Demand is what a group holds and \
+         waits for, cut to its max, and to the cluster. Of curves that are equal the first of the legend is seen.{left_out}",
+        results.contents.policies[family.policy],
+        seed_of(results, run)
+    );
+    Drawn { name, caption, svg: small_multiples(&chart, Join::Steps, &panels) }
+}
+
+/// The groups with panels: all of them if they are few, else the leaves that used most of any resource; in the order
+/// of the policy.
+fn largest(family: &Family) -> Vec<usize> {
+    let mut chosen: Vec<usize> = (0..family.groups.len()).collect();
+    if chosen.len() > GROUPS {
+        chosen.retain(|&group| family.is_leaf(group));
+        let share = |account: &Account| if account.capacity > 0.0 { account.used_s / account.capacity } else { 0.0 };
+        let used = |group: usize| family.groups[group].at.iter().map(share).fold(0.0, f64::max);
+        chosen.sort_by(|&a, &b| used(b).total_cmp(&used(a)).then(a.cmp(&b)));
+        chosen.truncate(GROUPS);
+        chosen.sort_unstable();
+    }
+    chosen
+}
+
+/// Shares of the cluster in steps, up to the end of the run.
+fn curves(account: &Account, end: f64) -> Vec<Series> {
+    let share = |amount: f64| if account.capacity > 0.0 { amount / account.capacity } else { 0.0 };
+    let curve = |label: &str, of: &dyn Fn(&Point) -> f64| {
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for point in &account.points {
+            let value = share(of(point));
+            if points.last().is_none_or(|(_, last)| *last != value) {
+                points.push((point.time, value));
+            }
+        }
+        let last = points.last().map(|(_, value)| (end, *value));
+        points.extend(last);
+        Series::new(label, points)
+    };
+    let min = [(0.0, share(account.min)), (end, share(account.min))];
+    vec![
+        curve("used", &|point| point.used),
+        curve("runtime quota", &|point| point.runtime),
+        curve("demand", &|point| account.demand(point).min(account.capacity)),
+        Series::new("min", if account.min > 0.0 { min.into() } else { Vec::new() }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::Group;
+    use super::*;
+
+    #[test]
+    fn of_many_groups_the_leaves_that_used_most_are_shown() {
+        let group = |(at, used_s): (usize, f64)| Group {
+            name: format!("g{at}"),
+            parent: (at > 0).then_some(0),
+            at: vec![Account { capacity: 10.0, used_s, ..Account::default() }],
+        };
+        let used = [99.0, 1.0, 5.0, 2.0, 3.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.5];
+        let groups = used.into_iter().enumerate().map(group).collect();
+        let mut family = Family { policy: 0, sunk: true, groups, end: 1.0 };
+        assert_eq!(largest(&family), [2, 3, 4, 5, 6, 7, 8, 9]);
+        family.groups.truncate(8);
+        assert_eq!(largest(&family), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+}

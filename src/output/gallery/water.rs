@@ -1,0 +1,218 @@
+//! Water levels at telling instants of the first seed: each group a bucket, as the Fuxi article draws them.
+
+use super::groups::{Account, Family, Point, Told, name, read};
+use super::{Drawn, Gallery, seed_of};
+use crate::error::Result;
+use crate::output::figure::{Bucket, Pool, buckets};
+use crate::output::numbers::number;
+use crate::output::read::Results;
+use crate::output::schema::Table;
+
+/// So many resources get panels, side by side.
+const RESOURCES: usize = 2;
+
+/// More panels than this are no picture.
+const PANELS: usize = 12;
+
+/// So many groups of one parent get a bucket.
+const BUCKETS: usize = 24;
+
+/// One figure a policy that has groups.
+pub fn water(results: &Results) -> Result<Gallery> {
+    let run = results.first_run();
+    let families = match read(results, run)? {
+        Told::Nothing => return Ok(Gallery::default()),
+        Told::NoLevels => return Ok(Gallery::without_table("water", Table::Levels)),
+        Told::Families(families) => families,
+    };
+    let mut gallery = Gallery::default();
+    for (nth, family) in families.iter().enumerate() {
+        let policy = &results.contents.policies[family.policy];
+        match draw(results, family) {
+            Some((what, svg)) => gallery.figures.push(Drawn {
+                name: name("water", nth, families.len()),
+                caption: format!("Water levels of quota groups under {policy}{}: {what}", seed_of(results, run)),
+                svg,
+            }),
+            None => gallery.notes.push(format!("no figure 'water' of {policy}: its groups never asked for anything")),
+        }
+    }
+    Ok(gallery)
+}
+
+/// What it shows, and the drawing. `None` if nothing ever was asked for.
+fn draw(results: &Results, family: &Family) -> Option<(String, String)> {
+    let instants = telling(family);
+    if instants.is_empty() {
+        return None;
+    }
+    let resources: Vec<usize> = (0..results.dims.len().min(RESOURCES)).collect();
+    let mut parents: Vec<Option<usize>> = std::iter::once(None).chain((0..family.groups.len()).map(Some)).collect();
+    parents.retain(|parent| !family.children(*parent).is_empty());
+    let all = parents.len();
+    parents.truncate((PANELS / (instants.len() * resources.len())).max(1));
+    let mut pools = Vec::new();
+    for (time, what) in &instants {
+        for &parent in &parents {
+            for &d in &resources {
+                let heading = format!("{}, {what}: {}", clock(*time), results.dims[d].name);
+                pools.push(pool(family, parent, d, *time, heading));
+            }
+        }
+    }
+    let mut left_out = String::new();
+    if parents.len() < all {
+        left_out += &format!(" Groups under {} further parents are left out.", all - parents.len());
+    }
+    if resources.len() < results.dims.len() {
+        left_out += &format!(" Shown are the first {} resources.", resources.len());
+    }
+    let widest = parents.iter().map(|&parent| family.children(parent).len()).max().unwrap_or(0);
+    if widest > BUCKETS {
+        left_out += &format!(" Of the groups of one parent the {BUCKETS} with the largest quotas have a bucket.");
+    }
+    let what = format!(
+        "the first grid points at which most of others' minimums was in use, most was short of a minimum that was \
+         asked for, and most was asked for but not granted. A bucket is as wide as its group's ratio; its rim is what \
+         the group asks for, and numbers are its runtime quota of that.{left_out}"
+    );
+    Some((what, buckets(&pools)))
+}
+
+/// A time of a run in words, to the second.
+fn clock(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, 0) => format!("{hours} h {minutes} min"),
+        (hours, minutes, seconds) => format!("{hours} h {minutes} min {seconds} s"),
+    }
+}
+
+/// The first instants at which the most is lent, missed and refused, in order of time, with what they show.
+fn telling(family: &Family) -> Vec<(f64, String)> {
+    let mut times: Vec<f64> =
+        family.groups.iter().flat_map(|group| &group.at).flat_map(|at| &at.points).map(|point| point.time).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    let leaves: Vec<usize> = (0..family.groups.len()).filter(|&group| family.is_leaf(group)).collect();
+    // One pass over time, with the present state of every leaf.
+    let resources = family.groups.first().map_or(0, |group| group.at.len());
+    let mut best = [(0.0, 0.0); 3];
+    let mut at = vec![0; family.groups.len() * resources];
+    for &time in &times {
+        let mut scores = [0.0; 3];
+        for d in 0..resources {
+            let (mut above, mut below, mut short, mut refused) = (0.0, 0.0, 0.0, 0.0);
+            for &leaf in &leaves {
+                let account = &family.groups[leaf].at[d];
+                let next = &mut at[leaf * resources + d];
+                while account.points.get(*next).is_some_and(|point| point.time <= time) {
+                    *next += 1;
+                }
+                let Some(point) = next.checked_sub(1).map(|last| account.points[last]) else { continue };
+                let [a, b, c, r] = parts(account, &point);
+                (above, below, short, refused) = (above + a, below + b, short + c, refused + r);
+            }
+            let capacity = family.groups[0].at[d].capacity.max(f64::MIN_POSITIVE);
+            for (score, amount) in scores.iter_mut().zip([f64::min(above, below), short, refused]) {
+                *score += amount / capacity;
+            }
+        }
+        for (best, score) in best.iter_mut().zip(scores) {
+            // A difference in the last digits is none.
+            if score > best.1 * (1.0 + 1e-9) {
+                *best = (time, score);
+            }
+        }
+    }
+    let names = ["most lent", "most short of a min", "most refused"];
+    let mut found: Vec<(f64, &str)> =
+        best.iter().zip(names).filter(|((_, score), _)| *score > 0.0).map(|((time, _), name)| (*time, name)).collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut instants: Vec<(f64, String)> = Vec::new();
+    for (time, name) in found {
+        match instants.last_mut().filter(|(last, _)| *last == time) {
+            Some((_, both)) => *both = format!("{both} and {name}"),
+            None => instants.push((time, name.to_owned())),
+        }
+    }
+    instants
+}
+
+/// What a leaf uses above its minimum, leaves of it, is short of its due, and asks for in vain.
+fn parts(account: &Account, point: &Point) -> [f64; 4] {
+    let due = account.demand(point).min(account.min);
+    [point.used - account.min, account.min - point.used, due - point.used, point.reach - point.runtime]
+        .map(|amount| amount.max(0.0))
+}
+
+fn pool(family: &Family, parent: Option<usize>, d: usize, time: f64, heading: String) -> Pool {
+    let mut members = family.children(parent);
+    let standing = |group: usize| family.groups[group].at[d].at(time);
+    if members.len() > BUCKETS {
+        members.sort_by(|&a, &b| standing(b).runtime.total_cmp(&standing(a).runtime).then(a.cmp(&b)));
+        members.truncate(BUCKETS);
+        members.sort_unstable();
+    }
+    let bucket = |&group: &usize| {
+        let (account, point) = (&family.groups[group].at[d], standing(group));
+        let width = account.ratio;
+        let per = |amount: f64| if width > 0.0 { amount / width } else { 0.0 };
+        Bucket {
+            label: family.groups[group].name.clone(),
+            note: format!("{} of {}", number(Some(point.runtime)), number(Some(point.reach))),
+            width,
+            base: per(point.base),
+            rim: per(if family.sunk { point.reach - point.base } else { point.reach }),
+            lent: per((account.min - point.base).max(0.0)),
+            used: Some(per(point.used)),
+        }
+    };
+    let title = match parent {
+        None => heading,
+        Some(parent) => format!("{heading} under {}", family.groups[parent].name),
+    };
+    let level = members.first().map_or(0.0, |&group| standing(group).level);
+    Pool { title, level, sunk: family.sunk, buckets: members.iter().map(bucket).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::Group;
+    use super::*;
+
+    fn group(name: &str, min: f64, points: &[[f64; 5]]) -> Group {
+        let point = |&[time, used, request, runtime, reach]: &[f64; 5]| Point {
+            time,
+            used,
+            request,
+            runtime,
+            reach,
+            ..Point::default()
+        };
+        let points = points.iter().map(point).collect();
+        let at = Account { capacity: 100.0, ratio: 1.0, min, max: f64::INFINITY, used_s: 0.0, points };
+        Group { name: name.to_owned(), parent: None, at: vec![at] }
+    }
+
+    #[test]
+    fn telling_instants_are_the_first_of_their_kind() {
+        let lender = group("lender", 50.0, &[[60.0, 0.0, 80.0, 65.0, 80.0], [120.0, 65.0, 190.0, 65.0, 190.0]]);
+        let borrower = group("borrower", 0.0, &[[0.0, 90.0, 90.0, 90.0, 90.0], [60.0, 90.0, 90.0, 35.0, 90.0]]);
+        let family = Family { policy: 0, sunk: true, groups: vec![lender, borrower], end: 200.0 };
+        // Before it asks for something the lender has no row: 50 of the 90 in use are not yet known to be its own.
+        let instants = [(60.0, "most lent and most short of a min".to_owned()), (120.0, "most refused".to_owned())];
+        assert_eq!(telling(&family), instants);
+        let none = group("idle", 50.0, &[[0.0; 5]]);
+        assert!(telling(&Family { groups: vec![none], ..family }).is_empty());
+    }
+
+    #[test]
+    fn times_read_as_people_say_them() {
+        let shown: Vec<String> = [0.0, 59.6, 540.0, 570.0, 3600.0, 9210.0].map(clock).into();
+        assert_eq!(shown, ["0 s", "1 min", "9 min", "9 min 30 s", "1 h 0 min", "2 h 33 min 30 s"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! The quota groups of each policy in the report: promises kept and broken, from the `groups` table.
+
+use super::html::Table as Sheet;
+use super::page::{cell, mean, number_column, over_seeds, text_column};
+use super::read::{Part, Results};
+use super::schema::Table;
+use crate::error::Result;
+use crate::metrics::Interval;
+
+/// So many groups of a policy have a row.
+const GROUPS_MOST: usize = 20;
+
+/// A group under a policy: what is the same in all its rows, and one value a resource, seed by seed.
+struct Row {
+    policy: usize,
+    name: String,
+    times: [Vec<Option<f64>>; 4],
+    borrowed: Vec<Vec<Option<f64>>>,
+}
+
+/// Columns that are the same in all rows of a group, with their headings.
+const TIMES: [(&str, &str, &str); 4] = [
+    ("below min s", "below_min_any_s", "time in which the group was short of a minimum that it asked for"),
+    ("returns", "returns", "how often what it had lent came back to it"),
+    ("mean s", "return_mean_s", "how long that took in the mean"),
+    ("longest s", "return_max_s", "how long that took at most"),
+];
+
+/// One row a policy and group, of many groups those that were below their minimum longest. `None` without groups.
+pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
+    let names: Vec<&str> =
+        ["group", "resource", "borrowed_s"].into_iter().chain(TIMES.map(|(_, column, _)| column)).collect();
+    let parts = results.table(Table::Groups, &names, None)?;
+    let mut rows: Vec<Row> = Vec::new();
+    for part in &parts {
+        add(results, part, &mut rows)?;
+    }
+    let mut shown: Vec<&Row> = Vec::new();
+    for policy in rows.chunk_by(|a, b| a.policy == b.policy) {
+        let below = |row: &Row| mean(&row.times[0]).map_or(0.0, |mean: Interval| mean.mean);
+        let mut longest: Vec<usize> = (0..policy.len()).collect();
+        longest.sort_by(|&a, &b| below(&policy[b]).total_cmp(&below(&policy[a])).then(a.cmp(&b)));
+        longest.truncate(GROUPS_MOST);
+        longest.sort_unstable();
+        shown.extend(longest.into_iter().map(|at| &policy[at]));
+    }
+    let mut columns = vec![text_column("policy"), text_column("group")];
+    columns.extend(TIMES.map(|(heading, _, about)| number_column(heading, about)));
+    let borrowed =
+        |name: &str| number_column(&format!("borrowed {name} h"), "what it used above its minimum, times hours");
+    columns.extend(results.dims.iter().map(|dim| borrowed(&dim.name)));
+    let left_out = match rows.len() - shown.len() {
+        0 => String::new(),
+        n => format!("; without {n} that were below their min for less time"),
+    };
+    let caption = format!("Quota groups{}{left_out}", over_seeds(results));
+    let cells = |row: &&Row| -> Vec<String> {
+        let names = [results.contents.policies[row.policy].clone(), row.name.clone()];
+        names.into_iter().chain(row.times.iter().chain(&row.borrowed).map(|values| cell(mean(values)))).collect()
+    };
+    let sheet = Sheet { caption, columns, rows: shown.iter().map(cells).collect(), best: Vec::new() };
+    Ok((!sheet.rows.is_empty()).then_some(sheet))
+}
+
+/// Adds the values of a run to the rows of its policy.
+fn add(results: &Results, part: &Part, rows: &mut Vec<Row>) -> Result<()> {
+    let first = rows.iter().position(|row| row.policy == part.policy).unwrap_or(rows.len());
+    let (names, resources, borrowed) = (part.names("group")?, part.names("resource")?, part.numbers("borrowed_s")?);
+    let times = TIMES.iter().map(|(_, column, _)| part.numbers(column)).collect::<Result<Vec<_>>>()?;
+    let mut at = first;
+    for (line, (name, resource)) in names.iter().zip(&resources).enumerate() {
+        // The rows of a group stand together, and groups in the same order in every run.
+        at += usize::from(line > 0 && names[line - 1] != *name);
+        if at == rows.len() {
+            let borrowed = vec![Vec::new(); results.dims.len()];
+            rows.push(Row { policy: part.policy, name: name.clone(), times: Default::default(), borrowed });
+        }
+        if let Some(d) = results.dims.iter().position(|dim| dim.name == *resource) {
+            rows[at].borrowed[d].push(borrowed[line].map(|seconds| seconds / 3600.0));
+        }
+        if line == 0 || names[line - 1] != *name {
+            for (values, column) in rows[at].times.iter_mut().zip(&times) {
+                values.push(column[line]);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The groups that a policy divides users into, for those who watch: what each is promised, and what it may use now.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Variant;
+use crate::error::Result;
+use crate::fluid::water::Level;
+
+/// A policy that divides users into groups. To look at it changes nothing.
+pub trait Groups: std::fmt::Debug {
+    /// The groups.
+    fn tree(&self) -> &GroupTree;
+
+    /// What every group may use, resource by resource, if a round were held now. Cost: O(groups), whoever waits.
+    /// Errors: amounts too large to add.
+    fn levels(&self) -> Result<Vec<GroupLevel>>;
+}
+
+/// The groups of a policy, in its order, as they were described before the run.
+#[derive(Clone, Debug)]
+pub struct GroupTree {
+    /// How minimum and ratio go together.
+    pub variant: Variant,
+    /// The groups.
+    pub groups: Vec<GroupAbout>,
+    owners: Arc<Owners>,
+}
+
+impl GroupTree {
+    /// Groups and who owns which users.
+    pub fn new(variant: Variant, groups: Vec<GroupAbout>, owners: Owners) -> GroupTree {
+        GroupTree { variant, groups, owners: Arc::new(owners) }
+    }
+
+    /// The group of a user, by its place; `None` for a user of no group.
+    pub fn group_of(&self, user: &str) -> Option<usize> {
+        self.owners.of(user)
+    }
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupAbout {
+    /// Its name.
+    pub name: String,
+    /// The group above it, by place; `None` right under the cluster.
+    pub parent: Option<usize>,
+    /// What it is promised of each resource.
+    pub limits: Vec<GroupLimits>,
+}
+
+/// What a group is promised of one resource, in base units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupLimits {
+    /// What it is guaranteed.
+    pub min: u64,
+    /// What it may use at most; `u64::MAX` for no limit.
+    pub max: u64,
+    /// How wide its bucket is, in millionths.
+    pub ratio: u64,
+}
+
+/// What a group may use of one resource, in base units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupLevel {
+    /// What it has whatever the others request.
+    pub base: u64,
+    /// What it has when there is enough for all.
+    pub reach: u64,
+    /// What it has now, rounded down.
+    pub runtime: u64,
+    /// How high the water stands among it and its siblings, in base units per millionth of ratio.
+    pub level: Level,
+}
+
+/// Which group owns a user: by name, by the beginning of the name (the longest), or because nobody else does.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    names: HashMap<String, u32>,
+    /// Beginnings of names, the longest first.
+    beginnings: Vec<(String, u32)>,
+    default: Option<u32>,
+}
+
+impl Owners {
+    /// Users of each group, as names or as beginnings of names with a `*` behind, and the group of all others.
+    pub fn new<'a>(users: impl IntoIterator<Item = (usize, &'a str)>, default: Option<usize>) -> Owners {
+        let mut owners = Owners { default: default.map(|group| group as u32), ..Owners::default() };
+        for (group, user) in users {
+            match user.strip_suffix('*') {
+                Some(beginning) => owners.beginnings.push((beginning.to_owned(), group as u32)),
+                None => drop(owners.names.insert(user.to_owned(), group as u32)),
+            }
+        }
+        owners.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+        owners
+    }
+
+    /// The group of a user; `None` for a user of no group.
+    pub fn of(&self, user: &str) -> Option<usize> {
+        let begins = || self.beginnings.iter().find(|(beginning, _)| user.starts_with(beginning));
+        let owner = self.names.get(user).copied().or_else(|| begins().map(|(_, group)| *group)).or(self.default);
+        owner.map(|group| group as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_before_beginnings_and_the_longest_beginning_wins() {
+        let users = [(0, "nightly-*"), (1, "nightly-ads-*"), (2, "nightly-ads-7"), (3, "ann")];
+        let tree = |default| GroupTree::new(Variant::default(), Vec::new(), Owners::new(users, default));
+        let of = |user: &str| tree(Some(4)).group_of(user);
+        let asked = ["nightly-1", "nightly-ads-1", "nightly-ads-7", "ann", "anna"].map(of);
+        assert_eq!(asked, [Some(0), Some(1), Some(2), Some(3), Some(4)]);
+        assert_eq!(tree(None).group_of("anna"), None);
+    }
+}
