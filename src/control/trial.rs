@@ -11,7 +11,7 @@ use super::setup::Setup;
 use super::world::World;
 use super::world::log::{Entry, What};
 use super::world::plan::{Network, Script, Timing};
-use super::world::watch::{Violation, Watch};
+use super::world::watch::{Fate, Violation, Watch};
 use crate::units::{MachineId, Span, Time};
 
 /// What came of one timing.
@@ -77,6 +77,18 @@ impl Trial {
     /// The outcome of the plain timing.
     pub fn plain(&self) -> &Watch {
         &self.outcomes[0].1.watch
+    }
+
+    /// The outcomes of the timings in which services wait for machines out of sight and do not move.
+    pub fn while_waiting(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
+    }
+
+    /// What became of the workers of a class of roles in those timings together.
+    pub fn fate_while_waiting(&self, online: bool) -> Fate {
+        let setup = Scenario::setup(self.rules);
+        let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&setup, online));
+        fates.fold(Fate::default(), Fate::plus)
     }
 
     /// The longest time to recover of all timings.

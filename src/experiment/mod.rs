@@ -4,6 +4,7 @@ mod collect;
 mod compare;
 mod demands;
 mod execute;
+pub mod failover;
 mod groups;
 pub mod plan;
 mod sample;

@@ -409,7 +409,7 @@ pub fn check_thin(key: &str, thin: Option<f64>) -> Result<Option<f64>> {
 }
 
 /// An error about a key, with the file and, if only one line can be meant, the line.
-fn in_plan(error: Error, path: &Path, text: &str) -> Error {
+pub(super) fn in_plan(error: Error, path: &Path, text: &str) -> Error {
     let Error::Plan { key, expected, .. } = &error else { return error };
     // The parser of a table inside the plan knows a misspelt key but not its line.
     let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));

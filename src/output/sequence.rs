@@ -2,9 +2,29 @@
 
 use super::figure::{SequenceRow, Step, Tone, sequence};
 use crate::control::message::Node;
+use crate::control::rules::Rule;
+use crate::control::scenario::Scenario;
 use crate::control::setup::Setup;
+use crate::control::trial::{self, Trial};
 use crate::control::world::log::{Entry, What};
-use crate::units::MachineId;
+use crate::units::{MachineId, Time};
+
+/// Draws the plain timing of a trial, or if something is violated the timing with the shortest trace; and says what it is.
+pub fn of_trial(trial: &Trial) -> (String, String) {
+    let setup = Scenario::setup(trial.rules);
+    let trace = trial.shortest_trace();
+    let timing = trace.as_ref().map_or(1, |trace| trace.timing);
+    let removed: Vec<&str> = trial.rules.missing().map(Rule::name).collect();
+    let mut title = trial.scenario.name();
+    if !removed.is_empty() {
+        title += &format!(" without {}", removed.join(", "));
+    }
+    let log = trial::log(&setup, &trial.outcomes[timing - 1].0);
+    // What comes after the violation explains nothing.
+    let end = trace.map_or(Time::NEVER, |trace| trace.violation.at);
+    let log: Vec<Entry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
+    (draw(&setup, &title, &log), title)
+}
 
 /// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
 /// first one.
@@ -53,8 +73,7 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry]) -> String {
 mod tests {
     use super::*;
     use crate::control::rules::Rules;
-    use crate::control::scenario::{Scenario, State};
-    use crate::control::trial;
+    use crate::control::scenario::State;
     use crate::control::world::plan::{Network, Timing};
 
     #[test]

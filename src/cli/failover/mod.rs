@@ -2,6 +2,7 @@
 
 mod chaos;
 mod print;
+pub(super) mod study;
 
 use std::path::PathBuf;
 
@@ -71,7 +72,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     for name in &args.without {
         rules = rules.without(name.parse()?);
     }
-    let links = args.links.as_deref().map(network).transpose()?;
+    let links = args.links.as_deref().map(str::parse::<Network>).transpose()?;
     if let Some(count) = args.chaos {
         return chaos::run(count, args, rules, links, context);
     }
@@ -94,22 +95,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let trials: Vec<Trial> =
         scenarios.par_iter().map(|&scenario| Trial::new(scenario, rules, network, Timing::default())).collect();
     if let (Some(figure), Some(trial)) = (figure, trials.first()) {
-        let setup = Scenario::setup(rules);
-        let timing = trial.shortest_trace().map_or(1, |trace| trace.timing);
-        let log = trial::log(&setup, &trial.outcomes[timing - 1].0);
-        figure.write(&sequence::draw(&setup, &trial.scenario.name(), &log))?;
+        figure.write(&sequence::of_trial(trial).0)?;
     }
     match args.format {
         Format::Table => out::out(&print::table(&trials, network)),
         Format::Json => json(&print::json(&trials)),
-    }
-}
-
-fn network(name: &str) -> Result<Network> {
-    match name {
-        "ordered" => Ok(Network::ORDERED),
-        "lossy" => Ok(Network::LOSSY),
-        _ => Err(Error::plan("--links", format!("'{name}'"), "ordered or lossy")),
     }
 }
 

@@ -7,21 +7,10 @@ use serde_json::{Value as Json, json};
 use super::super::print::aligned_left;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::{Scenario, State};
-use crate::control::setup::Setup;
 use crate::control::trial::{Trace, Trial};
 use crate::control::world::log::{Entry, What};
 use crate::control::world::plan::Network;
 use crate::control::world::watch::{Fate, Violation, Watch};
-
-/// What became of the workers of a class of roles.
-fn fate(setup: &Setup, watch: &Watch, stable: bool) -> Fate {
-    let of_class = watch.fates.iter().zip(&setup.roles).filter(|(_, role)| role.stable == stable);
-    of_class.fold(Fate::default(), |sum, (fate, _)| Fate {
-        before: sum.before + fate.before,
-        stopped: sum.stopped + fate.stopped,
-        after: sum.after + fate.after,
-    })
-}
 
 /// Kept / started elsewhere / lost.
 fn short(fate: &Fate) -> String {
@@ -62,8 +51,8 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
                 trial.outcomes.len().to_string(),
                 forgotten(watch),
                 rebuilt(trial),
-                short(&fate(&setup, watch, true)),
-                short(&fate(&setup, watch, false)),
+                short(&watch.fate(&setup, true)),
+                short(&watch.fate(&setup, false)),
                 format!("{:.1} s", watch.recovery().seconds()),
                 format!("{:.1} s", trial.slowest().seconds()),
             ]
@@ -72,7 +61,8 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
     let mut text = aligned_left(&header.map(str::to_owned), &rows);
     text += "\nforgot: units in the tables of FuxiMaster / hints of application masters / caps of Tubos\n\
              online, offline: workers that kept running / were started again or elsewhere / were lost\n\
-             recovery: from the first fault to the last change it caused, in the plainest timing and in the longest\n";
+             recovery: from the first fault until all who died are replaced and nothing changes any more, in the plainest\n\
+             timing and in the longest\n";
     for trial in trials {
         if let Some(trace) = trial.shortest_trace() {
             let broken: Vec<&str> = trial.broken().into_iter().collect();
@@ -178,8 +168,8 @@ pub(super) fn json(trials: &[Trial]) -> Json {
             },
             "rebuilt": rebuilt,
             "requests_converted": watch.converted,
-            "online": fate_json(&fate(&setup, watch, true)),
-            "offline": fate_json(&fate(&setup, watch, false)),
+            "online": fate_json(&watch.fate(&setup, true)),
+            "offline": fate_json(&watch.fate(&setup, false)),
             "roles": roles.collect::<Vec<Json>>(),
             "recovery_s": watch.recovery().seconds(),
             "longest_recovery_s": trial.slowest().seconds(),

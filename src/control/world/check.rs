@@ -92,7 +92,8 @@ impl World<'_> {
             self.watch.excused_machines[machine.index()] |= site.contact != Contact::Here;
             let tubo = &self.tubos[machine.index()];
             for (role, running) in tubo.running.iter().filter(|(role, _)| self.setup.role(*role).stable) {
-                let wanted = running.min(self.watch.intent[machine.index()].get(role));
+                let own = running.saturating_sub(self.watch.consent[machine.index()].get(role));
+                let wanted = own.min(self.watch.intent[machine.index()].get(role));
                 let there = site.alloc.get(role) + master.claims(machine).get(role);
                 if wanted > there && (site.contact == Contact::Here || known(self.setup.role(role).app)) {
                     unknown.push(Units { machine, role, count: wanted - there });
@@ -208,7 +209,7 @@ impl World<'_> {
     pub(super) fn check_planner(&mut self, machine: MachineId, before: Option<(RoleId, u32)>) {
         let tubo = &self.tubos[machine.index()];
         if tubo.at.number > 0 && Some(tubo.at) == self.position(machine) {
-            self.watch.tubo_informed(machine);
+            self.watch.tubo_informed(self.now, machine);
         }
         if let Some((role, epoch)) = before {
             let now = tubo.plans.iter().find(|plan| plan.role == role).map_or(epoch, |plan| plan.at.epoch);

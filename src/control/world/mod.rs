@@ -10,6 +10,7 @@ mod net;
 pub mod plan;
 mod strike;
 pub mod watch;
+pub mod work;
 
 use crate::control::app::{self, AppMaster};
 use crate::control::master::{self, Contact, Master, Phase};
@@ -185,6 +186,9 @@ impl<'a> World<'a> {
             Event::Demand(at) => {
                 let demand = self.script.demands[at];
                 let app = self.setup.role(demand.role).app;
+                if let Some(work) = &mut self.watch.work {
+                    work.wants(self.now, demand.role, demand.count);
+                }
                 self.app_input(app, 0, app::Input::Want(demand.role, demand.count));
             }
             Event::Patience(app, machine) => {
@@ -232,7 +236,7 @@ impl<'a> World<'a> {
             }
         }
         let node = Node::App(app, master.epoch);
-        self.watch.app_stepped(&master, &outputs, &self.tubos);
+        self.watch.app_stepped(self.setup, &master, &outputs, &self.tubos);
         let masters = &mut self.apps[app.index()];
         if !master.fenced {
             masters.alive.insert(found, master);

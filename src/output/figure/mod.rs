@@ -27,7 +27,7 @@ mod thin;
 pub use bars::{BarSeries, Category, Interval, bars};
 pub use bubbles::{BubbleSeries, bubbles};
 pub use buckets::{Bucket, Pool, buckets};
-pub use grid::{GridRow, GridSection, Mark, grid};
+pub use grid::{GridRow, GridSection, GridWords, Mark, grid};
 pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
 pub use sequence::{SequenceRow, Step, Tone, sequence};
 pub use stacked::{Stacks, stacked};
