@@ -81,7 +81,7 @@ impl Chaos {
     pub fn run(&self) -> Outcome {
         let mut world = World::new(&self.setup, &self.script, false);
         world.run(true);
-        Outcome { messages: world.messages(), watch: world.watch }
+        world.outcome()
     }
 
     /// The script without all that is not needed to violate the same invariant: by removing ever smaller parts of its

@@ -44,6 +44,8 @@ pub struct Damage {
     pub online: Achieved,
     /// Workers of offline roles.
     pub offline: Achieved,
+    /// Workers of online services that were stopped without the consent of their application master.
+    pub harmed: u64,
     /// Faults that struck.
     pub faults: u64,
     /// Messages sent.
@@ -97,8 +99,12 @@ impl Storm {
         let mut world = World::new(&setup, &script, false);
         world.watch.work = Some(Work::new(&setup, self.instance, BEGIN, BEGIN + self.lasts));
         world.run(false);
-        let mut damage =
-            Damage { faults: script.strikes.len() as u64, messages: world.messages(), ..Damage::default() };
+        let mut damage = Damage {
+            harmed: world.watch.harmed,
+            faults: script.strikes.len() as u64,
+            messages: world.messages(),
+            ..Damage::default()
+        };
         if let Some(work) = &mut world.watch.work {
             work.close();
             for (account, role) in work.roles.iter().zip(&setup.roles) {

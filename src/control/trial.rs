@@ -21,6 +21,8 @@ pub struct Outcome {
     pub watch: Watch,
     /// Messages sent.
     pub messages: u64,
+    /// Of them, heartbeats that would change nothing and were not carried.
+    pub idle: u64,
 }
 
 /// Runs a script to its end.
@@ -28,7 +30,7 @@ pub fn run(setup: &Setup, script: &Script) -> Outcome {
     let mut world = World::new(setup, script, false);
     world.run(false);
     world.close_accounts();
-    Outcome { messages: world.messages(), watch: world.watch }
+    world.outcome()
 }
 
 /// What came of a scenario.
@@ -149,7 +151,7 @@ impl Trace {
             let party = match entry.what {
                 What::Message { from, to, .. } => !other(from) && !other(to) && entry.at >= struck,
                 What::Note(node) | What::Start(node) => !other(node) && (entry.at >= struck || !entry.roles.is_empty()),
-                What::Fault(node) | What::Heal(node) => !other(node),
+                What::Fault(node) | What::Heal(node) => !other(node) && entry.at >= struck,
                 What::Violation => true,
             };
             entry.at <= violation.at && machine && role && party

@@ -61,6 +61,7 @@ struct StormFile {
     machines: u32,
     lasts: String,
     instance: String,
+    links: Option<String>,
     rates: Vec<f64>,
 }
 
@@ -134,10 +135,7 @@ fn check(file: File) -> Result<FailoverPlan> {
     let last = file.seed.checked_add(file.seeds).filter(|&last| last <= i64::MAX as u64);
     let seeds = file.seed..last.ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
     let section = file.failover;
-    let network: Network = section
-        .links
-        .as_deref()
-        .map_or(Ok(Network::ORDERED), |name| name.parse().map_err(|error: Error| error.under("failover.links")))?;
+    let network = links("failover.links", section.links.as_deref(), Network::ORDERED)?;
     let mut timing = Timing::default();
     if let Some(text) = &section.heartbeat {
         timing = timing.with_beat(beat("failover.heartbeat", text)?);
@@ -161,6 +159,10 @@ fn check(file: File) -> Result<FailoverPlan> {
     };
     let diagrams = section.diagram.iter().map(diagram).collect::<Result<_>>()?;
     Ok(FailoverPlan { name: file.name, question: file.question, study, diagrams, text: String::new() })
+}
+
+fn links(key: &str, name: Option<&str>, otherwise: Network) -> Result<Network> {
+    name.map_or(Ok(otherwise), |name| name.parse().map_err(|error: Error| error.under(key)))
 }
 
 /// The scenarios of a list. Errors: an unknown one.
@@ -212,7 +214,7 @@ fn storms(file: &StormFile, timing: Timing, network: Network, seeds: std::ops::R
         rate: file.rates[0],
         instance: positive_span("failover.storm.instance", &file.instance)?,
         timing,
-        network,
+        network: links("failover.storm.links", file.links.as_deref(), network)?,
     };
     Ok(Storms { storm: Some(storm), rates: file.rates.clone(), seeds: seeds.collect() })
 }

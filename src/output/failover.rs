@@ -1,5 +1,6 @@
 //! The results of the control plane's experiment: tables, figures and the report page.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::figure::{
@@ -20,6 +21,7 @@ use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
+use crate::units::{Span, trim_float};
 
 /// Writes tables, figures and the report to a folder; returns the report's file.
 pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<PathBuf> {
@@ -35,8 +37,9 @@ pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<
     Ok(path)
 }
 
-fn rule(rule: Option<Rule>) -> &'static str {
-    rule.map_or("all rules", Rule::name)
+/// What a curve is called.
+fn variant(without: Option<Rule>) -> String {
+    without.map_or("all rules".to_owned(), |rule| format!("without {}", rule.name()))
 }
 
 /// A table of these columns, one file.
@@ -122,37 +125,37 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()>
         ("doubled_us", Int),
         ("discarded_us", Int),
         ("workers_stopped", Int),
+        ("workers_harmed", Int),
     ];
     table(folder, plan, "storms", &storms, |writer| {
         findings.storms.iter().try_for_each(|row| {
-            [("online", row.damage.online), ("offline", row.damage.offline)].into_iter().try_for_each(
-                |(class, account)| {
-                    writer.push(&[
-                        Cell::from(row.without.map(Rule::name)),
-                        Cell::from(row.rate),
-                        Cell::from(row.seed),
-                        Cell::from(row.damage.faults),
-                        Cell::from(class),
-                        Cell::from(account.wanted),
-                        Cell::from(account.unserved),
-                        Cell::from(account.doubled),
-                        Cell::from(account.discarded),
-                        Cell::from(account.stopped),
-                    ])
-                },
-            )
+            let classes = [("online", row.damage.online, row.damage.harmed), ("offline", row.damage.offline, 0)];
+            classes.into_iter().try_for_each(|(class, account, harmed)| {
+                writer.push(&[
+                    Cell::from(row.without.map(Rule::name)),
+                    Cell::from(row.rate),
+                    Cell::from(row.seed),
+                    Cell::from(row.damage.faults),
+                    Cell::from(class),
+                    Cell::from(account.wanted),
+                    Cell::from(account.unserved),
+                    Cell::from(account.doubled),
+                    Cell::from(account.discarded),
+                    Cell::from(account.stopped),
+                    Cell::from(harmed),
+                ])
+            })
         })
     })
 }
 
-fn joined(names: &std::collections::BTreeSet<&'static str>) -> String {
+fn joined(names: &BTreeSet<&'static str>) -> String {
     names.iter().copied().collect::<Vec<_>>().join("+")
 }
 
 /// All figures.
 pub fn draw(plan: &FailoverPlan, findings: &Findings) -> Vec<Drawn> {
     let mut drawn = vec![fates(&plan.study, findings), needs(&plan.study, findings)];
-    drawn.push(harm(&plan.study, findings));
     if !findings.recoveries.is_empty() {
         drawn.extend([recovery(&plan.study, findings), interrupted(&plan.study, findings)]);
     }
@@ -208,22 +211,6 @@ fn fates(study: &Study, findings: &Findings) -> Drawn {
     }
 }
 
-fn harm(study: &Study, findings: &Findings) -> Drawn {
-    let panel = |&removed: &Rule| {
-        let rows = findings.fates.iter().filter(move |row| row.without == Some(removed) && row.online);
-        parts(&study.scenarios, rows, &format!("without {}", removed.name()))
-    };
-    let panels: Vec<Stacks> = study.rules.iter().map(panel).collect();
-    Drawn {
-        name: "fates-without".to_owned(),
-        caption:
-            "What becomes of the workers of online services in each scenario without one rule, over all timings in \
-                  which services wait."
-                .to_owned(),
-        svg: stacked("Online workers (%)", &categories(&study.scenarios), &layers(), &panels),
-    }
-}
-
 const NEEDS: GridWords = GridWords {
     title: "Which scenario needs which rule",
     holds: "nothing is violated without the rule",
@@ -259,10 +246,10 @@ fn needs(study: &Study, findings: &Findings) -> Drawn {
 fn by_clock(study: &Study, findings: &Findings, y: Axis, of: fn(&RecoveryRow) -> f64) -> String {
     let sweep = &study.recovery;
     let panel = |scenario: &Scenario| {
-        let curve = |window: &crate::units::Span| {
+        let curve = |window: &Span| {
             let rows = findings.recoveries.iter().filter(|row| row.scenario == *scenario && row.window == *window);
             let points = rows.map(|row| (row.beat.seconds(), of(row))).collect();
-            Series::new(format!("window {} s", crate::units::trim_float(window.seconds())), points)
+            Series::new(format!("window {} s", trim_float(window.seconds())), points)
         };
         let title = format!("{} {}", scenario.number(), scenario.name());
         Panel { title, series: sweep.windows.iter().map(curve).collect() }
@@ -315,7 +302,7 @@ fn by_rate(study: &Study, findings: &Findings, of: impl Fn(&StormRow) -> f64) ->
         }
         // Only that of the rules as they are: nine bands would hide one another.
         let band = (without.is_none() && study.storms.seeds.len() > 1).then_some(band);
-        Series { band, ..Series::new(rule(without), points) }
+        Series { band, ..Series::new(variant(without), points) }
     };
     variants.map(curve).collect()
 }
@@ -341,8 +328,9 @@ fn storms(study: &Study, findings: &Findings) -> Drawn {
     let instance = study.storms.storm.map_or(0.0, |storm| storm.instance.seconds());
     let caption = format!(
         "Offline work lost to failures, as a part of the work wanted: worker time in which no worker ran, instances of \
-         {instance} s that were broken off, and workers out of sight that ran beside their replacement.{}",
-        of_seeds(study)
+         {instance} s that were broken off, and workers out of sight that ran beside their replacement.{}{}",
+        of_seeds(study),
+        if study.storms.seeds.len() > 1 { " The band is the 95 % interval with all rules." } else { "" }
     );
     let chart = sheet(rates(), Axis::fraction("Offline work (%)"), panels.len(), 3);
     Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels) }
@@ -350,12 +338,15 @@ fn storms(study: &Study, findings: &Findings) -> Drawn {
 
 fn online(study: &Study, findings: &Findings) -> Drawn {
     let hours = study.storms.storm.map_or(1.0, |storm| storm.lasts.seconds() / 3600.0);
-    let stops = by_rate(study, findings, |row| row.damage.online.stopped as f64 / hours);
+    let stops = by_rate(study, findings, |row| row.damage.harmed as f64 / hours);
+    let harmed: u64 = findings.storms.iter().filter(|row| row.without.is_none()).map(|row| row.damage.harmed).sum();
     let caption = format!(
-        "Workers of online services that are stopped in an hour of failures, with all rules and without each of them.{}",
+        "Workers of online services that are stopped without their consent in an hour of failures, without each rule; with \
+         all rules {harmed} in all.{}",
         of_seeds(study)
     );
-    let chart = Chart { size_pt: (Chart::PAGE.0, 200.0), ..Chart::new(rates(), Axis::number("Stopped an hour")) };
+    let y = Axis::number("Stopped an hour").log();
+    let chart = Chart { size_pt: (Chart::PAGE.0, 220.0), ..Chart::new(rates(), y) };
     let panels = [Panel { title: String::new(), series: stops }];
     Drawn { name: "online".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels) }
 }
@@ -363,8 +354,7 @@ fn online(study: &Study, findings: &Findings) -> Drawn {
 fn of_seeds(study: &Study) -> String {
     let machines = study.storms.storm.map_or(0, |storm| storm.machines);
     let seeds = study.storms.seeds.len();
-    let band = if seeds > 1 { "; the band is the 95 % interval with all rules" } else { "" };
-    format!(" {machines} machines, {seeds} seeds{band}.")
+    format!(" {machines} machines, {seeds} seeds.")
 }
 
 fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {

@@ -60,13 +60,21 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry]) -> String {
             // What FuxiMaster does about other machines is left out with them.
             What::Note(_) if entry.machine.is_some_and(|machine| !machines.contains(&machine)) => return None,
             What::Note(node) => Step::Mark(lane(node)?, Tone::Plain),
+            // A new FuxiMaster only listens at first.
+            What::Start(Node::Master) => Step::Mark(0, Tone::Plain),
             What::Start(node) | What::Heal(node) => Step::Mark(lane(node)?, Tone::Good),
             What::Fault(node) => Step::Mark(lane(node)?, Tone::Bad),
             What::Violation => Step::Banner,
         };
         Some(SequenceRow { seconds: entry.at.seconds(), step, text: entry.text.clone() })
     };
-    sequence(title, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>())
+    let others = setup.machines.len() - machines.len();
+    let note = match others {
+        0 => String::new(),
+        1 => "1 machine that is not struck is left out, and so are heartbeats".to_owned(),
+        _ => format!("{others} machines that are not struck are left out, and so are heartbeats"),
+    };
+    sequence(title, &note, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn a_scenario_is_drawn() {
     let dir = tempfile::tempdir().expect("a folder");
     let file = dir.path().join("17.svg");
     let path = file.to_string_lossy();
-    printed(&["failover", "17", "--figure", &path]);
+    printed(&["failover", "17", "--diagram", &path]);
     let svg = std::fs::read_to_string(&file).expect("an SVG");
     assert!(svg.starts_with("<svg") && svg.contains("fm-failover+am-timeout+tubo-timeout"));
 }
@@ -100,8 +100,8 @@ fn wrong_input_is_refused_with_what_would_be_right() {
         (&["failover", "1", "--chaos", "3"], "cannot be used with"),
         (&["failover", "--matrix", "--without", "clamp"], "cannot be used with"),
         (&["failover", "--links", "wet"], "ordered or lossy"),
-        (&["failover", "--figure", "x.svg"], "exactly one scenario"),
-        (&["failover", "1", "--figure", "x.pdf"], ".svg or .png"),
+        (&["failover", "--diagram", "x.svg"], "exactly one scenario"),
+        (&["failover", "1", "--diagram", "x.pdf"], "--diagram"),
     ] {
         let message = refused(args);
         assert!(message.contains(part), "{args:?}: {part} is missing in {message}");

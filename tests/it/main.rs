@@ -13,6 +13,7 @@ mod example;
 mod failover;
 mod failover_cli;
 mod failover_rules;
+mod failover_study;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

@@ -38,7 +38,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     let Some(end) = args.seed.checked_add(count) else {
         return Err(Error::plan("--seed", args.seed, "a seed with as many after it as there are schedules"));
     };
-    let (start, mut messages, mut found) = (Instant::now(), 0, Vec::new());
+    let (start, mut messages, mut idle, mut found) = (Instant::now(), 0, 0, Vec::new());
     let batch = if args.machines > 1_000 { 1 + rayon::current_num_threads() as u64 } else { BATCH };
     let mut next = args.seed;
     while next < end {
@@ -48,15 +48,21 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
         let runs = seeds.into_par_iter().map(|seed| {
             let outcome = Chaos::new(seed, args.machines, rules, links).run();
             let violation = outcome.watch.violations.into_iter().next();
-            (outcome.messages, violation.map(|violation| Found { seed, violation }))
+            (outcome.messages, outcome.idle, violation.map(|violation| Found { seed, violation }))
         });
-        for (sent, bad) in runs.collect::<Vec<_>>() {
+        for (sent, spared, bad) in runs.collect::<Vec<_>>() {
             messages += sent;
+            idle += spared;
             found.extend(bad);
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    context.say(&format!("{messages} messages in {seconds:.1} s: {:.0} a second", messages as f64 / seconds));
+    context.say(&format!(
+        "{messages} messages in {seconds:.1} s: {:.0} a second ({:.0} without the heartbeats that change nothing and are \
+         only counted)",
+        messages as f64 / seconds,
+        (messages - idle) as f64 / seconds
+    ));
     let small = found.first().map(|found| {
         let chaos = Chaos::new(found.seed, args.machines, rules, links);
         chaos.shrink(&found.violation, (SHRINKING / args.machines).clamp(20, 1_000))

@@ -30,7 +30,7 @@ sequence-numbers, fencing, clamp (docs/failover.md says what each is for).
 Examples:
   plimsoll failover
   plimsoll failover fm-failover+am-timeout --without mock-request
-  plimsoll failover 17 --figure 17.svg
+  plimsoll failover 17 --diagram 17.svg
   plimsoll failover --matrix --format json
   plimsoll failover --without sequence-numbers --links lossy
   plimsoll failover --chaos 10000 --seed 7
@@ -44,10 +44,10 @@ pub struct Args {
     #[arg(long = "without", value_name = "RULE")]
     without: Vec<String>,
     /// For each scenario and each rule: does an online worker stop without the rule?
-    #[arg(long, conflicts_with_all = ["without", "figure", "chaos"])]
+    #[arg(long, conflicts_with_all = ["without", "diagram", "chaos"])]
     matrix: bool,
     /// Run so many random clusters under random faults
-    #[arg(long, value_name = "N", conflicts_with_all = ["scenarios", "figure"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenarios", "diagram"])]
     chaos: Option<u64>,
     /// Seed of the first of them; the next ones follow
     #[arg(long, value_name = "S", requires = "chaos", default_value_t = 1)]
@@ -59,15 +59,15 @@ pub struct Args {
     #[arg(long, value_name = "KIND")]
     links: Option<String>,
     /// Draw the plainest run of the scenario as a sequence diagram (.svg or .png); with --without, the shortest broken one
-    #[arg(long, value_name = "FILE")]
-    figure: Option<PathBuf>,
+    #[arg(long, visible_alias = "figure", value_name = "FILE")]
+    diagram: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let figure = args.figure.as_deref().map(Picture::of).transpose()?;
+    let diagram = args.diagram.as_deref().map(Picture::of).transpose().map_err(|error| error.under("--diagram"))?;
     let mut rules = Rules::ALL;
     for name in &args.without {
         rules = rules.without(name.parse()?);
@@ -89,13 +89,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             Format::Json => json(&print::matrix_json(&scenarios, &rules, &cells)),
         };
     }
-    if figure.is_some() && scenarios.len() != 1 {
-        return Err(Error::plan("--figure", format!("with {} scenarios", scenarios.len()), "exactly one scenario"));
+    if diagram.is_some() && scenarios.len() != 1 {
+        return Err(Error::plan("--diagram", format!("with {} scenarios", scenarios.len()), "exactly one scenario"));
     }
     let trials: Vec<Trial> =
         scenarios.par_iter().map(|&scenario| Trial::new(scenario, rules, network, Timing::default())).collect();
-    if let (Some(figure), Some(trial)) = (figure, trials.first()) {
-        figure.write(&sequence::of_trial(trial).0)?;
+    if let (Some(diagram), Some(trial)) = (diagram, trials.first()) {
+        diagram.write(&sequence::of_trial(trial).0)?;
     }
     match args.format {
         Format::Table => out::out(&print::table(&trials, network)),

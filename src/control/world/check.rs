@@ -192,6 +192,7 @@ impl World<'_> {
             let what = format!("{} stopped without consent", self.name(Units { machine, role, count: harmed }));
             self.violated("I1", Some(machine), Some(role), what);
             self.watch.intent[machine.index()].set(role, runs);
+            self.watch.harmed += u64::from(harmed);
         } else if !self.watch.excuses(machine, spec.app) {
             let what = format!("{} stopped without a failure of its machine or its master", self.name(units));
             self.violated("I6", Some(machine), Some(role), what);

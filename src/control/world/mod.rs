@@ -16,6 +16,7 @@ use crate::control::app::{self, AppMaster};
 use crate::control::master::{self, Contact, Master, Phase};
 use crate::control::message::{Message, Node, Output, Position};
 use crate::control::setup::{AppId, Setup};
+use crate::control::trial::Outcome;
 use crate::control::tubo::{self, Tubo};
 use crate::engine::Agenda;
 use crate::units::{MachineId, Span, Time};
@@ -159,6 +160,11 @@ impl<'a> World<'a> {
     /// Messages sent so far, those included that were lost.
     pub fn messages(&self) -> u64 {
         self.net.sent
+    }
+
+    /// What came of it.
+    pub fn outcome(self) -> Outcome {
+        Outcome { messages: self.net.sent, idle: self.net.idle, watch: self.watch }
     }
 
     fn schedule(&mut self, at: Time, class: u8, event: Event) {

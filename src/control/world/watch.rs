@@ -125,6 +125,8 @@ pub struct Watch {
     pub forgotten: [u64; 3],
     /// Units that application masters gave back after the first fault.
     pub returned: u32,
+    /// Workers of stable roles that were stopped without consent.
+    pub harmed: u64,
     /// What workers achieve, if that is to be counted.
     pub work: Option<Work>,
     /// Workers that an application master wants and has not given back, by machine.
@@ -160,6 +162,7 @@ impl Watch {
             converted: 0,
             forgotten: [0; 3],
             returned: 0,
+            harmed: 0,
             work: None,
             intent: vec![Counts::default(); machines],
             consent: vec![Counts::default(); machines],
