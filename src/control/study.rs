@@ -11,6 +11,7 @@ use super::storm::{Damage, Storm};
 use super::trial::Trial;
 use super::world::plan::{Network, Timing};
 use super::world::watch::Fate;
+use crate::error::Result;
 use crate::units::Span;
 
 /// What is asked.
@@ -110,6 +111,9 @@ pub struct Findings {
     pub storms: Vec<StormRow>,
 }
 
+/// Says whether to go on.
+pub type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
+
 /// All rules, or all but one.
 pub fn rules_without(rule: Option<Rule>) -> Rules {
     rule.map_or(Rules::ALL, |rule| Rules::ALL.without(rule))
@@ -121,40 +125,42 @@ impl Study {
         [None].into_iter().chain(self.rules.iter().copied().map(Some)).collect()
     }
 
-    /// Runs everything.
-    pub fn run(&self) -> Findings {
-        Findings { fates: self.fates(), recoveries: self.recoveries(), storms: self.storms() }
+    /// Runs everything; `go_on` is asked before every part. Errors: those of `go_on`.
+    pub fn run(&self, go_on: &GoOn) -> Result<Findings> {
+        Ok(Findings { fates: self.fates(go_on)?, recoveries: self.recoveries(go_on)?, storms: self.storms(go_on)? })
     }
 
-    fn fates(&self) -> Vec<FateRow> {
+    fn fates(&self, go_on: &GoOn) -> Result<Vec<FateRow>> {
         let cells = self.scenarios.iter().flat_map(|&scenario| self.variants().into_iter().map(move |v| (scenario, v)));
         let cells: Vec<(Scenario, Option<Rule>)> = cells.collect();
-        let rows = cells.par_iter().flat_map_iter(|&(scenario, without)| {
+        let rows = cells.par_iter().map(|&(scenario, without)| -> Result<[FateRow; 2]> {
+            go_on()?;
             let trial = Trial::new(scenario, rules_without(without), self.network, self.timing);
             let violated = trial.broken();
-            [true, false].map(|online| FateRow {
+            Ok([true, false].map(|online| FateRow {
                 scenario,
                 without,
                 online,
                 fate: trial.fate_while_waiting(online),
                 violated: violated.clone(),
-            })
+            }))
         });
-        rows.collect()
+        Ok(rows.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    fn recoveries(&self) -> Vec<RecoveryRow> {
+    fn recoveries(&self, go_on: &GoOn) -> Result<Vec<RecoveryRow>> {
         let Sweep { scenarios, beats, windows } = &self.recovery;
         let clocks = beats.iter().flat_map(|&beat| windows.iter().map(move |&window| (beat, window)));
         let clocks: Vec<(Span, Span)> = clocks.collect();
         let cells =
             scenarios.iter().flat_map(|&scenario| clocks.iter().map(move |&(beat, window)| (scenario, beat, window)));
         let cells: Vec<(Scenario, Span, Span)> = cells.collect();
-        let row = |&(scenario, beat, window): &(Scenario, Span, Span)| {
+        let row = |&(scenario, beat, window): &(Scenario, Span, Span)| -> Result<RecoveryRow> {
+            go_on()?;
             let timing = Timing { window, ..self.timing.with_beat(beat) };
             let trial = Trial::new(scenario, Rules::ALL, self.network, timing);
             let spans: Vec<f64> = trial.while_waiting().map(|outcome| outcome.watch.recovery().seconds()).collect();
-            RecoveryRow {
+            Ok(RecoveryRow {
                 scenario,
                 beat,
                 window,
@@ -162,22 +168,23 @@ impl Study {
                 longest_s: spans.iter().copied().fold(0.0, f64::max),
                 offline: trial.fate_while_waiting(false),
                 violated: trial.broken(),
-            }
+            })
         };
         cells.par_iter().map(row).collect()
     }
 
-    fn storms(&self) -> Vec<StormRow> {
-        let Some(storm) = self.storms.storm else { return Vec::new() };
+    fn storms(&self, go_on: &GoOn) -> Result<Vec<StormRow>> {
+        let Some(storm) = self.storms.storm else { return Ok(Vec::new()) };
         let mut cells = Vec::new();
         for without in self.variants() {
             for &rate in &self.storms.rates {
                 cells.extend(self.storms.seeds.iter().map(|&seed| (without, rate, seed)));
             }
         }
-        let row = |&(without, rate, seed): &(Option<Rule>, f64, u64)| {
+        let row = |&(without, rate, seed): &(Option<Rule>, f64, u64)| -> Result<StormRow> {
+            go_on()?;
             let damage = Storm { rate, ..storm }.run(rules_without(without), seed);
-            StormRow { rate, without, seed, damage }
+            Ok(StormRow { rate, without, seed, damage })
         };
         cells.par_iter().map(row).collect()
     }

@@ -58,7 +58,9 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
         },
         storms: Storms::default(),
     };
-    let findings = study.run();
+    let findings = study.run(&|| Ok(())).expect("nobody stops it");
+    let stopped = study.run(&|| Err(plimsoll::error::Error::Interrupted));
+    assert!(stopped.is_err());
     assert_eq!((findings.fates.len(), findings.recoveries.len(), findings.storms.len()), (4, 12, 0));
     assert!(findings.recoveries.iter().all(|row| row.violated.is_empty()), "{:?}", findings.recoveries);
     // FuxiMaster is back after 2 s and listens for the window.

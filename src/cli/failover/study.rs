@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
-use super::super::{Context, Format, print as out, run::provenance};
+use super::super::{Context, Format, interrupt, print as out, run::provenance};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::failover as output;
@@ -23,7 +23,7 @@ pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, c
     let started = Instant::now();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
-    let findings = pool.install(|| plan.study.run());
+    let findings = pool.install(|| plan.study.run(&interrupt::check))?;
     let report = output::write(folder, plan, &findings)?;
     write_whole(&folder.join("run.json"), provenance(context, threads, started).as_bytes())?;
     let sentences = output::sentences(plan, &findings);
