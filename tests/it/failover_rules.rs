@@ -123,6 +123,29 @@ fn a_worker_needs_plan_and_cap() {
     }
 }
 
+/// A plan is void with its cap. Random schedules found a worker that a new cap and an old plan had started, and that a plan
+/// on its way since its unit was given back stopped again.
+#[test]
+fn a_plan_dies_with_its_cap() {
+    let setup = setup(Rules::ALL);
+    let cap = |number, change| {
+        let at = Position { epoch: 1, number };
+        tubo::Input::Message(Message::Caps { at, full: false, list: vec![(WEB, change)] })
+    };
+    let plan =
+        |number, count| tubo::Input::Message(Message::Plan { at: Position { epoch: 1, number }, role: WEB, count });
+    let (tubo, _) = running(&setup).step(&setup, cap(2, -1));
+    let (tubo, said) = tubo.step(&setup, cap(3, 1));
+    assert_eq!((tubo.caps.get(WEB), tubo.running.get(WEB), said.len()), (1, 0, 0));
+    let (tubo, said) = tubo.step(&setup, tubo::Input::Beat);
+    let need = Message::NeedPlan { machine: HERE, role: WEB };
+    assert!(said.contains(&Output::Send(Node::App(AppId(0), 0), need)), "{said:?}");
+    let (tubo, said) = tubo.step(&setup, plan(2, 0));
+    assert_eq!((tubo.running.get(WEB), said.len()), (0, 0), "the old plan finds nobody");
+    let (tubo, _) = tubo.step(&setup, plan(3, 1));
+    assert_eq!(tubo.running.get(WEB), 1);
+}
+
 /// R5: FuxiMaster is silent while it recovers, except for asking; without the rule an empty table is the answer.
 #[test]
 fn fuximaster_listens_while_it_recovers() {
