@@ -4,6 +4,7 @@
 //! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
 
 mod check;
+mod failover;
 mod interrupt;
 mod plot;
 mod policies;
@@ -41,6 +42,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
   plimsoll solve traces/instances/drf-example.toml
   plimsoll check --policy drf --policy asset
+  plimsoll failover fm-failover+am-timeout
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
   plimsoll policies
@@ -53,6 +55,7 @@ enum Verb {
     Replay(replay::Args),
     Solve(solve::Args),
     Check(check::Args),
+    Failover(failover::Args),
     Plot(plot::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -149,6 +152,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Replay(args) => replay::run(args, context),
         Verb::Solve(args) => solve::run(args, context),
         Verb::Check(args) => check::run(args, context),
+        Verb::Failover(args) => failover::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::progress::Bar;
-use super::{Context, Format, print, report, threads};
+use super::{Context, Format, failover, print, report, threads};
 use crate::error::{Error, Result};
 use crate::experiment::{Plan, RunSummary, comparison, execute};
 use crate::output::table::write_whole;
@@ -33,6 +33,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(plan) = failover::study::plan(&args.plan, &args.set)? {
+        let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&plan.name));
+        return failover::study::run(&plan, &folder, threads(args.jobs)?, args.format, context);
+    }
     let plan = Plan::read(&args.plan, &args.set, context.registry)?;
     let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&plan.name));
     perform(&plan, Some(&folder), threads(args.jobs)?, args.format, Draw::Report, context)?;
@@ -97,7 +101,7 @@ pub fn perform(
 }
 
 /// What differs between two ways to run the same plan; everything else is in the tables' metadata.
-fn provenance(context: &Context, threads: usize, started: Instant) -> String {
+pub(super) fn provenance(context: &Context, threads: usize, started: Instant) -> String {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let json = serde_json::json!({
         "command": context.line,

@@ -81,7 +81,7 @@ impl Chaos {
     pub fn run(&self) -> Outcome {
         let mut world = World::new(&self.setup, &self.script, false);
         world.run(true);
-        Outcome { messages: world.messages(), watch: world.watch }
+        world.outcome()
     }
 
     /// The script without all that is not needed to violate the same invariant: by removing ever smaller parts of its
@@ -160,17 +160,27 @@ fn instant(rng: &mut ChaCha8Rng) -> Time {
 }
 
 /// 0.5 s to about two minutes, short ones as likely as long ones.
-fn length(rng: &mut ChaCha8Rng) -> Span {
+pub(super) fn length(rng: &mut ChaCha8Rng) -> Span {
     let base = 500_000_u64 << rng.random_range(0..8);
     Span(rng.random_range(base..2 * base))
 }
 
-fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
+pub(super) fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
     let length = length(rng);
     match rng.random_range(0..3) {
         0 => Fault::TuboCrash(machine, length),
         1 => Fault::TuboCut(machine, length),
         _ => Fault::TuboDark(machine, length),
+    }
+}
+
+/// An application master dies and is restarted, dies for good, or is cut off.
+pub(super) fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
+    let length = length(rng);
+    match rng.random_range(0..3) {
+        0 => Fault::AppCrash(app, length),
+        1 => Fault::AppLost(app),
+        _ => Fault::AppCut(app, length),
     }
 }
 
@@ -181,9 +191,7 @@ fn strike(rng: &mut ChaCha8Rng, setup: &Setup) -> Vec<Strike> {
     let span = length(rng);
     match rng.random_range(0..8) {
         0 | 1 => vec![Strike { at, fault: Fault::MasterCrash(span) }],
-        2 => vec![Strike { at, fault: Fault::AppCrash(app, span) }],
-        3 => vec![Strike { at, fault: Fault::AppLost(app) }],
-        4 => vec![Strike { at, fault: Fault::AppCut(app, span) }],
+        2..5 => vec![Strike { at, fault: app_fault(rng, app) }],
         _ => {
             let machines = setup.machines.len() as u32;
             let first = rng.random_range(0..machines);

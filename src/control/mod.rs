@@ -15,6 +15,8 @@ pub mod message;
 pub mod rules;
 pub mod scenario;
 pub mod setup;
+pub mod storm;
+pub mod study;
 pub mod trial;
 pub mod tubo;
 pub mod world;

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
+use super::message::Node;
 use super::rules::{Rule, Rules};
 use super::scenario::Scenario;
 use super::setup::Setup;
 use super::world::World;
 use super::world::log::{Entry, What};
 use super::world::plan::{Network, Script, Timing};
-use super::world::watch::{Violation, Watch};
-use crate::units::Span;
+use super::world::watch::{Fate, Violation, Watch};
+use crate::units::{MachineId, Span, Time};
 
 /// What came of one timing.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub watch: Watch,
     /// Messages sent.
     pub messages: u64,
+    /// Of them, heartbeats that would change nothing and were not carried.
+    pub idle: u64,
 }
 
 /// Runs a script to its end.
@@ -27,7 +30,7 @@ pub fn run(setup: &Setup, script: &Script) -> Outcome {
     let mut world = World::new(setup, script, false);
     world.run(false);
     world.close_accounts();
-    Outcome { messages: world.messages(), watch: world.watch }
+    world.outcome()
 }
 
 /// What came of a scenario.
@@ -78,6 +81,18 @@ impl Trial {
         &self.outcomes[0].1.watch
     }
 
+    /// The outcomes of the timings in which services wait for machines out of sight and do not move.
+    pub fn while_waiting(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
+    }
+
+    /// What became of the workers of a class of roles in those timings together.
+    pub fn fate_while_waiting(&self, online: bool) -> Fate {
+        let setup = Scenario::setup(self.rules);
+        let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&setup, online));
+        fates.fold(Fate::default(), Fate::plus)
+    }
+
     /// The longest time to recover of all timings.
     pub fn slowest(&self) -> Span {
         self.outcomes.iter().map(|(_, outcome)| outcome.watch.recovery()).max().unwrap_or_default()
@@ -117,10 +132,29 @@ impl Trace {
     pub fn of(setup: &Setup, script: &Script, violation: Violation) -> Trace {
         let mut world = World::new(setup, script, true);
         world.run(false);
+        let struck = script.strikes.first().map_or(Time::ZERO, |strike| strike.at);
+        let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
         let concerns = |entry: &Entry| {
-            let machine = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
+            let same = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
+            // Of the machines that were struck, what they report and what FuxiMaster does about it.
+            let says = match entry.what {
+                What::Message { to, .. } => to == Node::Master,
+                What::Note(node) => node == Node::Master,
+                _ => true,
+            };
+            let machine = same || says && entry.machine.is_some_and(|machine| machines.contains(&machine));
             let role = violation.role.is_none_or(|role| entry.roles.is_empty() || entry.roles.contains(&role));
-            entry.at <= violation.at && machine && role
+            // Of the messages between application masters and others, those of the application concerned; of what was
+            // before the first fault, only what it led to.
+            let app = violation.role.map(|role| setup.role(role).app);
+            let other = |node: Node| matches!((node, app), (Node::App(id, _), Some(app)) if id != app);
+            let party = match entry.what {
+                What::Message { from, to, .. } => !other(from) && !other(to) && entry.at >= struck,
+                What::Note(node) | What::Start(node) => !other(node) && (entry.at >= struck || !entry.roles.is_empty()),
+                What::Fault(node) | What::Heal(node) => !other(node) && entry.at >= struck,
+                What::Violation => true,
+            };
+            entry.at <= violation.at && machine && role && party
         };
         let mut entries = std::mem::take(&mut world.log.entries);
         let found = entries.iter().position(|entry| {
@@ -131,6 +165,12 @@ impl Trace {
         let last = entries.len().saturating_sub(1);
         let kept = entries.into_iter().enumerate();
         let kept = kept.filter(|(at, entry)| *at == last || concerns(entry) && entry.what != What::Violation);
+        // A message that is said again says nothing new.
+        let mut said = BTreeSet::new();
+        let kept = kept.filter(|(_, entry)| match entry.what {
+            What::Message { from, to, .. } => said.insert((from, to, entry.text.clone())),
+            _ => true,
+        });
         Trace { timing: 1, violation: violation.clone(), entries: kept.map(|(_, entry)| entry).collect() }
     }
 }

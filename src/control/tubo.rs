@@ -130,6 +130,9 @@ impl Tubo {
         }
         roles.sort_unstable();
         roles.dedup();
+        for &role in &roles {
+            self.void_plan(role, before.get(role));
+        }
         // First what stops, so that the machine is never over its capacity.
         for starts in [false, true] {
             for &role in &roles {
@@ -138,6 +141,17 @@ impl Tubo {
         }
         if full {
             self.need_plans(setup, outputs);
+        }
+    }
+
+    /// What was planned for units that are gone is void: units that come later have a plan of their own, and an old one
+    /// that is still on its way must not meet a worker that an older one has started.
+    fn void_plan(&mut self, role: RoleId, before: u32) {
+        let cap = self.caps.get(role);
+        if cap < before
+            && let Ok(found) = self.plans.binary_search_by_key(&role, |plan| plan.role)
+        {
+            self.plans[found].count = self.plans[found].count.min(cap);
         }
     }
 

@@ -5,6 +5,7 @@ mod collect;
 mod compare;
 mod demands;
 mod execute;
+pub mod failover;
 mod groups;
 pub mod machines;
 pub mod plan;

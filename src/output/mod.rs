@@ -1,6 +1,7 @@
 //! What comes out: tables, figures, images of them, and the report page. Only here polars and plotters are known.
 
 mod escape;
+pub mod failover;
 pub mod figure;
 pub mod folder;
 pub mod font;
@@ -14,6 +15,7 @@ pub mod picture;
 pub mod raster;
 pub mod read;
 pub mod schema;
+pub mod sequence;
 pub mod shares;
 pub mod table;
 pub mod trace;

@@ -11,6 +11,9 @@ mod deviation;
 mod errors;
 mod example;
 mod failover;
+mod failover_cli;
+mod failover_rules;
+mod failover_study;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Matrix;
 use crate::error::{Error, Result};
-use crate::output::figure::{GridRow, GridSection, Mark, grid};
+use crate::output::figure::{GridRow, GridSection, GridWords, Mark, grid};
 use crate::output::table::write_whole;
 use crate::properties::{Domain, Finding, Promise};
 
@@ -59,5 +59,5 @@ pub(super) fn draw(promises: &[Promise], matrices: &[Matrix]) -> String {
             })
             .collect(),
     };
-    grid(&columns, &matrices.iter().map(section).collect::<Vec<_>>())
+    grid(&columns, &matrices.iter().map(section).collect::<Vec<_>>(), &GridWords::PROPERTIES)
 }

@@ -31,9 +31,10 @@ impl Master {
         if stale && rules.has(Rule::SequenceNumbers) {
             return;
         }
-        let (unknown, contact) = (tenant.epoch == 0, tenant.contact);
+        let unknown = tenant.epoch == 0;
+        let new = tenant.epoch != from.epoch || tenant.contact != Contact::Here;
         (tenant.epoch, tenant.heard, tenant.contact) = (from.epoch, from.number, Contact::Here);
-        if unknown || contact != Contact::Here {
+        if new {
             turn.note(Note::Accepted(from.app, from.epoch));
         }
         for role in setup.roles_of(from.app) {

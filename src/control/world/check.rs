@@ -92,7 +92,8 @@ impl World<'_> {
             self.watch.excused_machines[machine.index()] |= site.contact != Contact::Here;
             let tubo = &self.tubos[machine.index()];
             for (role, running) in tubo.running.iter().filter(|(role, _)| self.setup.role(*role).stable) {
-                let wanted = running.min(self.watch.intent[machine.index()].get(role));
+                let own = running.saturating_sub(self.watch.consent[machine.index()].get(role));
+                let wanted = own.min(self.watch.intent[machine.index()].get(role));
                 let there = site.alloc.get(role) + master.claims(machine).get(role);
                 if wanted > there && (site.contact == Contact::Here || known(self.setup.role(role).app)) {
                     unknown.push(Units { machine, role, count: wanted - there });
@@ -164,6 +165,7 @@ impl World<'_> {
                 _ => {}
             }
         }
+        self.watch.settle_consent(&self.tubos[machine.index()]);
         let tubo = &self.tubos[machine.index()];
         let (caps, running) = (setup.size_of(&tubo.caps), setup.size_of(&tubo.running));
         let capacity = u64::from(setup.machines[machine.index()]);
@@ -190,6 +192,7 @@ impl World<'_> {
             let what = format!("{} stopped without consent", self.name(Units { machine, role, count: harmed }));
             self.violated("I1", Some(machine), Some(role), what);
             self.watch.intent[machine.index()].set(role, runs);
+            self.watch.harmed += u64::from(harmed);
         } else if !self.watch.excuses(machine, spec.app) {
             let what = format!("{} stopped without a failure of its machine or its master", self.name(units));
             self.violated("I6", Some(machine), Some(role), what);
@@ -207,7 +210,7 @@ impl World<'_> {
     pub(super) fn check_planner(&mut self, machine: MachineId, before: Option<(RoleId, u32)>) {
         let tubo = &self.tubos[machine.index()];
         if tubo.at.number > 0 && Some(tubo.at) == self.position(machine) {
-            self.watch.tubo_informed(machine);
+            self.watch.tubo_informed(self.now, machine);
         }
         if let Some((role, epoch)) = before {
             let now = tubo.plans.iter().find(|plan| plan.role == role).map_or(epoch, |plan| plan.at.epoch);

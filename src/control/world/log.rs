@@ -4,6 +4,7 @@ use super::net::Letter;
 use super::plan::Fault;
 use crate::control::counts::Counts;
 use crate::control::message::{Message, Node, Note, Units};
+use crate::control::rules::Rule;
 use crate::control::setup::{AppId, RoleId, Setup};
 use crate::units::{MachineId, Time};
 
@@ -42,7 +43,7 @@ pub enum What {
     Start(Node),
     /// A fault struck a process or a link.
     Fault(Node),
-    /// A fault is over.
+    /// A fault is over, or FuxiMaster has recovered.
     Heal(Node),
     /// An invariant was violated.
     Violation,
@@ -92,13 +93,16 @@ impl Log {
     pub(super) fn note(&mut self, now: Time, setup: &Setup, by: Node, note: &Note) {
         if self.keep {
             let (text, machine, role) = tell(setup, note);
-            self.push(now, What::Note(by), text, machine, role.into_iter().collect());
+            let what = if *note == Note::Recovered { What::Heal(by) } else { What::Note(by) };
+            self.push(now, what, text, machine, role.into_iter().collect());
         }
     }
 
     pub(super) fn started(&mut self, now: Time, setup: &Setup, node: Node) {
         if self.keep {
-            self.push(now, What::Start(node), "starts".to_owned(), machine_of(node), roles_of(setup, node));
+            let listens = node == Node::Master && setup.rules.has(Rule::WaitWindow);
+            let text = if listens { "starts, and only listens" } else { "starts" };
+            self.push(now, What::Start(node), text.to_owned(), machine_of(node), roles_of(setup, node));
         }
     }
 

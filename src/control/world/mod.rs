@@ -10,11 +10,13 @@ mod net;
 pub mod plan;
 mod strike;
 pub mod watch;
+pub mod work;
 
 use crate::control::app::{self, AppMaster};
 use crate::control::master::{self, Contact, Master, Phase};
 use crate::control::message::{Message, Node, Output, Position};
 use crate::control::setup::{AppId, Setup};
+use crate::control::trial::Outcome;
 use crate::control::tubo::{self, Tubo};
 use crate::engine::Agenda;
 use crate::units::{MachineId, Span, Time};
@@ -160,6 +162,11 @@ impl<'a> World<'a> {
         self.net.sent
     }
 
+    /// What came of it.
+    pub fn outcome(self) -> Outcome {
+        Outcome { messages: self.net.sent, idle: self.net.idle, watch: self.watch }
+    }
+
     fn schedule(&mut self, at: Time, class: u8, event: Event) {
         let _ = self.agenda.schedule(at, class, event);
     }
@@ -185,6 +192,9 @@ impl<'a> World<'a> {
             Event::Demand(at) => {
                 let demand = self.script.demands[at];
                 let app = self.setup.role(demand.role).app;
+                if let Some(work) = &mut self.watch.work {
+                    work.wants(self.now, demand.role, demand.count);
+                }
                 self.app_input(app, 0, app::Input::Want(demand.role, demand.count));
             }
             Event::Patience(app, machine) => {
@@ -232,7 +242,7 @@ impl<'a> World<'a> {
             }
         }
         let node = Node::App(app, master.epoch);
-        self.watch.app_stepped(&master, &outputs, &self.tubos);
+        self.watch.app_stepped(self.setup, &master, &outputs, &self.tubos);
         let masters = &mut self.apps[app.index()];
         if !master.fenced {
             masters.alive.insert(found, master);

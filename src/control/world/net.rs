@@ -35,12 +35,22 @@ pub(super) struct Net {
     now: Time,
     /// Messages sent so far.
     pub sent: u64,
+    /// Of them, those that need not travel.
+    pub idle: u64,
 }
 
 impl Net {
     pub fn new(script: &Script) -> Net {
         let rng = stream(script.seed, "control/network");
-        Net { network: script.network, rng, last: HashMap::new(), calm: script.calm(), now: Time::ZERO, sent: 0 }
+        Net {
+            network: script.network,
+            rng,
+            last: HashMap::new(),
+            calm: script.calm(),
+            now: Time::ZERO,
+            sent: 0,
+            idle: 0,
+        }
     }
 
     /// The shortest time a message takes.
@@ -51,6 +61,7 @@ impl Net {
     /// Whether a message that need not travel would arrive.
     pub fn arrives(&mut self) -> bool {
         self.sent += 1;
+        self.idle += 1;
         !self.dice(self.network.lost)
     }
 

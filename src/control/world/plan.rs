@@ -1,6 +1,9 @@
 //! What is done to a cluster: demands, faults, and what the network and the clocks are like.
 
+use std::str::FromStr;
+
 use crate::control::setup::{AppId, RoleId};
+use crate::error::{Error, Result};
 use crate::units::{MachineId, Span, Time};
 
 /// What becomes of messages on their way.
@@ -22,6 +25,18 @@ impl Network {
     /// Messages take 1 ms to 2 s in any order, one in a hundred is lost and one in fifty arrives twice.
     pub const LOSSY: Network =
         Network { delay: (Span(1_000), Span(2_000_000)), ordered: false, lost: 10_000, doubled: 20_000 };
+}
+
+impl FromStr for Network {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Network> {
+        match name {
+            "ordered" => Ok(Network::ORDERED),
+            "lossy" => Ok(Network::LOSSY),
+            _ => Err(Error::plan("--links", format!("'{name}'"), "ordered or lossy")),
+        }
+    }
 }
 
 /// The clocks.
@@ -52,6 +67,15 @@ impl Default for Timing {
     }
 }
 
+impl Timing {
+    /// The same with another span between heartbeats; the time-outs grow in proportion.
+    pub fn with_beat(self, beat: Span) -> Timing {
+        let scaled = |span: Span| Span(span.0 * beat.0 / self.beat.0.max(1));
+        let (tubo_timeout, app_timeout) = (scaled(self.tubo_timeout), scaled(self.app_timeout));
+        Timing { beat, tubo_timeout, app_timeout, ..self }
+    }
+}
+
 /// Something that goes wrong, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
@@ -72,6 +96,14 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The machine that it strikes, if it strikes one.
+    pub fn machine(self) -> Option<MachineId> {
+        match self {
+            Fault::TuboCrash(machine, _) | Fault::TuboCut(machine, _) | Fault::TuboDark(machine, _) => Some(machine),
+            _ => None,
+        }
+    }
+
     /// How long it lasts, as far as that is known beforehand.
     pub fn lasts(self) -> Span {
         match self {

@@ -6,7 +6,7 @@ use crate::control::app::AppMaster;
 use crate::control::master::Master;
 use crate::control::message::Node;
 use crate::control::setup::AppId;
-use crate::units::MachineId;
+use crate::units::{MachineId, Span};
 
 impl World<'_> {
     pub(super) fn strike(&mut self, at: usize) {
@@ -85,8 +85,9 @@ impl World<'_> {
         self.log.started(self.now, self.setup, Node::Master);
         self.heard_tubo.fill(self.now);
         self.heard_app.fill(self.now);
-        // Before the first FuxiMaster there was nothing to wait for.
-        let window = if self.epoch == 1 { self.script.timing.beat } else { self.script.timing.window };
+        // Before the first FuxiMaster there was nothing to wait for but a question and its answer.
+        let first = self.script.timing.beat.max(Span(3 * self.script.network.delay.1.0));
+        let window = if self.epoch == 1 { first } else { self.script.timing.window };
         self.after(window, CLOCKS, Event::WindowEnds(self.epoch));
         for machine in self.setup.machine_ids() {
             self.after(self.script.timing.tubo_timeout, CLOCKS, Event::CheckTubo(machine, self.epoch));

@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::Script;
+use super::work::Work;
 use crate::control::app::AppMaster;
 use crate::control::counts::Counts;
 use crate::control::message::{Message, Node, Note, Output, Source, Why};
@@ -79,6 +80,12 @@ pub struct Fate {
 }
 
 impl Fate {
+    /// Both together: kept, replaced and lost workers are the sums of either side's.
+    pub fn plus(self, other: Fate) -> Fate {
+        let sum = |part: fn(&Fate) -> u32| part(&self).min(self.before) + part(&other).min(other.before);
+        Fate { before: sum(|fate| fate.before), stopped: sum(|fate| fate.stopped), after: sum(|fate| fate.after) }
+    }
+
     /// Workers that ran all the time.
     pub fn kept(&self) -> u32 {
         self.before.saturating_sub(self.stopped)
@@ -102,7 +109,7 @@ pub struct Watch {
     pub violations: Vec<Violation>,
     /// When the first fault struck.
     pub struck: Option<Time>,
-    /// When anything last changed that a client could see.
+    /// When a process was last taken back, or a unit or a worker last changed.
     pub changed: Time,
     /// Workers by role.
     pub fates: Vec<Fate>,
@@ -118,9 +125,13 @@ pub struct Watch {
     pub forgotten: [u64; 3],
     /// Units that application masters gave back after the first fault.
     pub returned: u32,
+    /// Workers of stable roles that were stopped without consent.
+    pub harmed: u64,
+    /// What workers achieve, if that is to be counted.
+    pub work: Option<Work>,
     /// Workers that an application master wants and has not given back, by machine.
     pub(super) intent: Vec<Counts>,
-    /// Running workers that an application master has given back, until they stop.
+    /// Units that an application master has given back, until their caps are gone: a worker that runs by one may stop.
     pub(super) consent: Vec<Counts>,
     /// The newest master of each application that has planned anything.
     planner: Vec<u32>,
@@ -151,6 +162,8 @@ impl Watch {
             converted: 0,
             forgotten: [0; 3],
             returned: 0,
+            harmed: 0,
+            work: None,
             intent: vec![Counts::default(); machines],
             consent: vec![Counts::default(); machines],
             planner: vec![0; apps],
@@ -162,9 +175,15 @@ impl Watch {
         }
     }
 
-    /// From the first fault until nothing changed any more.
+    /// From the first fault until all who died were replaced, and nothing changed any more.
     pub fn recovery(&self) -> Span {
         self.struck.map_or(Span::ZERO, |struck| self.changed.max(struck).since(struck))
+    }
+
+    /// What became of the workers of a class of roles.
+    pub fn fate(&self, setup: &Setup, online: bool) -> Fate {
+        let of_class = self.fates.iter().zip(&setup.roles).filter(|(_, role)| role.stable == online);
+        of_class.map(|(fate, _)| *fate).fold(Fate::default(), Fate::plus)
     }
 
     pub(super) fn violated(
@@ -202,12 +221,17 @@ impl Watch {
         self.from_disk[machine.index()] = true;
     }
 
-    pub(super) fn tubo_informed(&mut self, machine: MachineId) {
-        self.from_disk[machine.index()] = false;
+    /// A Tubo has heard everything; if it was restarted, it is whole again now.
+    pub(super) fn tubo_informed(&mut self, now: Time, machine: MachineId) {
+        if std::mem::replace(&mut self.from_disk[machine.index()], false) {
+            self.changed = now;
+        }
     }
 
     /// Follows what an application master wants: its plans, and what it gives back.
-    pub(super) fn app_stepped(&mut self, master: &AppMaster, outputs: &[Output], tubos: &[Tubo]) {
+    ///
+    /// A plan for fewer workers of a stable role is no consent: only giving units back is.
+    pub(super) fn app_stepped(&mut self, setup: &Setup, master: &AppMaster, outputs: &[Output], tubos: &[Tubo]) {
         let newest = &mut self.planner[master.app.index()];
         if master.epoch < *newest {
             return;
@@ -221,15 +245,28 @@ impl Watch {
                         let (at, role) = (units.machine.index(), units.role);
                         self.intent[at].add(role, -(units.count as i32));
                         let given = self.consent[at].get(role) + units.count;
-                        self.consent[at].set(role, given.min(tubos[at].running.get(role)));
+                        let held = tubos[at].caps.get(role).max(tubos[at].running.get(role));
+                        self.consent[at].set(role, given.min(held));
                         self.returned += if self.struck.is_some() { units.count } else { 0 };
                     }
                 }
                 Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. }) => {
-                    self.intent[machine.index()].set(*role, *count);
+                    let intent = &mut self.intent[machine.index()];
+                    let least = if setup.role(*role).stable { intent.get(*role) } else { 0 };
+                    intent.set(*role, least.max(*count));
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Units given back whose caps are gone have been taken.
+    pub(super) fn settle_consent(&mut self, tubo: &Tubo) {
+        let consent = &mut self.consent[tubo.machine.index()];
+        if !consent.is_empty() {
+            let left =
+                |(role, count): (RoleId, u32)| (role, count.min(tubo.caps.get(role).max(tubo.running.get(role))));
+            *consent = consent.iter().map(left).collect();
         }
     }
 
@@ -259,13 +296,18 @@ impl Watch {
                 self.changed = now;
             }
             Note::Converted(_, units) => self.converted += units,
-            Note::Granted(_) | Note::Released(_) | Note::Recovered | Note::MachineAway(_) => self.changed = now,
-            Note::Accepted(..) | Note::Started(_) | Note::Stopped(_) => {}
+            Note::Granted(_) | Note::Released(_) | Note::Recovered | Note::MachineAway(_) | Note::Accepted(..) => {
+                self.changed = now;
+            }
+            Note::Started(_) | Note::Stopped(_) => {}
         }
     }
 
     /// Follows what workers do.
     pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
+        if let Some(work) = &mut self.work {
+            work.noted(now, note);
+        }
         if let (Note::Stopped(units), Some(_)) = (note, self.struck) {
             self.fates[units.role.index()].stopped += units.count;
             self.changed = now;

@@ -19,6 +19,29 @@ pub enum Mark {
     Unknown,
 }
 
+/// What the drawing says about itself and its marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GridWords {
+    /// What the drawing shows, for readers who do not see it.
+    pub title: &'static str,
+    /// What [`Mark::Holds`] means.
+    pub holds: &'static str,
+    /// What [`Mark::Fails`] means.
+    pub fails: &'static str,
+    /// What [`Mark::Unknown`] means.
+    pub unknown: &'static str,
+}
+
+impl GridWords {
+    /// Properties and policies.
+    pub const PROPERTIES: GridWords = GridWords {
+        title: "Which properties hold for which policies",
+        holds: "holds on all instances tried",
+        fails: "fails, by a counterexample",
+        unknown: "not defined",
+    };
+}
+
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
@@ -87,17 +110,17 @@ impl Outline {
 }
 
 /// A grid as SVG, as large as its rows and columns need.
-pub fn grid(columns: &[String], sections: &[GridSection]) -> String {
+pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords) -> String {
     let outline = Outline::new(columns, sections);
     let lines: usize = sections.iter().map(|section| section.rows.len() + usize::from(!section.title.is_empty())).sum();
     let titled = sections.iter().filter(|section| !section.title.is_empty()).count();
     let breaks = titled.saturating_sub(1) as f64 * BREAK;
     let bottom = outline.head + 4.0 + lines as f64 * ROW + breaks + 2.0;
     let marks: Vec<Mark> = sections.iter().flat_map(|s| &s.rows).flat_map(|row| row.marks.iter().copied()).collect();
-    let key = legend(&marks, outline.width);
+    let key = legend(&marks, outline.width, words);
     let width = outline.width.max(key.width);
     let height = bottom + 6.0 + key.rows * ROW + MARGIN / 2.0;
-    let mut canvas = Canvas::new(width, height, "Which properties hold for which policies");
+    let mut canvas = Canvas::new(width, height, words.title);
     let mut shade = Vec::new();
     let mut text: Vec<(String, f64, RGBColor)> = Vec::new();
     let mut cells: Vec<(f64, f64, Mark)> = Vec::new();
@@ -169,12 +192,8 @@ struct Key {
     width: f64,
 }
 
-fn legend(marks: &[Mark], room: f64) -> Key {
-    let all = [
-        (Mark::Holds, "holds on all instances tried"),
-        (Mark::Fails, "fails, by a counterexample"),
-        (Mark::Unknown, "not defined"),
-    ];
+fn legend(marks: &[Mark], room: f64, words: &GridWords) -> Key {
+    let all = [(Mark::Holds, words.holds), (Mark::Fails, words.fails), (Mark::Unknown, words.unknown)];
     let shown: Vec<(Mark, &'static str)> = all.into_iter().filter(|(mark, _)| marks.contains(mark)).collect();
     let width = |meaning: &str| 2.0 * HALF + 4.0 + font::width(meaning, TEXT - 0.5);
     let together: f64 = shown.iter().map(|(_, meaning)| width(meaning) + APART).sum();
@@ -217,7 +236,7 @@ mod tests {
         let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
         let row = |label: &str| GridRow { label: label.to_owned(), marks: marks.to_vec() };
         let section = |title: &str| GridSection { title: title.to_owned(), rows: vec![row("Envy-freeness")] };
-        grid(&columns, &[section(""), section("zero demands allowed")])
+        grid(&columns, &[section(""), section("zero demands allowed")], &GridWords::PROPERTIES)
     }
 
     #[test]

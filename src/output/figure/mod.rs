@@ -17,6 +17,7 @@ mod legend;
 mod lines;
 mod names;
 mod scale;
+mod sequence;
 mod stacked;
 mod style;
 #[cfg(test)]
@@ -26,8 +27,9 @@ mod thin;
 pub use bars::{BarSeries, Category, Interval, bars};
 pub use bubbles::{BubbleSeries, bubbles};
 pub use buckets::{Bucket, Pool, buckets};
-pub use grid::{GridRow, GridSection, Mark, grid};
+pub use grid::{GridRow, GridSection, GridWords, Mark, grid};
 pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
+pub use sequence::{SequenceRow, Step, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 
 /// What the numbers along an axis are; it decides the unit and the form of the tick labels.

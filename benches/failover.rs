@@ -1,0 +1,45 @@
+//! The control plane under random faults: simulated messages a second, on small clusters and on 20,000 machines.
+//!
+//! Counted are messages that are carried, not the heartbeats that would change nothing; `plimsoll failover --chaos` says
+//! how many those are.
+
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use plimsoll::control::chaos::Chaos;
+use plimsoll::control::rules::Rules;
+use plimsoll::control::scenario::Scenario;
+use plimsoll::control::trial::Trial;
+use plimsoll::control::world::plan::{Network, Timing};
+
+fn chaos(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("chaos");
+    for machines in [4, 400, 20_000] {
+        let chaos = Chaos::new(1, machines, Rules::ALL, Some(Network::ORDERED));
+        let outcome = chaos.run();
+        group.throughput(Throughput::Elements(outcome.messages - outcome.idle));
+        group.bench_function(BenchmarkId::from_parameter(machines), |bencher| bencher.iter(|| chaos.run()));
+    }
+    group.finish();
+}
+
+fn scenarios(criterion: &mut Criterion) {
+    let run = |scenario| Trial::new(scenario, Rules::ALL, Network::ORDERED, Timing::default());
+    let sent = |trial: &Trial| trial.outcomes.iter().map(|(_, outcome)| outcome.messages - outcome.idle).sum::<u64>();
+    let mut group = criterion.benchmark_group("scenarios");
+    group.throughput(Throughput::Elements(Scenario::all().into_iter().map(|scenario| sent(&run(scenario))).sum()));
+    group.bench_function("all seventeen", |bencher| {
+        bencher.iter(|| Scenario::all().into_iter().map(run).filter(Trial::ok).count());
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = chaos, scenarios
+}
+criterion_main!(benches);

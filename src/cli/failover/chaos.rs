@@ -1,0 +1,155 @@
+//! Random clusters under random faults, and how to see a violation again.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::super::{Context, Format, interrupt, print as out, quoted};
+use super::{Args, print};
+use crate::control::chaos::Chaos;
+use crate::control::rules::Rules;
+use crate::control::world::plan::Network;
+use crate::control::world::watch::Violation;
+use crate::error::{Error, Result};
+
+/// The most machines of a random cluster.
+const MACHINES: usize = 1_000_000;
+
+/// Clusters that are run before a signal is looked for.
+const BATCH: u64 = 256;
+
+/// The most runs that making a script small may take: machines times runs.
+const SHRINKING: usize = 400_000;
+
+/// A cluster that went wrong.
+struct Found {
+    seed: u64,
+    violation: Violation,
+}
+
+pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>, context: &Context) -> Result<()> {
+    if count == 0 {
+        return Err(Error::plan("--chaos", count, "at least 1 schedule"));
+    }
+    if args.machines == 0 || args.machines > MACHINES {
+        return Err(Error::plan("--machines", args.machines, format!("1 to {MACHINES}")));
+    }
+    let Some(end) = args.seed.checked_add(count) else {
+        return Err(Error::plan("--seed", args.seed, "a seed with as many after it as there are schedules"));
+    };
+    let (start, mut messages, mut idle, mut found) = (Instant::now(), 0, 0, Vec::new());
+    let batch = if args.machines > 1_000 { 1 + rayon::current_num_threads() as u64 } else { BATCH };
+    let mut next = args.seed;
+    while next < end {
+        interrupt::check()?;
+        let seeds = next..end.min(next.saturating_add(batch));
+        next = seeds.end;
+        let runs = seeds.into_par_iter().map(|seed| {
+            let outcome = Chaos::new(seed, args.machines, rules, links).run();
+            let violation = outcome.watch.violations.into_iter().next();
+            (outcome.messages, outcome.idle, violation.map(|violation| Found { seed, violation }))
+        });
+        for (sent, spared, bad) in runs.collect::<Vec<_>>() {
+            messages += sent;
+            idle += spared;
+            found.extend(bad);
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    context.say(&format!(
+        "{messages} messages in {seconds:.1} s: {:.0} a second ({:.0} without the heartbeats that change nothing and are \
+         only counted)",
+        messages as f64 / seconds,
+        (messages - idle) as f64 / seconds
+    ));
+    let small = found.first().map(|found| {
+        let chaos = Chaos::new(found.seed, args.machines, rules, links);
+        chaos.shrink(&found.violation, (SHRINKING / args.machines).clamp(20, 1_000))
+    });
+    match args.format {
+        Format::Table => out::out(&text(count, args, messages, &found, small.as_ref())),
+        Format::Json => super::json(&json(count, args, messages, &found, small.as_ref())),
+    }
+}
+
+/// The command that runs one seed alone.
+fn command(args: &Args, seed: u64) -> String {
+    let mut words = vec!["plimsoll failover --chaos 1".to_owned(), format!("--seed {seed}")];
+    words.push(format!("--machines {}", args.machines));
+    words.extend(args.without.iter().map(|rule| format!("--without {}", quoted(rule))));
+    words.extend(args.links.iter().map(|links| format!("--links {}", quoted(links))));
+    words.join(" ")
+}
+
+/// What is left of a script, a line a fault.
+fn script(chaos: &Chaos) -> Vec<String> {
+    let strikes = chaos.script.strikes.iter().map(|strike| {
+        let (node, text) = strike.fault.describe();
+        (strike.at, format!("{} {text}", node.name()))
+    });
+    let demands = chaos.script.demands.iter().map(|demand| {
+        (demand.at, format!("{} units of {} are wanted", demand.count, chaos.setup.names[demand.role.index()]))
+    });
+    let mut lines: Vec<_> = strikes.chain(demands).collect();
+    lines.sort();
+    lines.into_iter().map(|(at, text)| format!("{:>9.3} s  {text}", at.seconds())).collect()
+}
+
+fn text(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&(Chaos, usize)>) -> String {
+    let mut text = format!(
+        "{count} random schedules from seed {}, {} machines each, {messages} messages: {} with a violation\n",
+        args.seed,
+        args.machines,
+        found.len()
+    );
+    for found in found.iter().take(20) {
+        let Violation { invariant, at, what, .. } = &found.violation;
+        text += &format!("\nseed {}: {invariant} at {:.3} s: {what}\n", found.seed, at.seconds());
+        text += &format!("  {}\n", command(args, found.seed));
+    }
+    if let (Some(first), Some((chaos, runs))) = (found.first(), small) {
+        text += &format!("\nThe smallest script of seed {} that still violates it ({runs} runs):\n", first.seed);
+        text += &format!("  machines of capacity {}\n", capacities(chaos));
+        text += &script(chaos).iter().map(|line| format!("  {line}\n")).collect::<String>();
+        if let Some(violation) = chaos.run().watch.violations.into_iter().next() {
+            text += "\nHow it comes about:\n";
+            text += &print::trace(&chaos.trace(violation));
+        }
+    }
+    text
+}
+
+fn capacities(chaos: &Chaos) -> String {
+    let shown: Vec<String> = chaos.setup.machines.iter().take(20).map(u32::to_string).collect();
+    let more = chaos.setup.machines.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+fn json(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&(Chaos, usize)>) -> Json {
+    let one = |found: &Found| {
+        let mut value = print::violation_json(&found.violation);
+        value["seed"] = found.seed.into();
+        value["command"] = command(args, found.seed).into();
+        value
+    };
+    let smallest = small.map(|(chaos, runs)| {
+        let violation = chaos.run().watch.violations.into_iter().next();
+        json!({
+            "seed": chaos.seed,
+            "runs": runs,
+            "script": script(chaos).iter().map(|line| line.trim_start()).collect::<Vec<_>>(),
+            "trace": violation.map(|violation| print::trace_json(&chaos.trace(violation))),
+        })
+    });
+    json!({
+        "schedules": count,
+        "seed": args.seed,
+        "machines": args.machines,
+        "messages": messages,
+        "ok": found.is_empty(),
+        "violations": found.iter().map(one).collect::<Vec<Json>>(),
+        "smallest": smallest,
+    })
+}

@@ -1,0 +1,37 @@
+//! `plimsoll run` of a plan with a table `[failover]`: the experiment with the control plane.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value as Json, json};
+
+use super::super::{Context, Format, interrupt, print as out, run::provenance};
+use crate::error::{Error, Result};
+use crate::experiment::failover::FailoverPlan;
+use crate::output::failover as output;
+use crate::output::table::write_whole;
+
+/// The plan of a file, if it is of this kind.
+pub fn plan(path: &Path, set: &[String]) -> Result<Option<FailoverPlan>> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+    let text = text.trim_start_matches('\u{feff}');
+    FailoverPlan::is(text).then(|| FailoverPlan::read(path, text, set)).transpose()
+}
+
+/// Runs it, writes tables, figures and report, and prints what was found.
+pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
+    let started = Instant::now();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
+    let findings = pool.install(|| plan.study.run(&interrupt::check))?;
+    let report = output::write(folder, plan, &findings)?;
+    write_whole(&folder.join("run.json"), provenance(context, threads, started).as_bytes())?;
+    let sentences = output::sentences(plan, &findings);
+    match format {
+        Format::Table => out::out(&(sentences.join("\n") + "\n"))?,
+        Format::Json => super::json(&Json::from(json!({ "name": plan.name, "findings": sentences })))?,
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    context.say(&format!("tables in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
+    Ok(())
+}

@@ -1,0 +1,436 @@
+//! The results of the control plane's experiment: tables, figures and the report page.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::figure::{
+    Axis, Category, Chart, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid, small_multiples,
+    stacked,
+};
+use super::gallery::Drawn;
+use super::html::{self, Column, Figure, Report};
+use super::picture::DOTS;
+use super::table::{Cell, Field, Kind, TableWriter, write_whole};
+use super::{raster, sequence};
+use crate::control::rules::Rule;
+use crate::control::scenario::Scenario;
+use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
+use crate::control::trial::Trial;
+use crate::control::world::work::Achieved;
+use crate::error::Result;
+use crate::experiment::failover::FailoverPlan;
+use crate::metrics::compare::LEVEL;
+use crate::metrics::mean_interval;
+use crate::units::{Span, trim_float};
+
+/// Writes tables, figures and the report to a folder; returns the report's file.
+pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<PathBuf> {
+    tables(folder, plan, findings)?;
+    let drawn = draw(plan, findings);
+    for figure in &drawn {
+        let file = |ending: &str| folder.join("figures").join(format!("{}.{ending}", figure.name));
+        write_whole(&file("svg"), figure.svg.as_bytes())?;
+        write_whole(&file("png"), &raster::png(&figure.svg, DOTS)?)?;
+    }
+    let path = folder.join("report.html");
+    write_whole(&path, html::render(&report(plan, findings, &drawn)).as_bytes())?;
+    Ok(path)
+}
+
+/// What a curve is called.
+fn variant(without: Option<Rule>) -> String {
+    without.map_or("all rules".to_owned(), |rule| format!("without {}", rule.name()))
+}
+
+/// A table of these columns, one file.
+fn table(
+    folder: &Path,
+    plan: &FailoverPlan,
+    name: &str,
+    columns: &[(&str, Kind)],
+    fill: impl FnOnce(&mut TableWriter) -> Result<()>,
+) -> Result<()> {
+    let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let metadata = [("plimsoll.version".to_owned(), version), ("plimsoll.plan".to_owned(), plan.text.clone())];
+    let mut writer = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
+    fill(&mut writer)?;
+    writer.finish()
+}
+
+fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()> {
+    use Kind::{Float, Int, Text};
+    let fates = [
+        ("scenario", Int),
+        ("name", Text),
+        ("without", Text),
+        ("class", Text),
+        ("workers", Int),
+        ("kept", Int),
+        ("replaced", Int),
+        ("lost", Int),
+        ("violated", Text),
+    ];
+    table(folder, plan, "scenarios", &fates, |writer| {
+        findings.fates.iter().try_for_each(|row| {
+            let (name, violated) = (row.scenario.name(), joined(&row.violated));
+            writer.push(&[
+                Cell::from(row.scenario.number() as u64),
+                Cell::from(name.as_str()),
+                Cell::from(row.without.map(Rule::name)),
+                Cell::from(if row.online { "online" } else { "offline" }),
+                Cell::from(u64::from(row.fate.before)),
+                Cell::from(u64::from(row.fate.kept())),
+                Cell::from(u64::from(row.fate.replaced())),
+                Cell::from(u64::from(row.fate.lost())),
+                Cell::from(violated.as_str()),
+            ])
+        })
+    })?;
+    let recoveries = [
+        ("scenario", Int),
+        ("name", Text),
+        ("heartbeat_us", Int),
+        ("window_us", Int),
+        ("mean_recovery_s", Float),
+        ("longest_recovery_s", Float),
+        ("offline_workers", Int),
+        ("offline_kept", Int),
+        ("violated", Text),
+    ];
+    table(folder, plan, "recovery", &recoveries, |writer| {
+        findings.recoveries.iter().try_for_each(|row| {
+            let (name, violated) = (row.scenario.name(), joined(&row.violated));
+            writer.push(&[
+                Cell::from(row.scenario.number() as u64),
+                Cell::from(name.as_str()),
+                Cell::from(row.beat.0),
+                Cell::from(row.window.0),
+                Cell::from(row.mean_s),
+                Cell::from(row.longest_s),
+                Cell::from(u64::from(row.offline.before)),
+                Cell::from(u64::from(row.offline.kept())),
+                Cell::from(violated.as_str()),
+            ])
+        })
+    })?;
+    let storms = [
+        ("without", Text),
+        ("failures_per_hour", Float),
+        ("seed", Int),
+        ("faults", Int),
+        ("class", Text),
+        ("wanted_us", Int),
+        ("unserved_us", Int),
+        ("doubled_us", Int),
+        ("discarded_us", Int),
+        ("workers_stopped", Int),
+        ("workers_harmed", Int),
+    ];
+    table(folder, plan, "storms", &storms, |writer| {
+        findings.storms.iter().try_for_each(|row| {
+            let classes = [("online", row.damage.online, row.damage.harmed), ("offline", row.damage.offline, 0)];
+            classes.into_iter().try_for_each(|(class, account, harmed)| {
+                writer.push(&[
+                    Cell::from(row.without.map(Rule::name)),
+                    Cell::from(row.rate),
+                    Cell::from(row.seed),
+                    Cell::from(row.damage.faults),
+                    Cell::from(class),
+                    Cell::from(account.wanted),
+                    Cell::from(account.unserved),
+                    Cell::from(account.doubled),
+                    Cell::from(account.discarded),
+                    Cell::from(account.stopped),
+                    Cell::from(harmed),
+                ])
+            })
+        })
+    })
+}
+
+fn joined(names: &BTreeSet<&'static str>) -> String {
+    names.iter().copied().collect::<Vec<_>>().join("+")
+}
+
+/// All figures.
+pub fn draw(plan: &FailoverPlan, findings: &Findings) -> Vec<Drawn> {
+    let mut drawn = vec![fates(&plan.study, findings), needs(&plan.study, findings)];
+    if !findings.recoveries.is_empty() {
+        drawn.extend([recovery(&plan.study, findings), interrupted(&plan.study, findings)]);
+    }
+    if !findings.storms.is_empty() {
+        drawn.extend([storms(&plan.study, findings), online(&plan.study, findings)]);
+    }
+    drawn.extend(plan.diagrams.iter().map(|diagram| {
+        let trial = Trial::new(diagram.scenario, diagram.rules, plan.study.network, plan.study.timing);
+        let (number, removed) =
+            (diagram.scenario.number(), diagram.rules.missing().map(Rule::name).collect::<Vec<_>>());
+        let (svg, title) = sequence::of_trial(&trial);
+        let without = removed.iter().map(|name| format!("-without-{name}")).collect::<String>();
+        Drawn { name: format!("scenario-{number}{without}"), caption: format!("Scenario {number}: {title}."), svg }
+    }));
+    drawn
+}
+
+/// One category a scenario: its number.
+fn categories(scenarios: &[Scenario]) -> Vec<Category> {
+    scenarios.iter().map(|scenario| Category::new(scenario.number().to_string())).collect()
+}
+
+/// Kept, started again and lost workers of some rows, as parts of those there were.
+fn parts<'a>(scenarios: &[Scenario], rows: impl Iterator<Item = &'a FateRow> + Clone, title: &str) -> Stacks {
+    let part = |count: fn(&FateRow) -> u32| -> Vec<Option<f64>> {
+        let of = |scenario: &Scenario| {
+            let row = rows.clone().find(|row| row.scenario == *scenario)?;
+            (row.fate.before > 0).then(|| f64::from(count(row)) / f64::from(row.fate.before))
+        };
+        scenarios.iter().map(of).collect()
+    };
+    let layers = vec![part(|row| row.fate.kept()), part(|row| row.fate.replaced()), part(|row| row.fate.lost())];
+    Stacks { title: title.to_owned(), layers }
+}
+
+fn layers() -> Vec<String> {
+    ["kept", "started again", "lost"].map(str::to_owned).to_vec()
+}
+
+fn fates(study: &Study, findings: &Findings) -> Drawn {
+    let class = |online: bool, title: &str| {
+        let rows = findings.fates.iter().filter(move |row| row.without.is_none() && row.online == online);
+        parts(&study.scenarios, rows, title)
+    };
+    let panels = [class(true, "online services"), class(false, "offline roles")];
+    Drawn {
+        name: "fates".to_owned(),
+        caption: "What becomes of the workers in each scenario (1 to 17), with all rules, over all timings in which \
+                  services wait: no online worker stops; of the offline workers those on the machine that times out, and \
+                  all whose application master does not report to a new FuxiMaster in time, start again elsewhere."
+            .to_owned(),
+        svg: stacked("Workers (%)", &categories(&study.scenarios), &layers(), &panels),
+    }
+}
+
+const NEEDS: GridWords = GridWords {
+    title: "Which scenario needs which rule",
+    holds: "nothing is violated without the rule",
+    fails: "a worker of an online service is stopped",
+    unknown: "something else is violated",
+};
+
+fn needs(study: &Study, findings: &Findings) -> Drawn {
+    let row = |scenario: &Scenario| {
+        let mark = |removed: &Rule| {
+            let mut rows = findings.fates.iter();
+            let row = rows.find(|row| row.scenario == *scenario && row.without == Some(*removed));
+            match row.map(|row| (row.violated.contains("I1"), row.violated.is_empty())) {
+                Some((true, _)) => Mark::Fails,
+                Some((false, true)) => Mark::Holds,
+                _ => Mark::Unknown,
+            }
+        };
+        let label = format!("{} {}", scenario.number(), scenario.name());
+        GridRow { label, marks: study.rules.iter().map(mark).collect() }
+    };
+    let section = GridSection { title: String::new(), rows: study.scenarios.iter().map(row).collect() };
+    let columns: Vec<String> = study.rules.iter().map(|rule| rule.name().to_owned()).collect();
+    Drawn {
+        name: "rules".to_owned(),
+        caption: "What each rule is for: every scenario in all its timings, without one rule. Found by running."
+            .to_owned(),
+        svg: grid(&columns, &[section], &NEEDS),
+    }
+}
+
+/// One panel a scenario, one curve a window, over heartbeats.
+fn by_clock(study: &Study, findings: &Findings, y: Axis, of: fn(&RecoveryRow) -> f64) -> String {
+    let sweep = &study.recovery;
+    let panel = |scenario: &Scenario| {
+        let curve = |window: &Span| {
+            let rows = findings.recoveries.iter().filter(|row| row.scenario == *scenario && row.window == *window);
+            let points = rows.map(|row| (row.beat.seconds(), of(row))).collect();
+            Series::new(format!("window {} s", trim_float(window.seconds())), points)
+        };
+        let title = format!("{} {}", scenario.number(), scenario.name());
+        Panel { title, series: sweep.windows.iter().map(curve).collect() }
+    };
+    let panels: Vec<Panel> = sweep.scenarios.iter().map(panel).collect();
+    let x = Axis::number("Heartbeat (s)").log();
+    small_multiples(&sheet(x, y, panels.len(), 2), Join::Straight, &panels)
+}
+
+fn sheet(x: Axis, y: Axis, panels: usize, columns: usize) -> Chart {
+    let rows = panels.div_ceil(columns.max(1));
+    let size_pt = (Chart::PAGE.0, 40.0 + 120.0 * rows as f64);
+    Chart { size_pt, columns: Some(columns), ..Chart::new(x, y) }
+}
+
+fn recovery(study: &Study, findings: &Findings) -> Drawn {
+    Drawn {
+        name: "recovery".to_owned(),
+        caption: "From the first fault to the last change that it causes, by heartbeat and window: the mean over all \
+                  timings in which services wait. A Tubo is given up after 15 heartbeats and an application master after 30."
+            .to_owned(),
+        svg: by_clock(study, findings, Axis::number("Time to recover (s)"), |row| row.mean_s),
+    }
+}
+
+fn interrupted(study: &Study, findings: &Findings) -> Drawn {
+    let stopped = |row: &RecoveryRow| 1.0 - f64::from(row.offline.kept()) / f64::from(row.offline.before.max(1));
+    Drawn {
+        name: "interrupted".to_owned(),
+        caption: "Offline workers that are stopped, by heartbeat and window: a short window ends before application \
+                  masters and Tubos are back, a short heartbeat gives up those that would have come back."
+            .to_owned(),
+        svg: by_clock(study, findings, Axis::fraction("Offline workers stopped (%)").range(0.0, 1.0), stopped),
+    }
+}
+
+/// Means with intervals over the seeds of each rate, one curve a rule.
+fn by_rate(study: &Study, findings: &Findings, of: impl Fn(&StormRow) -> f64) -> Vec<Series> {
+    let variants = [None].into_iter().chain(study.rules.iter().copied().map(Some));
+    let curve = |without: Option<Rule>| {
+        let (mut points, mut band) = (Vec::new(), Vec::new());
+        for &rate in &study.storms.rates {
+            let rows = findings.storms.iter().filter(|row| row.without == without && row.rate == rate);
+            let values: Vec<f64> = rows.map(&of).collect();
+            let Some(interval) = mean_interval(&values, LEVEL) else { continue };
+            points.push((rate, interval.mean));
+            if let (Some(low), Some(high)) = (interval.low, interval.high) {
+                band.push((rate, low.max(0.0), high));
+            }
+        }
+        // Only that of the rules as they are: nine bands would hide one another.
+        let band = (without.is_none() && study.storms.seeds.len() > 1).then_some(band);
+        Series { band, ..Series::new(variant(without), points) }
+    };
+    variants.map(curve).collect()
+}
+
+fn share(amount: u64, account: &Achieved) -> f64 {
+    amount as f64 / account.wanted.max(1) as f64
+}
+
+fn rates() -> Axis {
+    Axis::number("Failures of each process an hour").log()
+}
+
+fn storms(study: &Study, findings: &Findings) -> Drawn {
+    let panel = |title: &str, of: fn(&Achieved) -> u64| {
+        let series = by_rate(study, findings, |row| share(of(&row.damage.offline), &row.damage.offline));
+        Panel { title: title.to_owned(), series }
+    };
+    let panels = [
+        panel("not done", |account| account.unserved),
+        panel("done and thrown away", |account| account.discarded),
+        panel("done twice", |account| account.doubled),
+    ];
+    let instance = study.storms.storm.map_or(0.0, |storm| storm.instance.seconds());
+    let caption = format!(
+        "Offline work lost to failures, as a part of the work wanted: worker time in which no worker ran, instances of \
+         {instance} s that were broken off, and workers out of sight that ran beside their replacement.{}{}",
+        of_seeds(study),
+        if study.storms.seeds.len() > 1 { " The band is the 95 % interval with all rules." } else { "" }
+    );
+    let chart = sheet(rates(), Axis::fraction("Offline work (%)"), panels.len(), 3);
+    Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels) }
+}
+
+fn online(study: &Study, findings: &Findings) -> Drawn {
+    let hours = study.storms.storm.map_or(1.0, |storm| storm.lasts.seconds() / 3600.0);
+    let stops = by_rate(study, findings, |row| row.damage.harmed as f64 / hours);
+    let harmed: u64 = findings.storms.iter().filter(|row| row.without.is_none()).map(|row| row.damage.harmed).sum();
+    let caption = format!(
+        "Workers of online services that are stopped without their consent in an hour of failures, without each rule; with \
+         all rules {harmed} in all.{}",
+        of_seeds(study)
+    );
+    let y = Axis::number("Stopped an hour").log();
+    let chart = Chart { size_pt: (Chart::PAGE.0, 220.0), ..Chart::new(rates(), y) };
+    let panels = [Panel { title: String::new(), series: stops }];
+    Drawn { name: "online".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels) }
+}
+
+fn of_seeds(study: &Study) -> String {
+    let machines = study.storms.storm.map_or(0, |storm| storm.machines);
+    let seeds = study.storms.seeds.len();
+    format!(" {machines} machines, {seeds} seeds.")
+}
+
+fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
+    let figure = |drawn: &Drawn| Figure {
+        caption: drawn.caption.clone(),
+        svg: drawn.svg.clone(),
+        file: format!("figures/{}.svg", drawn.name),
+    };
+    let file = format!("{}.toml", plan.name);
+    Report {
+        title: plan.name.clone(),
+        question: plan.question.clone(),
+        answer: sentences(plan, findings),
+        summary: vec![summary(plan, findings)],
+        figures: drawn.iter().map(figure).collect(),
+        plan_toml: plan.text.clone(),
+        reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
+        notes: Vec::new(),
+        provenance: vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
+    }
+}
+
+/// The scenarios with all rules.
+fn summary(plan: &FailoverPlan, findings: &Findings) -> html::Table {
+    let column = |name: &str, numeric| Column { name: name.to_owned(), explanation: String::new(), numeric };
+    let fate = |scenario: Scenario, online: bool| {
+        let mut rows = findings.fates.iter();
+        rows.find(|row| row.scenario == scenario && row.without.is_none() && row.online == online).map(|row| row.fate)
+    };
+    let row = |scenario: &Scenario| {
+        let shown = |online: bool| {
+            let fate = fate(*scenario, online).unwrap_or_default();
+            format!("{} / {} / {}", fate.kept(), fate.replaced(), fate.lost())
+        };
+        let needs = findings.fates.iter().filter(|row| row.scenario == *scenario && row.online);
+        let needs = needs.filter(|row| row.violated.contains("I1")).filter_map(|row| row.without.map(Rule::name));
+        let needs = needs.collect::<Vec<_>>().join(", ");
+        vec![scenario.number().to_string(), scenario.name(), shown(true), shown(false), needs]
+    };
+    let heads = [
+        ("", true),
+        ("scenario", false),
+        ("online", true),
+        ("offline", true),
+        ("an online worker stops without", false),
+    ];
+    html::Table {
+        caption: "Workers kept / started again / lost over all timings in which services wait".to_owned(),
+        columns: heads.map(|(name, numeric)| column(name, numeric)).to_vec(),
+        rows: plan.study.scenarios.iter().map(row).collect(),
+        best: Vec::new(),
+    }
+}
+
+/// The findings in words.
+pub fn sentences(plan: &FailoverPlan, findings: &Findings) -> Vec<String> {
+    let with_all: Vec<&FateRow> = findings.fates.iter().filter(|row| row.without.is_none() && row.online).collect();
+    let broken = with_all.iter().filter(|row| !row.violated.is_empty()).count();
+    let mut said = vec![format!(
+        "With all rules {} of {} scenarios violate an invariant.",
+        if broken == 0 { "none".to_owned() } else { broken.to_string() },
+        with_all.len()
+    )];
+    for &removed in &plan.study.rules {
+        let harmed = findings.fates.iter().filter(|row| row.without == Some(removed) && row.online);
+        let harmed: Vec<String> =
+            harmed.filter(|row| row.violated.contains("I1")).map(|row| row.scenario.number().to_string()).collect();
+        said.push(match harmed.is_empty() {
+            true => format!("Without {} no scenario stops an online worker.", removed.name()),
+            false => format!("Without {} an online worker is stopped in {}.", removed.name(), harmed.join(", ")),
+        });
+    }
+    let short = findings.recoveries.iter().filter(|row| !row.violated.is_empty()).count();
+    if !findings.recoveries.is_empty() {
+        let runs = findings.recoveries.len();
+        said.push(format!("Of {runs} settings of heartbeat and window {short} violate an invariant with all rules."));
+    }
+    said
+}

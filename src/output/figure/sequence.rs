@@ -1,0 +1,191 @@
+//! Sequence diagrams: a vertical line for each process, an arrow for each message, in order of time.
+//!
+//! Rows stand at equal distances, since faults last minutes and messages milliseconds; the time of each is beside it.
+
+use plotters::style::{RGBColor, WHITE};
+
+use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Run, Side};
+use crate::output::font;
+
+const MARGIN: f64 = 8.0;
+const TIMES: f64 = 52.0;
+const LANE: f64 = 150.0;
+const HEAD: f64 = 52.0;
+const ROW: f64 = 15.0;
+const SIZE: f64 = 6.5;
+const BANNER: f64 = 7.5;
+const ARROW: f64 = 4.0;
+
+/// The most rows that are drawn.
+const ROWS: usize = 300;
+
+const RED: RGBColor = RGBColor(190, 30, 45);
+const GREEN: RGBColor = RGBColor(20, 120, 60);
+const SHADE: RGBColor = RGBColor(250, 224, 224);
+
+/// How a mark is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Something goes wrong.
+    Bad,
+    /// Something is well again.
+    Good,
+    /// It is worth knowing.
+    Plain,
+}
+
+/// What a row shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An arrow between two lanes; one that does not arrive ends halfway.
+    Arrow {
+        /// The lane of the sender.
+        from: usize,
+        /// The lane of the receiver.
+        to: usize,
+        /// Whether it arrives.
+        arrives: bool,
+    },
+    /// A dot on a lane.
+    Mark(usize, Tone),
+    /// A line of text across all lanes.
+    Banner,
+}
+
+/// A row of a sequence diagram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequenceRow {
+    /// When, in seconds.
+    pub seconds: f64,
+    /// What is drawn.
+    pub step: Step,
+    /// What is written; in full in a tooltip.
+    pub text: String,
+}
+
+/// Draws a sequence diagram as an SVG; of very many rows only the first 300, and says so.
+///
+/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` stands under the title.
+pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow]) -> String {
+    let drawn = &rows[..rows.len().min(ROWS)];
+    let x = |lane: usize| MARGIN + TIMES + (lane as f64 + 0.5) * LANE;
+    let y = |row: usize| HEAD + ROW * (row as f64 + 1.0);
+    let left_out = if rows.len() > drawn.len() { ROW } else { 0.0 };
+    let bottom = y(drawn.len());
+    let width = MARGIN + TIMES + LANE * lanes.len() as f64 + MARGIN;
+    let mut canvas = Canvas::new(width, bottom + left_out + MARGIN, &format!("Sequence diagram of {title}"));
+    canvas.layer(Group::class("lanes"), |pen| {
+        pen.text(title, 9.0, INK, (MARGIN, MARGIN + 9.0), Side::Start, Run::Level);
+        pen.text(note, SIZE, GREY, (MARGIN, MARGIN + 18.0), Side::Start, Run::Level);
+        for (lane, from, to) in outages(lanes.len(), drawn) {
+            pen.rectangle((x(lane) - 3.0, y(from) - 2.0), (x(lane) + 3.0, y(to) - 2.0), &SHADE);
+        }
+        for (at, lane) in lanes.iter().enumerate() {
+            pen.text(lane, 8.0, INK, (x(at), HEAD - 8.0), Side::Middle, Run::Level);
+            pen.path(&[(x(at), HEAD - 4.0), (x(at), bottom)], &LIGHT, 1.0);
+        }
+    });
+    for (at, row) in drawn.iter().enumerate() {
+        let y = y(at);
+        let time = format!("{:.3} s", row.seconds);
+        canvas.layer(Group { tip: Some(&row.text), ..Group::class("row") }, |pen| {
+            pen.text(&time, SIZE, GREY, (MARGIN + TIMES - 8.0, y), Side::End, Run::Level);
+            match row.step {
+                Step::Arrow { from, to, arrives } => {
+                    let (from, to) = (x(from), x(to));
+                    let color = if arrives { INK } else { RED };
+                    let tip = if arrives { to } else { 0.5 * (from + to) };
+                    let back = ARROW * (tip - from).signum();
+                    let text = cut(&row.text, (to - from).abs());
+                    let (middle, half) = (0.5 * (from + to), 0.5 * font::width(&text, SIZE) + 1.5);
+                    // Lanes that pass behind the words are wiped out there.
+                    pen.rectangle((middle - half, y - 2.0 - SIZE), (middle + half, y - 0.8), &WHITE);
+                    pen.path(&[(from, y), (tip, y)], &color, 0.6);
+                    pen.polygon(&[(tip, y), (tip - back, y - 2.0), (tip - back, y + 2.0)], &color);
+                    pen.text(&text, SIZE, color, (middle, y - 2.0), Side::Middle, Run::Level);
+                }
+                Step::Mark(lane, tone) => {
+                    let color = match tone {
+                        Tone::Bad => RED,
+                        Tone::Good => GREEN,
+                        Tone::Plain => GREY,
+                    };
+                    let text = cut(&row.text, LANE);
+                    pen.disc((x(lane), y - 2.0), 2.0, &color);
+                    // At the right edge there is no room beside the last lane.
+                    match lane + 1 == lanes.len() {
+                        true => pen.text(&text, SIZE, color, (x(lane) - 6.0, y), Side::End, Run::Level),
+                        false => pen.text(&text, SIZE, color, (x(lane) + 6.0, y), Side::Start, Run::Level),
+                    }
+                }
+                Step::Banner => {
+                    let width = font::width(&row.text, BANNER) + 4.0;
+                    let left = MARGIN + TIMES;
+                    pen.rectangle((left - 2.0, y - BANNER), (left + width, y + 2.5), &SHADE);
+                    pen.text(&row.text, BANNER, RED, (left, y), Side::Start, Run::Level);
+                }
+            }
+        });
+    }
+    if rows.len() > drawn.len() {
+        let more = format!("{} more rows are not drawn", rows.len() - drawn.len());
+        canvas.layer(Group::class("more"), |pen| {
+            pen.text(&more, SIZE, GREY, (MARGIN + TIMES, bottom + 4.0), Side::Start, Run::Level);
+        });
+    }
+    canvas.finish()
+}
+
+/// From which row to which a lane is struck: to the row after the last if it does not end.
+fn outages(lanes: usize, rows: &[SequenceRow]) -> Vec<(usize, usize, usize)> {
+    let mut found = Vec::new();
+    for lane in 0..lanes {
+        let mut since = None;
+        for (at, row) in rows.iter().enumerate() {
+            match row.step {
+                Step::Mark(of, Tone::Bad) if of == lane => since = since.or(Some(at)),
+                Step::Mark(of, Tone::Good) if of == lane => {
+                    found.extend(since.take().map(|from| (lane, from, at)));
+                }
+                _ => {}
+            }
+        }
+        found.extend(since.map(|from| (lane, from, rows.len())));
+    }
+    found
+}
+
+/// The text cut to a width, in points.
+fn cut(text: &str, width: f64) -> String {
+    let fits = |text: &str| font::width(text, SIZE) <= width - 10.0;
+    if fits(text) {
+        return text.to_owned();
+    }
+    let mut short = text.to_owned();
+    while short.pop().is_some() && !fits(&format!("{short}…")) {}
+    format!("{}…", short.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_and_rows_are_counted() {
+        let text = cut(&"word ".repeat(60), 100.0);
+        assert!(text.ends_with('…') && text.len() < 60, "{text}");
+        assert_eq!(cut("word", 100.0), "word");
+        let row = SequenceRow { seconds: 1.5, step: Step::Banner, text: "so <it> is".to_owned() };
+        let svg = sequence("t", "about", &["a".to_owned(), "b".to_owned()], &vec![row; ROWS + 7]);
+        for part in ["7 more rows", "about", "so &lt;it&gt; is", "1.500 s"] {
+            assert!(svg.contains(part), "{part} is missing");
+        }
+    }
+    #[test]
+    fn a_lane_is_shaded_from_what_strikes_it_until_it_is_well() {
+        let mark = |lane, tone| SequenceRow { seconds: 0.0, step: Step::Mark(lane, tone), text: String::new() };
+        let rows =
+            [mark(1, Tone::Bad), mark(0, Tone::Bad), mark(1, Tone::Plain), mark(1, Tone::Bad), mark(1, Tone::Good)];
+        assert_eq!(outages(2, &rows), [(0, 1, 5), (1, 0, 4)]);
+    }
+}

@@ -1,0 +1,99 @@
+//! The sequence diagram of a run of the control plane, from its log.
+
+use super::figure::{SequenceRow, Step, Tone, sequence};
+use crate::control::message::Node;
+use crate::control::rules::Rule;
+use crate::control::scenario::Scenario;
+use crate::control::setup::Setup;
+use crate::control::trial::{self, Trial};
+use crate::control::world::log::{Entry, What};
+use crate::units::{MachineId, Time};
+
+/// Draws the plain timing of a trial, or if something is violated the timing with the shortest trace; and says what it is.
+pub fn of_trial(trial: &Trial) -> (String, String) {
+    let setup = Scenario::setup(trial.rules);
+    let trace = trial.shortest_trace();
+    let timing = trace.as_ref().map_or(1, |trace| trace.timing);
+    let removed: Vec<&str> = trial.rules.missing().map(Rule::name).collect();
+    let mut title = trial.scenario.name();
+    if !removed.is_empty() {
+        title += &format!(" without {}", removed.join(", "));
+    }
+    let log = trial::log(&setup, &trial.outcomes[timing - 1].0);
+    // What comes after the violation explains nothing.
+    let end = trace.map_or(Time::NEVER, |trace| trace.violation.at);
+    let log: Vec<Entry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
+    (draw(&setup, &title, &log), title)
+}
+
+/// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
+/// first one.
+pub fn draw(setup: &Setup, title: &str, log: &[Entry]) -> String {
+    let first = log.iter().position(|entry| matches!(entry.what, What::Fault(_))).unwrap_or(0);
+    let log = &log[first..];
+    let struck = log.iter().filter_map(|entry| match entry.what {
+        What::Fault(Node::Tubo(machine)) => Some(machine),
+        _ => None,
+    });
+    let mut machines: Vec<MachineId> = struck.collect();
+    machines.sort();
+    machines.dedup();
+    if machines.is_empty() {
+        machines.push(MachineId(0));
+    }
+    let mut lanes = vec!["FuxiMaster".to_owned()];
+    lanes.extend(setup.app_ids().map(|app| {
+        let names: Vec<&str> = setup.roles_of(app).map(|role| setup.names[role.index()].as_str()).collect();
+        format!("AM {} ({})", app.0, names.join(", "))
+    }));
+    lanes.extend(machines.iter().map(|machine| format!("Tubo {machine}")));
+    let lane = |node: Node| match node {
+        Node::Master => Some(0),
+        Node::App(app, _) => Some(1 + app.index()),
+        Node::Tubo(machine) => machines.iter().position(|other| *other == machine).map(|at| 1 + setup.apps() + at),
+    };
+    let row = |entry: &Entry| {
+        let step = match entry.what {
+            What::Message { from, to, arrived, .. } => {
+                Step::Arrow { from: lane(from)?, to: lane(to)?, arrives: arrived }
+            }
+            // What FuxiMaster does about other machines is left out with them.
+            What::Note(_) if entry.machine.is_some_and(|machine| !machines.contains(&machine)) => return None,
+            What::Note(node) => Step::Mark(lane(node)?, Tone::Plain),
+            // A new FuxiMaster only listens at first.
+            What::Start(Node::Master) => Step::Mark(0, Tone::Plain),
+            What::Start(node) | What::Heal(node) => Step::Mark(lane(node)?, Tone::Good),
+            What::Fault(node) => Step::Mark(lane(node)?, Tone::Bad),
+            What::Violation => Step::Banner,
+        };
+        Some(SequenceRow { seconds: entry.at.seconds(), step, text: entry.text.clone() })
+    };
+    let others = setup.machines.len() - machines.len();
+    let note = match others {
+        0 => String::new(),
+        1 => "1 machine that is not struck is left out, and so are heartbeats".to_owned(),
+        _ => format!("{others} machines that are not struck are left out, and so are heartbeats"),
+    };
+    sequence(title, &note, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::rules::Rules;
+    use crate::control::scenario::State;
+    use crate::control::world::plan::{Network, Timing};
+
+    #[test]
+    fn every_scenario_has_a_diagram_with_its_faults() {
+        for scenario in Scenario::all() {
+            let setup = Scenario::setup(Rules::ALL);
+            let script = scenario.scripts(Network::ORDERED, Timing::default()).remove(0);
+            let svg = draw(&setup, &scenario.name(), &trial::log(&setup, &script));
+            for text in ["FuxiMaster", "AM 1 (web)", "Tubo 0", scenario.name().as_str()] {
+                assert!(svg.contains(text), "{}: {text} is missing", scenario.name());
+            }
+            assert_eq!(svg.contains("is cut from"), scenario.tubo == State::Timeout, "{}", scenario.name());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The experiment with the control plane: storms, clocks, and `plimsoll run` of a plan with `[failover]`.
+
+use plimsoll::control::rules::{Rule, Rules};
+use plimsoll::control::scenario::Scenario;
+use plimsoll::control::storm::Storm;
+use plimsoll::control::study::{Storms, Study, Sweep};
+use plimsoll::control::world::plan::{Network, Timing};
+use plimsoll::units::Span;
+
+use crate::replay::{plimsoll, run, said};
+
+const STORM: Storm = Storm {
+    machines: 12,
+    lasts: Span::from_secs(1200),
+    rate: 15.0,
+    instance: Span::from_secs(60),
+    timing: Timing {
+        beat: Span::from_secs(1),
+        tubo_timeout: Span::from_secs(15),
+        app_timeout: Span::from_secs(30),
+        window: Span::from_secs(60),
+        app_start: Span::from_secs(10),
+    },
+    network: Network::ORDERED,
+};
+
+#[test]
+fn storms_cost_offline_work_and_no_online_worker_while_all_rules_hold() {
+    for seed in 1..4 {
+        let all = STORM.run(Rules::ALL, seed);
+        assert!(all.faults > 20, "seed {seed}: {all:?}");
+        assert_eq!((all.online.stopped, all.online.unserved, all.harmed), (0, 0, 0), "seed {seed}");
+        // 3 tenths of 12 machines of 8 online, 4 tenths offline (9 units a tenth), for 1200 s.
+        assert_eq!((all.online.wanted, all.offline.wanted), (27 * 1_200_000_000, 36 * 1_200_000_000));
+        assert!(all.offline.stopped > 0 && all.offline.discarded > 0, "seed {seed}: {all:?}");
+        let most = all.offline.stopped * STORM.instance.0;
+        assert!(all.offline.discarded < most && all.offline.unserved < all.offline.wanted, "seed {seed}: {all:?}");
+        let without = STORM.run(Rules::ALL.without(Rule::KeepStable), seed);
+        assert_eq!(without.faults, all.faults, "the same faults");
+        assert!(without.harmed > 0, "seed {seed}: {without:?}");
+        assert_eq!(STORM.run(Rules::ALL, seed), all, "the same seed, the same storm");
+    }
+}
+
+#[test]
+fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
+    let scenarios = ["fm-failover", "am-timeout", "fm-failover+tubo-failover"];
+    let scenarios: Vec<Scenario> = scenarios.iter().map(|name| Scenario::parse(name).expect("a scenario")).collect();
+    let study = Study {
+        scenarios: vec![scenarios[0]],
+        rules: vec![Rule::MockRequest],
+        network: Network::ORDERED,
+        timing: Timing::default(),
+        recovery: Sweep {
+            scenarios,
+            beats: vec![Span::from_secs(1), Span::from_secs(2)],
+            windows: vec![Span::from_secs(20), Span::from_secs(60)],
+        },
+        storms: Storms::default(),
+    };
+    let findings = study.run(&|| Ok(())).expect("nobody stops it");
+    let stopped = study.run(&|| Err(plimsoll::error::Error::Interrupted));
+    assert!(stopped.is_err());
+    assert_eq!((findings.fates.len(), findings.recoveries.len(), findings.storms.len()), (4, 12, 0));
+    assert!(findings.recoveries.iter().all(|row| row.violated.is_empty()), "{:?}", findings.recoveries);
+    // FuxiMaster is back after 2 s and listens for the window.
+    let means: Vec<f64> = findings.recoveries[..4].iter().map(|row| row.mean_s.round()).collect();
+    assert_eq!(means, [22.0, 62.0, 22.0, 62.0]);
+    // An application master is given up after 30 heartbeats, whatever the window, and takes 10 s to start.
+    let means: Vec<f64> = findings.recoveries[4..8].iter().map(|row| row.mean_s.round()).collect();
+    assert_eq!((means[0], means[2]), (means[1], means[3]));
+    assert!((39.0..42.0).contains(&means[0]) && (68.0..72.0).contains(&means[2]), "{means:?}");
+    // A Tubo that is back after 35 s is late for a window of 20 s: its offline workers are gone.
+    let kept = |at: usize| findings.recoveries[8 + at].offline.kept();
+    assert!(kept(0) < kept(1), "{:?}", &findings.recoveries[8..]);
+}
+
+const PLAN: &str = r#"
+name = "small"
+question = "Does it run?"
+seeds = 2
+[failover]
+scenarios = ["fm-failover+am-timeout", "tubo-timeout"]
+without = ["mock-request", "keep-stable"]
+[failover.recovery]
+scenarios = ["tubo-timeout"]
+heartbeats = ["1s", "2s"]
+windows = ["20s", "60s"]
+[failover.storm]
+machines = 10
+lasts = "10m"
+instance = "1m"
+rates = [5, 20]
+[[failover.diagram]]
+scenario = "11"
+without = ["mock-request"]
+"#;
+
+#[test]
+fn a_plan_makes_tables_figures_and_a_report() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let plan = dir.path().join("small.toml");
+    std::fs::write(&plan, PLAN).expect("a writable folder");
+    let plan = plan.to_string_lossy();
+    let made = |name: &str, threads: &str| {
+        let folder = dir.path().join(name);
+        let output = run(&mut plimsoll(&["run", &plan, "-o", &folder.to_string_lossy(), "-j", threads]));
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(printed.contains("Without mock-request an online worker is stopped in 11."), "{printed}");
+        assert!(printed.contains("Without keep-stable an online worker is stopped in 5."), "{printed}");
+        assert!(printed.contains("0 violate an invariant with all rules"), "{printed}");
+        folder
+    };
+    let (one, two) = (made("one", "1"), made("two", "2"));
+    let figures = ["fates", "rules", "recovery", "interrupted", "offline", "online"];
+    let figures = figures.iter().map(|name| format!("figures/{name}.svg"));
+    let tables = ["scenarios.parquet", "recovery.parquet", "storms.parquet", "report.html"].map(str::to_owned);
+    let diagrams = ["svg", "png"].map(|kind| format!("figures/scenario-11-without-mock-request.{kind}"));
+    for file in figures.chain(tables).chain(diagrams) {
+        let read = |folder: &std::path::Path| std::fs::read(folder.join(&file)).expect("a file");
+        assert!(read(&one) == read(&two), "{file} depends on the threads");
+    }
+    let page = std::fs::read_to_string(one.join("report.html")).expect("a page");
+    assert!(page.contains("Does it run?") && page.contains("fm-failover+am-timeout"));
+    let wrong = run(&mut plimsoll(&["run", &plan, "--set", "failover.storm.machines=1"]));
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(said(&wrong).contains("10 to 100000"), "{}", said(&wrong));
+}
