@@ -259,6 +259,7 @@ impl<'a> Collector<'a> {
         if let (Some(watch), Some(groups)) = (&mut self.groups, state.groups) {
             watch.sample(first, groups, &mut self.sinks)?;
         }
+        self.sampler.watch(state.machines, points);
         if self.active.is_empty() {
             return self.sinks.fairness(first, &Sample::default(), state.books);
         }

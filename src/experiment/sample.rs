@@ -25,8 +25,6 @@ pub(super) struct Sample {
     pub incentive_below: Option<u64>,
     /// Per resource; `None` when pooled, under slots, or when nothing waits.
     pub stranded: Option<[f64; MAX_DIMS]>,
-    /// The share of what is free of devices that is a fragment, where devices have identities.
-    pub fragmentation: Option<f64>,
     pub standings: Vec<Option<Standing>>,
     /// Dominant share of every active user, unweighted.
     pub shares: Vec<f64>,
@@ -99,7 +97,6 @@ impl Sample {
             envy_count: envy.map(|envy| envy.count as u64),
             incentive_min: incentive.map(|incentive| incentive.min_ratio),
             incentive_below: incentive.map(|incentive| incentive.below as u64),
-            fragmentation: machines.and_then(Machines::fragmentation).map(|fragmentation| fragmentation.share()),
             stranded: machines.filter(|_| !backlogged.is_empty()).map(|machines| stranded(books, machines, active)),
             standings,
             deviation: Deviation::of(&shares, &fluid),
@@ -210,6 +207,12 @@ impl Sampler {
         Some((first, points))
     }
 
+    /// Adds what machines are like, whether or not anybody waits.
+    pub fn watch(&mut self, machines: Option<&Machines>, points: u64) {
+        let fragmentation = machines.and_then(Machines::fragmentation);
+        self.fragmentation.add(fragmentation.map(|fragmentation| fragmentation.share()), points);
+    }
+
     /// Adds a sample that holds at so many grid points.
     pub fn add(&mut self, sample: &Sample, points: u64) {
         self.gini.add(sample.gini, points);
@@ -224,7 +227,6 @@ impl Sampler {
         self.deviation_mean.add(deviation.map(|deviation| deviation.mean), points);
         self.deviation_max.add(deviation.map(|deviation| deviation.max), points);
         self.theorem7_broken.add(sample.theorem7_broken.map(|broken| f64::from(u8::from(broken))), points);
-        self.fragmentation.add(sample.fragmentation, points);
         for (mean, d) in self.stranded.iter_mut().zip(0..) {
             mean.add(sample.stranded.map(|stranded: [f64; MAX_DIMS]| stranded[d as usize]), points);
         }

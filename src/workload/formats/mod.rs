@@ -19,6 +19,7 @@ use std::str::FromStr;
 
 pub use alibaba2017::{Alibaba2017Jobs, Alibaba2017Options};
 pub use detect::detect;
+pub use openb::OpenbOptions;
 pub use swf::{SwfMemory, SwfMemoryUnit, SwfOptions, SwfParallel};
 pub use swim::SwimOptions;
 pub use tenants::Tenants;
@@ -134,6 +135,8 @@ pub struct FormatOptions {
     pub alibaba2017: Alibaba2017Options,
     /// How parallel jobs and their memory are read.
     pub swf: SwfOptions,
+    /// How pods are replayed.
+    pub openb: OpenbOptions,
 }
 
 /// Reads a whole file; see [`read_input`].
@@ -151,7 +154,7 @@ pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Res
         Format::Swim => swim::read(input, &options.swim)?,
         Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017)?,
         Format::Swf => swf::read(input, &options.swf, tenants)?,
-        Format::Openb => openb::read(input, tenants)?,
+        Format::Openb => openb::read(input, &options.openb, tenants)?,
     };
     workload.quality.format = format.name().to_owned();
     if workload.quality.rows_in == 0 {

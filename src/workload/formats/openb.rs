@@ -14,6 +14,18 @@ use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
 use crate::workload::{Input, TaskSet, Workload};
 
+/// How pods are replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenbOptions {
+    /// All pods come, in order of creation and a second apart, also those that were never scheduled, and none ever leaves:
+    /// the cluster fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload like that. Default false.
+    pub stay: bool,
+}
+
+/// How long a pod runs that stays: for ever, as far as any run goes.
+const STAYS: Span = Span::from_secs(100 * 365 * 86_400);
+
 /// The columns that are read; others may stand between them, in any order.
 const COLUMNS: [&str; 11] = [
     "name",
@@ -95,7 +107,7 @@ impl Pod {
 }
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, tenants: Tenants) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &OpenbOptions, tenants: Tenants) -> Result<Workload> {
     let dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
     let mut workload = Workload { dims, ..Workload::default() };
     let (mut rows, mut seen, mut pods) =
@@ -111,8 +123,13 @@ pub(super) fn read(input: &Input, tenants: Tenants) -> Result<Workload> {
     }
     workload.quality.rows_in = pods.len() as u64;
     let end = pods.iter().filter_map(|pod| pod.deleted_us).max();
-    for pod in &pods {
-        keep(pod, end, tenants, &mut workload);
+    if options.stay {
+        pods.sort_by_key(|pod| pod.created_us);
+        for (pod, second) in pods.iter().zip(0..) {
+            add(pod, Time::ZERO + Span::from_secs(second), STAYS, tenants, &mut workload);
+        }
+    } else {
+        pods.iter().for_each(|pod| keep(pod, end, tenants, &mut workload));
     }
     let picky = pods.iter().filter(|pod| pod.picky).count();
     if picky > 0 {
@@ -120,7 +137,7 @@ pub(super) fn read(input: &Input, tenants: Tenants) -> Result<Workload> {
         workload.quality.warnings.push(warning);
     }
     for (name, value) in [
-        ("openb.duration", "from scheduling to deletion"),
+        ("openb.duration", if options.stay { "for ever" } else { "from scheduling to deletion" }),
         ("openb.gpu", "num_gpu x gpu_milli, from one machine but not from certain devices"),
     ] {
         workload.quality.assumptions.push((name.into(), value.into()));
@@ -139,18 +156,14 @@ fn keep(pod: &Pod, end_us: Option<u64>, tenants: Tenants, workload: &mut Workloa
     if pod.deleted_us.is_none() || (pod.running && Some(end) == end_us) {
         quality.repair_row("still running at the end of the trace: cut there");
     }
+    add(pod, Time(pod.created_us), Span(end - scheduled), tenants, workload);
+}
+
+fn add(pod: &Pod, submit: Time, duration: Span, tenants: Tenants, workload: &mut Workload) {
     let job = workload.job(pod.name.as_str());
     let user = if tenants == Tenants::Qos { &pod.qos } else { &pod.name };
     let user = UserId(workload.users.intern(user));
-    workload.sets.push(TaskSet {
-        job,
-        user,
-        submit: Time(pod.created_us),
-        duration: Span(end - scheduled),
-        tasks: 1,
-        demand: pod.demand,
-        ..TaskSet::default()
-    });
+    workload.sets.push(TaskSet { job, user, submit, duration, tasks: 1, demand: pod.demand, ..TaskSet::default() });
 }
 
 #[cfg(test)]
@@ -184,6 +197,11 @@ mod tests {
         assert_eq!(quality.repaired["still running at the end of the trace: cut there"], 2);
         assert!(quality.warnings[0].contains("(gpu_spec): 1;"));
         assert_eq!(workload.users.len(), 3);
+        let options = FormatOptions { openb: OpenbOptions { stay: true }, ..FormatOptions::default() };
+        let stay = read(file(TEXT).path(), Format::Openb, &options).expect("readable");
+        let rows = stay.sets.iter().map(|set| (stay.jobs[set.job.index()].as_str(), set.submit.0, set.duration));
+        assert_eq!(rows.clone().map(|(name, ..)| name).collect::<Vec<_>>(), ["p1", "p0", "p2", "p3", "p4"]);
+        assert!(rows.zip(0..).all(|((_, at, duration), n)| at == n * s && duration == STAYS));
         let options = FormatOptions { tenants: Some(Tenants::Qos), ..FormatOptions::default() };
         let workload = read(file(TEXT).path(), Format::Openb, &options).expect("readable");
         assert_eq!(workload.users.iter().collect::<Vec<_>>(), ["BE", "LS"]);

@@ -62,6 +62,14 @@ pub struct Class {
     /// From 0 (most urgent) to 9. Default 0.
     #[serde(default)]
     pub priority: u8,
+    /// The tasks of a job, or of a stage, start together. Default false.
+    #[serde(default)]
+    pub gang: bool,
+    /// More urgent tasks never ask for their room. Default false.
+    #[serde(default)]
+    pub stable: bool,
+    /// A label expression for the machines. Default: any will do.
+    pub label: Option<String>,
     /// Tasks of a job. Default 1.
     pub tasks: Option<Distribution>,
     /// Seconds a task, drawn once a job. Needed unless there are stages.
@@ -144,6 +152,9 @@ impl Synthetic {
             users,
             zipf: 0.6,
             priority: 0,
+            gang: false,
+            stable: false,
+            label: None,
             tasks: None,
             duration: Some(Distribution::lognormal(median, sigma)),
             demand,
@@ -252,6 +263,9 @@ struct ReadyClass {
     users: Vec<UserId>,
     user: Weighted,
     priority: u8,
+    gang: bool,
+    stable: bool,
+    label: Option<u32>,
     stages: Vec<ReadyStage>,
 }
 
@@ -298,6 +312,9 @@ impl Table {
                 stage: stage.id,
                 after: stage.after.into_iter().collect(),
                 priority: class.priority,
+                gang: class.gang,
+                stable: class.stable,
+                label: class.label,
                 ..TaskSet::default()
             });
         }
@@ -327,7 +344,8 @@ fn ready_class(key: &str, class: &Class, workload: &mut Workload) -> Result<Read
         }
         ready_stages(key, class, workload)?
     };
-    Ok(ReadyClass { users, user, priority: class.priority, stages })
+    let label = class.label.as_deref().map(|label| workload.labels.intern(label));
+    Ok(ReadyClass { users, user, priority: class.priority, gang: class.gang, stable: class.stable, label, stages })
 }
 
 fn ready_stages(key: &str, class: &Class, workload: &mut Workload) -> Result<Vec<ReadyStage>> {
