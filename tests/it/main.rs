@@ -11,6 +11,7 @@ mod deviation;
 mod errors;
 mod example;
 mod failover;
+mod failover_model;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

@@ -174,6 +174,8 @@ impl Keys {
 /// What a search found.
 #[derive(Debug, Default)]
 pub struct Found {
+    /// Nothing within the bounds was left out.
+    pub complete: bool,
     pub states: usize,
     pub transitions: u64,
     /// The most steps from the first state to any other, on a shortest way.
@@ -241,7 +243,8 @@ pub fn search(model: &Model, until: &[&str]) -> Found {
         }
     }
     found.states = keys.list.len();
-    if at == keys.list.len() {
+    found.complete = at == keys.list.len();
+    if found.complete {
         settle(model, &parts, &keys, &parents, &calmer, &mut found);
     }
     found.parts = [

@@ -76,6 +76,8 @@ pub struct Line {
 pub struct Ledger {
     /// Workers of stable roles that run and that nobody has consented to stop, by machine.
     pub need: [Counts; MACHINES],
+    /// Workers of stable roles that their application master last said to run, by machine.
+    pub wanted: [Counts; MACHINES],
     /// The newest master of each application that has done anything.
     pub planner: [u32; APPS],
     /// Faults so far.
@@ -188,7 +190,10 @@ impl State {
     pub fn forget(&mut self, from: Node, to: Node, gone: impl Fn(&Message) -> bool) {
         if self.line(from, to).iter().any(&gone) {
             let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
-            lines.iter_mut().filter(|line| (line.from, line.to) == (from, to)).for_each(|line| line.letters.retain(|letter| !gone(letter)));
+            lines
+                .iter_mut()
+                .filter(|line| (line.from, line.to) == (from, to))
+                .for_each(|line| line.letters.retain(|letter| !gone(letter)));
             lines.retain(|line| !line.letters.is_empty());
         }
     }

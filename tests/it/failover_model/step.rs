@@ -4,6 +4,8 @@
 //! messages, time-outs with heartbeats, and the recovery window with time-outs, so a heartbeat that would change nothing
 //! is left out, only who is out of reach times out, and the window ends when everybody within reach has reported.
 
+use std::sync::Arc;
+
 use plimsoll::control::app::{self, AppMaster};
 use plimsoll::control::master::{self, Contact, Master, Phase};
 use plimsoll::control::message::{Message, Node, Output};
@@ -11,7 +13,8 @@ use plimsoll::control::setup::{AppId, RoleId, Setup};
 use plimsoll::control::tubo;
 use plimsoll::units::MachineId;
 
-use super::state::{Line, State};
+use super::state::{Chief, Host, State};
+use super::strike::{self, Fault};
 use super::watch::Seen;
 
 /// Something that can happen.
@@ -39,40 +42,18 @@ pub enum Action {
     Fault(Fault),
 }
 
-/// Something that goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    MasterDies,
-    AppDies(AppId),
-    TuboDies(MachineId),
-    /// FuxiMaster and a machine do not hear each other.
-    Cut(MachineId),
-    /// Nobody and a machine hear each other.
-    Dark(MachineId),
-    /// FuxiMaster and an application master do not hear each other.
-    CutApp(AppId),
-    /// The next message of a line is lost.
-    Lost(Node, Node),
-    /// The next message of a line arrives, and will arrive again.
-    Twice(Node, Node),
-    /// The second message of a line arrives before the first.
-    Overtakes(Node, Node),
-}
-
 /// What is to be explored.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub setup: Setup,
     /// What each role is to have in turn: one list an application, which has one role.
     pub wants: [Vec<u32>; 2],
+    /// How many of these are over, and have been fulfilled, when the check begins.
+    pub early: [u8; 2],
     /// The most faults.
     pub faults: u8,
     /// The most times that an application leaves a machine.
     pub moves: u8,
-    /// Whether single messages may be lost, doubled and overtaken.
-    pub lossy: bool,
-    /// Whether orders that change nothing are left out once no fault is left.
-    pub reduce: bool,
     /// Which messages arrive at once where nothing else is on its way.
     pub prompt: fn(&Message) -> bool,
 }
@@ -86,8 +67,11 @@ impl Model {
         for app in self.setup.app_ids() {
             state = self.apply(&state, Action::AppStarts(app), &mut seen);
         }
-        // Until nothing is left to be done but what the applications are to want.
-        while let Some(action) = self.calm(&state).into_iter().find(|action| !matches!(action, Action::Want(_))) {
+        let begun = |state: &State, action: &Action| match action {
+            Action::Want(app) => state.ledger.wants[app.index()] >= self.early[app.index()],
+            _ => false,
+        };
+        while let Some(action) = self.calm(&state).into_iter().find(|action| !begun(&state, action)) {
             state = self.apply(&state, action, &mut seen);
         }
         state
@@ -95,9 +79,6 @@ impl Model {
 
     /// Everything that can happen, what is no fault first.
     pub fn actions(&self, state: &State) -> Vec<Action> {
-        if let Some(action) = self.local(state) {
-            return vec![action];
-        }
         let mut actions = self.calm(state);
         for (app, machine) in self.setup.app_ids().flat_map(|app| self.setup.machine_ids().map(move |m| (app, m))) {
             if state.ledger.moves < self.moves && self.would_move(state, app, machine) {
@@ -110,33 +91,6 @@ impl Model {
         actions
     }
 
-    /// A message that may as well arrive before anything else happens: no fault is left that could forestall it, it moves
-    /// nobody but its receiver and its plans, and nothing else that can happen to the receiver asks what comes first.
-    fn local(&self, state: &State) -> Option<Action> {
-        if !self.reduce || state.ledger.faults < self.faults || state.chief.master.is_none() {
-            return None;
-        }
-        let local = |line: &&Line| match (line.from, line.to) {
-            (Node::Master, Node::Tubo(machine)) => {
-                let tubo = state.host(machine).tubo.clone();
-                let (_, outputs) = tubo.step(&self.setup, tubo::Input::Message(line.letters[0].clone()));
-                !outputs.iter().any(|output| matches!(output, Output::Send(..)))
-            }
-            (Node::Master, Node::App(app, epoch)) => {
-                let masters = state.app(app);
-                let settled = usize::from(state.ledger.wants[app.index()]) == self.wants[app.index()].len();
-                let stays = state.ledger.moves == self.moves || !self.setup.roles_of(app).any(|r| self.setup.role(r).stable);
-                let Some(own) = masters.of(epoch).filter(|_| settled && stays && masters.least <= masters.epoch) else {
-                    return false;
-                };
-                let (_, outputs) = own.clone().step(&self.setup, app::Input::Message(line.letters[0].clone()));
-                outputs.iter().all(|output| matches!(output, Output::Send(Node::Tubo(_), _)))
-            }
-            _ => false,
-        };
-        state.lines().find(local).map(|line| Action::Deliver(line.from, line.to))
-    }
-
     /// Whether an application has stable units on a machine that is out of sight.
     fn would_move(&self, state: &State, app: AppId, machine: MachineId) -> bool {
         let stable = |role: &RoleId| self.setup.role(*role).stable;
@@ -144,37 +98,6 @@ impl Model {
             let has = self.setup.roles_of(app).filter(stable).any(|role| master.hint(machine, role) > 0);
             master.away.contains(&machine) && has
         })
-    }
-
-    fn faults(&self, state: &State) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        if state.chief.master.is_some() {
-            faults.push(Fault::MasterDies);
-        }
-        for app in self.setup.app_ids().filter(|app| state.app(*app).newest.is_some()) {
-            faults.push(Fault::AppDies(app));
-            if !state.app(app).cut[0] {
-                faults.push(Fault::CutApp(app));
-            }
-        }
-        for machine in self.setup.machine_ids() {
-            let host = state.host(machine);
-            if host.up {
-                faults.push(Fault::TuboDies(machine));
-            }
-            if !host.cut && !host.dark {
-                faults.extend([Fault::Cut(machine), Fault::Dark(machine)]);
-            }
-        }
-        if self.lossy {
-            for Line { from, to, letters } in state.lines() {
-                faults.extend([Fault::Lost(*from, *to), Fault::Twice(*from, *to)]);
-                if letters.len() > 1 {
-                    faults.push(Fault::Overtakes(*from, *to));
-                }
-            }
-        }
-        faults
     }
 
     /// What can happen without a fault and without a decision to move, in the order of a cluster at rest: messages,
@@ -190,7 +113,8 @@ impl Model {
                 actions.push(Action::AppStarts(app));
             }
             let sides = [&masters.newest, &masters.old];
-            actions.extend((0..2).filter(|&at| masters.cut[at] && sides[at].is_some()).map(|at| Action::HealApp(app, at)));
+            actions
+                .extend((0..2).filter(|&at| masters.cut[at] && sides[at].is_some()).map(|at| Action::HealApp(app, at)));
             let wanted = usize::from(state.ledger.wants[app.index()]);
             if masters.newest.is_some() && wanted < self.wants[app.index()].len() {
                 actions.push(Action::Want(app));
@@ -348,7 +272,7 @@ impl Model {
             }
             Action::HealApp(app, side) => next.app_mut(app).cut[side] = false,
             Action::Want(app) => {
-                let ledger = std::sync::Arc::make_mut(&mut next.ledger);
+                let ledger = Arc::make_mut(&mut next.ledger);
                 let at = &mut ledger.wants[app.index()];
                 let count = self.wants[app.index()][usize::from(*at)];
                 *at += 1;
@@ -371,12 +295,12 @@ impl Model {
             }
             Action::WindowEnds => self.master_input(&mut next, master::Input::WindowEnds, seen),
             Action::Move(app, machine) => {
-                std::sync::Arc::make_mut(&mut next.ledger).moves += 1;
+                Arc::make_mut(&mut next.ledger).moves += 1;
                 let epoch = next.app(app).epoch;
                 self.app_input(&mut next, app, epoch, app::Input::Move(machine), seen);
             }
             Action::Fault(fault) => {
-                std::sync::Arc::make_mut(&mut next.ledger).faults += 1;
+                Arc::make_mut(&mut next.ledger).faults += 1;
                 self.strike(&mut next, fault, seen);
             }
         }
@@ -384,55 +308,9 @@ impl Model {
         next
     }
 
-    fn strike(&self, next: &mut State, fault: Fault, seen: &mut Seen) {
-        match fault {
-            Fault::MasterDies => {
-                std::sync::Arc::make_mut(&mut next.chief).master = None;
-                next.lose(|_, to| to == Node::Master);
-            }
-            Fault::AppDies(app) => {
-                let masters = next.app_mut(app);
-                let dead = masters.newest.take().expect("it lives");
-                masters.cut[0] = false;
-                masters.dead = Some(left(&self.setup, &dead));
-                next.lose(|_, to| to == Node::App(app, dead.epoch));
-            }
-            Fault::TuboDies(machine) => {
-                next.host_mut(machine).up = false;
-                next.lose(|_, to| to == Node::Tubo(machine));
-            }
-            Fault::Cut(machine) => {
-                next.host_mut(machine).cut = true;
-                let ends = [Node::Tubo(machine), Node::Master];
-                next.lose(|from, to| ends.contains(&from) && ends.contains(&to));
-            }
-            Fault::Dark(machine) => {
-                next.host_mut(machine).dark = true;
-                next.lose(|from, to| [from, to].contains(&Node::Tubo(machine)));
-            }
-            Fault::CutApp(app) => {
-                let masters = next.app_mut(app);
-                masters.cut[0] = true;
-                let ends = [Node::App(app, masters.epoch), Node::Master];
-                next.lose(|from, to| ends.contains(&from) && ends.contains(&to));
-            }
-            Fault::Lost(from, to) => {
-                next.take(from, to, 0, false);
-            }
-            Fault::Twice(from, to) => {
-                let message = next.take(from, to, 0, true);
-                self.deliver(next, from, to, message, seen);
-            }
-            Fault::Overtakes(from, to) => {
-                let message = next.take(from, to, 1, false);
-                self.deliver(next, from, to, message, seen);
-            }
-        }
-    }
-
     fn start_master(&self, next: &mut State, seen: &mut Seen) {
         let least: Vec<u32> = next.apps.iter().map(|masters| masters.epoch).collect();
-        let chief = std::sync::Arc::make_mut(&mut next.chief);
+        let chief = Arc::make_mut(&mut next.chief);
         chief.epoch += 1;
         let (master, outputs) = Master::start(&self.setup, chief.epoch, &least);
         chief.master = Some(master);
@@ -461,7 +339,7 @@ impl Model {
         self.act(next, Node::App(app, next.app(app).epoch), outputs, seen);
     }
 
-    fn deliver(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
+    pub fn deliver(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
         match to {
             Node::Master => {
                 let old = superseded(next, from);
@@ -475,23 +353,24 @@ impl Model {
             }
             Node::App(app, epoch) => self.app_input(next, app, epoch, app::Input::Message(message), seen),
             Node::Tubo(machine) => {
-                let host = next.host_mut(machine);
-                host.disk &= !matches!(message, Message::Caps { full: true, .. });
-                let before = host.tubo.clone();
-                let (tubo, outputs) = before.clone().step(&self.setup, tubo::Input::Message(message));
-                host.tubo = tubo;
-                seen.after_tubo(&self.setup, next, &before, &outputs);
+                let before = next.hosts[machine.index()].clone();
+                let Host { up, cut, dark, disk, .. } = *before;
+                let disk = disk && !matches!(message, Message::Caps { full: true, .. });
+                let planned = matches!(message, Message::Plan { .. });
+                let (tubo, outputs) = before.tubo.clone().step(&self.setup, tubo::Input::Message(message));
+                next.hosts[machine.index()] = Arc::new(Host { tubo, up, cut, dark, disk });
+                seen.after_tubo(&self.setup, next, &before.tubo, planned);
                 self.act(next, Node::Tubo(machine), outputs, seen);
             }
         }
     }
 
     fn master_input(&self, next: &mut State, input: master::Input, seen: &mut Seen) {
-        let chief = std::sync::Arc::make_mut(&mut next.chief);
-        let before = chief.master.take().expect("only who lives is told");
-        let (master, outputs) = before.clone().step(&self.setup, input);
-        chief.master = Some(master);
-        seen.after_master(&self.setup, next, &before, &outputs);
+        let before = next.chief.clone();
+        let was = before.master.as_ref().expect("only who lives is told");
+        let (master, outputs) = was.clone().step(&self.setup, input);
+        next.chief = Arc::new(Chief { master: Some(master), epoch: before.epoch });
+        seen.after_master(&self.setup, next, was, &outputs);
         self.act(next, Node::Master, outputs, seen);
     }
 
@@ -504,11 +383,11 @@ impl Model {
         };
         let before = side.take().expect("only who lives is told");
         let (master, outputs) = before.clone().step(&self.setup, input);
-        seen.after_app(&mut next.ledger, &before, &master, &outputs);
-        let masters = std::sync::Arc::make_mut(&mut next.apps[app.index()]);
+        seen.after_app(&self.setup, &mut next.ledger, &before, &master, &outputs);
+        let masters = Arc::make_mut(&mut next.apps[app.index()]);
         if master.fenced {
             if masters.dead.as_ref().is_none_or(|dead| dead.epoch < epoch) {
-                masters.dead = Some(left(&self.setup, &master));
+                masters.dead = Some(strike::left(&self.setup, &master));
             }
             next.lose(|_, to| to == Node::App(app, epoch));
         } else if epoch == masters.epoch {
@@ -526,7 +405,9 @@ impl Model {
             known => known,
         };
         let prompt = (self.prompt)(&message);
-        if let Message::Ask { epoch } = message && prompt {
+        if let Message::Ask { epoch } = message
+            && prompt
+        {
             next.forget(from, to, |letter| is_before(letter, epoch));
         }
         if !prompt || !next.line(from, to).is_empty() {
@@ -558,11 +439,6 @@ fn is_before(message: &Message, epoch: u32) -> bool {
         Message::Ask { epoch: asked } => *asked < epoch,
         _ => false,
     }
-}
-
-/// What an application master leaves on disk, with its epoch.
-fn left(setup: &Setup, dead: &AppMaster) -> AppMaster {
-    dead.restart(setup, dead.epoch).0
 }
 
 /// Whether the sender is a master of an application of which FuxiMaster knows a newer one.

@@ -12,6 +12,30 @@ use plimsoll::control::tubo::Tubo;
 
 use super::state::{Ledger, State};
 
+/// The ways to recover, all of which must be taken somewhere.
+pub const PATHS: [&str; 20] = [
+    "FuxiMaster fails over",
+    "an application master is replaced",
+    "an old application master is refused",
+    "a gap in the hints is noticed",
+    "rebuilt from a cap",
+    "rebuilt from a cap on disk",
+    "request invented",
+    "request invented for a cap on disk",
+    "request invented for a late Tubo",
+    "rebuilt from a hint",
+    "rebuilt from a hint on disk",
+    "rebuilt from the hint of a late application master",
+    "an invented request becomes real",
+    "stable units stay on a machine out of sight",
+    "surplus is left to its application master",
+    "units are given back",
+    "offline units leave a machine out of sight",
+    "offline units of an absent master end",
+    "offline units above the request end",
+    "units of a late Tubo end",
+];
+
 /// What was seen in one step, or in all of them.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -113,25 +137,29 @@ impl Seen {
     }
 
     /// After a step of a Tubo: I1, I7.
-    pub fn after_tubo(&mut self, setup: &Setup, state: &mut State, before: &Tubo, outputs: &[Output]) {
+    ///
+    /// A worker is established once nothing from FuxiMaster is on its way to the Tubo: then it must not stop unless its
+    /// application master gives the unit back, or says so in its plan. One that has just been started may cross an older
+    /// order: caps and plans take different ways, so a plan that belongs to a new cap may meet an old one.
+    pub fn after_tubo(&mut self, setup: &Setup, state: &mut State, before: &Tubo, planned: bool) {
         let machine = before.machine;
         let running = state.host(machine).tubo.running.clone();
-        for output in outputs {
-            let (units, starts) = match output {
-                Output::Note(Note::Started(units)) => (units, true),
-                Output::Note(Note::Stopped(units)) => (units, false),
-                _ => continue,
-            };
-            if !setup.role(units.role).stable {
-                continue;
-            }
-            let need = &mut Arc::make_mut(&mut state.ledger).need[machine.index()];
-            let (runs, needed) = (running.get(units.role), need.get(units.role));
-            if starts {
-                need.set(units.role, runs.min(needed + units.count));
-            } else {
-                self.check("I1", runs >= needed, || format!("{units:?} stopped without consent"));
-                need.set(units.role, runs.min(needed));
+        let established = state.line(Node::Master, Node::Tubo(machine)).is_empty();
+        let stable = |at: &usize| setup.roles[*at].stable;
+        for role in (0..setup.roles.len()).filter(stable).map(|at| RoleId(at as u16)) {
+            let (needed, wanted) =
+                (state.ledger.need[machine.index()].get(role), state.ledger.wanted[machine.index()].get(role));
+            let (ran, runs) = (before.running.get(role), running.get(role));
+            self.check("I1", planned || runs >= needed, || {
+                format!("{role:?} on {machine}: {needed} needed, {runs} run")
+            });
+            self.mark_if(
+                !planned && runs < ran && runs >= needed && ran.min(wanted) > runs,
+                "a start crosses an older order",
+            );
+            let need = if established { runs.min(wanted.max(needed)) } else { runs.min(needed) };
+            if need != needed {
+                Arc::make_mut(&mut state.ledger).need[machine.index()].set(role, need);
             }
         }
         for plan in &state.host(machine).tubo.plans {
@@ -141,7 +169,14 @@ impl Seen {
     }
 
     /// After a step of an application master: what it gives back may stop.
-    pub fn after_app(&mut self, ledger: &mut Arc<Ledger>, before: &AppMaster, master: &AppMaster, outputs: &[Output]) {
+    pub fn after_app(
+        &mut self,
+        setup: &Setup,
+        ledger: &mut Arc<Ledger>,
+        before: &AppMaster,
+        master: &AppMaster,
+        outputs: &[Output],
+    ) {
         if master.epoch < ledger.planner[master.app.index()] {
             return;
         }
@@ -157,6 +192,11 @@ impl Seen {
                         if need > left {
                             Arc::make_mut(ledger).need[units.machine.index()].set(units.role, left);
                         }
+                    }
+                }
+                Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. }) => {
+                    if setup.role(*role).stable && ledger.wanted[machine.index()].get(*role) != *count {
+                        Arc::make_mut(ledger).wanted[machine.index()].set(*role, *count);
                     }
                 }
                 Output::Send(Node::Master, Message::AppBeat { .. }) => {
