@@ -194,10 +194,10 @@ impl Seen {
                         }
                     }
                 }
-                Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. }) => {
-                    if setup.role(*role).stable && ledger.wanted[machine.index()].get(*role) != *count {
-                        Arc::make_mut(ledger).wanted[machine.index()].set(*role, *count);
-                    }
+                Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. })
+                    if setup.role(*role).stable && ledger.wanted[machine.index()].get(*role) != *count =>
+                {
+                    Arc::make_mut(ledger).wanted[machine.index()].set(*role, *count);
                 }
                 Output::Send(Node::Master, Message::AppBeat { .. }) => {
                     self.mark_if(!before.restarted, "a gap in the hints is noticed");
