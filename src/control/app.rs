@@ -13,9 +13,11 @@ use crate::units::MachineId;
 
 /// Units given back in a message that FuxiMaster has not confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Return {
-    number: u32,
-    units: Units<u32>,
+pub struct Return {
+    /// The number of the message.
+    pub number: u32,
+    /// The units.
+    pub units: Units<u32>,
 }
 
 /// An application master.
@@ -38,9 +40,12 @@ pub struct AppMaster {
     /// It has been started and has not heard a full hint yet.
     pub restarted: bool,
     held: Counts,
-    sent: u32,
-    plans: u32,
-    returns: Vec<Return>,
+    /// The number of the last increment or report it sent.
+    pub sent: u32,
+    /// The number of the last plan it sent.
+    pub plans: u32,
+    /// What it gave back and FuxiMaster has not confirmed.
+    pub returns: Vec<Return>,
 }
 
 /// What happens to an application master.

@@ -12,6 +12,7 @@ mod errors;
 mod example;
 mod failover;
 mod failover_cli;
+mod failover_model;
 mod failover_rules;
 mod failover_study;
 mod interior;

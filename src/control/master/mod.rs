@@ -51,7 +51,8 @@ pub struct Site {
     /// What is allocated on it.
     pub alloc: Counts,
     used: u32,
-    sent: u32,
+    /// The number of the last message to it.
+    pub sent: u32,
     /// What its Tubo reported, until the window ends.
     caps: Option<Counts>,
     /// Hints for units that it has no room for.
@@ -66,9 +67,11 @@ pub struct Tenant {
     /// The epoch of its master; 0 before any has reported.
     pub epoch: u32,
     /// Masters with smaller epochs are superseded.
-    least: u32,
-    heard: u32,
-    sent: u32,
+    pub least: u32,
+    /// The number of the last increment or report of its master that was heard.
+    pub heard: u32,
+    /// The number of the last message to its master.
+    pub sent: u32,
     /// Hints reported, until the window ends.
     hints: Vec<Units<u32>>,
 }

@@ -1,0 +1,207 @@
+//! The Fuxi control plane, exhaustively: every order of events in a small cluster with a bounded number of faults.
+//!
+//! The step functions of `src/control` are run as they are; only clocks, network and faults are modelled here (`step`).
+//! The invariants are not those of `src/control/world` called again but a second formulation of them (`watch`), so that
+//! the two check each other. What a run finds is printed: `cargo test --release --test it failover_model -- --nocapture`.
+//! See `docs/failover-model.md` for what the bounds mean.
+
+mod numbers;
+mod search;
+mod state;
+mod step;
+mod strike;
+mod watch;
+
+use std::collections::BTreeSet;
+
+use plimsoll::control::message::{Message, Node};
+use plimsoll::control::rules::{Rule, Rules};
+use plimsoll::control::setup::{AppId, RoleId, Setup};
+use plimsoll::units::MachineId;
+use search::{Found, search};
+use state::State;
+use step::{Action, Model};
+use strike::Fault;
+use watch::Seen;
+
+/// What messages may be late.
+#[derive(Clone, Copy, Debug)]
+enum Late {
+    /// All of them.
+    All,
+    /// Those that carry decisions: caps, hints, and what application masters want and give back. Questions, reports,
+    /// heartbeats and plans arrive at once where nothing else is on its way.
+    Orders,
+}
+
+/// What is to be explored: an online application, and an online or offline one, of one unit each.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    online: bool,
+    capacity: u32,
+    late: Late,
+    /// Whether the units run when the check begins, or are still to be asked for.
+    runs: bool,
+    faults: u8,
+    moves: u8,
+}
+
+impl Bounds {
+    fn model(self, rules: Rules) -> Model {
+        let mut setup = Setup::new(vec![self.capacity; 2]);
+        setup.rules = rules;
+        setup.app(&[("web", true, 1)]);
+        setup.app(&[("other", self.online, 1)]);
+        // A quota group as large as what is wanted: an invented request that did not count would show.
+        setup.groups = vec![2];
+        setup.roles.iter_mut().for_each(|role| role.group = Some(0));
+        let prompt = match self.late {
+            Late::All => |_: &Message| false,
+            Late::Orders => |message: &Message| {
+                !matches!(message, Message::Caps { .. } | Message::Hints { .. } | Message::AppChange { .. })
+            },
+        };
+        let early = [u8::from(self.runs); 2];
+        Model { setup, wants: [vec![1], vec![1]], early, faults: self.faults, moves: self.moves, prompt }
+    }
+
+    /// Explores everything, and prints how much that was.
+    fn explore(self) -> Found {
+        let start = std::time::Instant::now();
+        let found = search(&self.model(Rules::ALL), &[]);
+        let Found { states, transitions, depth, longest, rests, to_rest, parts, .. } = &found;
+        println!("{self:?}");
+        println!(
+            "    {states} states, {transitions} transitions in {:.1} s; depth {depth}, longest queue {longest}; \
+             {rests} states at rest, at most {to_rest} steps to one; parts {parts:?}",
+            start.elapsed().as_secs_f64()
+        );
+        for (invariant, what, way) in &found.violations {
+            println!("    {invariant}: {what}, after {} steps: {way:#?}", way.len());
+        }
+        assert!(found.complete && found.violations.is_empty(), "{self:?}");
+        found
+    }
+}
+
+/// Everything runs, and up to three things go wrong; and the ways in which FuxiMaster recovers are all taken.
+#[test]
+fn three_faults_harm_nobody_and_every_way_to_recover_is_taken() {
+    let mut paths = BTreeSet::new();
+    // Two online units stay where they are, with or without room elsewhere.
+    for (online, capacity) in [(false, 1), (false, 2), (true, 1)] {
+        let bounds = Bounds { online, capacity, late: Late::Orders, runs: true, faults: 3, moves: 0 };
+        paths.extend(bounds.explore().paths);
+    }
+    // Units are asked for, fulfilled and given back while two things go wrong.
+    for online in [false, true] {
+        for (capacity, runs, moves) in [(1, false, 0), (2, true, 1)] {
+            let bounds = Bounds { online, capacity, late: Late::Orders, runs, faults: 2, moves };
+            paths.extend(bounds.explore().paths);
+        }
+    }
+    println!("ways to recover: {paths:#?}");
+    for path in watch::PATHS {
+        assert!(paths.contains(path), "{path}: never taken");
+    }
+}
+
+/// Every message may be late, each line by itself.
+#[test]
+fn slow_links_harm_nobody() {
+    for online in [false, true] {
+        for (runs, faults, moves) in [(true, 2, 0), (false, 1, 1)] {
+            Bounds { online, capacity: 1 + u32::from(moves), late: Late::All, runs, faults, moves }.explore();
+        }
+    }
+}
+
+/// Without any one rule an online worker is stopped, and the way there is short.
+#[test]
+fn each_rule_is_missed() {
+    let steps = |rule: Rule| {
+        // Two of them matter only to who gives units back.
+        let moves = u8::from(matches!(rule, Rule::SurplusToAm | Rule::SequenceNumbers));
+        let faults = 3 - moves;
+        let bounds = Bounds { online: false, capacity: 2, late: Late::Orders, runs: true, faults, moves };
+        let found = search(&bounds.model(Rules::ALL.without(rule)), &["I1"]);
+        println!("without {}: {} states", rule.name(), found.states);
+        for (invariant, what, way) in &found.violations {
+            println!("    {invariant} after {} steps: {what}", way.len());
+        }
+        let harm = found.violations.iter().find(|(invariant, ..)| *invariant == "I1");
+        let (_, _, way) = harm.unwrap_or_else(|| panic!("without {} nobody is harmed", rule.name()));
+        way.iter().for_each(|action| println!("        {action:?}"));
+        way.len()
+    };
+    let found: Vec<(Rule, usize)> = Rule::of_matrix().map(|rule| (rule, steps(rule))).collect();
+    let expected = [
+        (Rule::MockRequest, 5),
+        (Rule::CapCheckpoint, 7),
+        (Rule::HintCheckpoint, 8),
+        (Rule::HintRecovery, 6),
+        (Rule::WaitWindow, 5),
+        (Rule::KeepStable, 4),
+        (Rule::SurplusToAm, 12),
+        (Rule::SequenceNumbers, 11),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// Without fencing FuxiMaster listens to a master that it has given up.
+#[test]
+fn fencing_is_missed() {
+    let bounds = Bounds { online: false, capacity: 2, late: Late::Orders, runs: true, faults: 2, moves: 0 };
+    let found = search(&bounds.model(Rules::ALL.without(Rule::Fencing)), &["I7"]);
+    assert!(found.violations.iter().any(|(invariant, ..)| *invariant == "I7"), "{:?}", found.violations);
+}
+
+/// A cap and the plan for it take different ways. A worker may start under an old cap and a new plan, be stopped by the
+/// older order that is still on its way, and start again: the check does not call such a worker established.
+#[test]
+fn a_start_may_cross_an_older_order() {
+    let (app, machine) = (AppId(0), MachineId(1));
+    let (tubo, first, second) = (Node::Tubo(machine), Node::App(app, 1), Node::App(app, 2));
+    let bounds = Bounds { online: false, capacity: 1, late: Late::Orders, runs: true, faults: 3, moves: 0 };
+    let model = Model { early: [0, 1], ..bounds.model(Rules::ALL) };
+    let way = [
+        Action::Want(app),
+        Action::Deliver(first, Node::Master),
+        Action::Deliver(Node::Master, tubo),
+        // The cap is there, but not the hint, and both FuxiMaster and the Tubo die.
+        Action::Fault(Fault::MasterDies),
+        Action::Fault(Fault::TuboDies(machine)),
+        Action::MasterStarts,
+        Action::WindowEnds,
+        // The Tubo comes late with a cap that nobody knows, while nobody is there to want it.
+        Action::Fault(Fault::AppDies(app)),
+        Action::AppTimeout(app),
+        Action::TuboStarts(machine),
+        Action::AppStarts(app),
+        // It is to drop the cap, then to have it anew; the plan is faster than both.
+        Action::Deliver(Node::Master, second),
+    ];
+    let mut state = way.iter().fold(model.first(), |state, action| {
+        assert!(model.actions(&state).contains(action), "{action:?}");
+        model.apply(&state, *action, &mut Seen::default())
+    });
+    let running = |state: &State| state.host(machine).tubo.running.get(RoleId(0));
+    let mut seen = Seen::default();
+    let mut runs = vec![running(&state)];
+    while let Some(action) = model.calm(&state).first() {
+        state = model.apply(&state, *action, &mut seen);
+        runs.push(running(&state));
+    }
+    runs.dedup();
+    assert_eq!(runs, [1, 0, 1]);
+    assert!(seen.paths.contains("a start crosses an older order") && seen.violations.is_empty(), "{seen:?}");
+}
+
+/// Three faults and a move: minutes.
+#[test]
+#[ignore = "slow: a few minutes"]
+fn more_of_everything_harms_nobody() {
+    for online in [false, true] {
+        Bounds { online, capacity: 2, late: Late::Orders, runs: true, faults: 3, moves: 1 }.explore();
+    }
+}

@@ -1,0 +1,221 @@
+//! The state of a small cluster: the roles as they are in `src/control`, what is in flight, and a ledger.
+
+use std::sync::Arc;
+
+use plimsoll::control::app::AppMaster;
+use plimsoll::control::counts::Counts;
+use plimsoll::control::master::Master;
+use plimsoll::control::message::{Message, Node};
+use plimsoll::control::setup::{AppId, Setup};
+use plimsoll::control::tubo::Tubo;
+use plimsoll::units::MachineId;
+
+/// How many machines and applications there are.
+pub const MACHINES: usize = 2;
+pub const APPS: usize = 2;
+
+/// The FuxiMaster of the moment, if it lives, and the epoch of the last one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Chief {
+    pub master: Option<Master>,
+    pub epoch: u32,
+}
+
+/// The masters of one application.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Masters {
+    /// The newest, if it lives.
+    pub newest: Option<AppMaster>,
+    /// One that lives on although another one was started.
+    pub old: Option<AppMaster>,
+    /// What the last one that died left on disk.
+    pub dead: Option<AppMaster>,
+    /// The epoch of the newest, alive or dead.
+    pub epoch: u32,
+    /// The least epoch that FuxiMaster has ordered.
+    pub least: u32,
+    /// Whether FuxiMaster and the newest, and the old one, do not hear each other.
+    pub cut: [bool; 2],
+}
+
+impl Masters {
+    pub fn of(&self, epoch: u32) -> Option<&AppMaster> {
+        [&self.newest, &self.old].into_iter().flatten().find(|master| master.epoch == epoch)
+    }
+
+    pub fn is_cut(&self, epoch: u32) -> bool {
+        let side = |one: &Option<AppMaster>| one.as_ref().is_some_and(|master| master.epoch == epoch);
+        side(&self.newest) && self.cut[0] || side(&self.old) && self.cut[1]
+    }
+}
+
+/// A machine with its Tubo.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Host {
+    pub tubo: Tubo,
+    /// The Tubo lives.
+    pub up: bool,
+    /// FuxiMaster does not hear it.
+    pub cut: bool,
+    /// Nobody hears it.
+    pub dark: bool,
+    /// It has its caps from disk and has not heard a full cap since.
+    pub disk: bool,
+}
+
+/// Messages on their way from one to another, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    pub from: Node,
+    pub to: Node,
+    pub letters: Vec<Message>,
+}
+
+/// What nobody in the cluster knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ledger {
+    /// Workers of stable roles that run and that nobody has consented to stop, by machine.
+    pub need: [Counts; MACHINES],
+    /// Workers of stable roles that their application master last said to run, by machine.
+    pub wanted: [Counts; MACHINES],
+    /// The newest master of each application that has done anything.
+    pub planner: [u32; APPS],
+    /// Faults so far.
+    pub faults: u8,
+    /// How many of its changes of mind each application has had.
+    pub wants: [u8; APPS],
+    /// Times that an application has left a machine that was out of sight.
+    pub moves: u8,
+}
+
+/// A state of the whole: parts that a step does not touch are shared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub chief: Arc<Chief>,
+    pub apps: [Arc<Masters>; APPS],
+    pub hosts: [Arc<Host>; MACHINES],
+    /// What is on its way to FuxiMaster, to each application and to each Tubo.
+    pub inboxes: [Arc<Vec<Line>>; 1 + APPS + MACHINES],
+    pub ledger: Arc<Ledger>,
+}
+
+/// Where the messages to a node are kept.
+pub fn inbox(node: Node) -> usize {
+    match node {
+        Node::Master => 0,
+        Node::App(app, _) => 1 + app.index(),
+        Node::Tubo(machine) => 1 + APPS + machine.index(),
+    }
+}
+
+impl State {
+    /// Nobody has been started yet.
+    pub fn new(setup: &Setup) -> State {
+        let host = |machine| Host { tubo: Tubo::new(machine), up: true, cut: false, dark: false, disk: false };
+        let hosts: Vec<Arc<Host>> = setup.machine_ids().map(|machine| Arc::new(host(machine))).collect();
+        State {
+            chief: Arc::new(Chief { master: None, epoch: 0 }),
+            apps: std::array::from_fn(|_| Arc::default()),
+            hosts: hosts.try_into().expect("as many machines as there must be"),
+            inboxes: std::array::from_fn(|_| Arc::default()),
+            ledger: Arc::default(),
+        }
+    }
+
+    pub fn host(&self, machine: MachineId) -> &Host {
+        &self.hosts[machine.index()]
+    }
+
+    pub fn app(&self, app: AppId) -> &Masters {
+        &self.apps[app.index()]
+    }
+
+    pub fn host_mut(&mut self, machine: MachineId) -> &mut Host {
+        Arc::make_mut(&mut self.hosts[machine.index()])
+    }
+
+    pub fn app_mut(&mut self, app: AppId) -> &mut Masters {
+        Arc::make_mut(&mut self.apps[app.index()])
+    }
+
+    pub fn is_alive(&self, node: Node) -> bool {
+        match node {
+            Node::Master => self.chief.master.is_some(),
+            Node::App(app, epoch) => self.app(app).of(epoch).is_some(),
+            Node::Tubo(machine) => self.host(machine).up,
+        }
+    }
+
+    /// Whether two nodes do not hear each other.
+    pub fn is_cut(&self, one: Node, other: Node) -> bool {
+        match (one, other) {
+            (Node::Tubo(machine), Node::Master) | (Node::Master, Node::Tubo(machine)) => {
+                self.host(machine).cut || self.host(machine).dark
+            }
+            (Node::Tubo(machine), _) | (_, Node::Tubo(machine)) => self.host(machine).dark,
+            (Node::App(app, epoch), Node::Master) | (Node::Master, Node::App(app, epoch)) => {
+                self.app(app).is_cut(epoch)
+            }
+            _ => false,
+        }
+    }
+
+    /// Sends a message; it is lost if nobody can hear it now.
+    pub fn post(&mut self, from: Node, to: Node, message: Message) {
+        if !self.is_alive(to) || self.is_cut(from, to) {
+            return;
+        }
+        let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
+        match lines.binary_search_by_key(&(from, to), |line| (line.from, line.to)) {
+            Ok(at) => lines[at].letters.push(message),
+            Err(at) => lines.insert(at, Line { from, to, letters: vec![message] }),
+        }
+    }
+
+    /// Takes the message at a place of a line; it stays if it is to arrive twice.
+    pub fn take(&mut self, from: Node, to: Node, place: usize, stays: bool) -> Message {
+        let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
+        let at = lines.binary_search_by_key(&(from, to), |line| (line.from, line.to)).expect("the line is there");
+        if stays {
+            return lines[at].letters[place].clone();
+        }
+        let message = lines[at].letters.remove(place);
+        if lines[at].letters.is_empty() {
+            lines.remove(at);
+        }
+        message
+    }
+
+    /// Drops messages that will be for nothing.
+    pub fn forget(&mut self, from: Node, to: Node, gone: impl Fn(&Message) -> bool) {
+        if self.line(from, to).iter().any(&gone) {
+            let lines = Arc::make_mut(&mut self.inboxes[inbox(to)]);
+            lines
+                .iter_mut()
+                .filter(|line| (line.from, line.to) == (from, to))
+                .for_each(|line| line.letters.retain(|letter| !gone(letter)));
+            lines.retain(|line| !line.letters.is_empty());
+        }
+    }
+
+    /// Messages on their way from one to another.
+    pub fn line(&self, from: Node, to: Node) -> &[Message] {
+        let lines = &self.inboxes[inbox(to)];
+        let found = lines.binary_search_by_key(&(from, to), |line| (line.from, line.to));
+        found.map_or(&[], |at| lines[at].letters.as_slice())
+    }
+
+    /// All lines with something on its way.
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.inboxes.iter().flat_map(|lines| lines.iter())
+    }
+
+    /// What is on its way to somebody who dies, or between two that are cut, is lost.
+    pub fn lose(&mut self, gone: impl Fn(Node, Node) -> bool) {
+        for lines in &mut self.inboxes {
+            if lines.iter().any(|line| gone(line.from, line.to)) {
+                Arc::make_mut(lines).retain(|line| !gone(line.from, line.to));
+            }
+        }
+    }
+}

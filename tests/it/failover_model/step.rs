@@ -1,0 +1,450 @@
+//! What can happen to a cluster, and what comes of it.
+//!
+//! Time is abstract: a clock may strike whenever the order of the clocks allows. Heartbeats are far apart compared with
+//! messages, time-outs with heartbeats, and the recovery window with time-outs, so a heartbeat that would change nothing
+//! is left out, only who is out of reach times out, and the window ends when everybody within reach has reported.
+
+use std::sync::Arc;
+
+use plimsoll::control::app::{self, AppMaster};
+use plimsoll::control::master::{self, Contact, Master, Phase};
+use plimsoll::control::message::{Message, Node, Output};
+use plimsoll::control::setup::{AppId, RoleId, Setup};
+use plimsoll::control::tubo;
+use plimsoll::units::MachineId;
+
+use super::state::{Chief, Host, State};
+use super::strike::{self, Fault};
+use super::watch::Seen;
+
+/// Something that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The message at the head of a line arrives.
+    Deliver(Node, Node),
+    MasterStarts,
+    AppStarts(AppId),
+    TuboStarts(MachineId),
+    /// A machine is heard again.
+    Heal(MachineId),
+    /// FuxiMaster and the newest, or the old, master of an application hear each other again.
+    HealApp(AppId, usize),
+    /// The application changes its mind.
+    Want(AppId),
+    AppTimeout(AppId),
+    TuboTimeout(MachineId),
+    TuboBeat(MachineId),
+    AppBeat(AppId, u32),
+    WindowEnds,
+    /// The application gives up what it has on a machine out of sight.
+    Move(AppId, MachineId),
+    /// The faults.
+    Fault(Fault),
+}
+
+/// What is to be explored.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub setup: Setup,
+    /// What each role is to have in turn: one list an application, which has one role.
+    pub wants: [Vec<u32>; 2],
+    /// How many of these are over, and have been fulfilled, when the check begins.
+    pub early: [u8; 2],
+    /// The most faults.
+    pub faults: u8,
+    /// The most times that an application leaves a machine.
+    pub moves: u8,
+    /// Which messages arrive at once where nothing else is on its way.
+    pub prompt: fn(&Message) -> bool,
+}
+
+impl Model {
+    /// Everybody has just been started for the first time, and nothing is wanted yet.
+    pub fn first(&self) -> State {
+        let mut state = State::new(&self.setup);
+        let mut seen = Seen::default();
+        state = self.apply(&state, Action::MasterStarts, &mut seen);
+        for app in self.setup.app_ids() {
+            state = self.apply(&state, Action::AppStarts(app), &mut seen);
+        }
+        let begun = |state: &State, action: &Action| match action {
+            Action::Want(app) => state.ledger.wants[app.index()] >= self.early[app.index()],
+            _ => false,
+        };
+        while let Some(action) = self.calm(&state).into_iter().find(|action| !begun(&state, action)) {
+            state = self.apply(&state, action, &mut seen);
+        }
+        state
+    }
+
+    /// Everything that can happen, what is no fault first.
+    pub fn actions(&self, state: &State) -> Vec<Action> {
+        let mut actions = self.calm(state);
+        for (app, machine) in self.setup.app_ids().flat_map(|app| self.setup.machine_ids().map(move |m| (app, m))) {
+            if state.ledger.moves < self.moves && self.would_move(state, app, machine) {
+                actions.push(Action::Move(app, machine));
+            }
+        }
+        if state.ledger.faults < self.faults {
+            actions.extend(self.faults(state).into_iter().map(Action::Fault));
+        }
+        actions
+    }
+
+    /// Whether an application has stable units on a machine that is out of sight.
+    fn would_move(&self, state: &State, app: AppId, machine: MachineId) -> bool {
+        let stable = |role: &RoleId| self.setup.role(*role).stable;
+        state.app(app).newest.as_ref().is_some_and(|master| {
+            let has = self.setup.roles_of(app).filter(stable).any(|role| master.hint(machine, role) > 0);
+            master.away.contains(&machine) && has
+        })
+    }
+
+    /// What can happen without a fault and without a decision to move, in the order of a cluster at rest: messages,
+    /// starts, then the clocks from the fastest to the slowest.
+    pub fn calm(&self, state: &State) -> Vec<Action> {
+        let mut actions: Vec<Action> = state.lines().map(|line| Action::Deliver(line.from, line.to)).collect();
+        if state.chief.master.is_none() {
+            actions.push(Action::MasterStarts);
+        }
+        for app in self.setup.app_ids() {
+            let masters = state.app(app);
+            if masters.newest.is_none() || masters.least > masters.epoch {
+                actions.push(Action::AppStarts(app));
+            }
+            let sides = [&masters.newest, &masters.old];
+            actions
+                .extend((0..2).filter(|&at| masters.cut[at] && sides[at].is_some()).map(|at| Action::HealApp(app, at)));
+            let wanted = usize::from(state.ledger.wants[app.index()]);
+            if masters.newest.is_some() && wanted < self.wants[app.index()].len() {
+                actions.push(Action::Want(app));
+            }
+        }
+        for machine in self.setup.machine_ids() {
+            let host = state.host(machine);
+            if !host.up {
+                actions.push(Action::TuboStarts(machine));
+            }
+            if host.cut || host.dark {
+                actions.push(Action::Heal(machine));
+            }
+        }
+        self.clocks(state, &mut actions);
+        actions
+    }
+
+    fn clocks(&self, state: &State, actions: &mut Vec<Action>) {
+        let setup = &self.setup;
+        for machine in setup.machine_ids().filter(|machine| !self.tubo_says(state, *machine).is_empty()) {
+            actions.push(Action::TuboBeat(machine));
+        }
+        for app in setup.app_ids() {
+            let masters = [&state.app(app).newest, &state.app(app).old];
+            for master in masters.into_iter().flatten().filter(|master| self.app_says(state, master).is_some()) {
+                actions.push(Action::AppBeat(app, master.epoch));
+            }
+        }
+        let Some(master) = &state.chief.master else { return };
+        if master.phase == Phase::Recovering {
+            if self.all_reported(state, master) {
+                actions.push(Action::WindowEnds);
+            }
+            return;
+        }
+        for app in setup.app_ids() {
+            let (masters, tenant) = (state.app(app), &master.tenants[app.index()]);
+            let heard = |one: &AppMaster| tenant.accepts(one.epoch) && !masters.is_cut(one.epoch);
+            let starts = masters.least > masters.epoch;
+            if !starts && ![&masters.newest, &masters.old].into_iter().flatten().any(heard) {
+                actions.push(Action::AppTimeout(app));
+            }
+        }
+        for machine in setup.machine_ids() {
+            let host = state.host(machine);
+            let silent = !host.up || host.cut || host.dark;
+            if silent && master.sites[machine.index()].contact == Contact::Here {
+                actions.push(Action::TuboTimeout(machine));
+            }
+        }
+    }
+
+    /// Whether everybody within reach has reported to a FuxiMaster that recovers.
+    fn all_reported(&self, state: &State, master: &Master) -> bool {
+        let tubos = self.setup.machine_ids().all(|machine| {
+            let host = state.host(machine);
+            let silent = !host.up || host.cut || host.dark;
+            silent || master.sites[machine.index()].contact == Contact::Here
+        });
+        tubos
+            && self.setup.app_ids().all(|app| {
+                let masters = state.app(app);
+                let known = master.tenants[app.index()].epoch;
+                masters.cut[0] || masters.newest.as_ref().is_none_or(|newest| newest.epoch == known)
+            })
+    }
+
+    /// What a heartbeat of a Tubo says to somebody whom it would move. It speaks when its links are silent.
+    fn tubo_says(&self, state: &State, machine: MachineId) -> Vec<(Node, Message)> {
+        let (host, tubo) = (state.host(machine), Node::Tubo(machine));
+        let waits = host.tubo.caps.iter().any(|(role, count)| count > host.tubo.plan(role));
+        let agrees = state.chief.master.as_ref().is_none_or(|master| {
+            let here = master.sites[machine.index()].contact == Contact::Here;
+            here && (master.phase == Phase::Recovering || master.position(machine) == host.tubo.at)
+        });
+        if !host.up || agrees && !waits {
+            return Vec::new();
+        }
+        let (_, outputs) = host.tubo.clone().step(&self.setup, tubo::Input::Beat);
+        let sends = outputs.into_iter().filter_map(|output| match output {
+            Output::Send(to, message) => Some((to, message)),
+            _ => None,
+        });
+        sends.filter(|(to, message)| self.moves(state, tubo, *to, message)).collect()
+    }
+
+    fn app_says(&self, state: &State, master: &AppMaster) -> Option<Message> {
+        let (node, chief) = (Node::App(master.app, master.epoch), state.chief.master.as_ref()?);
+        if state.is_cut(node, Node::Master) || !self.is_quiet(state, node, Node::Master) {
+            return None;
+        }
+        let tenant = &chief.tenants[master.app.index()];
+        let known = tenant.contact == Contact::Here && tenant.epoch == master.epoch && tenant.heard == master.sent;
+        if known && (chief.phase == Phase::Recovering || chief.app_position(master.app) == master.at) {
+            return None;
+        }
+        let (_, outputs) = master.clone().step(&self.setup, app::Input::Beat);
+        let from = Node::App(master.app, master.epoch);
+        outputs.into_iter().find_map(|output| match output {
+            Output::Send(to, message) if self.moves(state, from, to, &message) => Some(message),
+            _ => None,
+        })
+    }
+
+    /// Whether nothing is on its way between two nodes.
+    fn is_quiet(&self, state: &State, one: Node, other: Node) -> bool {
+        state.line(one, other).is_empty() && state.line(other, one).is_empty()
+    }
+
+    /// Whether a message would move its receiver, and nothing is on its way between the two.
+    fn moves(&self, state: &State, from: Node, to: Node, message: &Message) -> bool {
+        let to = match to {
+            Node::App(app, 0) => Node::App(app, state.app(app).epoch),
+            known => known,
+        };
+        if !state.is_alive(to) || state.is_cut(from, to) {
+            return false;
+        }
+        if !self.is_quiet(state, from, to) {
+            return false;
+        }
+        match to {
+            Node::Master => state.chief.master.as_ref().is_some_and(|master| {
+                let (next, outputs) = master.clone().step(&self.setup, master::Input::Message(message.clone()));
+                !outputs.is_empty() || next != *master
+            }),
+            Node::App(app, epoch) => state.app(app).of(epoch).is_some_and(|master| {
+                let (next, outputs) = master.clone().step(&self.setup, app::Input::Message(message.clone()));
+                !outputs.is_empty() || next != *master
+            }),
+            Node::Tubo(_) => true,
+        }
+    }
+
+    /// What becomes of a state.
+    pub fn apply(&self, state: &State, action: Action, seen: &mut Seen) -> State {
+        let mut next = state.clone();
+        match action {
+            Action::Deliver(from, to) => {
+                let message = next.take(from, to, 0, false);
+                self.deliver(&mut next, from, to, message, seen);
+            }
+            Action::MasterStarts => self.start_master(&mut next, seen),
+            Action::AppStarts(app) => self.start_app(&mut next, app, seen),
+            Action::TuboStarts(machine) => {
+                let host = next.host_mut(machine);
+                let (tubo, outputs) = host.tubo.clone().restart(self.setup.rules);
+                (host.tubo, host.up, host.disk) = (tubo, true, true);
+                self.act(&mut next, Node::Tubo(machine), outputs, seen);
+            }
+            Action::Heal(machine) => {
+                let host = next.host_mut(machine);
+                (host.cut, host.dark) = (false, false);
+            }
+            Action::HealApp(app, side) => next.app_mut(app).cut[side] = false,
+            Action::Want(app) => {
+                let ledger = Arc::make_mut(&mut next.ledger);
+                let at = &mut ledger.wants[app.index()];
+                let count = self.wants[app.index()][usize::from(*at)];
+                *at += 1;
+                let role = self.setup.roles_of(app).next().expect("an application has a role");
+                let epoch = next.app(app).epoch;
+                self.app_input(&mut next, app, epoch, app::Input::Want(role, count), seen);
+            }
+            Action::AppTimeout(app) => self.master_input(&mut next, master::Input::AppTimeout(app), seen),
+            Action::TuboTimeout(machine) => self.master_input(&mut next, master::Input::TuboTimeout(machine), seen),
+            Action::TuboBeat(machine) => {
+                for (to, message) in self.tubo_says(state, machine) {
+                    self.send(&mut next, Node::Tubo(machine), to, message, seen);
+                }
+            }
+            Action::AppBeat(app, epoch) => {
+                let master = state.app(app).of(epoch).expect("only who lives beats");
+                if let Some(message) = self.app_says(state, master) {
+                    self.send(&mut next, Node::App(app, epoch), Node::Master, message, seen);
+                }
+            }
+            Action::WindowEnds => self.master_input(&mut next, master::Input::WindowEnds, seen),
+            Action::Move(app, machine) => {
+                Arc::make_mut(&mut next.ledger).moves += 1;
+                let epoch = next.app(app).epoch;
+                self.app_input(&mut next, app, epoch, app::Input::Move(machine), seen);
+            }
+            Action::Fault(fault) => {
+                Arc::make_mut(&mut next.ledger).faults += 1;
+                self.strike(&mut next, fault, seen);
+            }
+        }
+        super::numbers::renumber(&self.setup, &mut next);
+        next
+    }
+
+    fn start_master(&self, next: &mut State, seen: &mut Seen) {
+        let least: Vec<u32> = next.apps.iter().map(|masters| masters.epoch).collect();
+        let chief = Arc::make_mut(&mut next.chief);
+        chief.epoch += 1;
+        let (master, outputs) = Master::start(&self.setup, chief.epoch, &least);
+        chief.master = Some(master);
+        seen.mark_if(true, "FuxiMaster fails over");
+        self.act(next, Node::Master, outputs, seen);
+    }
+
+    /// A new master of an application starts, from what the newest one has on disk.
+    fn start_app(&self, next: &mut State, app: AppId, seen: &mut Seen) {
+        let masters = next.app_mut(app);
+        masters.epoch = masters.least.max(masters.epoch + 1);
+        let known = [&masters.newest, &masters.old, &masters.dead].into_iter().flatten();
+        let (master, outputs) = match known.max_by_key(|master| master.epoch) {
+            Some(last) => last.restart(&self.setup, masters.epoch),
+            None => AppMaster::start(app),
+        };
+        if let Some(newest) = masters.newest.take() {
+            // Of two that live on although they were given up, the older one is let die.
+            let gone = masters.old.replace(newest).map(|old| Node::App(app, old.epoch));
+            masters.cut[1] = masters.cut[0];
+            next.lose(|_, to| Some(to) == gone);
+        }
+        let masters = next.app_mut(app);
+        masters.cut[0] = false;
+        masters.newest = Some(master);
+        self.act(next, Node::App(app, next.app(app).epoch), outputs, seen);
+    }
+
+    pub fn deliver(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
+        match to {
+            Node::Master => {
+                let old = superseded(next, from);
+                let before = old.then(|| next.chief.clone());
+                self.master_input(next, master::Input::Message(message), seen);
+                if let Some(before) = before {
+                    let fenced = before.master == next.chief.master;
+                    seen.check("I7", fenced, || "a superseded master was listened to".to_owned());
+                    seen.mark_if(fenced, "an old application master is refused");
+                }
+            }
+            Node::App(app, epoch) => self.app_input(next, app, epoch, app::Input::Message(message), seen),
+            Node::Tubo(machine) => {
+                let before = next.hosts[machine.index()].clone();
+                let Host { up, cut, dark, disk, .. } = *before;
+                let disk = disk && !matches!(message, Message::Caps { full: true, .. });
+                let planned = matches!(message, Message::Plan { .. });
+                let (tubo, outputs) = before.tubo.clone().step(&self.setup, tubo::Input::Message(message));
+                next.hosts[machine.index()] = Arc::new(Host { tubo, up, cut, dark, disk });
+                seen.after_tubo(&self.setup, next, &before.tubo, planned);
+                self.act(next, Node::Tubo(machine), outputs, seen);
+            }
+        }
+    }
+
+    fn master_input(&self, next: &mut State, input: master::Input, seen: &mut Seen) {
+        let before = next.chief.clone();
+        let was = before.master.as_ref().expect("only who lives is told");
+        let (master, outputs) = was.clone().step(&self.setup, input);
+        next.chief = Arc::new(Chief { master: Some(master), epoch: before.epoch });
+        seen.after_master(&self.setup, next, was, &outputs);
+        self.act(next, Node::Master, outputs, seen);
+    }
+
+    fn app_input(&self, next: &mut State, app: AppId, epoch: u32, input: app::Input, seen: &mut Seen) {
+        let masters = next.app_mut(app);
+        let side = if masters.newest.as_ref().is_some_and(|master| master.epoch == epoch) {
+            &mut masters.newest
+        } else {
+            &mut masters.old
+        };
+        let before = side.take().expect("only who lives is told");
+        let (master, outputs) = before.clone().step(&self.setup, input);
+        seen.after_app(&self.setup, &mut next.ledger, &before, &master, &outputs);
+        let masters = Arc::make_mut(&mut next.apps[app.index()]);
+        if master.fenced {
+            if masters.dead.as_ref().is_none_or(|dead| dead.epoch < epoch) {
+                masters.dead = Some(strike::left(&self.setup, &master));
+            }
+            next.lose(|_, to| to == Node::App(app, epoch));
+        } else if epoch == masters.epoch {
+            masters.newest = Some(master);
+        } else {
+            masters.old = Some(master);
+        }
+        self.act(next, Node::App(app, epoch), outputs, seen);
+    }
+
+    /// Sends a message, which arrives at once if it is prompt and nothing is on its way before it.
+    fn send(&self, next: &mut State, from: Node, to: Node, message: Message, seen: &mut Seen) {
+        let to = match to {
+            Node::App(app, 0) => Node::App(app, next.app(app).epoch),
+            known => known,
+        };
+        let prompt = (self.prompt)(&message);
+        if let Message::Ask { epoch } = message
+            && prompt
+        {
+            next.forget(from, to, |letter| is_before(letter, epoch));
+        }
+        if !prompt || !next.line(from, to).is_empty() {
+            next.post(from, to, message);
+        } else if next.is_alive(to) && !next.is_cut(from, to) {
+            self.deliver(next, from, to, message, seen);
+        }
+    }
+
+    /// Does what a step asks for.
+    fn act(&self, next: &mut State, from: Node, outputs: Vec<Output>, seen: &mut Seen) {
+        for output in outputs {
+            match output {
+                Output::Send(to, message) => self.send(next, from, to, message, seen),
+                Output::StartApp(app, least) => {
+                    let masters = next.app_mut(app);
+                    masters.least = masters.least.max(least);
+                }
+                Output::Note(_) => {}
+            }
+        }
+    }
+}
+
+/// What is for nothing once a FuxiMaster of an epoch has been heard.
+fn is_before(message: &Message, epoch: u32) -> bool {
+    match message {
+        Message::Caps { at, .. } | Message::Hints { at, .. } => at.epoch < epoch,
+        Message::Ask { epoch: asked } => *asked < epoch,
+        _ => false,
+    }
+}
+
+/// Whether the sender is a master of an application of which FuxiMaster knows a newer one.
+fn superseded(state: &State, from: Node) -> bool {
+    match (from, &state.chief.master) {
+        (Node::App(app, epoch), Some(master)) => !master.tenants[app.index()].accepts(epoch),
+        _ => false,
+    }
+}

@@ -1,0 +1,116 @@
+//! What can go wrong.
+
+use std::sync::Arc;
+
+use plimsoll::control::app::AppMaster;
+use plimsoll::control::message::Node;
+use plimsoll::control::setup::{AppId, Setup};
+use plimsoll::units::MachineId;
+
+use super::state::{Line, State};
+use super::step::Model;
+use super::watch::Seen;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    MasterDies,
+    AppDies(AppId),
+    TuboDies(MachineId),
+    /// FuxiMaster and a machine do not hear each other.
+    Cut(MachineId),
+    /// Nobody and a machine hear each other.
+    Dark(MachineId),
+    /// FuxiMaster and an application master do not hear each other.
+    CutApp(AppId),
+    /// The next message of a line is lost.
+    Lost(Node, Node),
+    /// The next message of a line arrives, and will arrive again.
+    Twice(Node, Node),
+    /// The second message of a line arrives before the first.
+    Overtakes(Node, Node),
+}
+
+impl Model {
+    /// What can go wrong now.
+    pub fn faults(&self, state: &State) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if state.chief.master.is_some() {
+            faults.push(Fault::MasterDies);
+        }
+        for app in self.setup.app_ids().filter(|app| state.app(*app).newest.is_some()) {
+            faults.push(Fault::AppDies(app));
+            if !state.app(app).cut[0] {
+                faults.push(Fault::CutApp(app));
+            }
+        }
+        for machine in self.setup.machine_ids() {
+            let host = state.host(machine);
+            if host.up {
+                faults.push(Fault::TuboDies(machine));
+            }
+            if !host.cut && !host.dark {
+                faults.extend([Fault::Cut(machine), Fault::Dark(machine)]);
+            }
+        }
+        for Line { from, to, letters } in state.lines() {
+            faults.extend([Fault::Lost(*from, *to), Fault::Twice(*from, *to)]);
+            if letters.len() > 1 {
+                faults.push(Fault::Overtakes(*from, *to));
+            }
+        }
+        faults
+    }
+
+    /// It goes wrong. What is on its way to somebody who dies, or between two that are cut, is lost.
+    pub fn strike(&self, next: &mut State, fault: Fault, seen: &mut Seen) {
+        match fault {
+            Fault::MasterDies => {
+                Arc::make_mut(&mut next.chief).master = None;
+                next.lose(|_, to| to == Node::Master);
+            }
+            Fault::AppDies(app) => {
+                let masters = next.app_mut(app);
+                let dead = masters.newest.take().expect("it lives");
+                masters.cut[0] = false;
+                masters.dead = Some(left(&self.setup, &dead));
+                next.lose(|_, to| to == Node::App(app, dead.epoch));
+            }
+            Fault::TuboDies(machine) => {
+                next.host_mut(machine).up = false;
+                next.lose(|_, to| to == Node::Tubo(machine));
+            }
+            Fault::Cut(machine) => {
+                next.host_mut(machine).cut = true;
+                let ends = [Node::Tubo(machine), Node::Master];
+                next.lose(|from, to| ends.contains(&from) && ends.contains(&to));
+            }
+            Fault::Dark(machine) => {
+                next.host_mut(machine).dark = true;
+                next.lose(|from, to| [from, to].contains(&Node::Tubo(machine)));
+            }
+            Fault::CutApp(app) => {
+                let masters = next.app_mut(app);
+                masters.cut[0] = true;
+                let ends = [Node::App(app, masters.epoch), Node::Master];
+                next.lose(|from, to| ends.contains(&from) && ends.contains(&to));
+            }
+            Fault::Lost(from, to) => {
+                next.take(from, to, 0, false);
+            }
+            Fault::Twice(from, to) => {
+                let message = next.take(from, to, 0, true);
+                self.deliver(next, from, to, message, seen);
+            }
+            Fault::Overtakes(from, to) => {
+                let message = next.take(from, to, 1, false);
+                self.deliver(next, from, to, message, seen);
+            }
+        }
+    }
+}
+
+/// What an application master leaves on disk, with its epoch.
+pub fn left(setup: &Setup, dead: &AppMaster) -> AppMaster {
+    dead.restart(setup, dead.epoch).0
+}
