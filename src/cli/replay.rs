@@ -7,7 +7,7 @@ use crate::cluster::Placement;
 use crate::engine::{OnBlocked, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span, slowdown};
-use crate::experiment::{Plan, Window, WorkloadPlan};
+use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
@@ -90,8 +90,14 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = plan(args, context)?;
     let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
-    run::perform(&plan, args.output.as_deref(), threads(args.jobs)?, args.format, draw, context)?;
-    Ok(())
+    let how = run::How {
+        folder: args.output.as_deref(),
+        threads: threads(args.jobs)?,
+        mode: Mode::Restart,
+        shard: None,
+        format: args.format,
+    };
+    run::perform(&Study::of(plan), &how, draw, context)
 }
 
 fn plan(args: &Args, context: &Context) -> Result<Plan> {

@@ -169,7 +169,12 @@ pub const SAMPLE: Span = Span::from_secs(60);
 impl Plan {
     /// Checks a plan as it is written. Paths in it are relative to `folder`. Errors: [`Error::Plan`] with the key and what
     /// would be accepted.
-    pub(super) fn check(file: PlanFile, folder: &Path, registry: &Registry, quotas: &[(String, QuotaFile)]) -> Result<Plan> {
+    pub(super) fn check(
+        file: PlanFile,
+        folder: &Path,
+        registry: &Registry,
+        quotas: &[(String, QuotaFile)],
+    ) -> Result<Plan> {
         if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
             return Err(Error::plan(
                 "name",
@@ -205,7 +210,8 @@ impl Plan {
             .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
-        let dims: Vec<Dim> = cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
+        let dims: Vec<Dim> =
+            cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
         if let Some(precision) = &precision {
             let columns = Table::Runs.columns(&dims);
             precision.known(columns.iter().map(|column| column.field.name.as_str()))?;
@@ -234,9 +240,10 @@ impl Plan {
         })
     }
 
-    /// All runs: which policy, which seed, in the order of the results.
-    pub fn runs(&self) -> Vec<(usize, usize)> {
-        (0..self.policies.len()).flat_map(|policy| (0..self.seeds.len()).map(move |seed| (policy, seed))).collect()
+    /// What every table says of the run's place in a sweep: the cell, and the columns of the axes. Nothing without one.
+    pub fn axes(&self) -> Vec<(String, Constant)> {
+        let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
+        cell.into_iter().chain(self.axes.iter().cloned()).collect()
     }
 }
 

@@ -134,12 +134,8 @@ mod tests {
     #[test]
     fn a_precision_reads_as_it_is_said() {
         let read = |text: &str| Precision::parse(text);
-        let precision = |half_width, metric: &str, least, most| Precision {
-            half_width,
-            metric: metric.to_owned(),
-            least,
-            most,
-        };
+        let precision =
+            |half_width, metric: &str, least, most| Precision { half_width, metric: metric.to_owned(), least, most };
         assert_eq!(read("until 2 % half-width, at most 200").ok(), Some(precision(0.02, METRIC, 10, 200)));
         let long = "until 0.5% half-width of wait_mean_s, at least 5, at most 100";
         assert_eq!(read(long).ok(), Some(precision(0.005, "wait_mean_s", 5, 100)));
@@ -156,9 +152,8 @@ mod tests {
             let message = read(text).expect_err(text).to_string();
             assert!(message.contains(says) && message.contains("seeds"), "{text}: {message}");
         }
-        let message = read("until 2 % half-width of wait, at most 20").and_then(|precision| {
-            precision.known(["wait_mean_s", "wait_p50_s"].into_iter())
-        });
+        let message = read("until 2 % half-width of wait, at most 20")
+            .and_then(|precision| precision.known(["wait_mean_s", "wait_p50_s"].into_iter()));
         assert!(message.is_err_and(|error| error.to_string().contains("a column of the runs table")));
     }
 

@@ -1,6 +1,7 @@
 //! Where the workload of a run comes from, opened anew for every policy.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::error::{Error, Result};
 use crate::output::trace::ParquetTrace;
@@ -21,6 +22,25 @@ pub enum Supply {
     Generated(Generated),
     /// Some of another supply's jobs, chosen by seed.
     Thinned(Box<Supply>, f64, u64),
+}
+
+/// A supply that several runs share: made when it is first needed, and dropped when no run needs it any more unless it
+/// is to stay.
+#[derive(Default)]
+pub(super) struct Shared {
+    slot: Mutex<(Weak<Supply>, Option<Arc<Supply>>)>,
+}
+
+impl Shared {
+    pub fn get(&self, stays: bool, make: impl FnOnce() -> Result<Supply>) -> Result<Arc<Supply>> {
+        let mut slot = self.slot.lock().map_err(|_| Error::Interrupted)?;
+        if let Some(supply) = slot.0.upgrade() {
+            return Ok(supply);
+        }
+        let supply = Arc::new(make()?);
+        *slot = (Arc::downgrade(&supply), stays.then(|| supply.clone()));
+        Ok(supply)
+    }
 }
 
 impl Supply {
@@ -69,6 +89,16 @@ impl Supply {
     /// The resource dimensions.
     pub fn dims(&self) -> Result<Vec<Dim>> {
         Ok(self.source()?.dims().to_vec())
+    }
+
+    /// How many tasks there are, if that is known without reading a trace through.
+    pub fn tasks(&self) -> Option<u64> {
+        match self {
+            Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => {
+                Some(workload.sets.iter().map(|set| u64::from(set.tasks)).sum())
+            }
+            _ => None,
+        }
     }
 
     /// What an importer or a generator says of its work.

@@ -40,7 +40,10 @@ mod tests {
     fn parts_of_intervals() {
         let window = Window { from: Time(10), to: Time(20) };
         let part = |from, to| window.part(Time(from), Time(to)).0;
-        assert_eq!([part(0, 5), part(0, 12), part(12, 15), part(5, 30), part(18, 40), part(20, 40)], [0, 2, 3, 10, 2, 0]);
+        assert_eq!(
+            [part(0, 5), part(0, 12), part(12, 15), part(5, 30), part(18, 40), part(20, 40)],
+            [0, 2, 3, 10, 2, 0]
+        );
         assert_eq!([9, 10, 19, 20].map(|at| window.holds(Time(at))), [false, true, true, false]);
         assert_eq!(Window::default().part(Time(3), Time(9)), Span(6));
     }

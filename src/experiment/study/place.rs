@@ -66,6 +66,25 @@ pub fn put(table: &mut toml::Table, steps: &[Step], value: toml::Value) -> std::
     Ok(())
 }
 
+/// Takes a key away, written as one quoted key or as a path of tables; what is not there stays away.
+pub fn take(table: &mut toml::Table, path: &[Step]) {
+    let words: Vec<&str> =
+        path.iter().filter_map(|step| if let Step::Key(key) = step { Some(&**key) } else { None }).collect();
+    let quoted: Vec<String> = table.keys().filter(|key| steps(key) == path).cloned().collect();
+    quoted.iter().for_each(|key| {
+        table.remove(key);
+    });
+    if let [first, rest @ ..] = &words[..]
+        && let Some(toml::Value::Table(below)) = table.get_mut(*first)
+        && !rest.is_empty()
+    {
+        take(below, &path[1..]);
+        if below.is_empty() {
+            table.remove(*first);
+        }
+    }
+}
+
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {

@@ -17,8 +17,7 @@ const VARIANT: &str = "variant";
 const CELLS: usize = 100_000;
 
 /// What a plan compares within every run, and what names it: no axes.
-const FIXED: [&str; 9] =
-    ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", SWEEP];
+const FIXED: [&str; 9] = ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", SWEEP];
 
 /// One direction of a sweep: a key, keys that go together, or named variants.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,9 +179,8 @@ impl Sweep {
     /// Errors: [`Error::Plan`] for a key that is swept together with others.
     pub fn replace(&mut self, path: &str, value: &Value) -> Result<bool> {
         let wanted = steps(path);
-        let changed = |axis: &Axis| {
-            axis.points.iter().flat_map(|point| &point.changes).any(|(path, ..)| steps(path) == wanted)
-        };
+        let changed =
+            |axis: &Axis| axis.points.iter().flat_map(|point| &point.changes).any(|(path, ..)| steps(path) == wanted);
         let Some(axis) = self.axes.iter_mut().find(|axis| changed(axis)) else { return Ok(false) };
         if axis.columns.len() > 1 || axis.columns[0] == VARIANT {
             let expected = "a key that the plan does not sweep together with others";
@@ -216,9 +214,11 @@ impl Sweep {
             cells = cells.iter().flat_map(|cell| axis.points.iter().map(move |point| with(cell, point))).collect();
         }
         let out = |cell: &Cell| {
-            self.exclude.iter().any(|group| group.iter().all(|(name, value)| {
-                cell.values.iter().any(|(column, of)| column == name && same(of, value))
-            }))
+            self.exclude.iter().any(|group| {
+                group
+                    .iter()
+                    .all(|(name, value)| cell.values.iter().any(|(column, of)| column == name && same(of, value)))
+            })
         };
         cells.retain(|cell| !out(cell));
         cells
@@ -277,7 +277,8 @@ fn zipped(group: Value, path: &[Step], sources: &Sources) -> Result<Axis> {
             && others.len() != values.len()
         {
             let (one, other) = (others.len(), values.len());
-            let message = format!("sweep.zip: '{first}' has {one} values and '{name}' {other}; they go together one by one");
+            let message =
+                format!("sweep.zip: '{first}' has {one} values and '{name}' {other}; they go together one by one");
             return Err(sources.at_value(&at, &message));
         }
         columns.push((name, values));

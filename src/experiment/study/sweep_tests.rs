@@ -85,5 +85,8 @@ fn columns_have_one_type() {
     assert_eq!(sweep.constant("c", &Value::Integer(1)), Constant::Text("1".to_owned()));
     assert_eq!(sweep.constant("c", &Value::String("x".to_owned())), Constant::Text("x".to_owned()));
     assert_eq!(sweep.constant("d", &Value::Array(vec![3.into()])), Constant::Text("[3]".to_owned()));
-    assert_eq!((column("workload.class[0].weight"), column("a")), ("workload_class_0_weight".to_owned(), "a".to_owned()));
+    assert_eq!(
+        (column("workload.class[0].weight"), column("a")),
+        ("workload_class_0_weight".to_owned(), "a".to_owned())
+    );
 }

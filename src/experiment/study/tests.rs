@@ -79,14 +79,13 @@ fn errors_stand_where_the_value_does() {
 #[test]
 fn names_that_clash_or_are_long_get_a_digest() {
     let long = "x".repeat(200);
-    let text = format!("{BASE}[sweep]\nquestion2 = [1]\n").replace("question2 = [1]", &format!(
-        "\"workload.load\" = [0.5]\n\"cluster.machines\" = [\"{}\", \"{}\"]", "2x4c8g", "2x4c8g,2x4c8g"
-    ));
+    let text = format!("{BASE}[sweep]\nquestion2 = [1]\n").replace(
+        "question2 = [1]",
+        &format!("\"workload.load\" = [0.5]\n\"cluster.machines\" = [\"{}\", \"{}\"]", "2x4c8g", "2x4c8g,2x4c8g"),
+    );
     assert_eq!(cells(&read(&[("plan.toml", &text)], &[]).expect("a sweep")).len(), 2);
-    let cell = |value: &str| Cell {
-        values: vec![("a".to_owned(), toml::Value::String(value.to_owned()))],
-        ..Cell::default()
-    };
+    let cell =
+        |value: &str| Cell { values: vec![("a".to_owned(), toml::Value::String(value.to_owned()))], ..Cell::default() };
     let found = names(&[cell("p q"), cell("p-q"), cell(&long), cell("z")]);
     assert_eq!(found[3], "a-z");
     assert!(found[0].starts_with("a-p-q,") && found[1].starts_with("a-p-q,") && found[0] != found[1], "{found:?}");
