@@ -91,7 +91,7 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     let hidden = changes.len() - shown.len();
     let also =
         if hidden > 0 { format!(", {hidden} of them too little to be told from 0 (--all)") } else { String::new() };
-    let about = "p of paired t tests over seeds, after Holm's correction for all that is compared";
+    let about = "p of paired t tests over seeds, after Holm's correction for the comparisons of a metric";
     text + &format!("{compared}, {} changed{also}; {about}\n", changes.len())
 }
 

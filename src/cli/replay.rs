@@ -8,6 +8,7 @@ use crate::engine::{OnBlocked, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, machines_from, policies, positive_span, slowdown};
 use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
+use crate::output::folder::STUDY;
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
@@ -90,6 +91,10 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = plan(args, context)?;
     let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
+    if let Some(folder) = args.output.as_ref().filter(|folder| folder.join(STUDY).exists()) {
+        let expected = "another folder: this one has the results of a sweep";
+        return Err(Error::plan("--output", folder.display(), expected));
+    }
     let how = run::How {
         folder: args.output.as_deref(),
         threads: threads(args.jobs)?,

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::study::folder::{Described, difference, of_cell};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Paired, holm, paired};
+use crate::metrics::{Paired, holm_by, paired};
 use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::output::table::Kind;
@@ -39,7 +39,7 @@ pub struct Change {
     pub metric: String,
     /// The second result minus the first, paired by seed.
     pub paired: Paired,
-    /// The p-value, corrected for all metrics that were compared (Holm).
+    /// The p-value, corrected for all comparisons of this metric: all policies in all cells (Holm).
     pub p_holm: Option<f64>,
 }
 
@@ -93,7 +93,7 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
             }
         }
     }
-    let mut p = Vec::new();
+    let mut compared: Vec<(Change, bool)> = Vec::new();
     for (cell, first) in &sides[0].cells {
         let Some((_, second)) = sides[1].cells.iter().find(|(name, _)| name == cell) else { continue };
         let mut dims: Vec<Dim> = first.dims.clone();
@@ -111,17 +111,11 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
             for (metric, values) in metrics(&dims, [first, second], policy, &pairs)? {
                 let purpose = format!("{cell}/{policy}/{metric}");
                 let Some(paired) = paired(&values[0], &values[1], LEVEL, &purpose) else { continue };
-                found.compared += 1;
                 if !found.metrics.contains(&metric) {
                     found.metrics.push(metric.clone());
                 }
-                p.push(paired.p);
-                if values[0] != values[1] {
-                    let (cell, policy) = (cell.clone(), policy.clone());
-                    // The place among all p-values, until they are corrected.
-                    let p_holm = Some((p.len() - 1) as f64);
-                    found.changes.push(Change { cell, policy, metric, paired, p_holm });
-                }
+                let change = Change { cell: cell.clone(), policy: policy.clone(), metric, paired, p_holm: None };
+                compared.push((change, values[0] != values[1]));
             }
         }
     }
@@ -129,10 +123,13 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
         let problem = format!("{} and {} have no run in common", before.display(), after.display());
         return Err(Error::Mismatch { problem });
     }
-    let corrected = holm(&p);
-    for change in &mut found.changes {
-        change.p_holm = change.p_holm.and_then(|at| corrected[at as usize]);
-    }
+    let families: Vec<&str> = compared.iter().map(|(change, _)| change.metric.as_str()).collect();
+    let p: Vec<Option<f64>> = compared.iter().map(|(change, _)| change.paired.p).collect();
+    let corrected = holm_by(&families, &p);
+    found.compared = compared.len();
+    let corrected =
+        compared.into_iter().zip(corrected).map(|((change, differs), p)| (Change { p_holm: p, ..change }, differs));
+    found.changes = corrected.filter(|(_, differs)| *differs).map(|(change, _)| change).collect();
     Ok(found)
 }
 

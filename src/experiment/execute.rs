@@ -345,7 +345,9 @@ impl<'a> Runner<'a> {
             supplies.entry((self.workloads[cell], seed)).or_default().clone()
         };
         // A trace is opened once: an imported one stays in memory for all policies.
-        shared.get(!plan.workload.is_seeded(), || supply(plan, seed, self.progress))
+        shared
+            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.progress))
+            .map_err(|error| self.study.located(cell, error))
     }
 }
 

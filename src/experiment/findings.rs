@@ -9,7 +9,7 @@ use super::study::Study;
 use super::summary::{RunSummary, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Interval, Paired, holm, mean_interval, paired};
+use crate::metrics::{Interval, Paired, holm_by, mean_interval, paired};
 use crate::output::schema;
 use crate::output::table::{Cell, Constant, Field, Kind, TableWriter, write_with};
 
@@ -66,17 +66,10 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         }
         found.differences.extend(differences(at, plan, &policies));
     }
-    let mut metrics: Vec<String> = found.differences.iter().map(|one| one.metric.clone()).collect();
-    metrics.sort_unstable();
-    metrics.dedup();
-    for metric in metrics {
-        let family: Vec<usize> =
-            (0..found.differences.len()).filter(|&at| found.differences[at].metric == metric).collect();
-        let p: Vec<Option<f64>> = family.iter().map(|&at| found.differences[at].paired.p).collect();
-        for (at, p) in family.into_iter().zip(holm(&p)) {
-            found.differences[at].p_holm = p;
-        }
-    }
+    let families: Vec<&str> = found.differences.iter().map(|one| one.metric.as_str()).collect();
+    let p: Vec<Option<f64>> = found.differences.iter().map(|one| one.paired.p).collect();
+    let corrected = holm_by(&families, &p);
+    found.differences.iter_mut().zip(corrected).for_each(|(one, p)| one.p_holm = p);
     found
 }
 

@@ -28,11 +28,12 @@ fn what_changed_is_told_with_significance() {
         serde_json::from_str(&compare(&path("a"), &path("b"), &["--format", "json"])).expect("JSON");
     let changes = json["changes"].as_array().expect("a list");
     let clear = |change: &&serde_json::Value| change["p_holm"].as_f64().is_some_and(|p| p < 0.05);
-    assert!(changes.iter().any(|change| clear(&change)) && changes.iter().any(|change| !clear(&change)), "{json}");
+    let told = changes.iter().filter(clear).count();
+    assert!(told > 0 && told < changes.len(), "{told} of {} changes can be told from 0", changes.len());
     for change in changes {
         let number = |name: &str| change[name].as_f64().expect("a number");
         assert!((number("after") - number("before") - number("change")).abs() < 1e-6, "{change}");
-        assert!(number("p_holm") >= number("p") && change["seeds"] == 6, "{change}");
+        assert!(number("p_holm") >= number("p") && number("seeds") <= 6.0, "{change}");
     }
     // Only what both have is compared: one cell and six of eight seeds.
     let found = compare(&path("a"), &path("c"), &[]);
@@ -53,6 +54,12 @@ fn folders_that_cannot_be_compared_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains(says), "{}", said(&output));
     };
+    let output = run(plimsoll(&["plot"]).arg(place.path("a")));
+    assert!(said(&output).contains("results of a sweep"), "{}", said(&output));
+    place.write("t.csv", "job,user,submit_s,duration_s,cpu\na,u,0,100,1\n");
+    let mut replay = plimsoll(&["replay", "--machines", "1x4c", "--policy", "drf"]);
+    let output = run(replay.arg(place.path("t.csv")).arg("-o").arg(place.path("a")));
+    assert!(output.status.code() == Some(2) && said(&output).contains("results of a sweep"), "{}", said(&output));
     refused("a", "nowhere", &[], "not a results folder");
     refused("a", "b", &[], "no run in common");
     refused("a", "a", &["--metric", "used_cp"], "did you mean 'used_cpu'?");

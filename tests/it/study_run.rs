@@ -225,6 +225,14 @@ fn a_dry_run_lists_and_runs_nothing() {
     assert_eq!(there, 6, "a shard of three has run");
 }
 
+/// What only shows when the workload is made is told with its place, too.
+#[test]
+fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
+    let place = Place::new(&SWEEP.replace("[2.0, 3.0, 5.0]", "[2.0, -3.0]"));
+    let message = place.refused("out", &["-j", "1"]);
+    assert!(message.contains("line 31, column 32") && message.contains("in the cell mean--3.0"), "{message}");
+}
+
 /// Seeds are added until every policy's mean is known well enough, the same number whatever the threads.
 #[test]
 fn seeds_are_added_until_the_interval_is_narrow() {

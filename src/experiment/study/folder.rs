@@ -9,12 +9,9 @@ use super::receipt::FOLDER as RECEIPTS;
 use super::{Study, shown};
 use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
-use crate::output::folder::{Contents, FILE as CONTENTS};
+use crate::output::folder::{Contents, FILE as CONTENTS, STUDY};
 use crate::output::schema::{self, Table};
 use crate::output::table::write_whole;
-
-/// The description of a sweep's results, beside the folders of its cells.
-pub const STUDY: &str = "study.json";
 
 /// What [`STUDY`] says; the same for every way to run the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

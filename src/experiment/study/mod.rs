@@ -36,6 +36,8 @@ pub struct Study {
     pub batch: Batch,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// Where it was read, and what each cell changes: for messages.
+    origin: Option<(Sources, Vec<Cell>)>,
 }
 
 /// More characters than this are no good name of a folder.
@@ -96,13 +98,19 @@ impl Study {
             }
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Study { name: plans[0].name.clone(), text, columns, batch, cells: plans })
+        Ok(Study { name: plans[0].name.clone(), text, columns, batch, cells: plans, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
     pub fn of(plan: Plan) -> Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
-        Study { name, text, columns: Vec::new(), batch: Batch::default(), cells: vec![plan] }
+        Study { name, text, columns: Vec::new(), batch: Batch::default(), cells: vec![plan], origin: None }
+    }
+
+    /// Gives an error about a key, found when a cell was run, the place of that key in the plan.
+    pub fn located(&self, cell: usize, error: Error) -> Error {
+        let Some((sources, cells)) = &self.origin else { return error };
+        placed(sources, error, &cells[cell], &self.cells[cell].cell)
     }
 
     /// Whether it has a sweep.
@@ -138,7 +146,7 @@ impl Reader<'_> {
     fn plan(&self, table: &toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
         let (path, own) = self.sources.main();
         let text = canonical(table, path)?;
-        let placed = |error: Error| self.placed(error, cell, name);
+        let placed = |error: Error| placed(self.sources, error, cell, name);
         let file: PlanFile = toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         // Lines are those of the file while it is the whole plan, else those of the plan that it makes.
@@ -165,14 +173,14 @@ impl Reader<'_> {
             None => self.sources.at_value(&path, &message),
         }
     }
+}
 
-    /// An error about a key, at its place.
-    fn placed(&self, error: Error, cell: &Cell, name: &str) -> Error {
-        let Error::Plan { key, .. } = &error else { return error };
-        match origin(cell, &steps(key)) {
-            Some(origin) => self.sources.at_value(origin, &in_cell(error.to_string(), name)),
-            None => self.sources.located(error),
-        }
+/// An error about a key, at its place.
+fn placed(sources: &Sources, error: Error, cell: &Cell, name: &str) -> Error {
+    let Error::Plan { key, .. } = &error else { return error };
+    match origin(cell, &steps(key)) {
+        Some(origin) => sources.at_value(origin, &in_cell(error.to_string(), name)),
+        None => sources.located(error),
     }
 }
 

@@ -161,11 +161,25 @@ pub fn path_at(text: &str, offset: usize) -> Option<(Vec<Step>, bool)> {
 
 /// Where a key of this name stands below a path, if there is one such place.
 pub fn only_key(text: &str, below: &[Step], name: &str) -> Option<Range<usize>> {
+    only(text, below, |path, key, _| key.filter(|_| path.last() == Some(&Step::Key(name.to_owned()))))
+}
+
+/// Where a value that is written like this stands below a path, if there is one such place.
+pub fn only_value(text: &str, below: &[Step], written: &str) -> Option<Range<usize>> {
+    only(text, below, |_, _, value| Some(value).filter(|value| text.get(value.clone()) == Some(written)))
+}
+
+/// What `find` finds below a path, if that is one place.
+fn only(
+    text: &str,
+    below: &[Step],
+    find: impl Fn(&[Step], Option<Range<usize>>, Range<usize>) -> Option<Range<usize>>,
+) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     let mut found = Vec::new();
-    walk(document.get_ref(), &mut Vec::new(), &mut |path, key, _| {
-        if path.starts_with(below) && path.last() == Some(&Step::Key(name.to_owned())) {
-            found.extend(key);
+    walk(document.get_ref(), &mut Vec::new(), &mut |path, key, value| {
+        if path.starts_with(below) {
+            found.extend(find(path, key, value));
         }
     });
     if found.len() == 1 { found.pop() } else { None }
@@ -215,6 +229,8 @@ mod tests {
         assert_eq!(path_at(TEXT, offset + 4), Some((steps("b.e[1].g.h"), false)));
         assert_eq!(only_key(TEXT, &steps("b"), "h").map(|span| span.start), Some(offset));
         assert_eq!(only_key(TEXT, &steps("a"), "h"), None);
+        assert_eq!(only_value(TEXT, &steps("b"), "\"ä\"").map(|span| &TEXT[span]), Some("\"ä\""));
+        assert_eq!(only_value(TEXT, &steps("b"), "1"), None);
     }
 
     #[test]
