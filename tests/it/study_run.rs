@@ -230,7 +230,7 @@ fn a_dry_run_lists_and_runs_nothing() {
 fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
     let place = Place::new(&SWEEP.replace("[2.0, 3.0, 5.0]", "[2.0, -3.0]"));
     let message = place.refused("out", &["-j", "1"]);
-    assert!(message.contains("line 31, column 32") && message.contains("in the cell mean--3.0"), "{message}");
+    assert!(message.contains("line 31, column 33") && message.contains("in the cell mean--3.0"), "{message}");
 }
 
 /// Seeds are added until every policy's mean is known well enough, the same number whatever the threads.
