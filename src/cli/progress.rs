@@ -11,6 +11,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::interrupt;
 use crate::error::Result;
 use crate::experiment::{Progress, RunSummary, Supply};
+use crate::output::numbers::count;
 use crate::units::Time;
 use crate::workload::Quality;
 use crate::workload::formats::Format;
@@ -74,11 +75,15 @@ impl Bar {
         let known: Option<u64> = going.runs.values().map(|(_, tasks)| *tasks).sum();
         self.current.set_length(known.unwrap_or(0));
         self.current.set_position(if known.is_some() { launched } else { 0 });
-        let of = known.map(|tasks| format!(" of {:.1}", tasks as f64 / 1e6)).unwrap_or_default();
-        let many = going.runs.len();
+        // How many tasks there are is not known of a trace that is streamed.
+        let (of, left) = match known {
+            Some(tasks) => (format!(" of {}", count(tasks)), format!(" ({} s left)", self.current.eta().as_secs())),
+            None => Default::default(),
+        };
         self.current.set_message(format!(
-            "{:.1}{of} million tasks in {many} runs, at {:.1} h",
-            launched as f64 / 1e6,
+            "{}{of} tasks in {} runs that go on, at {:.1} h{left}",
+            count(launched),
+            going.runs.len(),
             going.hours
         ));
         if self.bars.is_hidden() && !self.quiet {
@@ -88,7 +93,7 @@ impl Bar {
                 let (made, all) = (self.runs.position(), self.runs.length().unwrap_or(0));
                 let left = self.runs.eta().as_secs();
                 let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
-                eprintln!("{made} of {all} runs, {:.1} million tasks in those that go on{left}", launched as f64 / 1e6);
+                eprintln!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched));
             }
         }
     }
@@ -142,8 +147,8 @@ impl Progress for Bar {
 /// One line on how an import went; generators drop and repair nothing.
 fn imported(quality: &Quality) -> Option<String> {
     Format::ALL.into_iter().find(|format| format.name() == quality.format)?;
-    let count = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
-    let (dropped, repaired) = (count(&quality.dropped), count(&quality.repaired));
+    let sum = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
+    let (dropped, repaired) = (sum(&quality.dropped), sum(&quality.repaired));
     Some(format!(
         "{}: {} rows read, {dropped} dropped, {repaired} repaired (see `plimsoll trace validate`)",
         quality.format, quality.rows_in

@@ -185,14 +185,19 @@ fn only(
     if found.len() == 1 { found.pop() } else { None }
 }
 
+/// The last place at which a character begins, not behind `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
 /// A message about a place: with its line and column (both from 1), and the line itself with marks below.
 pub fn marked(path: &std::path::Path, text: &str, span: &Range<usize>, message: &str) -> Error {
-    let start = text.floor_char_boundary(span.start.min(text.len()));
+    let start = boundary(text, span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line = text[line_start..].lines().next().unwrap_or_default();
     let number = text[..start].matches('\n').count() + 1;
     let column = text[line_start..start].chars().count() + 1;
-    let end = text.floor_char_boundary(span.end.clamp(start, line_start + line.len()));
+    let end = boundary(text, span.end.clamp(start, line_start + line.len()));
     let marks = "^".repeat(text[start..end.max(start)].chars().count().clamp(1, 60));
     let shown: String = line.chars().take(160).collect();
     let gutter = number.to_string();
