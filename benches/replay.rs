@@ -102,6 +102,7 @@ fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
         policy: "drf".to_owned(),
         run: 0,
         seed: None,
+        axes: Vec::new(),
         tables: vec![Table::Runs, Table::Users, Table::Jobs],
         metadata: Vec::new(),
     };

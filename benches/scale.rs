@@ -11,7 +11,7 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::Result;
-use plimsoll::experiment::{Destination, Simulation, Supply, simulate};
+use plimsoll::experiment::{Destination, Simulation, Supply, Window, simulate};
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{PolicySpec, Registry, Setup};
 use plimsoll::record::{Launch, Recorder, TaskRecord};
@@ -149,12 +149,21 @@ fn measure(machines: u64, tasks: usize, folder: &Path) {
     let (before, resident, _) = spent();
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
     let (workload, sample) = ("scale", Span::from_secs(60));
-    let simulation = Simulation { supply: &supply, workload, cluster: &spec, weights: None, options, sample };
+    let simulation = Simulation {
+        supply: &supply,
+        workload,
+        cluster: &spec,
+        weights: None,
+        options,
+        sample,
+        window: Window::default(),
+    };
     let to = Destination {
         folder: Some(folder.to_owned()),
         policy: "drf".to_owned(),
         run: 0,
         seed: None,
+        axes: Vec::new(),
         tables: vec![Table::Runs, Table::Users, Table::Jobs],
         metadata: Vec::new(),
     };

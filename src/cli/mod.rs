@@ -4,6 +4,8 @@
 //! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
 
 mod check;
+mod cluster;
+mod compare;
 mod failover;
 mod interrupt;
 mod plot;
@@ -56,6 +58,8 @@ enum Verb {
     Solve(solve::Args),
     Check(check::Args),
     Failover(failover::Args),
+    Compare(compare::Args),
+    Cluster(cluster::Args),
     Plot(plot::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -153,6 +157,8 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Solve(args) => solve::run(args, context),
         Verb::Check(args) => check::run(args, context),
         Verb::Failover(args) => failover::run(args, context),
+        Verb::Cluster(args) => cluster::run(args, context),
+        Verb::Compare(args) => compare::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),

@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use crate::error::{Error, Result};
-use crate::experiment::{RunSummary, Value};
+use crate::experiment::{Difference, Findings, RunSummary, Study, Value};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Comparison, mean_interval};
 use crate::output::headline::{Headline, headline};
 use crate::output::numbers::{in_percent, with_half};
+use crate::output::table::Constant;
 use crate::record::Stuck;
+use crate::units::Dim;
 
 /// Writes to standard output. Errors: all but a closed pipe, which ends the program quietly.
 pub fn out(text: &str) -> Result<()> {
@@ -128,10 +130,54 @@ pub fn comparison(comparison: &Comparison) -> String {
     format!("{title}{}\n{sentences}", aligned(&header, &rows))
 }
 
-/// All runs as JSON: the columns of the `runs` table, and the bins.
-pub fn summary_json(runs: &[RunSummary]) -> serde_json::Value {
+/// The policies of each cell against its baseline, in the metrics of the summary: mean differences, paired by seed. Empty
+/// where there is nothing to compare or one seed; of many cells the first `most`.
+pub fn differences(study: &Study, findings: &Findings, dims: &[Dim], most: usize) -> String {
+    let known = |one: &&Difference| one.paired.difference.high.is_some();
+    let Some(any) = findings.differences.iter().find(known) else { return String::new() };
+    let columns: Vec<Headline> = headline(dims).into_iter().filter(|column| column.column != "jobs_finished").collect();
+    let family = findings.differences.iter().filter(|one| one.metric == any.metric).count();
+    let mut text = "Differences, paired by seed, with the half-widths of their 95 % intervals\n".to_owned();
+    for (cell, plan) in study.cells.iter().enumerate().take(most) {
+        let of = |policy: &str, metric: &str| {
+            let one = |one: &&Difference| one.cell == cell && one.policy == policy && one.metric == metric;
+            findings.differences.iter().find(one)
+        };
+        let against = format!("against {}", plan.policies[plan.baseline].name);
+        let title = if plan.cell.is_empty() { against } else { format!("{}, {against}", plan.cell) };
+        let header: Vec<String> =
+            std::iter::once(title).chain(columns.iter().map(|column| column.heading.clone())).collect();
+        let row = |policy: &String| {
+            let shown = |column: &Headline| {
+                let Some(found) = of(policy, &column.column) else { return "-".to_owned() };
+                let mark = if found.p_holm.is_some_and(|p| p < 1.0 - LEVEL) { "*" } else { " " };
+                format!("{}{mark}", with_half(Some(found.paired.difference)))
+            };
+            std::iter::once(policy.clone()).chain(columns.iter().map(shown)).collect()
+        };
+        let others = plan.policies.iter().map(|policy| &policy.name);
+        let rows: Vec<Vec<String>> =
+            others.filter(|name| **name != plan.policies[plan.baseline].name).map(row).collect();
+        text += &aligned(&header, &rows);
+        text.push('\n');
+    }
+    let note = "p < 0.05 in a paired t test over seeds, after Holm's correction for the comparisons of a metric";
+    text + &format!("* {note} (here {family})\n")
+}
+
+/// All runs as JSON: the columns of the `runs` table, behind those of the axes of a sweep.
+pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<serde_json::Value> {
     let one = |run: &RunSummary| {
         let mut object = serde_json::Map::new();
+        for (name, value) in axes {
+            let json = match value {
+                Constant::Int(value) => (*value).into(),
+                Constant::Float(value) => (*value).into(),
+                Constant::NoInt => serde_json::Value::Null,
+                Constant::Text(text) => text.clone().into(),
+            };
+            object.insert(name.clone(), json);
+        }
         object.insert("policy".to_owned(), run.policy.clone().into());
         object.insert("run".to_owned(), run.run.into());
         object.insert("seed".to_owned(), run.seed.into());

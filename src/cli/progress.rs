@@ -1,52 +1,129 @@
-//! Progress on standard error, and only on a terminal.
+//! Progress on standard error: bars on a terminal, a line now and then elsewhere.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::interrupt;
 use crate::error::Result;
 use crate::experiment::{Progress, RunSummary, Supply};
+use crate::output::numbers::count;
 use crate::units::Time;
 use crate::workload::Quality;
 use crate::workload::formats::Format;
 
-/// A bar over runs, with the tasks launched so far.
+/// Where there is no terminal, one line in so long.
+const LINE: Duration = Duration::from_secs(60);
+
+/// A bar over all runs, and one over the tasks of those that go on.
 pub struct Bar {
-    bar: ProgressBar,
+    bars: MultiProgress,
+    runs: ProgressBar,
+    current: ProgressBar,
     /// Whether nothing more is to be said about the workload.
     told: AtomicBool,
-    launched: AtomicU64,
+    quiet: bool,
+    going: Mutex<Going>,
+}
+
+/// The runs that go on: tasks launched, and tasks in all if that is known.
+#[derive(Default)]
+struct Going {
+    runs: HashMap<usize, (u64, Option<u64>)>,
+    /// Simulated hours of the run that spoke last.
+    hours: f64,
+    line: Option<Instant>,
 }
 
 impl Bar {
-    /// A bar over so many runs; hidden when quiet or not on a terminal.
-    pub fn new(runs: usize, quiet: bool) -> Bar {
+    /// Bars that wait to be told how many runs there are; hidden when quiet or not on a terminal.
+    pub fn new(quiet: bool) -> Bar {
         let hidden = quiet || !std::io::stderr().is_terminal();
         let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-        let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} runs, {msg} ({elapsed}, {eta} left)");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if !hidden {
-            bar.enable_steady_tick(Duration::from_millis(200));
+        let bars = MultiProgress::with_draw_target(target);
+        let bar = |template: &str| {
+            let bar = bars.add(ProgressBar::new(0));
+            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            if !hidden {
+                bar.enable_steady_tick(Duration::from_millis(200));
+            }
+            bar
+        };
+        Bar {
+            runs: bar("{spinner} {bar:30} {pos}/{len} runs ({elapsed}, {eta} left)"),
+            current: bar("  {bar:30} {msg}"),
+            bars,
+            told: AtomicBool::new(quiet),
+            quiet,
+            going: Mutex::default(),
         }
-        Bar { bar, told: AtomicBool::new(quiet), launched: AtomicU64::new(0) }
     }
 
-    /// Takes the bar away.
+    /// Takes the bars away.
     pub fn clear(&self) {
-        self.bar.finish_and_clear();
+        self.runs.finish_and_clear();
+        self.current.finish_and_clear();
+    }
+
+    /// Shows how far the runs that go on have come.
+    fn show(&self, going: &mut Going) {
+        let launched: u64 = going.runs.values().map(|(launched, _)| launched).sum();
+        let known: Option<u64> = going.runs.values().map(|(_, tasks)| *tasks).sum();
+        self.current.set_length(known.unwrap_or(0));
+        self.current.set_position(if known.is_some() { launched } else { 0 });
+        // How many tasks there are is not known of a trace that is streamed.
+        let (of, left) = match known {
+            Some(tasks) => (format!(" of {}", count(tasks)), format!(" ({} s left)", self.current.eta().as_secs())),
+            None => Default::default(),
+        };
+        self.current.set_message(format!(
+            "{}{of} tasks in {} runs that go on, at {:.1} h{left}",
+            count(launched),
+            going.runs.len(),
+            going.hours
+        ));
+        if self.bars.is_hidden() && !self.quiet {
+            let last = *going.line.get_or_insert_with(Instant::now);
+            if last.elapsed() >= LINE {
+                going.line = Some(Instant::now());
+                let (made, all) = (self.runs.position(), self.runs.length().unwrap_or(0));
+                let left = self.runs.eta().as_secs();
+                let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
+                eprintln!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched));
+            }
+        }
     }
 }
 
 impl Progress for Bar {
-    fn tick(&self, now: Time, launched: u64) -> Result<()> {
+    fn planned(&self, runs: usize, _there: usize) {
+        self.runs.inc_length(runs as u64);
+        // Time left is judged by runs that are made, not by those that were there.
+        if self.runs.position() == 0 {
+            self.runs.reset_eta();
+        }
+    }
+
+    fn started(&self, number: usize, tasks: Option<u64>) {
+        if let Ok(mut going) = self.going.lock() {
+            going.runs.insert(number, (0, tasks));
+        }
+    }
+
+    fn tick(&self, number: usize, now: Time, launched: u64) -> Result<()> {
         interrupt::check()?;
-        if !self.bar.is_hidden() {
-            let all = self.launched.fetch_add(launched, Ordering::Relaxed) + launched;
-            self.bar.set_message(format!("{:.1} million tasks, at {:.1} h", all as f64 / 1e6, now.seconds() / 3600.0));
+        if !self.quiet
+            && let Ok(mut going) = self.going.try_lock()
+        {
+            if let Some(run) = going.runs.get_mut(&number) {
+                run.0 = launched;
+            }
+            going.hours = now.seconds() / 3600.0;
+            self.show(&mut going);
         }
         Ok(())
     }
@@ -55,20 +132,23 @@ impl Progress for Bar {
         if let Some(note) = supply.quality().and_then(imported)
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            self.bar.suspend(|| eprintln!("{note}"));
+            self.bars.suspend(|| eprintln!("{note}"));
         }
     }
 
-    fn finished(&self, _run: &RunSummary) {
-        self.bar.inc(1);
+    fn finished(&self, number: usize, _run: &RunSummary) {
+        self.runs.inc(1);
+        if let Ok(mut going) = self.going.lock() {
+            going.runs.remove(&number);
+        }
     }
 }
 
 /// One line on how an import went; generators drop and repair nothing.
 fn imported(quality: &Quality) -> Option<String> {
     Format::ALL.into_iter().find(|format| format.name() == quality.format)?;
-    let count = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
-    let (dropped, repaired) = (count(&quality.dropped), count(&quality.repaired));
+    let sum = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
+    let (dropped, repaired) = (sum(&quality.dropped), sum(&quality.repaired));
     Some(format!(
         "{}: {} rows read, {dropped} dropped, {repaired} repaired (see `plimsoll trace validate`)",
         quality.format, quality.rows_in

@@ -10,7 +10,8 @@ use crate::experiment::machines::{
     FALL_BACK, devices, fall_back, hoard, machine_events, machines_from, preempt, slowdown,
 };
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
-use crate::experiment::{Plan, Window, WorkloadPlan};
+use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
+use crate::output::folder::STUDY;
 use crate::output::schema::Table;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
@@ -114,8 +115,18 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = plan(args, context)?;
     let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
-    run::perform(&plan, args.output.as_deref(), threads(args.jobs)?, args.format, draw, context)?;
-    Ok(())
+    if let Some(folder) = args.output.as_ref().filter(|folder| folder.join(STUDY).exists()) {
+        let expected = "another folder: this one has the results of a sweep";
+        return Err(Error::plan("--output", folder.display(), expected));
+    }
+    let how = run::How {
+        folder: args.output.as_deref(),
+        threads: threads(args.jobs)?,
+        mode: Mode::Restart,
+        shard: None,
+        format: args.format,
+    };
+    run::perform(&Study::of(plan), &how, draw, context)
 }
 
 fn plan(args: &Args, context: &Context) -> Result<Plan> {

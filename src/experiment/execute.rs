@@ -1,169 +1,385 @@
-//! Runs a plan: all its runs, on all cores, each written when it ends.
+//! Runs a study: all its runs, on all cores, each written when it ends; what is there already is not run again.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
 use super::plan::{Plan, WorkloadPlan};
 use super::single::{Simulation, simulate};
 use super::sinks::Destination;
+use super::study::folder::{self, Described};
+use super::study::identity::{Digests, ids, is_repeatable, metadata};
+use super::study::receipt::{Found, Receipt};
+use super::study::{Shard, Study};
 use super::summary::RunSummary;
-use super::supply::Supply;
+use super::supply::{Shared, Supply};
 use crate::error::{Error, Result};
-use crate::output::folder::Contents;
-use crate::output::schema;
 use crate::output::schema::Table;
 use crate::units::Time;
-use crate::workload::Input;
 
-/// Hears how an experiment goes on; called from several threads.
+/// Hears how a study goes on; called from several threads. Runs are numbered as they start.
 pub trait Progress: Sync {
-    /// A run goes on: simulated time, and tasks launched in all runs together since the last call.
+    /// So many runs are to be made, besides those that are there already.
+    fn planned(&self, runs: usize, there: usize);
+
+    /// A run starts; of so many tasks, if that is known.
+    fn started(&self, number: usize, tasks: Option<u64>);
+
+    /// A run goes on: simulated time, and tasks launched in it so far.
     ///
-    /// Errors: what it returns ends the experiment, such as [`Error::Interrupted`].
-    fn tick(&self, now: Time, launched: u64) -> Result<()>;
+    /// Errors: what it returns ends the study, such as [`Error::Interrupted`].
+    fn tick(&self, number: usize, now: Time, launched: u64) -> Result<()>;
 
     /// The workload was made or opened; called once for each time that this happens.
     fn opened(&self, supply: &Supply);
 
     /// A run has ended.
-    fn finished(&self, run: &RunSummary);
+    fn finished(&self, number: usize, run: &RunSummary);
 }
 
-/// The supply of one seed, made when it is first needed and dropped when no run needs it any more.
-#[derive(Default)]
-struct Shared {
-    slot: Mutex<Weak<Supply>>,
+/// What is done with results that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// They are kept if they are of this plan and whole; only the others are run.
+    Resume,
+    /// All runs are run.
+    Restart,
+    /// Nothing is run; what is missing is an error.
+    Gather,
 }
 
-impl Shared {
-    fn get(&self, make: impl FnOnce() -> Result<Supply>) -> Result<Arc<Supply>> {
-        let mut slot = self.slot.lock().map_err(|_| Error::Interrupted)?;
-        if let Some(supply) = slot.upgrade() {
-            return Ok(supply);
-        }
-        let supply = Arc::new(make()?);
-        *slot = Arc::downgrade(&supply);
-        Ok(supply)
-    }
+/// How a study is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Where tables go; `None` writes nothing.
+    pub folder: Option<&'a Path>,
+    /// How many threads.
+    pub threads: usize,
+    /// What becomes of results that are there.
+    pub mode: Mode,
+    /// Which part of the runs; all if absent.
+    pub shard: Option<Shard>,
 }
 
-/// Runs all runs of a plan and returns their summaries, policy by policy, seed by seed, whatever the order they ended in.
+/// What became of a study.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// The summaries of each cell, policy by policy, seed by seed, whatever the order they ended in; of a shard its own.
+    pub cells: Vec<Vec<RunSummary>>,
+    /// Runs that were made now.
+    pub made: usize,
+    /// Runs that were there.
+    pub kept: usize,
+    /// Runs that were there but not whole, and why.
+    pub broken: Vec<String>,
+}
+
+/// Which run: cell, policy and seed, by place.
+type Place = (usize, usize, usize);
+
+/// Runs all runs of a study that are not there yet.
 ///
-/// Tables go to `folder` if there is one. Errors: one of those that ended a run; runs that had ended keep their tables.
-pub fn execute(plan: &Plan, folder: Option<&Path>, threads: usize, progress: &dyn Progress) -> Result<Vec<RunSummary>> {
-    let metadata = metadata(plan)?;
-    let described = Mutex::new(false);
-    let shared: Vec<Shared> = plan.seeds.iter().map(|_| Shared::default()).collect();
-    // A trace is opened once: an imported one stays in memory for all policies.
-    let whole = match &plan.workload {
-        WorkloadPlan::Trace { thin: None, .. } => Some(Arc::new(supply(plan, 0, progress)?)),
-        _ => None,
-    };
-    let name = plan.workload.name();
+/// Errors: results of another plan in the folder ([`Error::Mismatch`]), what is missing ([`Mode::Gather`]), or one of
+/// those that ended a run; runs that had ended keep their tables.
+pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
+    if let (Some(folder), true) = (request.folder, request.mode != Mode::Restart) {
+        folder::check(study, folder)?;
+    }
+    let runner = Runner::new(study, request, progress)?;
     let pool = rayon::ThreadPoolBuilder::new()
-        // A thread more than there are runs would have nothing to do.
-        .num_threads(threads.min(plan.runs().len()))
+        .num_threads(request.threads)
         .build()
-        .map_err(|error| Error::output(folder.unwrap_or(Path::new(".")), error))?;
-    // Seed by seed, so that the workload of a seed is made once and shared by its policies.
-    let mut runs = plan.runs();
-    runs.sort_by_key(|(policy, seed)| (*seed, *policy));
-    let one = |&(policy, seed): &(usize, usize)| -> Result<((usize, usize), RunSummary)> {
-        let supply = match &whole {
-            Some(supply) => supply.clone(),
-            None => shared[seed].get(|| supply(plan, plan.seeds[seed], progress))?,
+        .map_err(|error| Error::output(request.folder.unwrap_or(Path::new(".")), error))?;
+    let mut done: BTreeMap<Place, Ended> = BTreeMap::new();
+    let mut seeds: Vec<usize> = study.cells.iter().map(first_look).collect();
+    loop {
+        let wanted: Vec<Place> = runner.places(&seeds).into_iter().filter(|place| !done.contains_key(place)).collect();
+        done.extend(pool.install(|| runner.round(&wanted, &seeds))?);
+        let mut more = false;
+        for (at, plan) in study.cells.iter().enumerate() {
+            more |= runner.owns_cell(at) && grow(plan, at, &done, &mut seeds[at]);
+        }
+        if !more {
+            break;
+        }
+    }
+    if let Some(folder) = request.folder {
+        for (at, plan) in study.cells.iter().enumerate().filter(|(at, _)| runner.owns_cell(*at)) {
+            if done.keys().any(|(cell, ..)| *cell == at) {
+                runner.describe(plan, folder, seeds[at])?;
+            }
+        }
+        if request.shard.is_none() {
+            let kept: HashSet<PathBuf> = done.values().flat_map(|ended| ended.files.iter().cloned()).collect();
+            folder::remove_stale(study, folder, &kept)?;
+        }
+    }
+    let mut cells = vec![Vec::new(); study.cells.len()];
+    for ((cell, ..), ended) in done {
+        cells[cell].push(ended.summary);
+    }
+    let broken = runner.broken.into_inner().unwrap_or_default();
+    Ok(Done { cells, made: runner.made.into_inner(), kept: runner.kept.into_inner(), broken })
+}
+
+/// How many seeds a plan starts with.
+fn first_look(plan: &Plan) -> usize {
+    plan.precision.as_ref().map_or(plan.seeds.len(), |precision| precision.next(0) as usize)
+}
+
+/// Gives a cell more seeds if its precision asks for them. Whether it did.
+fn grow(plan: &Plan, cell: usize, done: &BTreeMap<Place, Ended>, seeds: &mut usize) -> bool {
+    let Some(precision) = plan.precision.as_ref().filter(|precision| (*seeds as u64) < precision.most) else {
+        return false;
+    };
+    let reached = (0..plan.policies.len()).all(|policy| {
+        let of = done.range((cell, policy, 0)..(cell, policy, *seeds));
+        precision.reached(&of.map(|(_, ended)| ended.summary.number(&precision.metric)).collect::<Vec<_>>())
+    });
+    if !reached {
+        *seeds = precision.next(*seeds as u64) as usize;
+    }
+    !reached
+}
+
+/// A run that has ended, now or before, with its files.
+struct Ended {
+    summary: RunSummary,
+    files: Vec<PathBuf>,
+}
+
+struct Runner<'a> {
+    study: &'a Study,
+    request: &'a Request<'a>,
+    progress: &'a dyn Progress,
+    /// By cell: metadata of all files, and ids by policy and seed.
+    metadata: Vec<Vec<(String, String)>>,
+    ids: Vec<Vec<Vec<String>>>,
+    /// By cell: which workload is its, as a number of those that differ.
+    workloads: Vec<usize>,
+    supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
+    number: AtomicUsize,
+    made: AtomicUsize,
+    kept: AtomicUsize,
+    broken: Mutex<Vec<String>>,
+}
+
+impl<'a> Runner<'a> {
+    fn new(study: &'a Study, request: &'a Request, progress: &'a dyn Progress) -> Result<Runner<'a>> {
+        let digests = Digests::default();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut workload = |plan: &Plan| {
+            let table: toml::Table = plan.text.parse().unwrap_or_default();
+            // A trace of `replay` has no table, but then there is one cell.
+            let next = known.len();
+            *known.entry(table.get("workload").map(ToString::to_string).unwrap_or_default()).or_insert(next)
         };
+        Ok(Runner {
+            workloads: study.cells.iter().map(&mut workload).collect(),
+            metadata: study.cells.iter().map(|plan| metadata(plan, &digests)).collect::<Result<_>>()?,
+            ids: study.cells.iter().map(|plan| ids(plan, &digests)).collect::<Result<_>>()?,
+            study,
+            request,
+            progress,
+            supplies: Mutex::default(),
+            number: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
+            broken: Mutex::default(),
+        })
+    }
+
+    /// Whether a cell is this shard's as a whole: all are without shards, and of those whose number of seeds depends on
+    /// results a shard has all runs or none.
+    fn owns_cell(&self, cell: usize) -> bool {
+        let Some(shard) = self.request.shard else { return true };
+        let whole = self.study.cells.iter().any(|plan| plan.precision.is_some());
+        let first: Vec<&str> = self.ids.iter().map(|ids| ids[0][0].as_str()).collect();
+        !whole || shard.own(&first)[cell]
+    }
+
+    /// The runs of this shard while the cells have so many seeds: seed by seed of a workload, which is then made once
+    /// for all policies and cells.
+    fn places(&self, seeds: &[usize]) -> Vec<Place> {
+        let mut places: Vec<Place> = Vec::new();
+        for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owns_cell(*cell)) {
+            places.extend((0..plan.policies.len()).flat_map(|policy| (0..seeds[cell]).map(move |s| (cell, policy, s))));
+        }
+        let sequential = self.study.cells.iter().any(|plan| plan.precision.is_some());
+        if let Some(shard) = self.request.shard.filter(|_| !sequential) {
+            let ids: Vec<&str> = places.iter().map(|&(cell, policy, s)| self.ids[cell][policy][s].as_str()).collect();
+            let own = shard.own(&ids);
+            let mut own = own.into_iter();
+            places.retain(|_| own.next().unwrap_or(false));
+        }
+        places.sort_by_key(|&(cell, policy, seed)| (self.workloads[cell], seed, cell, policy));
+        places
+    }
+
+    /// Runs those of these runs that are not there.
+    fn round(&self, wanted: &[Place], seeds: &[usize]) -> Result<Vec<(Place, Ended)>> {
+        let found: Vec<Option<Ended>> = wanted.par_iter().map(|&place| self.find(place)).collect();
+        let there = found.iter().flatten().count();
+        self.kept.fetch_add(there, Ordering::Relaxed);
+        self.progress.planned(wanted.len() - there, there);
+        let mut ended = Vec::new();
+        let mut open = Vec::new();
+        for (place, found) in wanted.iter().zip(found) {
+            match found {
+                Some(found) => ended.push((*place, found)),
+                None => open.push(*place),
+            }
+        }
+        if self.request.mode == Mode::Gather && !open.is_empty() {
+            return Err(self.lacking(&open));
+        }
+        let made = open.par_iter().with_max_len(1).map(|&place| Ok((place, self.run(place, seeds)?)));
+        ended.extend(made.collect::<Result<Vec<_>>>()?);
+        Ok(ended)
+    }
+
+    fn lacking(&self, open: &[Place]) -> Error {
+        let name = |&(cell, policy, seed): &Place| {
+            let plan = &self.study.cells[cell];
+            let of = if plan.cell.is_empty() { String::new() } else { format!("{}, ", plan.cell) };
+            format!("{of}{} run {seed}", plan.policies[policy].name)
+        };
+        let shown: Vec<String> = open.iter().take(5).map(name).collect();
+        let more = if open.len() > shown.len() { ", .." } else { "" };
+        let problem = format!(
+            "{} runs are missing or broken ({}{more}); run the plan again to make them",
+            open.len(),
+            shown.join("; ")
+        );
+        Error::Mismatch { problem }
+    }
+
+    fn folder(&self, cell: usize) -> Option<PathBuf> {
+        self.request.folder.map(|folder| folder::of_cell(folder, &self.study.cells[cell].cell))
+    }
+
+    /// A run that is there whole.
+    fn find(&self, (cell, policy, seed): Place) -> Option<Ended> {
+        let folder = self.folder(cell)?;
+        if self.request.mode == Mode::Restart || !is_repeatable(&self.study.cells[cell]) {
+            return None;
+        }
+        let id = &self.ids[cell][policy][seed];
+        match Receipt::find(&folder, id) {
+            Found::Whole(receipt) => Some(Ended::of(&folder, *receipt)),
+            Found::Missing => None,
+            Found::Broken(why) => {
+                if let Ok(mut broken) = self.broken.lock() {
+                    let plan = &self.study.cells[cell];
+                    broken.push(format!("{} run {seed} is broken: {why}", plan.policies[policy].name));
+                }
+                None
+            }
+        }
+    }
+
+    fn run(&self, (cell, policy, seed): Place, seeds: &[usize]) -> Result<Ended> {
+        let plan = &self.study.cells[cell];
+        let supply = self.supply(cell, seed)?;
         let simulation = Simulation {
             supply: &supply,
-            workload: &name,
+            workload: &plan.workload.name(),
             cluster: &plan.cluster,
             weights: plan.weights.as_deref(),
             options: plan.options,
             sample: plan.sample,
             window: plan.window,
         };
+        let folder = self.folder(cell);
         let to = Destination {
-            folder: folder.map(Path::to_owned),
+            folder: folder.clone(),
             policy: plan.policies[policy].name.clone(),
             run: seed as u64,
             seed: plan.workload.is_seeded().then_some(plan.seeds[seed]),
+            axes: plan.axes(),
             tables: plan.tables.clone(),
-            metadata: metadata.clone(),
+            metadata: self.metadata[cell].clone(),
         };
-        let before = AtomicU64::new(0);
-        let mut heartbeat =
-            |now: Time, launched: u64| progress.tick(now, launched - before.swap(launched, Ordering::Relaxed));
-        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)?;
-        // Not before a run has ended: a plan that fails must not describe what an earlier one left.
-        if let (Some(folder), Ok(mut described)) = (folder, described.lock())
-            && !std::mem::replace(&mut *described, true)
-        {
-            contents(plan).write(folder)?;
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        self.progress.started(number, supply.tasks());
+        let paths: Vec<PathBuf> = Table::ALL.into_iter().filter_map(|table| to.path(table)).collect();
+        for path in paths.iter().filter(|path| path.exists()) {
+            // Of an earlier try or plan; a table that this run has no rows for must not stay.
+            std::fs::remove_file(path).map_err(|error| Error::output(path, error))?;
         }
-        progress.finished(&summary);
-        Ok(((policy, seed), summary))
-    };
-    let mut done: Vec<((usize, usize), RunSummary)> =
-        pool.install(|| runs.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>>>())?;
-    done.sort_by_key(|(run, _)| *run);
-    if let Some(folder) = folder {
-        remove_stale(plan, folder)?;
+        let mut heartbeat = |now: Time, launched: u64| self.progress.tick(number, now, launched);
+        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)?;
+        let ended = match &folder {
+            None => Ended { summary, files: Vec::new() },
+            Some(folder) => {
+                let tables: Vec<PathBuf> = paths.into_iter().filter(|path| path.exists()).collect();
+                let receipt = Receipt::write(folder, &self.ids[cell][policy][seed], &tables, summary)?;
+                Ended::of(folder, receipt)
+            }
+        };
+        // Not before a run has ended: a plan that fails must not describe what an earlier one left.
+        if let Some(folder) = self.request.folder {
+            self.describe(plan, folder, seeds[cell])?;
+        }
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.progress.finished(number, &ended.summary);
+        Ok(ended)
     }
-    Ok(done.into_iter().map(|(_, summary)| summary).collect())
+
+    fn describe(&self, plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
+        if self.study.is_swept() {
+            Described::of(self.study).write(folder)?;
+        }
+        folder::describe(plan, &folder::of_cell(folder, &plan.cell), seeds)
+    }
+
+    /// The workload of a seed, shared by all runs that have the same one.
+    fn supply(&self, cell: usize, seed: usize) -> Result<Arc<Supply>> {
+        let plan = &self.study.cells[cell];
+        let seed = if plan.workload.is_seeded() { plan.seeds[seed] } else { 0 };
+        let shared = {
+            let mut supplies = self.supplies.lock().map_err(|_| Error::Interrupted)?;
+            supplies.entry((self.workloads[cell], seed)).or_default().clone()
+        };
+        // A trace is opened once: an imported one stays in memory for all policies.
+        shared
+            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.progress))
+            .map_err(|error| self.study.located(cell, error))
+    }
 }
 
-/// Removes tables of these policies that an earlier experiment has left in the folder: more seeds, other tables. Read
-/// as one table they would be taken for this experiment's.
-fn remove_stale(plan: &Plan, folder: &Path) -> Result<()> {
-    for policy in &plan.policies {
-        for table in Table::ALL {
-            let ours = table.path(folder, &policy.name, 0);
-            let Some(runs) = ours.ancestors().nth(2).and_then(|folder| std::fs::read_dir(folder).ok()) else {
-                continue;
-            };
-            for run in runs.flatten() {
-                let name = run.file_name();
-                let number =
-                    name.to_str().and_then(|name| name.strip_prefix("run=")).and_then(|n| n.parse::<u64>().ok());
-                let Some(number) = number else { continue };
-                let seeded = number < plan.seeds.len() as u64 && (number == 0 || table != Table::Demands);
-                if seeded && plan.tables.contains(&table) {
-                    continue;
-                }
-                let path = table.path(folder, &policy.name, number);
-                match std::fs::remove_file(&path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(Error::output(path, error));
-                    }
-                    _ => {}
-                }
-                // The folder goes too, unless something else stands in it.
-                let _ = std::fs::remove_dir(run.path());
-            }
-        }
+impl Ended {
+    fn of(folder: &Path, receipt: Receipt) -> Ended {
+        let mut files: Vec<PathBuf> = receipt.tables.keys().map(|table| folder.join(table)).collect();
+        files.push(Receipt::path(folder, &receipt.id));
+        Ended { summary: receipt.summary, files }
     }
-    Ok(())
 }
 
 fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
-    let supply = match &plan.workload {
-        WorkloadPlan::Generator(generator) => Supply::generate(generator, seed)?,
-        WorkloadPlan::Trace { path, format, options, thin } => {
-            let supply = Supply::trace(path, *format, options)?;
-            match thin {
-                Some(share) => supply.thinned(*share, seed),
-                None => supply,
-            }
-        }
-    };
+    let supply = plan.workload.supply(seed)?;
     progress.opened(&supply);
     Ok(supply)
 }
 
 impl WorkloadPlan {
+    /// What arrives under a seed. Errors: a bad parameter or trace.
+    pub fn supply(&self, seed: u64) -> Result<Supply> {
+        match self {
+            WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),
+            WorkloadPlan::Trace { path, format, options, thin } => {
+                let supply = Supply::trace(path, *format, options)?;
+                Ok(match thin {
+                    Some(share) => supply.thinned(*share, seed),
+                    None => supply,
+                })
+            }
+        }
+    }
+
     /// The generator's name, or the trace's file name.
     pub fn name(&self) -> String {
         match self {
@@ -178,45 +394,4 @@ impl WorkloadPlan {
     pub fn is_seeded(&self) -> bool {
         !matches!(self, WorkloadPlan::Trace { thin: None, .. })
     }
-}
-
-/// What the results' folder says of itself.
-fn contents(plan: &Plan) -> Contents {
-    let seeded = plan.workload.is_seeded();
-    Contents {
-        schema: schema::VERSION,
-        name: plan.name.clone(),
-        question: plan.question.clone(),
-        policies: plan.policies.iter().map(|policy| policy.name.clone()).collect(),
-        baseline: plan.policies[plan.baseline].name.clone(),
-        seeds: plan.seeds.iter().map(|&seed| seeded.then_some(seed)).collect(),
-        command: plan.command.clone(),
-        plan: plan.text.clone(),
-    }
-}
-
-/// What every file of the results carries: nothing that differs between two ways to run the same plan.
-pub fn metadata(plan: &Plan) -> Result<Vec<(String, String)>> {
-    let mut metadata = vec![
-        ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ("plimsoll.schema".to_owned(), schema::VERSION.to_string()),
-        ("plimsoll.plan".to_owned(), plan.text.clone()),
-        ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
-    ];
-    if let WorkloadPlan::Trace { path, .. } = &plan.workload
-        // Standard input and pipes are read once, by the run.
-        && path.is_file()
-    {
-        metadata.push(("plimsoll.trace_blake3".to_owned(), Input::open(path)?.digest()?));
-    }
-    let mut digests = Vec::new();
-    for policy in &plan.policies {
-        for path in &policy.files {
-            digests.push(format!("{} {}", policy.name, Input::open(path)?.digest()?));
-        }
-    }
-    if !digests.is_empty() {
-        metadata.push(("plimsoll.policies_blake3".to_owned(), digests.join("; ")));
-    }
-    Ok(metadata)
 }

@@ -3,9 +3,11 @@
 mod changes;
 mod collect;
 mod compare;
+mod contrast;
 mod demands;
 mod execute;
 pub mod failover;
+mod findings;
 mod groups;
 pub mod machines;
 pub mod plan;
@@ -20,7 +22,9 @@ mod window;
 
 pub use collect::StuckExample;
 pub use compare::comparison;
-pub use execute::{Progress, execute, metadata};
+pub use contrast::{Change, Contrast, contrast};
+pub use execute::{Done, Mode, Progress, Request, execute};
+pub use findings::{Difference, ESTIMATES, Estimate, Findings, findings};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use seeds::{Precision, Seeds};

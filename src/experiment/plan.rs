@@ -229,9 +229,10 @@ impl Plan {
         })
     }
 
-    /// All runs: which policy, which seed, in the order of the results.
-    pub fn runs(&self) -> Vec<(usize, usize)> {
-        (0..self.policies.len()).flat_map(|policy| (0..self.seeds.len()).map(move |seed| (policy, seed))).collect()
+    /// What every table says of the run's place in a sweep: the cell, and the columns of the axes. Nothing without one.
+    pub fn axes(&self) -> Vec<(String, Constant)> {
+        let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
+        cell.into_iter().chain(self.axes.iter().cloned()).collect()
     }
 }
 

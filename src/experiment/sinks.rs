@@ -25,6 +25,8 @@ pub struct Destination {
     pub run: u64,
     /// The seed of its workload; `None` for a trace.
     pub seed: Option<u64>,
+    /// Columns and values of the axes of a sweep.
+    pub axes: Vec<(String, Constant)>,
     /// Which tables are wanted.
     pub tables: Vec<Table>,
     /// Key-value metadata of every file.
@@ -48,6 +50,7 @@ impl Destination {
         constants.push(("run".to_owned(), Constant::Int(i64::try_from(self.run).unwrap_or(i64::MAX))));
         let seed = self.seed.map_or(Constant::NoInt, |seed| Constant::Int(i64::try_from(seed).unwrap_or(i64::MAX)));
         constants.push(("seed".to_owned(), seed));
+        constants.extend(self.axes.iter().cloned());
         let mut metadata = self.metadata.clone();
         let resources: Vec<String> = dims.iter().map(Dim::column).collect();
         metadata.push(("plimsoll.resources".to_owned(), serde_json::json!(resources).to_string()));

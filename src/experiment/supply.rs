@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::cluster::Mix;
 use crate::error::{Error, Result};
@@ -23,6 +24,25 @@ pub enum Supply {
     Generated(Generated),
     /// Some of another supply's jobs, chosen by seed.
     Thinned(Box<Supply>, f64, u64),
+}
+
+/// A supply that several runs share: made when it is first needed, and dropped when no run needs it any more unless it
+/// is to stay.
+#[derive(Default)]
+pub(super) struct Shared {
+    slot: Mutex<(Weak<Supply>, Option<Arc<Supply>>)>,
+}
+
+impl Shared {
+    pub fn get(&self, stays: bool, make: impl FnOnce() -> Result<Supply>) -> Result<Arc<Supply>> {
+        let mut slot = self.slot.lock().map_err(|_| Error::Interrupted)?;
+        if let Some(supply) = slot.0.upgrade() {
+            return Ok(supply);
+        }
+        let supply = Arc::new(make()?);
+        *slot = (Arc::downgrade(&supply), stays.then(|| supply.clone()));
+        Ok(supply)
+    }
 }
 
 impl Supply {
@@ -87,6 +107,16 @@ impl Supply {
             *count += u64::from(set.tasks);
         }
         Ok(Mix::new(order.into_iter().map(|demand| (demand, tasks[&demand])), MOST))
+    }
+
+    /// How many tasks there are, if that is known without reading a trace through.
+    pub fn tasks(&self) -> Option<u64> {
+        match self {
+            Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => {
+                Some(workload.sets.iter().map(|set| u64::from(set.tasks)).sum())
+            }
+            _ => None,
+        }
     }
 
     /// What an importer or a generator says of its work.

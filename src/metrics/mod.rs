@@ -26,6 +26,6 @@ pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
 pub use histogram::LogHistogram;
 pub use incentive::{Incentive, Standing, standings};
 pub use interval::{Interval, Reduction, mean_interval, reduction};
-pub use paired::{Paired, holm, paired};
+pub use paired::{Paired, holm, holm_by, paired};
 pub use snapshot::UserSnapshot;
 pub use time_weighted::{FractionAbove, TimeWeighted};

@@ -102,6 +102,21 @@ pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
     corrected
 }
 
+/// The same within families: each p-value is corrected for those of the same name only.
+///
+/// Panics: only if there is not one name for each (programmer error).
+pub fn holm_by(families: &[&str], p: &[Option<f64>]) -> Vec<Option<f64>> {
+    assert_eq!(families.len(), p.len(), "one family for each p-value");
+    let mut members: std::collections::BTreeMap<&str, Vec<usize>> = std::collections::BTreeMap::new();
+    families.iter().enumerate().for_each(|(at, family)| members.entry(family).or_default().push(at));
+    let mut corrected = vec![None; p.len()];
+    for places in members.values() {
+        let of: Vec<Option<f64>> = places.iter().map(|&at| p[at]).collect();
+        places.iter().zip(holm(&of)).for_each(|(&at, value)| corrected[at] = value);
+    }
+    corrected
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +165,8 @@ mod tests {
         }
         assert_eq!(holm(&[Some(0.7), Some(0.9)]), [Some(1.0), Some(1.0)]);
         assert!(holm(&[]).is_empty());
+        let apart = holm_by(&["a", "b", "a"], &[Some(0.02), Some(0.02), Some(0.9)]);
+        assert_eq!(apart, [Some(0.04), Some(0.02), Some(0.9)]);
     }
 
     /// Among many comparisons of equals, one is told apart in about 5 % of all sets of 20 after the correction, in

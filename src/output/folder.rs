@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 /// The file's name.
 pub const FILE: &str = "experiment.json";
 
+/// The name of the description of a sweep's results, beside the folders of its cells.
+pub const STUDY: &str = "study.json";
+
 /// The contents of a results folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
@@ -49,6 +52,10 @@ impl Contents {
         let path = folder.join(FILE);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.join(STUDY).exists() => {
+                let problem = "the results of a sweep: each cell has a folder of its own in it, cell=NAME";
+                return Err(Error::trace(folder, 0, "", problem));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let problem = format!(
                     "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \

@@ -10,6 +10,7 @@ mod group_sheet;
 pub mod headline;
 pub mod html;
 pub mod numbers;
+pub mod overview;
 pub mod page;
 pub mod picture;
 pub mod raster;

@@ -458,7 +458,7 @@ impl Table {
 }
 
 /// A value as the name of a partition folder: `slot:12` stands as it is, a path's slashes do not.
-fn partition(value: &str) -> String {
+pub fn partition(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
         match byte {

@@ -81,6 +81,27 @@ pub enum Constant {
     Text(String),
 }
 
+impl Constant {
+    /// As a cell of a row.
+    pub fn cell(&self) -> Cell<'_> {
+        match self {
+            Constant::Int(value) => Cell::Int(*value),
+            Constant::Float(value) => (*value).into(),
+            Constant::NoInt => Cell::Null,
+            Constant::Text(text) => Cell::Text(text),
+        }
+    }
+
+    /// The type of its column.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Constant::Int(_) | Constant::NoInt => Kind::Int,
+            Constant::Float(_) => Kind::Float,
+            Constant::Text(_) => Kind::Text,
+        }
+    }
+}
+
 enum Buffer {
     Int(PrimitiveChunkedBuilder<Int64Type>),
     Float(PrimitiveChunkedBuilder<Float64Type>),

@@ -106,7 +106,7 @@ fn tables_of_an_earlier_plan_are_not_mixed_in() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = results(dir.path(), "one", "2");
     let plan = dir.path().join("tiny.toml");
-    let output = run(plimsoll(&["run", "--set", "seeds=1", "-o"]).arg(&folder).arg(&plan));
+    let output = run(plimsoll(&["run", "--restart", "--set", "seeds=1", "-o"]).arg(&folder).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
     let mixed = std::fs::read(folder.join("report.html")).expect("a report");
     let output = run(plimsoll(&["run", "--set", "seeds=1", "-o"]).arg(dir.path().join("fresh")).arg(&plan));

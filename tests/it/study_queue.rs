@@ -53,6 +53,7 @@ fn mean_completion(plan: &WorkloadPlan, window: Window, seed: u64) -> f64 {
         policy: "fifo".to_owned(),
         run: 0,
         seed: Some(seed),
+        axes: Vec::new(),
         tables: Vec::new(),
         metadata: Vec::new(),
     };

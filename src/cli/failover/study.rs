@@ -25,7 +25,8 @@ pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, c
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let findings = pool.install(|| plan.study.run(&interrupt::check))?;
     let report = output::write(folder, plan, &findings)?;
-    write_whole(&folder.join("run.json"), provenance(context, threads, started).as_bytes())?;
+    let text = provenance(context, threads, started, serde_json::json!({}));
+    write_whole(&folder.join("run.json"), text.as_bytes())?;
     let sentences = output::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&(sentences.join("\n") + "\n"))?,

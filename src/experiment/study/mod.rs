@@ -1,6 +1,11 @@
 //! A study: a plan with everything that it sweeps over, as cells that are plans without a sweep.
 
+mod batch;
+pub mod folder;
+pub(super) mod identity;
 mod place;
+pub(super) mod receipt;
+mod shard;
 mod source;
 mod sweep;
 
@@ -11,8 +16,10 @@ use super::plan::{Plan, PlanFile};
 use crate::error::{Error, Result};
 use crate::output::table::Constant;
 use crate::policy::{QuotaFile, Registry};
+pub use batch::Batch;
 pub use place::put_at;
 use place::{Step, steps};
+pub use shard::Shard;
 pub use source::{Sources, hinted};
 use sweep::{Cell, SWEEP, Sweep, column};
 
@@ -25,8 +32,12 @@ pub struct Study {
     pub text: String,
     /// The columns of the axes, in the order of the sweep; none without a sweep.
     pub columns: Vec<String>,
+    /// What a job on a cluster of computers gets; no part of what is simulated.
+    pub batch: Batch,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// Where it was read, and what each cell changes: for messages.
+    origin: Option<(Sources, Vec<Cell>)>,
 }
 
 /// More characters than this are no good name of a folder.
@@ -45,11 +56,18 @@ impl Study {
             Some(toml::Value::Table(swept)) => swept,
             Some(_) => return Err(sources.at_value(&steps(SWEEP), "sweep: expected a table [sweep]")),
         };
-        let mut sweep = Sweep::read(swept, &sources)?;
+        let batch = Batch::read(table.remove(batch::BATCH), &sources)?;
+        let mut sweep = Sweep::read(swept.clone(), &sources)?;
+        let mut swept = swept;
         for change in set {
             let (key, value) = parse_change(change, "workload.load=0.7")?;
-            if !sweep.replace(&key, &value)? {
-                put_at(&mut table, &key, value, "--set")?;
+            match sweep.replace(&key, &value)? {
+                false => put_at(&mut table, &key, value, "--set")?,
+                true => {
+                    place::take(&mut swept, &steps(&key));
+                    let list = if value.is_array() { value } else { toml::Value::Array(vec![value]) };
+                    swept.insert(key, list);
+                }
             }
         }
         let reader = Reader { sources: &sources, changed: !set.is_empty(), registry };
@@ -72,21 +90,27 @@ impl Study {
                 Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
             })
             .collect::<Result<Vec<Plan>>>()?;
-        // Cells that `--set` changed are told apart from the plan's own by what they are, not by how they were asked for.
         let text = match &plans[..] {
             [only] if only.cell.is_empty() => only.text.clone(),
             _ => {
-                let points: Vec<String> = plans.iter().map(|plan| format!("# {}\n", plan.cell)).collect();
-                format!("{}\n# The cells of its sweep:\n{}", canonical(&table, path)?, points.concat())
+                table.insert(SWEEP.to_owned(), toml::Value::Table(swept));
+                canonical(&table, path)?
             }
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Study { name: plans[0].name.clone(), text, columns, cells: plans })
+        Ok(Study { name: plans[0].name.clone(), text, columns, batch, cells: plans, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
     pub fn of(plan: Plan) -> Study {
-        Study { name: plan.name.clone(), text: plan.text.clone(), columns: Vec::new(), cells: vec![plan] }
+        let (name, text) = (plan.name.clone(), plan.text.clone());
+        Study { name, text, columns: Vec::new(), batch: Batch::default(), cells: vec![plan], origin: None }
+    }
+
+    /// Gives an error about a key, found when a cell was run, the place of that key in the plan.
+    pub fn located(&self, cell: usize, error: Error) -> Error {
+        let Some((sources, cells)) = &self.origin else { return error };
+        placed(sources, error, &cells[cell], &self.cells[cell].cell)
     }
 
     /// Whether it has a sweep.
@@ -122,7 +146,7 @@ impl Reader<'_> {
     fn plan(&self, table: &toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
         let (path, own) = self.sources.main();
         let text = canonical(table, path)?;
-        let placed = |error: Error| self.placed(error, cell, name);
+        let placed = |error: Error| placed(self.sources, error, cell, name);
         let file: PlanFile = toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         // Lines are those of the file while it is the whole plan, else those of the plan that it makes.
@@ -149,14 +173,14 @@ impl Reader<'_> {
             None => self.sources.at_value(&path, &message),
         }
     }
+}
 
-    /// An error about a key, at its place.
-    fn placed(&self, error: Error, cell: &Cell, name: &str) -> Error {
-        let Error::Plan { key, .. } = &error else { return error };
-        match origin(cell, &steps(key)) {
-            Some(origin) => self.sources.at_value(origin, &in_cell(error.to_string(), name)),
-            None => self.sources.located(error),
-        }
+/// An error about a key, at its place.
+fn placed(sources: &Sources, error: Error, cell: &Cell, name: &str) -> Error {
+    let Error::Plan { key, .. } = &error else { return error };
+    match origin(cell, &steps(key)) {
+        Some(origin) => sources.at_value(origin, &in_cell(error.to_string(), name)),
+        None => sources.located(error),
     }
 }
 
@@ -211,6 +235,58 @@ fn names(cells: &[Cell]) -> Vec<String> {
         format!("{},{}", name.chars().take(NAME - 9).collect::<String>(), &digest[..8])
     };
     names.iter().zip(cells).map(named).collect()
+}
+
+/// One run of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id: the name of its receipt.
+    pub id: String,
+    /// Place of its cell.
+    pub cell: usize,
+    /// Its policy.
+    pub policy: String,
+    /// The policy's place in the plan.
+    pub policy_at: usize,
+    /// Its number among those of the policy.
+    pub run: usize,
+    /// Its seed; `None` for a trace.
+    pub seed: Option<u64>,
+    /// Whether its results are there and whole.
+    pub there: bool,
+}
+
+/// All runs that a study can have, of a shard its own; cell by cell. Errors: a file that the plan names cannot be read, or
+/// the folder has results of another plan.
+pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Result<Vec<Listed>> {
+    if let Some(folder) = folder {
+        folder::check(study, folder)?;
+    }
+    let digests = identity::Digests::default();
+    let mut runs = Vec::new();
+    for (cell, plan) in study.cells.iter().enumerate() {
+        let place = folder.map(|folder| folder::of_cell(folder, &plan.cell));
+        for (policy_at, ids) in identity::ids(plan, &digests)?.into_iter().enumerate() {
+            for (run, id) in ids.into_iter().enumerate() {
+                let found = place.as_ref().map(|place| receipt::Receipt::find(place, &id));
+                runs.push(Listed {
+                    id,
+                    cell,
+                    policy: plan.policies[policy_at].name.clone(),
+                    policy_at,
+                    run,
+                    seed: plan.workload.is_seeded().then_some(plan.seeds[run]),
+                    there: matches!(found, Some(receipt::Found::Whole(_))),
+                });
+            }
+        }
+    }
+    if let Some(shard) = shard {
+        let own = shard.own(&runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>());
+        let mut own = own.into_iter();
+        runs.retain(|_| own.next().unwrap_or(false));
+    }
+    Ok(runs)
 }
 
 /// An axis as text: what a table or a message shows.

@@ -66,6 +66,25 @@ pub fn put(table: &mut toml::Table, steps: &[Step], value: toml::Value) -> std::
     Ok(())
 }
 
+/// Takes a key away, written as one quoted key or as a path of tables; what is not there stays away.
+pub fn take(table: &mut toml::Table, path: &[Step]) {
+    let words: Vec<&str> =
+        path.iter().filter_map(|step| if let Step::Key(key) = step { Some(&**key) } else { None }).collect();
+    let quoted: Vec<String> = table.keys().filter(|key| steps(key) == path).cloned().collect();
+    quoted.iter().for_each(|key| {
+        table.remove(key);
+    });
+    if let [first, rest @ ..] = &words[..]
+        && let Some(toml::Value::Table(below)) = table.get_mut(*first)
+        && !rest.is_empty()
+    {
+        take(below, &path[1..]);
+        if below.is_empty() {
+            table.remove(*first);
+        }
+    }
+}
+
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
@@ -142,24 +161,43 @@ pub fn path_at(text: &str, offset: usize) -> Option<(Vec<Step>, bool)> {
 
 /// Where a key of this name stands below a path, if there is one such place.
 pub fn only_key(text: &str, below: &[Step], name: &str) -> Option<Range<usize>> {
+    only(text, below, |path, key, _| key.filter(|_| path.last() == Some(&Step::Key(name.to_owned()))))
+}
+
+/// Where a value that is written like this stands below a path, if there is one such place.
+pub fn only_value(text: &str, below: &[Step], written: &str) -> Option<Range<usize>> {
+    only(text, below, |_, _, value| Some(value).filter(|value| text.get(value.clone()) == Some(written)))
+}
+
+/// What `find` finds below a path, if that is one place.
+fn only(
+    text: &str,
+    below: &[Step],
+    find: impl Fn(&[Step], Option<Range<usize>>, Range<usize>) -> Option<Range<usize>>,
+) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     let mut found = Vec::new();
-    walk(document.get_ref(), &mut Vec::new(), &mut |path, key, _| {
-        if path.starts_with(below) && path.last() == Some(&Step::Key(name.to_owned())) {
-            found.extend(key);
+    walk(document.get_ref(), &mut Vec::new(), &mut |path, key, value| {
+        if path.starts_with(below) {
+            found.extend(find(path, key, value));
         }
     });
     if found.len() == 1 { found.pop() } else { None }
 }
 
+/// The last place at which a character begins, not behind `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
 /// A message about a place: with its line and column (both from 1), and the line itself with marks below.
 pub fn marked(path: &std::path::Path, text: &str, span: &Range<usize>, message: &str) -> Error {
-    let start = text.floor_char_boundary(span.start.min(text.len()));
+    let start = boundary(text, span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line = text[line_start..].lines().next().unwrap_or_default();
     let number = text[..start].matches('\n').count() + 1;
     let column = text[line_start..start].chars().count() + 1;
-    let end = text.floor_char_boundary(span.end.clamp(start, line_start + line.len()));
+    let end = boundary(text, span.end.clamp(start, line_start + line.len()));
     let marks = "^".repeat(text[start..end.max(start)].chars().count().clamp(1, 60));
     let shown: String = line.chars().take(160).collect();
     let gutter = number.to_string();
@@ -196,6 +234,8 @@ mod tests {
         assert_eq!(path_at(TEXT, offset + 4), Some((steps("b.e[1].g.h"), false)));
         assert_eq!(only_key(TEXT, &steps("b"), "h").map(|span| span.start), Some(offset));
         assert_eq!(only_key(TEXT, &steps("a"), "h"), None);
+        assert_eq!(only_value(TEXT, &steps("b"), "\"ä\"").map(|span| &TEXT[span]), Some("\"ä\""));
+        assert_eq!(only_value(TEXT, &steps("b"), "1"), None);
     }
 
     #[test]

@@ -123,14 +123,25 @@ impl Sources {
         let path = place::steps(key);
         // The parser of a table inside the plan knows a misspelt key but not its line.
         let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));
-        let only = named.and_then(|name| {
-            self.files.iter().find_map(|(file, text)| Some((file, text, place::only_key(text, &path, name)?)))
-        });
+        let mut texts = self.files.iter();
+        let only = match (named, refused(expected)) {
+            (Some(name), _) => texts.find_map(|(file, text)| Some((file, text, place::only_key(text, &path, name)?))),
+            (_, Some(value)) => texts.find_map(|(f, text)| Some((f, text, place::only_value(text, &path, value)?))),
+            _ => None,
+        };
         match only {
             Some((file, text, span)) => place::marked(file, text, &span, &error.to_string()),
             None => self.at_value(&path, &error.to_string()),
         }
     }
+}
+
+/// The value that the parser of a table inside the plan refuses, as it is written there: it does not say where.
+fn refused(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("invalid type: ").or_else(|| message.split_once("invalid value: "))?;
+    let (what, _) = rest.split_once(", expected")?;
+    let number = || what.split('`').nth(1);
+    what.strip_prefix("string ").or_else(number)
 }
 
 /// Puts the keys of `over` into `base`.

@@ -71,7 +71,7 @@ impl Sweep {
     /// Reads the table. Errors: [`Error::PlanSyntax`] with line and column.
     pub fn read(table: toml::Table, sources: &Sources) -> Result<Sweep> {
         let mut sweep = Sweep::default();
-        let top = vec![key(SWEEP)];
+        let top = [key(SWEEP)];
         for (name, value) in table {
             let path = [&top[..], &[key(&name)]].concat();
             match (name.as_str(), value) {

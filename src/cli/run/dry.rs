@@ -1,0 +1,115 @@
+//! `plimsoll run --dry-run`: the runs of a plan, and about how long they would take.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::How;
+use crate::cli::{Context, Format, print};
+use crate::error::{Error, Result};
+use crate::experiment::study::{Listed, listed};
+use crate::experiment::{Destination, Plan, Simulation, Study, simulate};
+use crate::output::numbers::count;
+use crate::units::Time;
+
+/// A policy is tried for so long at most.
+const TRIAL: Duration = Duration::from_millis(500);
+
+/// So many policies of so many cells are tried at most.
+const TRIALS: usize = 8;
+
+/// Lists the runs, and estimates what those that are missing would take.
+pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
+    let runs = listed(study, how.folder, how.shard)?;
+    let missing = runs.iter().filter(|run| !run.there).count();
+    match how.format {
+        Format::Json => {
+            let one = |run: &Listed| {
+                let cell = &study.cells[run.cell];
+                serde_json::json!({"id": run.id, "cell": cell.cell, "policy": run.policy, "run": run.run,
+                                   "seed": run.seed, "there": run.there})
+            };
+            let all: Vec<serde_json::Value> = runs.iter().map(one).collect();
+            print::out(&format!("{:#}\n", serde_json::Value::Array(all)))?;
+        }
+        Format::Table => {
+            let header = ["run", "cell", "policy", "seed", "state"].map(str::to_owned);
+            let row = |run: &Listed| {
+                let seed = run.seed.map(|seed| seed.to_string()).unwrap_or_default();
+                let state = if run.there { "there" } else { "to run" };
+                vec![run.id.clone(), study.cells[run.cell].cell.clone(), run.policy.clone(), seed, state.to_owned()]
+            };
+            print::out(&print::aligned_left(&header, &runs.iter().map(row).collect::<Vec<_>>()))?;
+        }
+    }
+    if study.cells.iter().any(|plan| plan.precision.is_some()) {
+        context.say("the number of seeds depends on the results; these are the most that there can be");
+    }
+    let estimate = estimate(study, &runs)?;
+    let span = |seconds: f64| match seconds {
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 6000.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    };
+    context.say(&format!(
+        "{} runs, {missing} to be made: about {} on {} threads, judged by the first second of some of them",
+        count(runs.len() as u64),
+        span(estimate / how.threads.min(missing.max(1)) as f64),
+        how.threads
+    ));
+    Ok(())
+}
+
+/// Seconds of one thread that the missing runs take, from the first tasks of a few.
+fn estimate(study: &Study, runs: &[Listed]) -> Result<f64> {
+    let missing: Vec<&Listed> = runs.iter().filter(|run| !run.there).collect();
+    let mut kinds: Vec<(usize, usize)> = missing.iter().map(|run| (run.cell, run.policy_at)).collect();
+    kinds.dedup();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let step = kinds.len().div_ceil(TRIALS).max(1);
+    let tried: Vec<f64> =
+        kinds.iter().step_by(step).map(|&(cell, policy)| trial(&study.cells[cell], policy)).collect::<Result<_>>()?;
+    let mean = tried.iter().sum::<f64>() / tried.len().max(1) as f64;
+    Ok(mean * missing.len() as f64)
+}
+
+/// Seconds that one run takes: measured if it ends soon, else scaled by the tasks that it has, or taken as it is where
+/// nobody knows how many there are.
+fn trial(plan: &Plan, policy: usize) -> Result<f64> {
+    let started = Instant::now();
+    let supply = plan.workload.supply(plan.seeds[0])?;
+    let making = started.elapsed();
+    let simulation = Simulation {
+        supply: &supply,
+        workload: &plan.workload.name(),
+        cluster: &plan.cluster,
+        weights: plan.weights.as_deref(),
+        options: plan.options,
+        sample: plan.sample,
+        window: plan.window,
+    };
+    let to = Destination {
+        folder: None,
+        policy: plan.policies[policy].name.clone(),
+        run: 0,
+        seed: None,
+        axes: Vec::new(),
+        tables: Vec::new(),
+        metadata: Vec::new(),
+    };
+    let (started, launched) = (Instant::now(), Cell::new(0u64));
+    let outcome = simulate(&simulation, &plan.policies[policy], &to, &mut |_: Time, so_far| {
+        launched.set(so_far);
+        crate::cli::interrupt::check()?;
+        if started.elapsed() > TRIAL { Err(Error::Interrupted) } else { Ok(()) }
+    });
+    crate::cli::interrupt::check()?;
+    let took = started.elapsed().as_secs_f64();
+    let share = match (outcome, supply.tasks()) {
+        (Ok(_), _) => 1.0,
+        (Err(Error::Interrupted), Some(tasks)) => (launched.get() as f64 / tasks.max(1) as f64).clamp(1e-6, 1.0),
+        (Err(Error::Interrupted), None) => 1.0,
+        (Err(error), _) => return Err(error),
+    };
+    Ok(making.as_secs_f64() / plan.policies.len() as f64 + took / share)
+}

@@ -1,0 +1,209 @@
+//! `plimsoll run`: an experiment, with all its runs, tables, figures and report.
+
+mod dry;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::progress::Bar;
+use super::{Context, Format, failover, print, report, threads};
+use crate::error::{Error, Result};
+use crate::experiment::study::Shard;
+use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::output::table::write_whole;
+
+/// Run an experiment: all runs, tables, figures, report
+///
+/// Runs that are in the results' folder already are kept if they are of this plan and whole; only the others are run.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll run experiments/facebook.toml
+  plimsoll run experiments/facebook.toml -o results/quick --set seeds=2 --set workload.load=0.6
+  plimsoll run experiments/load-sweep.toml --dry-run
+  plimsoll run experiments/load-sweep.toml --shard 0/4     # one of four machines; then, when all have ended:
+  plimsoll run experiments/load-sweep.toml --gather")]
+pub struct Args {
+    /// The plan
+    plan: PathBuf,
+    /// The folder for the results [default: results/NAME]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Threads [default: all cores]
+    #[arg(long, short = 'j', value_name = "N")]
+    jobs: Option<usize>,
+    /// Change a key of the plan, such as seeds=2 or workload.load=0.7; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Keep runs that are there and whole, and run the others: what happens anyway
+    #[arg(long, conflicts_with = "restart")]
+    resume: bool,
+    /// Run everything anew, and throw away what is there, also of another plan
+    #[arg(long)]
+    restart: bool,
+    /// Run only this part of the runs: I/N with I from 0, auto (the index of a job array) or auto/N
+    #[arg(long, value_name = "I/N", conflicts_with = "restart")]
+    shard: Option<String>,
+    /// Run nothing; make tables, figures and report of what shards have run
+    #[arg(long, conflicts_with_all = ["restart", "shard"])]
+    gather: bool,
+    /// Run nothing; list the runs and say about how long they would take
+    #[arg(long, conflicts_with = "gather")]
+    dry_run: bool,
+    /// How to print the summary
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(plan) = failover::study::plan(&args.plan, &args.set)? {
+        let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&plan.name));
+        return failover::study::run(&plan, &folder, threads(args.jobs)?, args.format, context);
+    }
+    let study = Study::read(&args.plan, &args.set, context.registry)?;
+    let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
+    let mode = match (args.restart, args.gather) {
+        (true, _) => Mode::Restart,
+        (_, true) => Mode::Gather,
+        _ => Mode::Resume,
+    };
+    let shard = args.shard.as_deref().map(|text| Shard::parse(text, |name| std::env::var(name).ok())).transpose()?;
+    let how = How { folder: Some(&folder), threads: threads(args.jobs)?, mode, shard, format: args.format };
+    if args.dry_run {
+        return dry::list(&study, &how, context);
+    }
+    perform(&study, &how, Draw::Report, context)
+}
+
+/// Whether figures and report are drawn from the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// Figures and report.
+    Report,
+    /// Tables only.
+    Nothing,
+}
+
+/// How a study is run, and how its summary is printed.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// Where tables go; `None` writes nothing.
+    pub folder: Option<&'a Path>,
+    /// How many threads.
+    pub threads: usize,
+    /// What becomes of results that are there.
+    pub mode: Mode,
+    /// Which part of the runs; all if absent.
+    pub shard: Option<Shard>,
+    /// How the summary is printed.
+    pub format: Format,
+}
+
+/// Runs a study, prints its summary and says what never started.
+pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<()> {
+    let started = Instant::now();
+    let bar = Bar::new(context.quiet);
+    let request = Request { folder: how.folder, threads: how.threads, mode: how.mode, shard: how.shard };
+    let outcome = execute(study, &request, &bar);
+    bar.clear();
+    let done = outcome?;
+    done.broken.iter().for_each(|why| context.warn(&format!("{why}; it was run again")));
+    if done.kept > 0 {
+        context.say(&format!("{} runs were there already, {} were made", done.kept, done.made));
+    }
+    if let Some(folder) = how.folder {
+        let shard = how.shard.map(|shard| format!("-{}-of-{}", shard.index, shard.of)).unwrap_or_default();
+        let part = how.shard.map(|shard| shard.to_string());
+        let more = serde_json::json!({ "shard": part, "runs_made": done.made, "runs_kept": done.kept });
+        let text = provenance(context, how.threads, started, more);
+        write_whole(&folder.join(format!("run{shard}.json")), text.as_bytes())?;
+        if let Some(shard) = how.shard {
+            let runs: usize = done.cells.iter().map(Vec::len).sum();
+            context.say(&format!(
+                "shard {shard}: {runs} runs are in {} ({:.1} s); with all shards there, --gather sums up",
+                folder.display(),
+                started.elapsed().as_secs_f64()
+            ));
+            return Ok(());
+        }
+    }
+    let findings = findings(study, &done.cells);
+    if let Some(folder) = how.folder {
+        findings.write(study, folder)?;
+    }
+    summary(study, &done, &findings, how.format)?;
+    // Every policy sees the same workload, so once is enough.
+    let mut ignored: Vec<&String> =
+        done.cells.iter().flat_map(|runs| runs.iter().take(1)).flat_map(|run| &run.ignored).collect();
+    ignored.dedup();
+    ignored.iter().for_each(|message| context.warn(message));
+    for run in done.cells.iter().flatten() {
+        print::stuck(run).iter().for_each(|message| context.warn(message));
+    }
+    let Some(folder) = how.folder else { return Ok(()) };
+    context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
+    if draw == Draw::Report {
+        drawn(study, folder, context)?;
+    }
+    Ok(())
+}
+
+/// Draws figures and reports, and says where they are.
+fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
+    let (page, notes) = report::make(folder)?;
+    notes.iter().for_each(|note| context.say(note));
+    let figures = match study.is_swept() {
+        true => format!("figures and reports of {} cells in {}/cell=*", study.cells.len(), folder.display()),
+        false => format!("figures in {}", folder.join("figures").display()),
+    };
+    context.say(&format!("{figures}, report in {}", page.display()));
+    Ok(())
+}
+
+/// More cells than this are not printed one by one.
+const CELLS_MOST: usize = 12;
+
+/// Prints what came out.
+fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> Result<()> {
+    if format == Format::Json {
+        let one = |(plan, runs): (&Plan, &Vec<RunSummary>)| print::summary_json(runs, &plan.axes());
+        let all: Vec<serde_json::Value> = study.cells.iter().zip(&done.cells).flat_map(one).collect();
+        let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
+        return print::out(&(text + "\n"));
+    }
+    for (plan, runs) in study.cells.iter().zip(&done.cells).take(CELLS_MOST) {
+        if study.is_swept() {
+            print::out(&format!("{}\n", plan.cell))?;
+        }
+        print::out(&print::summary_table(runs))?;
+        print::out(&print::groups(runs))?;
+        if let Some(comparison) = comparison(runs, &plan.policies[plan.baseline].name).filter(|_| !study.is_swept()) {
+            print::out(&print::comparison(&comparison))?;
+        }
+        if study.is_swept() {
+            print::out("\n")?;
+        }
+    }
+    if study.cells.len() > CELLS_MOST {
+        print::out(&format!("and {} cells more, all in estimates.csv\n\n", study.cells.len() - CELLS_MOST))?;
+    }
+    let dims = done.cells.iter().flatten().next().map(|run| run.dims.clone()).unwrap_or_default();
+    print::out(&print::differences(study, findings, &dims, CELLS_MOST))
+}
+
+/// What differs between two ways to run the same plan; everything else is in the tables' metadata. `more` are further facts.
+pub(super) fn provenance(context: &Context, threads: usize, started: Instant, more: serde_json::Value) -> String {
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut json = serde_json::json!({
+        "command": context.line,
+        "version": env!("CARGO_PKG_VERSION"),
+        "threads": threads,
+        "finished_unix_s": clock,
+        "elapsed_s": started.elapsed().as_secs_f64(),
+        "system": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+    });
+    if let (Some(json), serde_json::Value::Object(more)) = (json.as_object_mut(), more) {
+        json.extend(more);
+    }
+    format!("{json:#}\n")
+}

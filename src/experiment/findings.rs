@@ -1,0 +1,193 @@
+//! What a study found: every metric under every policy in every cell, and how policies differ from the baseline.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::plan::Plan;
+use super::study::Study;
+use super::summary::{RunSummary, Value};
+use crate::error::{Error, Result};
+use crate::metrics::compare::LEVEL;
+use crate::metrics::{Interval, Paired, holm_by, mean_interval, paired};
+use crate::output::schema;
+use crate::output::table::{Cell, Constant, Field, Kind, TableWriter, write_with};
+
+/// The mean of a metric over the seeds of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Place of the cell.
+    pub cell: usize,
+    /// The policy.
+    pub policy: String,
+    /// The column of the `runs` table.
+    pub metric: String,
+    /// The mean and its 95 % interval.
+    pub interval: Interval,
+}
+
+/// How a policy differs from the baseline of its cell in a metric, seed by seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Place of the cell.
+    pub cell: usize,
+    /// The policy.
+    pub policy: String,
+    /// The baseline.
+    pub baseline: String,
+    /// The column of the `runs` table.
+    pub metric: String,
+    /// The policy minus the baseline.
+    pub paired: Paired,
+    /// Its p-value, corrected for all comparisons of this metric: all policies in all cells (Holm).
+    pub p_holm: Option<f64>,
+}
+
+/// The statistics of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Cell by cell, policy by policy, in the order of the `runs` table's columns.
+    pub estimates: Vec<Estimate>,
+    /// In the same order, without baselines.
+    pub differences: Vec<Difference>,
+}
+
+/// Sums up the runs of every cell, as [`super::execute()`] returns them.
+pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
+    let mut found = Findings::default();
+    for (at, (plan, runs)) in study.cells.iter().zip(cells).enumerate() {
+        let policies: Vec<&[RunSummary]> = runs.chunk_by(|a, b| a.policy == b.policy).collect();
+        for runs in &policies {
+            found.estimates.extend(metrics(runs).filter_map(|metric| {
+                let values: Vec<f64> = column(runs, metric).into_iter().flatten().collect();
+                let interval = mean_interval(&values, LEVEL)?;
+                Some(Estimate { cell: at, policy: runs[0].policy.clone(), metric: metric.to_owned(), interval })
+            }));
+        }
+        found.differences.extend(differences(at, plan, &policies));
+    }
+    let families: Vec<&str> = found.differences.iter().map(|one| one.metric.as_str()).collect();
+    let p: Vec<Option<f64>> = found.differences.iter().map(|one| one.paired.p).collect();
+    let corrected = holm_by(&families, &p);
+    found.differences.iter_mut().zip(corrected).for_each(|(one, p)| one.p_holm = p);
+    found
+}
+
+/// The policies of a cell against its baseline.
+fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Difference> {
+    let baseline = &plan.policies[plan.baseline].name;
+    let Some(base) = policies.iter().find(|runs| runs[0].policy == *baseline) else { return Vec::new() };
+    let others = policies.iter().filter(|runs| runs[0].policy != *baseline && runs.len() == base.len());
+    let pairs: Vec<(&[RunSummary], &str)> =
+        others.flat_map(|runs| metrics(runs).map(move |metric| (*runs, metric))).collect();
+    let one = |(runs, metric): &(&[RunSummary], &str)| {
+        let policy = &runs[0].policy;
+        let purpose = format!("{}/{policy}/{metric}", plan.cell);
+        let paired = paired(&column(base, metric), &column(runs, metric), LEVEL, &purpose)?;
+        let (policy, baseline, metric) = (policy.clone(), baseline.clone(), (*metric).to_owned());
+        Some(Difference { cell, policy, baseline, metric, paired, p_holm: None })
+    };
+    pairs.par_iter().filter_map(one).collect()
+}
+
+/// The columns of a summary that are numbers and not the same by definition in all runs.
+fn metrics(runs: &[RunSummary]) -> impl Iterator<Item = &str> {
+    const GIVEN: [&str; 2] = ["machines", "sample_us"];
+    let values = runs.first().map(|run| &run.values[..]).unwrap_or_default().iter();
+    let number = |(name, value): &&(String, Value)| !matches!(value, Value::Text(_)) && !GIVEN.contains(&name.as_str());
+    values.filter(number).map(|(name, _)| name.as_str())
+}
+
+fn column(runs: &[RunSummary], metric: &str) -> Vec<Option<f64>> {
+    runs.iter().map(|run| run.number(metric).filter(|value| value.is_finite())).collect()
+}
+
+/// The folder of the tables of statistics.
+pub const FOLDER: &str = "statistics";
+
+/// The table of estimates, below the folder of the results.
+pub const ESTIMATES: &str = "statistics/estimates.parquet";
+
+impl Findings {
+    /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV. Errors: a file cannot
+    /// be written.
+    pub fn write(&self, study: &Study, folder: &Path) -> Result<()> {
+        let folder = folder.join(FOLDER);
+        let axes: Vec<Vec<(String, Constant)>> = study.cells.iter().map(Plan::axes).collect();
+        let columns = |rest: &[(&str, Kind)]| -> Vec<Field> {
+            let field = |(name, constant): &(String, Constant)| Field { name: name.clone(), kind: constant.kind() };
+            let rest = rest.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind });
+            axes.first().into_iter().flatten().map(field).chain(rest).collect()
+        };
+        use Kind::{Float, Int, Text};
+        let fields = columns(&[
+            ("policy", Text),
+            ("metric", Text),
+            ("seeds", Int),
+            ("mean", Float),
+            ("low", Float),
+            ("high", Float),
+        ]);
+        let rows = self.estimates.iter().map(|one| {
+            let mut row: Vec<Cell> = axes[one.cell].iter().map(|(_, value)| value.cell()).collect();
+            row.extend([Cell::Text(&one.policy), Cell::Text(&one.metric), (one.interval.n as u64).into()]);
+            row.extend([Some(one.interval.mean), one.interval.low, one.interval.high].map(Cell::from));
+            row
+        });
+        write(study, &folder, "estimates", fields, rows.collect())?;
+        let fields = columns(&[
+            ("policy", Text),
+            ("baseline", Text),
+            ("metric", Text),
+            ("seeds", Int),
+            ("baseline_mean", Float),
+            ("mean", Float),
+            ("difference", Float),
+            ("low", Float),
+            ("high", Float),
+            ("bootstrap_low", Float),
+            ("bootstrap_high", Float),
+            ("effect_size", Float),
+            ("p", Float),
+            ("p_holm", Float),
+        ]);
+        let rows = self.differences.iter().map(|one| {
+            let (pair, interval) = (&one.paired, &one.paired.difference);
+            let mut row: Vec<Cell> = axes[one.cell].iter().map(|(_, value)| value.cell()).collect();
+            row.extend([&one.policy, &one.baseline, &one.metric].map(|text| Cell::Text(text)));
+            row.push((interval.n as u64).into());
+            row.extend([pair.base, pair.new, interval.mean].map(Cell::from));
+            row.extend([interval.low, interval.high, pair.bootstrap.map(|ends| ends.0)].map(Cell::from));
+            row.extend([pair.bootstrap.map(|ends| ends.1), pair.effect, pair.p, one.p_holm].map(Cell::from));
+            row
+        });
+        write(study, &folder, "differences", fields, rows.collect())
+    }
+}
+
+/// Writes rows as Parquet and as CSV.
+fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec<Vec<Cell>>) -> Result<()> {
+    let metadata = [
+        ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("plimsoll.schema".to_owned(), schema::VERSION.to_string()),
+        ("plimsoll.plan".to_owned(), study.text.clone()),
+    ];
+    let path = folder.join(format!("{name}.csv"));
+    let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
+    let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
+    rows.iter().try_for_each(|row| table.push(row))?;
+    table.finish()?;
+    write_with(&path, |out| {
+        let fail = |error: csv::Error| Error::output(&path, error);
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(&header).map_err(fail)?;
+        let text = |cell: &Cell| match cell {
+            Cell::Null => String::new(),
+            Cell::Int(value) => value.to_string(),
+            Cell::Float(value) => value.to_string(),
+            Cell::Text(text) => (*text).to_owned(),
+        };
+        rows.iter().try_for_each(|row| writer.write_record(row.iter().map(text))).map_err(fail)?;
+        writer.flush().map_err(|error| Error::output(&path, error))
+    })
+}

@@ -1,0 +1,66 @@
+//! `plimsoll compare` through the binary.
+
+use std::path::Path;
+
+use crate::replay::{plimsoll, run, said};
+use crate::study_run::{Place, SWEEP};
+
+fn compare(a: &Path, b: &Path, args: &[&str]) -> String {
+    let output = run(plimsoll(&["compare"]).arg(a).arg(b).args(args));
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn what_changed_is_told_with_significance() {
+    let plan = SWEEP.replace("seeds = 3", "seeds = 6");
+    let place = Place::new(&plan);
+    place.run("a", &[]);
+    place.run("b", &["--set", "cluster.placement=pooled"]);
+    place.run("c", &["--set", "seeds=8", "--set", "workload.arrival.mean=[2.0, 4.0]"]);
+    let path = |name: &str| place.path(name);
+    let same = compare(&path("a"), &path("a"), &[]);
+    assert!(same.contains("nothing changed") && same.contains("36 runs"), "{same}");
+    let found = compare(&path("a"), &path("b"), &["--all", "--metric", "used_cpu"]);
+    assert!(found.contains("- cluster.placement = \"first-fit\"") && found.contains("+ cluster.placement"), "{found}");
+    assert_eq!(found.lines().filter(|line| line.starts_with("mean-")).count(), 6, "{found}");
+    let json: serde_json::Value =
+        serde_json::from_str(&compare(&path("a"), &path("b"), &["--format", "json"])).expect("JSON");
+    let changes = json["changes"].as_array().expect("a list");
+    let clear = |change: &&serde_json::Value| change["p_holm"].as_f64().is_some_and(|p| p < 0.05);
+    let told = changes.iter().filter(clear).count();
+    assert!(told > 0 && told < changes.len(), "{told} of {} changes can be told from 0", changes.len());
+    for change in changes {
+        let number = |name: &str| change[name].as_f64().expect("a number");
+        assert!((number("after") - number("before") - number("change")).abs() < 1e-6, "{change}");
+        assert!(number("p_holm") >= number("p") && number("seeds") <= 6.0, "{change}");
+    }
+    // Only what both have is compared: one cell and six of eight seeds.
+    let found = compare(&path("a"), &path("c"), &[]);
+    assert!(found.contains("24 runs only in the first (mean-3.0, drf, seed 1, ..)"), "{found}");
+    assert!(
+        found.contains("20 runs only in the second") && found.contains("12 runs compared: nothing changed"),
+        "{found}"
+    );
+}
+
+#[test]
+fn folders_that_cannot_be_compared_are_refused() {
+    let place = Place::new(&SWEEP.replace("seeds = 3", "seeds = 1"));
+    place.run("a", &[]);
+    place.run("b", &["--set", "workload.arrival.mean=9.0"]);
+    let refused = |a: &str, b: &str, args: &[&str], says: &str| {
+        let output = run(plimsoll(&["compare"]).arg(place.path(a)).arg(place.path(b)).args(args));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(says), "{}", said(&output));
+    };
+    let output = run(plimsoll(&["plot"]).arg(place.path("a")));
+    assert!(said(&output).contains("results of a sweep"), "{}", said(&output));
+    place.write("t.csv", "job,user,submit_s,duration_s,cpu\na,u,0,100,1\n");
+    let mut replay = plimsoll(&["replay", "--machines", "1x4c", "--policy", "drf"]);
+    let output = run(replay.arg(place.path("t.csv")).arg("-o").arg(place.path("a")));
+    assert!(output.status.code() == Some(2) && said(&output).contains("results of a sweep"), "{}", said(&output));
+    refused("a", "nowhere", &[], "not a results folder");
+    refused("a", "b", &[], "no run in common");
+    refused("a", "a", &["--metric", "used_cp"], "did you mean 'used_cpu'?");
+}

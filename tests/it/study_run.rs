@@ -1,0 +1,285 @@
+//! Studies through the binary: sweeps, resuming, shards, and what is refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{DataFrame, ParquetReader, SerReader};
+
+use crate::determinism::differences;
+use crate::replay::{files, plimsoll, run, said};
+
+/// A sweep of 3 cells, 2 policies and 3 seeds: 18 runs, each of an instant.
+pub const SWEEP: &str = r#"
+name = "sweep"
+question = "Does load matter?"
+policies = ["drf", "fifo"]
+seeds = 3
+tables = ["runs", "users", "jobs", "bins", "fairness", "demands"]
+
+[cluster]
+machines = "4x4c8g"
+placement = "first-fit"
+
+[workload]
+generator = "synthetic"
+jobs = 60
+arrival = { distribution = "exponential", mean = 2.0 }
+
+[[workload.class]]
+name = "wide"
+users = 3
+tasks = { distribution = "uniform", min = 1, max = 20 }
+duration = { distribution = "uniform", min = 4, max = 12 }
+demand = { cpu = 1, memory_gib = 1 }
+
+[[workload.class]]
+name = "deep"
+users = 2
+duration = { distribution = "uniform", min = 10, max = 30 }
+demand = { cpu = 1, memory_gib = 4 }
+
+[sweep]
+"workload.arrival.mean" = [2.0, 3.0, 5.0]
+"#;
+
+/// What a run may say differently each time.
+fn is_provenance(path: &str) -> bool {
+    path.starts_with("run") && path.ends_with(".json")
+}
+
+/// The files of a results folder, by path below it; without what may differ.
+pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let below = |path: &Path| path.strip_prefix(folder).expect("files were listed there").display().to_string();
+    let read = |path: &Path| std::fs::read(path).expect("results are readable");
+    files(folder).iter().map(|path| (below(path), read(path))).filter(|(path, _)| !is_provenance(path)).collect()
+}
+
+/// A folder with a plan in it.
+pub struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new(plan: &str) -> Place {
+        let place = Place { dir: tempfile::tempdir().expect("a temporary folder") };
+        place.write("plan.toml", plan);
+        place
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("a temporary file is writable");
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A command that runs the plan into a folder.
+    pub fn command(&self, out: &str, args: &[&str]) -> std::process::Command {
+        let mut command = plimsoll(&["run"]);
+        command.arg(self.path("plan.toml")).arg("-o").arg(self.path(out)).args(args);
+        command
+    }
+
+    /// Runs the plan and returns what it said; it must go well.
+    pub fn run(&self, out: &str, args: &[&str]) -> String {
+        let output = run(&mut self.command(out, args));
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        said(&output)
+    }
+
+    /// Runs the plan, which must be refused with exit code 2, and returns what it said.
+    pub fn refused(&self, out: &str, args: &[&str]) -> String {
+        let output = run(&mut self.command(out, args));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        said(&output)
+    }
+}
+
+fn table(path: &Path) -> DataFrame {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    ParquetReader::new(file).finish().expect("a table")
+}
+
+#[test]
+fn a_sweep_is_the_same_with_threads_and_in_shards() {
+    let place = Place::new(SWEEP);
+    place.run("one", &["-j", "1"]);
+    let whole = contents(&place.path("one"));
+    let tables = |name: &str| whole.keys().filter(|path| path.contains(&format!("/{name}/"))).count();
+    assert_eq!((tables("runs"), tables("jobs"), tables("done"), tables("demands")), (18, 18, 18, 6));
+    place.run("two", &["-j", "2"]);
+    assert_eq!(differences(&whole, &contents(&place.path("two"))), [""; 0], "two threads");
+    let message = place.refused("shards", &["--gather"]);
+    assert!(message.contains("18 runs are missing"), "{message}");
+    // In any order, one of them twice, one by a job array.
+    place.run("shards", &["--shard", "2/3"]);
+    let mut array = place.command("shards", &["--shard", "auto"]);
+    array.env("SLURM_ARRAY_TASK_ID", "0").env("SLURM_ARRAY_TASK_MIN", "0").env("SLURM_ARRAY_TASK_COUNT", "3");
+    let output = run(&mut array);
+    assert!(output.status.success() && said(&output).contains("shard 0/3"), "{}", said(&output));
+    place.run("shards", &["--shard", "2/3"]);
+    let message = place.refused("shards", &["--gather"]);
+    assert!(message.contains("6 runs are missing or broken"), "{message}");
+    place.run("shards", &["--shard", "1/3", "-j", "2"]);
+    place.run("shards", &["--gather"]);
+    assert_eq!(differences(&whole, &contents(&place.path("shards"))), [""; 0], "three shards");
+}
+
+#[test]
+fn every_axis_is_a_typed_column_and_differences_have_intervals() {
+    let place = Place::new(SWEEP);
+    place.run("out", &[]);
+    let runs = table(&place.path("out/cell=mean-3.0/runs/policy=drf/run=1/runs.parquet"));
+    let load = runs.column("workload_arrival_mean").expect("the axis");
+    assert_eq!(load.f64().expect("a number").get(0), Some(3.0));
+    assert_eq!(runs.column("cell").expect("a column").str().expect("text").get(0), Some("mean-3.0"));
+    let estimates = table(&place.path("out/statistics/estimates.parquet"));
+    let found = table(&place.path("out/statistics/differences.parquet"));
+    assert_eq!(estimates.column("workload_arrival_mean").expect("the axis").f64().expect("numbers").get(0), Some(2.0));
+    // One row a cell, policy and metric; the baseline is compared with nobody.
+    let metric = |frame: &DataFrame, name: &str| {
+        frame.column("metric").expect("a column").str().expect("text").iter().filter(|m| *m == Some(name)).count()
+    };
+    assert_eq!((metric(&estimates, "completion_mean_s"), metric(&found, "completion_mean_s")), (6, 3));
+    for column in ["difference", "low", "high", "bootstrap_low", "p", "p_holm", "effect_size", "seeds"] {
+        assert!(found.column(column).is_ok(), "{column}");
+    }
+    let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
+    assert!(csv.starts_with("cell,workload_arrival_mean,policy,baseline,metric,seeds,"), "{csv:.80}");
+    assert_eq!(csv.lines().count(), found.height() + 1);
+    let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
+    assert!(page.contains("Does load matter?") && page.contains("cell=mean-5.0/report.html"));
+    assert!(place.path("out/cell=mean-5.0/report.html").exists());
+    // The same from the tables alone.
+    let before = contents(&place.path("out"));
+    let output = run(plimsoll(&["report"]).arg(place.path("out")));
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(differences(&before, &contents(&place.path("out"))), [""; 0]);
+}
+
+#[test]
+fn what_is_missing_or_broken_is_run_again_and_nothing_else() {
+    let place = Place::new(SWEEP);
+    let message = place.run("out", &["-j", "1"]);
+    assert!(!message.contains("there already"), "{message}");
+    let whole = contents(&place.path("out"));
+    assert!(place.run("out", &[]).contains("18 runs were there already, 0 were made"));
+    // A table cut short, one with a flipped bit, a receipt cut short, a table and a receipt gone, and a temporary file.
+    let at = |path: &str| place.path("out").join(path);
+    let jobs = at("cell=mean-2.0/jobs/policy=drf/run=0/jobs.parquet");
+    let bytes = std::fs::read(&jobs).expect("a table");
+    std::fs::write(&jobs, &bytes[..bytes.len() / 2]).expect("writable");
+    let users = at("cell=mean-2.0/users/policy=fifo/run=2/users.parquet");
+    let mut bytes = std::fs::read(&users).expect("a table");
+    bytes[40] ^= 1;
+    std::fs::write(&users, &bytes).expect("writable");
+    std::fs::remove_file(at("cell=mean-5.0/runs/policy=fifo/run=1/runs.parquet")).expect("it is there");
+    let receipts: Vec<PathBuf> = files(&at("cell=mean-3.0/done"));
+    std::fs::write(&receipts[0], "{").expect("writable");
+    std::fs::remove_file(&receipts[1]).expect("it is there");
+    std::fs::write(at("cell=mean-3.0/jobs/policy=drf/run=0/.plimsoll-left"), "half").expect("writable");
+    let message = place.run("out", &["-j", "2"]);
+    assert!(message.contains("13 runs were there already, 5 were made"), "{message}");
+    assert!(message.contains("is not as it was written") && message.contains("it was run again"), "{message}");
+    assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0]);
+}
+
+#[test]
+fn a_changed_plan_is_refused_with_what_differs() {
+    let place = Place::new(SWEEP);
+    place.run("out", &["--set", "seeds=1"]);
+    let whole = contents(&place.path("out"));
+    let message = place.refused("out", &["--set", "seeds=2", "--set", "workload.jobs=50"]);
+    for part in ["results of another plan", "- seeds = 1", "+ seeds = 2", "- workload.jobs = 60", "--restart"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let message = place.refused("out", &["--set", "seeds=1", "--set", "workload.arrival.mean=7.0", "--dry-run"]);
+    assert!(message.contains("sweep") && message.contains("7.0"), "{message}");
+    assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0], "nothing was touched");
+    // Thrown away on demand: nothing of the old cells is left that reads as a result.
+    place.run("out", &["--restart", "--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
+    place.run("fresh", &["--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
+    let tables = |out: &str| -> BTreeMap<String, Vec<u8>> {
+        contents(&place.path(out))
+            .into_iter()
+            .filter(|(path, _)| path.ends_with(".parquet") || path.contains("done/"))
+            .collect()
+    };
+    assert_eq!(differences(&tables("fresh"), &tables("out")), [""; 0]);
+}
+
+#[test]
+fn a_dry_run_lists_and_runs_nothing() {
+    let place = Place::new(SWEEP);
+    let output = run(&mut place.command("out", &["--dry-run", "-j", "2"]));
+    let (listed, message) = (String::from_utf8_lossy(&output.stdout).into_owned(), said(&output));
+    assert!(output.status.success(), "{message}");
+    assert_eq!(listed.lines().filter(|line| line.ends_with("to run")).count(), 18, "{listed}");
+    assert!(message.contains("18 runs, 18 to be made: about") && message.contains("on 2 threads"), "{message}");
+    assert!(!place.path("out").exists(), "nothing is written");
+    place.run("out", &["--shard", "0/3"]);
+    let output = run(&mut place.command("out", &["--dry-run", "--format", "json"]));
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let there = listed.as_array().expect("a list").iter().filter(|run| run["there"] == true).count();
+    assert_eq!(there, 6, "a shard of three has run");
+}
+
+/// What only shows when the workload is made is told with its place, too.
+#[test]
+fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
+    let place = Place::new(&SWEEP.replace("[2.0, 3.0, 5.0]", "[2.0, -3.0]"));
+    let message = place.refused("out", &["-j", "1"]);
+    assert!(message.contains("line 31, column 33") && message.contains("in the cell mean--3.0"), "{message}");
+}
+
+/// Seeds are added until every policy's mean is known well enough, the same number whatever the threads.
+#[test]
+fn seeds_are_added_until_the_interval_is_narrow() {
+    let until = "seeds = \"until 12 % half-width, at least 3, at most 40\"";
+    let plan = SWEEP.replace("seeds = 3", until).replace("[2.0, 3.0, 5.0]", "[2.0, 5.0]");
+    let place = Place::new(&plan);
+    place.run("one", &["-j", "1"]);
+    place.run("two", &["-j", "2"]);
+    let whole = contents(&place.path("one"));
+    assert_eq!(differences(&whole, &contents(&place.path("two"))), [""; 0]);
+    let estimates = table(&place.path("one/statistics/estimates.parquet"));
+    let column = |name: &str| estimates.column(name).expect("a column").clone();
+    let (metric, seeds) = (column("metric"), column("seeds"));
+    let (mean, high) = (column("mean"), column("high"));
+    let rows: Vec<usize> = (0..estimates.height())
+        .filter(|&at| metric.str().expect("text").get(at) == Some("completion_mean_s"))
+        .collect();
+    assert_eq!(rows.len(), 4);
+    for at in rows {
+        let number = |column: &polars::prelude::Column| column.f64().expect("numbers").get(at).expect("a value");
+        let seeds = seeds.i64().expect("numbers").get(at).expect("a value");
+        let half = (number(&high) - number(&mean)) / number(&mean);
+        assert!((3..=40).contains(&seeds) && (half <= 0.12 || seeds == 40), "{seeds} seeds, half-width {half}");
+    }
+    // Whole cells are shards here.
+    for shard in ["0/2", "1/2"] {
+        place.run("shards", &["--shard", shard]);
+    }
+    place.run("shards", &["--gather"]);
+    assert_eq!(differences(&whole, &contents(&place.path("shards"))), [""; 0]);
+}
+
+/// A part of a run is measured: fewer jobs in the delays, the same jobs in the run.
+#[test]
+fn a_window_is_measured() {
+    let plan = SWEEP.split("[sweep]").next().expect("a plan").to_owned();
+    let place = Place::new(&plan);
+    place.run("all", &["--set", "seeds=1"]);
+    place.run("part", &["--set", "seeds=1", "--set", "measure.from=40s", "--set", "measure.to=80s"]);
+    let jobs = |out: &str| -> (i64, i64) {
+        let runs = table(&place.path(out).join("runs/policy=drf/run=0/runs.parquet"));
+        let bins = table(&place.path(out).join("bins/policy=drf/run=0/bins.parquet"));
+        let finished = runs.column("jobs_finished").expect("a column").i64().expect("numbers").get(0);
+        let binned = bins.column("jobs").expect("a column").i64().expect("numbers").iter().flatten().sum();
+        (finished.expect("a value"), binned)
+    };
+    let ((all, in_bins), (same, measured)) = (jobs("all"), jobs("part"));
+    assert_eq!((all, in_bins), (same, all));
+    assert!(measured > 0 && measured < all, "{measured} of {all}");
+}

@@ -1,0 +1,131 @@
+//! `plimsoll cluster slurm`: against a stand-in for `sbatch` everywhere, and against Slurm where there is one.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::determinism::differences;
+use crate::replay::{files, plimsoll, run, said};
+use crate::study_run::{Place, SWEEP, contents};
+
+/// Runs the scripts that it is given at once, every task of an array in turn; notes its arguments in `calls`. With a file
+/// `broken` beside it the task of that index is lost.
+const SBATCH: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+echo "$@" >> "$here/calls"
+for script in "$@"; do :; done
+list=$(sed -n 's/^#SBATCH --array=\([0-9,-]*\).*/\1/p' "$script")
+if [ -z "$list" ]; then
+  sh "$script" > "$here/gather.log" 2>&1
+else
+  for part in $(echo "$list" | tr ',' ' '); do
+    for index in $(seq "${part%-*}" "${part#*-}"); do
+      if [ -f "$here/broken" ] && [ "$(cat "$here/broken")" = "$index" ]; then continue; fi
+      SLURM_ARRAY_TASK_ID=$index sh "$script" >> "$here/array.log" 2>&1
+    done
+  done
+fi
+wc -l < "$here/calls" | tr -d ' '
+"#;
+
+fn cluster(place: &Place, args: &[&str]) -> Command {
+    let mut command = plimsoll(&["cluster", "slurm"]);
+    command.arg(place.path("plan.toml")).arg("-o").arg(place.path("out")).args(args);
+    command
+}
+
+/// The results without what Slurm's scripts and logs add.
+fn without_logs(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    contents(folder).into_iter().filter(|(path, _)| !path.starts_with("slurm")).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new(&format!("{SWEEP}\n[slurm]\nshards = 4\ncpus = 2\ntime = \"00:10:00\"\nat_once = 3\n"));
+    place.write("sbatch", SBATCH);
+    std::fs::set_permissions(place.path("sbatch"), std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
+    let path = format!("{}:{}", place.path("").display(), std::env::var("PATH").unwrap_or_default());
+    let dry = run(cluster(&place, &["--dry-run"]).env("PATH", &path));
+    let script = String::from_utf8_lossy(&dry.stdout).into_owned();
+    for line in ["#SBATCH --array=0-3%3", "#SBATCH --cpus-per-task=2", "#SBATCH --time=00:10:00", "--shard auto/4 -j 2"]
+    {
+        assert!(script.contains(line), "{line}: {script}");
+    }
+    assert!(!place.path("out").exists(), "a dry run writes nothing");
+    place.write("broken", "2");
+    let first = run(cluster(&place, &[]).env("PATH", &path));
+    assert!(first.status.success(), "{}", said(&first));
+    let log = |name: &str| std::fs::read_to_string(place.path(name)).unwrap_or_default();
+    assert!(log("gather.log").contains("runs are missing or broken"), "{}", log("gather.log"));
+    std::fs::remove_file(place.path("broken")).expect("it is there");
+    let again = run(cluster(&place, &[]).env("PATH", &path));
+    assert!(said(&again).contains("1 of 4 shards"), "{}", said(&again));
+    assert!(std::fs::read_to_string(place.path("out/slurm/array.sh")).expect("a script").contains("--array=2%3"));
+    assert!(
+        log("calls").lines().nth(1).is_some_and(|call| call.contains("--dependency=afterany:1")),
+        "{}",
+        log("calls")
+    );
+    // The table [slurm] decides nothing about the results.
+    place.write("plan.toml", SWEEP);
+    place.run("whole", &["-j", "2"]);
+    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&place.path("out"))), [""; 0]);
+}
+
+#[test]
+fn wrong_tables_and_no_slurm_are_told() {
+    let place = Place::new(&format!("{SWEEP}\n[slurm]\nshard = 4\n"));
+    let message = place.refused("out", &[]);
+    assert!(message.contains("slurm: unknown field `shard`") && message.contains("'shards'"), "{message}");
+    place.write("plan.toml", SWEEP);
+    let output = run(cluster(&place, &[]).env("PATH", place.path("nowhere")));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("sbatch cannot be called") && said(&output).contains("the scripts are there"));
+}
+
+/// With a Slurm that works: `sinfo` answers. A shard is cancelled in the middle, and the array submitted again.
+#[test]
+fn a_real_slurm_runs_the_array() {
+    let works = Command::new("sinfo").arg("--noheader").output().is_ok_and(|output| output.status.success());
+    if !works {
+        eprintln!("skipped: no Slurm here (`sinfo` does not answer)");
+        return;
+    }
+    let plan = SWEEP.replace("jobs = 60", "jobs = 20000");
+    let place = Place::new(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
+    let submit = || {
+        let output = run(&mut cluster(&place, &[]));
+        assert!(output.status.success(), "{}", said(&output));
+        (String::from_utf8_lossy(&output.stdout).trim().to_owned(), said(&output))
+    };
+    let wait = |job: &str| {
+        let deadline = Instant::now() + Duration::from_secs(300);
+        let queued = || {
+            let output = run(Command::new("squeue").args(["--noheader", "--states=all", "--format=%T", "--jobs", job]));
+            String::from_utf8_lossy(&output.stdout)
+                .lines()
+                .any(|state| !["COMPLETED", "FAILED", "CANCELLED"].contains(&state.trim()))
+        };
+        while queued() {
+            assert!(Instant::now() < deadline, "job {job} goes on");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    };
+    let (gather, message) = submit();
+    let array = message.split("job ").nth(1).and_then(|rest| rest.split(':').next()).unwrap_or_default().to_owned();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !files(&place.path("out")).iter().any(|path| path.to_string_lossy().contains("/done/")) {
+        assert!(Instant::now() < deadline, "no run has ended in two minutes");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    run(Command::new("scancel").args(["--signal=KILL", "--full", &format!("{array}_1")]));
+    wait(&array);
+    wait(&gather);
+    let (gather, _) = submit();
+    wait(&gather);
+    place.write("plan.toml", &plan);
+    place.run("whole", &["-j", "2"]);
+    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&place.path("out"))), [""; 0]);
+}
