@@ -77,7 +77,7 @@ impl Hardware {
         for set in &mut self.sets {
             let amount = capacity.0[set.dim];
             let devices = usize::try_from(amount / WHOLE).ok().filter(|devices| *devices <= usize::from(u16::MAX));
-            let Some(devices) = devices.filter(|_| amount % WHOLE == 0) else {
+            let Some(devices) = devices.filter(|_| amount.is_multiple_of(WHOLE)) else {
                 return Err(format!(
                     "{} is no whole number of devices up to {}",
                     crate::units::trim_float(amount as f64 / WHOLE as f64),

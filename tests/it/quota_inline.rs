@@ -99,7 +99,7 @@ fn every_mistake_in_a_list_of_users_has_its_place() {
     let groups = "users = 'who.csv'\n[[group]]\nname = 'top'\n[[group]]\nname = 'ads'\nparent = 'top'\nusers = ['ann']\n[[group]]\nname = 'web'\n";
     write(dir.path(), "groups.toml", groups);
     let read = || QuotaFile::read(&dir.path().join("groups.toml"));
-    assert!(read().err().expect("no list").to_string().contains("who.csv"));
+    assert!(read().expect_err("no list").to_string().contains("who.csv"));
     for (list, says) in [
         ("", &["who.csv", "is empty; expected the columns user and group"][..]),
         ("user\nbob\n", &["line 1", "has 1 field; expected the columns user and group"]),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::super::{Context, Format, interrupt, print as out, run::provenance};
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, c
     let sentences = output::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&(sentences.join("\n") + "\n"))?,
-        Format::Json => super::json(&Json::from(json!({ "name": plan.name, "findings": sentences })))?,
+        Format::Json => super::json(&json!({ "name": plan.name, "findings": sentences }))?,
     }
     let seconds = started.elapsed().as_secs_f64();
     context.say(&format!("tables in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));

@@ -111,10 +111,10 @@ fn resources_that_a_run_has_not_are_refused() {
     let dims = dims.map(|(name, unit)| Dim { name: name.to_owned(), unit });
     let weights = Weights::default();
     let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights };
-    let message = Quota::new(&parse(RIGHT).expect("a right file"), &setup).err().expect("GiB").to_string();
+    let message = Quota::new(&parse(RIGHT).expect("a right file"), &setup).expect_err("GiB").to_string();
     let expected = "groups.toml: line 7: min.memory_gib: is no resource of this run; expected cpu, memory_norm";
     assert!(message.starts_with(expected), "{message}");
     let file = parse(&RIGHT.replace(", memory_gib = 8", "").replace("cpu = 2", "gpu = 2")).expect("a right file");
-    let message = Quota::new(&file, &setup).err().expect("no GPU").to_string();
+    let message = Quota::new(&file, &setup).expect_err("no GPU").to_string();
     assert!(message.contains("line 13: ratio.gpu: is no resource of this run"), "{message}");
 }
