@@ -139,6 +139,10 @@ impl Tubo {
                 self.settle(role, starts, outputs);
             }
         }
+        if roles.iter().any(|&role| self.caps.get(role) < before.get(role)) {
+            // FuxiMaster grants what it has taken back when it knows that it is gone.
+            outputs.push(self.beat(false));
+        }
         if full {
             self.need_plans(setup, outputs);
         }

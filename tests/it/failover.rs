@@ -132,6 +132,15 @@ fn random_faults_violate_nothing() {
     }
 }
 
+/// Of 100,000 schedules these three granted a unit anew before the Tubo knew that it had been given back.
+#[test]
+fn units_given_back_and_wanted_again_are_not_stopped() {
+    for seed in [9_668, 19_899, 69_759] {
+        let found = Chaos::new(seed, 4, Rules::ALL, None).run().watch.violations;
+        assert!(found.is_empty(), "seed {seed}: {found:?}");
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_run() {
     for seed in 0..20 {

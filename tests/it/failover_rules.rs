@@ -146,6 +146,52 @@ fn a_plan_dies_with_its_cap() {
     assert_eq!(tubo.running.get(WEB), 1);
 }
 
+/// A Tubo that loses units says at once that it has heard so; one that gains some waits for its next heartbeat.
+#[test]
+fn a_tubo_acknowledges_what_it_loses() {
+    let setup = setup(Rules::ALL);
+    let beat = |number| {
+        let at = Position { epoch: 1, number };
+        Output::Send(Node::Master, Message::TuboBeat { machine: HERE, at, restarted: false })
+    };
+    for (number, full, change, said_so) in [(2, false, -1, true), (2, false, 1, false), (5, true, 0, true)] {
+        let at = Position { epoch: 1, number };
+        let caps = Message::Caps { at, full, list: vec![(WEB, change)] };
+        let (_, said) = running(&setup).step(&setup, tubo::Input::Message(caps));
+        assert_eq!(said.contains(&beat(number)), said_so, "{said:?}");
+    }
+}
+
+/// A unit given back is granted anew to its role only when the Tubo has acknowledged the loss. Random schedules found a
+/// worker that a new plan and the old cap had started, and that the smaller cap, still on its way, stopped again.
+#[test]
+fn a_unit_is_granted_anew_when_its_loss_is_acknowledged() {
+    let setup = setup(Rules::ALL);
+    let caps = [tubo_report(HERE, &[(WEB, 2)]), tubo_report(THERE, &[(SQL, 2)])];
+    let apps = [app_report(0, 1, &[(WEB, 2)], &[on(HERE, WEB, 2)]), app_report(1, 1, &[(SQL, 2)], &[])];
+    let change = |app, number, request, returned: &[Units<u32>]| {
+        let from = Sender { app: AppId(app), epoch: 1, number };
+        Input::Message(Message::AppChange { from, epoch: 2, request: vec![request], returned: returned.to_vec() })
+    };
+    let beat = |number| {
+        let at = Position { epoch: 2, number };
+        Input::Message(Message::TuboBeat { machine: HERE, at, restarted: false })
+    };
+    let (full, _) = master(&setup, caps.into_iter().chain(apps).chain([Input::WindowEnds]).collect());
+    let (smaller, _) = full.step(&setup, change(0, 2, (WEB, -1), &[on(HERE, WEB, 1)]));
+    let (hungry, said) = smaller.step(&setup, change(0, 3, (WEB, 1), &[]));
+    assert_eq!((granted(&said), allocated(&hungry, HERE, WEB)), (0, 1), "there is room, and the Tubo has not answered");
+    let (other, said) = hungry.clone().step(&setup, change(1, 2, (SQL, 1), &[]));
+    assert_eq!((granted(&said), allocated(&other, HERE, SQL)), (1, 1), "another role may have it");
+    let (behind, said) = hungry.clone().step(&setup, beat(1));
+    assert_eq!((granted(&said), full_cap(&said, HERE)), (0, Some(vec![(WEB, 1)])), "the Tubo is behind");
+    // The first message was the full cap after the window, the second took the unit away.
+    for (master, number) in [(hungry, 2), (behind.clone(), 2), (behind, 3)] {
+        let (settled, said) = master.step(&setup, beat(number));
+        assert_eq!((granted(&said), allocated(&settled, HERE, WEB)), (1, 2), "acknowledged by {number}");
+    }
+}
+
 /// R5: FuxiMaster is silent while it recovers, except for asking; without the rule an empty table is the answer.
 #[test]
 fn fuximaster_listens_while_it_recovers() {

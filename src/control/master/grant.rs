@@ -81,16 +81,16 @@ impl Master {
     }
 
     /// Grants what is wanted while there is room, role by role. Ties: the lower role, the machine with most room, the
-    /// lower machine. Nothing is granted to an application whose master is away, since nobody would start it.
+    /// lower machine. Nothing is granted to an application whose master is away, since nobody would start it, nor on a
+    /// machine where the role's cap has become smaller and the Tubo has not acknowledged that.
     pub(super) fn grant(&mut self, turn: &mut Turn) {
         let hungry: Vec<RoleId> = self.hungry.iter().copied().collect();
         for role in hungry {
             let spec = *turn.setup.role(role);
             while self.hungry.contains(&role) && self.quota_admits(turn.setup, role) {
-                let Some(&(Reverse(free), machine)) = self.room.first() else { return };
-                if free < spec.size {
-                    break;
-                }
+                let mut fits = self.room.iter().take_while(|(Reverse(free), _)| *free >= spec.size);
+                let open = fits.find(|(_, machine)| !self.sites[machine.index()].is_shrinking(role));
+                let Some(&(_, machine)) = open else { break };
                 self.change(turn, Units { machine, role, count: 1 });
                 turn.note(Note::Granted(Units { machine, role, count: 1 }));
             }

@@ -14,7 +14,7 @@ mod report;
 mod turn;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
 use super::message::{Message, Node, Note, Output, Position, Sender, Units, Why};
@@ -53,10 +53,43 @@ pub struct Site {
     used: u32,
     /// The number of the last message to it.
     pub sent: u32,
+    /// The caps that its Tubo was last told, or reported before it was told any.
+    told: Counts,
+    /// By role, the last message that made its cap smaller, until the Tubo has acknowledged it.
+    shrunk: BTreeMap<RoleId, u32>,
     /// What its Tubo reported, until the window ends.
     caps: Option<Counts>,
     /// Hints for units that it has no room for.
     claims: Counts,
+}
+
+impl Site {
+    /// Whether a cap of this role has become smaller and the Tubo has not acknowledged that.
+    ///
+    /// Until then the role gets nothing more here: the plan for a new unit could meet the old cap, and the smaller cap,
+    /// still on its way, would stop the worker.
+    fn is_shrinking(&self, role: RoleId) -> bool {
+        self.shrunk.contains_key(&role)
+    }
+
+    /// Whether the Tubo has acknowledged all caps that became smaller.
+    pub fn is_settled(&self) -> bool {
+        self.shrunk.is_empty()
+    }
+
+    /// The Tubo is told its caps as they are now; the number of the message.
+    fn tell(&mut self) -> u32 {
+        self.sent += 1;
+        let smaller = self.told.iter().filter(|&(role, count)| self.alloc.get(role) < count);
+        self.shrunk.extend(smaller.map(|(role, _)| (role, self.sent)));
+        self.told.clone_from(&self.alloc);
+        self.sent
+    }
+
+    /// The Tubo has heard everything up to this message.
+    fn acknowledged(&mut self, number: u32) {
+        self.shrunk.retain(|_, message| *message > number);
+    }
 }
 
 /// What FuxiMaster knows of an application.
@@ -136,6 +169,8 @@ impl Master {
             alloc: Counts::default(),
             used: 0,
             sent: 0,
+            told: Counts::default(),
+            shrunk: BTreeMap::new(),
             caps: None,
             claims: Counts::default(),
         };
@@ -203,6 +238,9 @@ impl Master {
 
     /// A Tubo is alive. One that was away, is behind, or has been restarted gets its full cap.
     fn tubo_beat(&mut self, turn: &mut Turn, machine: MachineId, at: Position, restarted: bool) {
+        if at.epoch == self.epoch {
+            self.sites[machine.index()].acknowledged(at.number);
+        }
         let site = &self.sites[machine.index()];
         if self.phase == Phase::Recovering {
             if restarted && !turn.setup.rules.has(Rule::WaitWindow) {

@@ -191,11 +191,15 @@ impl Master {
         if epoch != self.epoch {
             turn.ask(Node::Tubo(machine), self.epoch);
         } else if self.phase == Phase::Recovering {
-            self.sites[machine.index()].caps = Some(caps);
+            let site = &mut self.sites[machine.index()];
+            (site.told, site.caps) = (caps.clone(), Some(caps));
             self.set_contact(turn.setup, machine, Contact::Here);
         } else {
             match self.sites[machine.index()].contact {
-                Contact::Unknown => self.late(turn, machine, &caps),
+                Contact::Unknown => {
+                    self.late(turn, machine, &caps);
+                    self.sites[machine.index()].told = caps;
+                }
                 Contact::Away => self.welcome(turn, machine),
                 // An answer to a question asked twice.
                 Contact::Here => turn.full_cap(machine),

@@ -91,8 +91,7 @@ impl<'a> Turn<'a> {
             if site.contact != Contact::Here && !(quiet && caps.full) {
                 continue;
             }
-            site.sent += 1;
-            let at = Position { epoch: master.epoch, number: site.sent };
+            let at = Position { epoch: master.epoch, number: site.tell() };
             let all = || site.alloc.iter().map(|(role, count)| (role, count as i32)).collect();
             let list = if caps.full { all() } else { caps.list };
             self.send(Node::Tubo(machine), Message::Caps { at, full: caps.full, list });

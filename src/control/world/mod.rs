@@ -298,7 +298,8 @@ impl<'a> World<'a> {
         let master = self.master.as_ref().filter(|master| master.phase == Phase::Normal);
         host.cut + host.dark == 0
             && master.is_some_and(|master| {
-                master.sites[machine.index()].contact == Contact::Here && master.position(machine) == tubo.at
+                let site = &master.sites[machine.index()];
+                site.contact == Contact::Here && site.is_settled() && master.position(machine) == tubo.at
             })
             && tubo.caps.iter().all(|(role, count)| count <= tubo.plan(role))
     }
