@@ -1,0 +1,479 @@
+//! The slow twin of placement: labels, places, gangs, priorities and what happens to machines, from the documentation alone.
+//!
+//! What is remembered is the state of each task, of each machine and the labels it carries now; everything else (what is
+//! free, who holds what, who is next in which queue) is added up anew at every step from all tasks. What does not
+//! concern machines is shared with the other twin, `slow.rs`.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use crate::machines_world::{Ask, Change, Place, Site, World};
+use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, rate, seats, share, times};
+
+/// What became of one attempt at a task: `task` counts within its job, in row order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outcome {
+    pub job: usize,
+    pub task: u64,
+    pub attempt: u64,
+    pub machine: Option<usize>,
+    pub start: Option<u64>,
+    pub finish: Option<u64>,
+    pub fate: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not in line: not arrived yet, or behind a stage that goes on.
+    Outside,
+    TooLarge,
+    /// Since when at its present place.
+    Waiting(u64),
+    Running(Run),
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    machine: usize,
+    start: u64,
+    /// What is left to do, in millionths of a microsecond at full speed.
+    left: u128,
+    finish: u64,
+}
+
+struct Task {
+    row: usize,
+    number: u64,
+    attempt: u64,
+    place: Place,
+    state: State,
+}
+
+impl Task {
+    fn run(&self) -> Option<Run> {
+        if let State::Running(run) = self.state { Some(run) } else { None }
+    }
+}
+
+struct Simulation<'a> {
+    rows: &'a [Row],
+    asks: &'a [Ask],
+    world: &'a World,
+    /// User ids: position in order of first appearance.
+    id: Vec<usize>,
+    /// By row: when it joined its user's line, and 0 for an arrival, 1 for a row that `after` held back.
+    released: Vec<Option<(u64, u8)>>,
+    /// In the order of rows and numbers.
+    tasks: Vec<Task>,
+    there: Vec<bool>,
+    labels: Vec<BTreeSet<usize>>,
+    /// The last instant.
+    clock: Option<u64>,
+    outcomes: Vec<Outcome>,
+}
+
+/// Replays `rows`: what became of every attempt, in no particular order. Errors: the row of a gang that has no room.
+pub fn simulate(rows: &[Row], asks: &[Ask], world: &World) -> Result<Vec<Outcome>, usize> {
+    let mut simulation = Simulation::new(rows, asks, world);
+    while let Some(now) = simulation.next_instant() {
+        simulation.instant(now)?;
+    }
+    Ok(simulation.report())
+}
+
+impl<'a> Simulation<'a> {
+    fn new(rows: &'a [Row], asks: &'a [Ask], world: &'a World) -> Simulation<'a> {
+        let mut order: Vec<usize> = Vec::new();
+        let mut tasks = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            if !order.contains(&row.user) {
+                order.push(row.user);
+            }
+            let before = rows[..at].iter().filter(|other| other.job == row.job);
+            let first: u64 = before.map(|other| other.tasks).sum();
+            let task = |number| Task { row: at, number, attempt: 0, place: asks[at].place, state: State::Outside };
+            tasks.extend((first..first + row.tasks).map(task));
+        }
+        let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
+        // A machine whose first such event is `join` is not there at the start.
+        let first = |machine: usize| {
+            let mut events = world.events.iter().filter(|event| event.machine == machine);
+            events.find(|event| !matches!(event.change, Change::Relabel(_)))
+        };
+        Simulation {
+            rows,
+            asks,
+            world,
+            id: (0..users).map(|user| order.iter().position(|&u| u == user).unwrap_or(usize::MAX)).collect(),
+            released: vec![None; rows.len()],
+            tasks,
+            there: (0..world.sites.len())
+                .map(|machine| first(machine).is_none_or(|event| event.change != Change::Join))
+                .collect(),
+            labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
+            clock: None,
+            outcomes: Vec::new(),
+        }
+    }
+
+    fn next_instant(&self) -> Option<u64> {
+        let new = |at: u64| self.clock.is_none_or(|clock| at > clock);
+        let submits = self.rows.iter().map(|row| row.submit).filter(|&at| new(at));
+        let events = self.world.events.iter().map(|event| event.at).filter(|&at| new(at));
+        let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
+        let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
+        submits.chain(events).chain(finishes).chain(falls).min()
+    }
+
+    /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
+    fn instant(&mut self, now: u64) -> Result<(), usize> {
+        self.progress(now);
+        self.finish(now);
+        self.happen(now);
+        self.arrive(now)?;
+        self.release(now);
+        self.fall_back(now);
+        self.round(now);
+        self.expect(now);
+        while self.tasks.iter().any(|task| task.run().is_some_and(|run| run.finish == now)) {
+            self.finish(now);
+            self.release(now);
+            self.round(now);
+            self.expect(now);
+        }
+        Ok(())
+    }
+
+    /// How much of a task a machine does in a microsecond, in millionths.
+    fn rate(&self, machine: usize) -> u128 {
+        let Some(curve) = self.world.config.slowdown else { return ONE };
+        let used = self.on(machine).map(|task| u128::from(self.rows[task.row].demand[1])).sum();
+        rate(curve, used, self.world.config.machines[machine][1])
+    }
+
+    fn rates(&self) -> Vec<u128> {
+        (0..self.there.len()).map(|machine| self.rate(machine)).collect()
+    }
+
+    /// What runs on a machine.
+    fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(move |task| task.run().is_some_and(|run| run.machine == machine))
+    }
+
+    /// What was done since the last instant.
+    fn progress(&mut self, now: u64) {
+        let span = u128::from(now - self.clock.unwrap_or(now));
+        let rates = self.rates();
+        for task in &mut self.tasks {
+            if let State::Running(run) = &mut task.state {
+                run.left = run.left.saturating_sub(span * rates[run.machine]);
+            }
+        }
+        self.clock = Some(now);
+    }
+
+    /// When everything that runs ends as things stand.
+    fn expect(&mut self, now: u64) {
+        let rates = self.rates();
+        for task in &mut self.tasks {
+            if let State::Running(run) = &mut task.state {
+                run.finish = now + run.left.div_ceil(rates[run.machine]) as u64;
+            }
+        }
+    }
+
+    fn finish(&mut self, now: u64) {
+        for task in 0..self.tasks.len() {
+            if self.tasks[task].run().is_some_and(|run| run.finish == now) {
+                self.end(task, now, "finished");
+                self.tasks[task].state = State::Ended;
+            }
+        }
+    }
+
+    /// Writes down an attempt that ends now.
+    fn end(&mut self, task: usize, now: u64, fate: &str) {
+        let task = &self.tasks[task];
+        let run = task.run().expect("it runs");
+        self.outcomes.push(Outcome {
+            job: self.rows[task.row].job,
+            task: task.number,
+            attempt: task.attempt,
+            machine: Some(run.machine),
+            start: Some(run.start),
+            finish: Some(now),
+            fate: fate.to_owned(),
+        });
+    }
+
+    fn happen(&mut self, now: u64) {
+        for event in self.world.events.iter().filter(|event| event.at == now) {
+            match &event.change {
+                Change::Relabel(labels) => self.labels[event.machine] = labels.clone(),
+                Change::Join => self.there[event.machine] = true,
+                Change::Leave => self.there[event.machine] = false,
+                Change::Fail => {
+                    self.there[event.machine] = false;
+                    self.fail(now, event.machine);
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, now: u64, machine: usize) {
+        let here = |task: &Task| task.run().is_some_and(|run| run.machine == machine);
+        let hit: Vec<usize> = (0..self.tasks.len()).filter(|&task| here(&self.tasks[task])).collect();
+        for task in hit {
+            if self.world.lose {
+                self.end(task, now, "lost");
+                self.tasks[task].state = State::Ended;
+            } else if self.tasks[task].run().is_some() {
+                self.stop(task, now, "machine-failed");
+            }
+        }
+    }
+
+    /// Stops a task, and with one of a gang all of it that still runs: they wait again where they started from.
+    fn stop(&mut self, task: usize, now: u64, fate: &str) {
+        let row = self.tasks[task].row;
+        for other in 0..self.tasks.len() {
+            let with_it = other == task || (self.rows[row].gang && self.tasks[other].row == row);
+            if with_it && self.tasks[other].run().is_some() {
+                self.end(other, now, fate);
+                self.tasks[other].attempt += 1;
+                self.tasks[other].state = State::Waiting(now);
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: u64) -> Result<(), usize> {
+        for row in (0..self.rows.len()).filter(|&row| self.rows[row].submit == now) {
+            let room = self.room_ever(row);
+            let gang = self.rows[row].gang;
+            if gang && room < self.rows[row].tasks {
+                return Err(row);
+            }
+            if room == 0 {
+                let tasks = self.tasks.iter_mut().filter(|task| task.row == row);
+                tasks.for_each(|task| task.state = State::TooLarge);
+            } else if self.ready(row) {
+                self.join_line(row, (now, 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// For how many tasks of a row there is room on empty machines, wherever it may start in the end, on machines that
+    /// carry its labels at some time.
+    fn room_ever(&self, row: usize) -> u64 {
+        let Ask { label, place } = &self.asks[row];
+        let place = if self.world.fall_back.is_some() { Place::Cluster } else { *place };
+        let carries = |machine: usize| {
+            let brought = self.world.events.iter().filter(|event| event.machine == machine);
+            let brought = brought.filter_map(|event| match &event.change {
+                Change::Relabel(labels) => Some(labels),
+                _ => None,
+            });
+            let mut all = brought.chain([&self.world.sites[machine].labels]);
+            label.as_ref().is_none_or(|label| all.any(|labels| label.holds(labels)))
+        };
+        let machines = (0..self.there.len()).filter(|&machine| self.stands(machine, place) && carries(machine));
+        let need = need(&self.rows[row], &self.world.config);
+        machines.map(|machine| times(&need, &offers(&self.world.config)[machine])).sum()
+    }
+
+    fn release(&mut self, now: u64) {
+        for row in 0..self.rows.len() {
+            let outside = |task: &&Task| task.row == row && task.state == State::Outside;
+            if self.rows[row].submit <= now && self.tasks.iter().any(|task| outside(&task)) && self.ready(row) {
+                self.join_line(row, (now, 1));
+            }
+        }
+    }
+
+    fn join_line(&mut self, row: usize, released: (u64, u8)) {
+        self.released[row] = Some(released);
+        let tasks = self.tasks.iter_mut().filter(|task| task.row == row);
+        tasks.for_each(|task| task.state = State::Waiting(released.0));
+    }
+
+    /// Whether every row of the stages that a row comes after has ended.
+    fn ready(&self, row: usize) -> bool {
+        let this = &self.rows[row];
+        self.tasks.iter().all(|task| {
+            let other = &self.rows[task.row];
+            let before = other.job == this.job && other.stage.is_some_and(|stage| this.after.contains(&stage));
+            !before || task.state == State::Ended
+        })
+    }
+
+    /// When a task that waits may start a level up.
+    fn falls_back(&self, task: &Task) -> Option<u64> {
+        match task.state {
+            State::Waiting(since) if task.place != Place::Cluster => Some(since + self.world.fall_back?),
+            _ => None,
+        }
+    }
+
+    fn fall_back(&mut self, now: u64) {
+        for task in 0..self.tasks.len() {
+            if self.falls_back(&self.tasks[task]) == Some(now) {
+                self.tasks[task].place = self.up(self.tasks[task].place);
+                self.tasks[task].state = State::Waiting(now);
+            }
+        }
+    }
+
+    /// The next level up; levels that are not there are skipped.
+    fn up(&self, place: Place) -> Place {
+        match place {
+            Place::Machine(machine) => match &self.world.sites[machine] {
+                Site { rack: Some(rack), room, .. } => Place::Rack(*room, *rack),
+                Site { room: Some(room), .. } => Place::Room(*room),
+                Site { .. } => Place::Cluster,
+            },
+            Place::Rack(Some(room), _) => Place::Room(room),
+            Place::Rack(None, _) | Place::Room(_) | Place::Cluster => Place::Cluster,
+        }
+    }
+
+    /// Whether a machine stands at a place.
+    fn stands(&self, machine: usize, place: Place) -> bool {
+        let site = &self.world.sites[machine];
+        match place {
+            Place::Machine(other) => other == machine,
+            Place::Rack(room, rack) => site.room == room && site.rack == Some(rack),
+            Place::Room(room) => site.room == Some(room),
+            Place::Cluster => true,
+        }
+    }
+
+    /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
+    fn round(&mut self, now: u64) {
+        while let Some(launches) = self.choose() {
+            for (task, machine) in launches {
+                let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
+                self.tasks[task].state = State::Running(Run { machine, start: now, left, finish: now });
+            }
+        }
+    }
+
+    /// Which tasks start next, and where.
+    fn choose(&self) -> Option<Vec<(usize, usize)>> {
+        let mut line = self.heads();
+        line.sort_by(|&a, &b| self.compare(a, b));
+        let tried = if self.world.config.on_blocked == OnBlocked::Stop { 1 } else { line.len() };
+        line.into_iter().take(tried).find_map(|head| self.launches(head))
+    }
+
+    /// The next task of every queue: a user has one for each combination of labels and place.
+    fn heads(&self) -> Vec<usize> {
+        let waits = |task: &usize| matches!(self.tasks[*task].state, State::Waiting(_));
+        let first = |&task: &usize| {
+            let mut others = (0..self.tasks.len()).filter(waits);
+            others.all(|other| !self.same_queue(task, other) || self.own_order(task) <= self.own_order(other))
+        };
+        (0..self.tasks.len()).filter(waits).filter(first).collect()
+    }
+
+    fn same_queue(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.tasks[a], &self.tasks[b]);
+        let labels = |task: &Task| &self.asks[task.row].label;
+        self.rows[a.row].user == self.rows[b.row].user && a.place == b.place && labels(a) == labels(b)
+    }
+
+    /// A user's own tasks: by priority, release, row and number.
+    fn own_order(&self, task: usize) -> (u8, Option<(u64, u8)>, usize, u64) {
+        let Task { row, number, .. } = self.tasks[task];
+        (self.rows[row].priority, self.released[row], row, number)
+    }
+
+    /// Which of two queues' heads is served first.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let [user, other] = [a, b].map(|task| self.rows[self.tasks[task].row].user);
+        let own = self.own_order(a).cmp(&self.own_order(b));
+        if self.world.config.policy == Policy::Fifo {
+            let arrival = |task: usize| (self.released[self.tasks[task].row], self.tasks[task].row);
+            return arrival(a).cmp(&arrival(b)).then(own);
+        }
+        if user == other {
+            return own;
+        }
+        let count = |user: usize| self.held_by(user).count();
+        let lower = self.id[user].cmp(&self.id[other]);
+        self.share(user).cmp(&self.share(other)).then(match self.world.config.ties {
+            Ties::LowestId => lower,
+            Ties::HighestId => lower.reverse(),
+            Ties::FewestRunning => count(user).cmp(&count(other)).then(lower),
+        })
+    }
+
+    /// What each running task of a user holds.
+    fn held_by(&self, user: usize) -> impl Iterator<Item = Vec<u64>> {
+        let mine = move |task: &&Task| task.run().is_some() && self.rows[task.row].user == user;
+        self.tasks.iter().filter(mine).map(|task| need(&self.rows[task.row], &self.world.config))
+    }
+
+    fn share(&self, user: usize) -> crate::slow::Ratio {
+        let offers = offers(&self.world.config);
+        let capacity = sum(offers.iter().cloned(), offers[0].len());
+        share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
+    }
+
+    /// The machines that a queue's next task would go to, or all tasks of a gang.
+    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
+        let Task { row, place, .. } = self.tasks[head];
+        let together = |&task: &usize| {
+            let of_gang = self.rows[row].gang && self.tasks[task].row == row;
+            task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
+        };
+        let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
+        let label = &self.asks[row].label;
+        let will_do = |&machine: &usize| {
+            let carries = label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
+            self.there[machine] && self.stands(machine, place) && carries
+        };
+        let offers = offers(&self.world.config);
+        let need_of = |task: &Task| need(&self.rows[task.row], &self.world.config);
+        let candidates = (0..self.there.len()).filter(will_do).map(|machine| Candidate {
+            place: machine,
+            free: minus(&offers[machine], &sum(self.on(machine).map(need_of), offers[0].len())),
+            whole: offers[machine].clone(),
+            running: self.on(machine).count(),
+        });
+        let capacity = sum(offers.iter().cloned(), offers[0].len());
+        let need = need_of(&self.tasks[head]);
+        let rule = self.world.config.placement;
+        let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
+        Some(tasks.into_iter().zip(machines).collect())
+    }
+
+    /// What became of everything, with those that never start.
+    fn report(self) -> Vec<Outcome> {
+        let mut outcomes = self.outcomes;
+        for task in &self.tasks {
+            let fate = match task.state {
+                State::Ended => continue,
+                State::Outside => "deadlocked",
+                State::TooLarge => "too large",
+                State::Waiting(_) => "starved",
+                State::Running(_) => unreachable!("everything that runs ends"),
+            };
+            let (job, fate) = (self.rows[task.row].job, fate.to_owned());
+            let (task, attempt) = (task.number, task.attempt);
+            outcomes.push(Outcome { job, task, attempt, machine: None, start: None, finish: None, fate });
+        }
+        outcomes
+    }
+}
+
+fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
+    let mut sum = vec![0; dims];
+    parts.for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
+    sum
+}
+
+fn minus(whole: &[u64], part: &[u64]) -> Vec<u64> {
+    whole.iter().zip(part).map(|(whole, part)| whole - part).collect()
+}
