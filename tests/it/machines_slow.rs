@@ -249,12 +249,14 @@ impl<'a> Simulation<'a> {
 
     fn arrive(&mut self, now: u64) -> Result<(), usize> {
         for row in (0..self.rows.len()).filter(|&row| self.rows[row].submit == now) {
-            let room = self.room_ever(row);
-            let gang = self.rows[row].gang;
-            if gang && room < self.rows[row].tasks {
+            let this = &self.rows[row];
+            let together = if this.gang { this.tasks } else { 1 };
+            // The demand of a gang decides whether it is an error, whatever the policy counts.
+            if together > 1 && self.room_when_empty(row, &this.demand, &self.world.config.machines) < together {
                 return Err(row);
             }
-            if room == 0 {
+            let need = need(this, &self.world.config);
+            if self.room_when_empty(row, &need, &offers(&self.world.config)) < together {
                 let tasks = self.tasks.iter_mut().filter(|task| task.row == row);
                 tasks.for_each(|task| task.state = State::TooLarge);
             } else if self.ready(row) {
@@ -264,23 +266,15 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// For how many tasks of a row there is room on empty machines, wherever it may start in the end, on machines that
-    /// carry its labels at some time.
-    fn room_ever(&self, row: usize) -> u64 {
+    /// For how many tasks of a row there is room on empty machines: those where it may start in the end, that carry its
+    /// labels. Where machines are relabelled, any may come to carry any.
+    fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
         let Ask { label, place } = &self.asks[row];
         let place = if self.world.fall_back.is_some() { Place::Cluster } else { *place };
-        let carries = |machine: usize| {
-            let brought = self.world.events.iter().filter(|event| event.machine == machine);
-            let brought = brought.filter_map(|event| match &event.change {
-                Change::Relabel(labels) => Some(labels),
-                _ => None,
-            });
-            let mut all = brought.chain([&self.world.sites[machine].labels]);
-            label.as_ref().is_none_or(|label| all.any(|labels| label.holds(labels)))
-        };
-        let machines = (0..self.there.len()).filter(|&machine| self.stands(machine, place) && carries(machine));
-        let need = need(&self.rows[row], &self.world.config);
-        machines.map(|machine| times(&need, &offers(&self.world.config)[machine])).sum()
+        let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
+        let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
+        let may_use = |machine: &usize| self.stands(*machine, place) && (relabels || carries(*machine));
+        (0..machines.len()).filter(may_use).map(|machine| times(need, &machines[machine])).sum()
     }
 
     fn release(&mut self, now: u64) {
