@@ -3,7 +3,7 @@
 //! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
 
 use crate::books::Books;
-use crate::cluster::Machines;
+use crate::cluster::{Held, Machines};
 use crate::error::Result;
 use crate::policy::{Groups, Rank};
 use crate::units::{JobId, MachineId, Span, Time, UserId};
@@ -68,6 +68,8 @@ pub enum Fate {
     Running,
     /// The policy took their resources back; they wait again, and their work is lost.
     Reclaimed,
+    /// A more urgent task had asked for their room, and they had not ended in time; they wait again, and their work is lost.
+    Preempted,
     /// Their machine failed; they wait again, and their work is lost.
     MachineFailed,
     /// Their machine failed and they are gone with it; their job goes on without them.
@@ -96,6 +98,8 @@ pub struct TaskRecord<'a> {
     pub attempt: u32,
     /// Where they run; `None` when pooled.
     pub machine: Option<MachineId>,
+    /// The devices that each holds, where devices have identities: then there is one task.
+    pub devices: &'a [Held],
     /// From when on they waited: when they could have started at the earliest, or were stopped.
     pub release: Time,
     /// When they were launched.

@@ -7,7 +7,8 @@ use crate::cluster::Placement;
 use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::plan::{
-    FALL_BACK, SAMPLE, check_thin, fall_back, horizon, machine_events, machines_from, policies, positive_span, slowdown,
+    FALL_BACK, SAMPLE, check_thin, devices, fall_back, horizon, machine_events, machines_from, policies, positive_span,
+    preempt, slowdown,
 };
 use crate::experiment::{Plan, WorkloadPlan};
 use crate::output::schema::Table;
@@ -51,6 +52,15 @@ pub struct Args {
     /// After how long a task that waits for its location may start a level up (rack, room, cluster): a span, or never
     #[arg(long, default_value = FALL_BACK, value_name = "SPAN")]
     fall_back: String,
+    /// A resource that is made of identified devices, such as gpu (docs/cluster.md); may be given several times
+    #[arg(long, value_name = "RESOURCE")]
+    devices: Vec<String>,
+    /// Let more urgent tasks ask less urgent ones for their room, and stop them after this span (0s: at once)
+    #[arg(long, value_name = "SPAN")]
+    preempt: Option<String>,
+    /// Whose tasks may be asked: any, same-user, same-group or above-quota
+    #[arg(long, value_name = "WHOSE", requires = "preempt")]
+    preempt_from: Option<String>,
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -128,6 +138,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
     let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
     cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
+    cluster.devices = devices("--devices", &args.devices, placement)?;
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
         question: None,
@@ -135,10 +146,13 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         baseline: 0,
         seeds: vec![args.seed],
         options: Options {
+            // Each run has its own.
+            seed: 0,
             placement,
             on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
             ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
             slowdown: slowdown("--slowdown", args.slowdown.as_deref(), placement)?,
+            preempt: preempt(["--preempt", "--preempt-from"], [&args.preempt, &args.preempt_from])?,
             fall_back: fall_back("--fall-back", &args.fall_back)?,
             on_failure: args.on_failure.parse::<OnFailure>().map_err(|error| error.under("--on-failure"))?,
             until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
@@ -175,6 +189,9 @@ fn canonical(args: &Args) -> String {
     put("machine_events", args.machine_events.as_ref().map(|path| path.display().to_string()));
     put("on_failure", Some(args.on_failure.clone()));
     put("fall_back", Some(args.fall_back.clone()));
+    put("devices", (!args.devices.is_empty()).then(|| args.devices.join(",")));
+    put("preempt", args.preempt.clone());
+    put("preempt_from", args.preempt_from.clone());
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));
@@ -211,6 +228,9 @@ fn command(args: &Args) -> String {
     put("machine-events", args.machine_events.as_ref().map(|path| path.display().to_string()));
     put("on-failure", Some(args.on_failure.clone()));
     put("fall-back", Some(args.fall_back.clone()));
+    args.devices.iter().for_each(|resource| put("devices", Some(resource.clone())));
+    put("preempt", args.preempt.clone());
+    put("preempt-from", args.preempt_from.clone());
     put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));

@@ -165,6 +165,27 @@ impl Machines {
         }
     }
 
+    /// Reserves room on a machine, of which there is so much. No task runs there.
+    pub fn hold(&mut self, machine: MachineId, amount: &Resources) {
+        self.index.take(machine.index(), amount.slice(self.index.dims()));
+        self.moved_room(machine);
+    }
+
+    /// Gives reserved room back.
+    pub fn release_held(&mut self, machine: MachineId, amount: &Resources) {
+        self.index.give(machine.index(), amount.slice(self.index.dims()), 1);
+        self.moved_room(machine);
+    }
+
+    fn moved_room(&mut self, machine: MachineId) {
+        self.forget(machine);
+        match &mut self.guide {
+            Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
+            Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
+            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+        }
+    }
+
     fn forget(&mut self, machine: MachineId) {
         if let Some(hardware) = &mut self.hardware {
             hardware.gradients.changed(machine.index());

@@ -49,6 +49,8 @@ pub struct ClusterSpec {
     pub names: Vec<(String, MachineId, u32)>,
     /// What happens to them.
     pub events: MachineEvents,
+    /// Resources that are made of identified devices.
+    pub devices: Vec<String>,
 }
 
 /// A machine by its name, or by its number among so many.
@@ -160,6 +162,8 @@ pub struct Cluster {
     pub labels: LabelIndex,
     /// Where they stand.
     pub locations: Locations,
+    /// Their devices, if any have identities.
+    pub hardware: Option<Hardware>,
 }
 
 impl Cluster {
@@ -210,7 +214,11 @@ impl Cluster {
         let mut labels = spec.labels();
         spec.events.brought().for_each(|label| labels.declare(label));
         let locations = spec.locations();
-        Ok(Cluster { dims, capacities, events: spec.events.clone(), labels, locations })
+        let mut cluster = Cluster { dims, capacities, events: spec.events.clone(), labels, locations, hardware: None };
+        if !spec.devices.is_empty() {
+            cluster.hardware = Some(spec.hardware("devices", &spec.devices, &cluster)?);
+        }
+        Ok(cluster)
     }
 
     /// All machines together.

@@ -116,6 +116,11 @@ impl<E> Agenda<E> {
         entry.event.as_mut()
     }
 
+    /// All scheduled events, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        self.slab.iter().filter_map(|entry| entry.event.as_ref())
+    }
+
     /// The instant of the next event.
     pub fn next_time(&mut self) -> Option<Time> {
         if self.heap.len() == self.live {

@@ -133,6 +133,11 @@ impl<R: Recorder> Engine<'_, R> {
             let problem = "the demand is too large to add up over all tasks that could run at once";
             return Err(self.mismatch(&row, &self.cluster.dims[d].name, problem));
         }
+        if let Some(hardware) = self.machines.hardware()
+            && let Err(problem) = hardware.check(row.demand.slice(self.books.dims()))
+        {
+            return Err(self.mismatch(&row, "demand", &problem));
+        }
         let first = self.jobs.add_row(job, &row);
         let Ok(first) = u32::try_from(first) else {
             return Err(self.mismatch(&row, "tasks", "the job has more than 4,294,967,295 tasks"));

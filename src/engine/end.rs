@@ -1,7 +1,7 @@
 //! What ends: tasks, their sets and jobs, and the run itself.
 
 use super::jobs::SetSlot;
-use super::{Engine, Running};
+use super::{Engine, Running, held};
 use crate::cluster::Placement;
 use crate::error::Result;
 use crate::record::{Fate, Named, Recorder, Stuck, StuckRecord, TaskRecord};
@@ -21,6 +21,7 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
         self.free(&finish);
         self.report(&finish, Some(self.now), fate)?;
+        self.release(&finish);
         let job = self.sets[finish.set].job;
         self.jobs[job].left -= u64::from(finish.count.get());
         self.leave_set(finish.set);
@@ -69,6 +70,7 @@ impl<R: Recorder> Engine<'_, R> {
             count: tasks.count.get(),
             attempt: set.attempt,
             machine: (self.options.placement != Placement::Pooled).then_some(tasks.machine),
+            devices: held::of(&self.devices, tasks),
             release: set.since,
             start: tasks.start,
             finish,

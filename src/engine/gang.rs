@@ -56,14 +56,21 @@ impl<R: Recorder> Engine<'_, R> {
             self.round.plan.push((machine, left));
             return Some(machine);
         }
+        let mut planned = Vec::new();
         while left > 0 {
             let Some(machine) = self.scopes.find(&mut self.machines, scope, need) else { break };
             self.machines.take(machine, need);
+            if self.devices.is_some() {
+                planned.push((machine, self.machines.assign(machine, need)));
+            }
             left -= 1;
             match self.round.plan.last_mut() {
                 Some((last, count)) if *last == machine => *count += 1,
                 _ => self.round.plan.push((machine, 1)),
             }
+        }
+        for (machine, held) in planned {
+            self.machines.release(machine, &held);
         }
         for &(machine, count) in &self.round.plan {
             self.machines.give(machine, need, count);

@@ -46,6 +46,8 @@ pub struct ActiveSet {
     pub attempt: u32,
     /// All tasks that wait start together or none does.
     pub gang: bool,
+    /// More urgent tasks may not ask for its room.
+    pub stable: bool,
     /// Released by a stage, not by its own arrival.
     pub released: bool,
     /// Waits for a stage, not in line.
@@ -101,6 +103,7 @@ impl Sets {
             priority: row.priority,
             attempt: 0,
             gang: row.gang && row.tasks > 1,
+            stable: row.stable,
             released: false,
             held: false,
             live: true,

@@ -21,7 +21,10 @@ impl<R: Recorder> Engine<'_, R> {
             self.events += 1;
             match &event.change {
                 Change::Fail => self.fail(event.machine)?,
-                Change::Leave => self.machines.remove(event.machine),
+                Change::Leave => {
+                    self.machines.remove(event.machine);
+                    self.withdraw_from(event.machine);
+                }
                 Change::Join => {
                     self.machines.restore(event.machine, &self.offers[event.machine.index()]);
                     self.round.freed(event.machine);
@@ -39,6 +42,7 @@ impl<R: Recorder> Engine<'_, R> {
     /// A machine is gone with what runs there, and gangs with tasks there stop everywhere.
     fn fail(&mut self, machine: MachineId) -> Result<()> {
         self.machines.remove(machine);
+        self.withdraw_from(machine);
         let struck = self.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
         for ticket in struck {
             // It may be gone already, with the rest of its gang.

@@ -6,8 +6,10 @@
 
 mod agenda;
 mod arrive;
+mod asks;
 mod end;
 mod gang;
+mod held;
 mod jobs;
 mod line;
 mod locality;
@@ -20,6 +22,7 @@ mod take_back;
 mod victims;
 
 pub use agenda::{Agenda, EventKey, Ticket};
+pub use asks::{Preempt, PreemptFrom};
 pub use line::{Line, Place};
 pub use queues::QueueId;
 pub use slowdown::Slowdown;
@@ -33,8 +36,11 @@ use crate::policy::Policy;
 use crate::record::{Recorder, State};
 use crate::units::{MachineId, Resources, Span, Time, UserId};
 use crate::workload::Source;
+use crate::workload::synthetic::random::stream;
 
+use asks::Asks;
 use gang::Kinds;
+use held::Devices;
 use jobs::{Jobs, SetSlot, Sets};
 use locality::Falling;
 use queues::Queues;
@@ -102,6 +108,7 @@ macro_rules! named {
 named!(OnBlocked, "on-blocked");
 named!(Ties, "ties");
 named!(OnFailure, "on-failure");
+named!(PreemptFrom, "preempt-from");
 
 /// What becomes of the tasks on a machine that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -131,8 +138,12 @@ pub struct Options {
     pub slowdown: Option<Slowdown>,
     /// What becomes of the tasks on a machine that fails.
     pub on_failure: OnFailure,
+    /// Seed of what a random placement draws.
+    pub seed: u64,
     /// After how long a task that waits for its place may start a level up: rack, room, cluster; never if absent.
     pub fall_back: Option<Span>,
+    /// How urgent tasks come by the room of others; not at all if absent.
+    pub preempt: Option<Preempt>,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.
@@ -152,6 +163,12 @@ pub struct Outcome {
     pub instants: u64,
     /// The most tasks that ran at once.
     pub peak_running: u64,
+    /// How often a task asked others for their room.
+    pub asks: u64,
+    /// Asks that came to nothing.
+    pub asks_withdrawn: u64,
+    /// Tasks that were asked and stopped, for they had not ended in time.
+    pub forced: u64,
 }
 
 /// Equal tasks that started together on one machine, and end together unless they are stopped.
@@ -179,7 +196,16 @@ pub fn run<R: Recorder>(
         let problem = "machines slow down by the memory that tasks use, and there is none in the workload".to_owned();
         return Err(Error::Mismatch { problem });
     }
+    let placed = cluster.hardware.is_some() && options.placement != Placement::Pooled;
+    if placed && options.preempt.is_some() {
+        let problem = "urgent tasks cannot ask for the room of others where devices have identities".to_owned();
+        return Err(Error::Mismatch { problem });
+    }
     let mut engine = Engine::new(source, policy, cluster, weights, options, recorder);
+    if placed && !engine.books.lens_is_plain() {
+        let problem = "a policy of slots knows no devices; compare it without 'devices'".to_owned();
+        return Err(Error::Mismatch { problem });
+    }
     engine.replay()?;
     engine.close()?;
     Ok(engine.outcome)
@@ -197,6 +223,8 @@ struct Engine<'a, R> {
     now: Time,
     books: Books,
     machines: Machines,
+    /// What each running task holds, if devices have identities.
+    devices: Option<Devices>,
     agenda: Agenda<Running>,
     /// How many of the machines' events have happened.
     events: usize,
@@ -213,6 +241,7 @@ struct Engine<'a, R> {
     /// Rows of jobs that straddle instants, taken early so that a job is known whole.
     later: BTreeMap<(Time, u64), SetSlot>,
     falling: Falling,
+    asks: Option<Asks>,
     /// Kept from one instant to the next for their memory only.
     appeared: arrive::Appeared,
     arrived: Vec<(SetSlot, Vec<u32>)>,
@@ -286,6 +315,12 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
         let mut machines = Machines::new(dims, options.placement, &capacities);
+        machines.draw_from(stream(options.seed, "placement"));
+        let hardware = cluster.hardware.clone().filter(|_| options.placement != Placement::Pooled);
+        let devices = hardware.is_some().then(Devices::default);
+        if let Some(hardware) = hardware {
+            machines = machines.with_hardware(hardware);
+        }
         let real = (!plain).then(|| match options.placement {
             Placement::Pooled => Kinds::new(vec![cluster.total()]),
             _ => Kinds::new(cluster.capacities.clone()),
@@ -304,7 +339,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
             cluster.events.absent.iter().for_each(|machine| machines.remove(*machine));
         }
         let moves_others = policy.moves_others();
-        let victims = (policy.takes_back() || eventful).then(Victims::default);
+        let victims = match options.preempt {
+            Some(_) => Some(Victims::of_all()),
+            None => (policy.takes_back() || eventful).then(Victims::default),
+        };
         Engine {
             source,
             policy,
@@ -315,6 +353,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             now: Time::ZERO,
             books,
             machines,
+            devices,
             agenda: Agenda::default(),
             events: 0,
             offers: capacities,
@@ -326,6 +365,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             scopes,
             later: BTreeMap::new(),
             falling: Falling::default(),
+            asks: options.preempt.map(Asks::new),
             appeared: arrive::Appeared::default(),
             arrived: Vec::new(),
             released: Vec::new(),
@@ -372,7 +412,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let later = self.later.first_key_value().map(|((time, _), _)| *time);
         let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
         let fall = self.falling.next();
-        let next = [arrival, later, self.agenda.next_time(), wake, fall].into_iter().flatten().min();
+        let asks = self.asks.as_ref().and_then(Asks::next);
+        let next = [arrival, later, self.agenda.next_time(), wake, fall, asks].into_iter().flatten().min();
         // What happens to machines matters as long as anything is to come or waits.
         let event = self.next_event().filter(|_| next.is_some() || self.books.total_waiting() > 0);
         let next = next.into_iter().chain(event).min();
@@ -392,6 +433,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 self.books.audit(self.now);
                 self.audit_waiting();
                 self.audit_gangs();
+                self.audit_devices();
             }
             self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
             if self.agenda.next_time() != Some(self.now) {

@@ -111,16 +111,27 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// One scheduling round.
+    /// Scheduling rounds, until nobody asks for room at once.
     pub(super) fn serve(&mut self) -> Result<()> {
+        loop {
+            self.round()?;
+            if !self.make_asks()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One scheduling round.
+    fn round(&mut self) -> Result<()> {
         loop {
             let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
             self.changed.round_over();
             self.recall(stale);
-            if !self.take_back()? {
+            if !self.take_back()? && !self.force_asks()? {
                 break;
             }
         }
+        self.start_asked()?;
         self.rerank_blocked();
         match self.options.on_blocked {
             OnBlocked::Skip => self.serve_skip()?,
@@ -183,7 +194,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    fn place(&self, queue: QueueId) -> Place {
+    pub(super) fn place(&self, queue: QueueId) -> Place {
         let set = &self.sets[self.waiting_head(queue)];
         let rank = self.policy.rank(&Queues::view(set), &self.books);
         let id = u64::from(set.user.0);
@@ -260,7 +271,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Tells the recorder of a decision, if it wants to know.
-    fn tell(&mut self, queue: QueueId, place: Place, turn: Turn) -> Result<()> {
+    pub(super) fn tell(&mut self, queue: QueueId, place: Place, turn: Turn) -> Result<()> {
         if !self.recorder.wants_decisions() {
             return Ok(());
         }
@@ -401,7 +412,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
-    fn launch(&mut self, queue: QueueId, machine: MachineId) {
+    pub(super) fn launch(&mut self, queue: QueueId, machine: MachineId) {
         let slot = self.waiting_head(queue);
         let (gang, user) = (self.sets[slot].gang, self.sets[slot].user);
         let plan = std::mem::take(&mut self.round.plan);
@@ -426,16 +437,24 @@ impl<R: Recorder> Engine<'_, R> {
         set.waiting -= tasks;
         let job = &mut self.jobs[set.job];
         job.start = job.start.min(self.now);
+        let alone = self.devices.is_some();
         for &(machine, count) in parts {
-            let first = set.number;
-            set.number += count;
-            // Tasks of one set that start together on one machine also end together: one entry for all of them.
-            match self.round.launches.get_mut(set.launch as usize) {
-                Some(last) if last.machine == machine => last.count = last.count.saturating_add(count),
-                _ => {
-                    set.launch = self.round.launches.len() as u32;
-                    let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
-                    self.round.launches.push(Running { set: slot, machine, first, count, start: self.now });
+            // Tasks of one set that start together on one machine also end together: one entry for all of them, unless each
+            // has devices of its own.
+            let (entries, each) = if alone { (count, 1) } else { (1, count) };
+            for _ in 0..entries {
+                let set = &mut self.sets[slot];
+                let first = set.number;
+                set.number += each;
+                match self.round.launches.get_mut(set.launch as usize).filter(|_| !alone) {
+                    Some(last) if last.machine == machine => last.count = last.count.saturating_add(each),
+                    _ => {
+                        set.launch = self.round.launches.len() as u32;
+                        let count = NonZeroU32::new(each).unwrap_or(NonZeroU32::MIN);
+                        let running = Running { set: slot, machine, first, count, start: self.now };
+                        self.round.launches.push(running);
+                        self.assign(&running);
+                    }
                 }
             }
         }

@@ -18,7 +18,7 @@ pub(super) struct Choice {
     /// How many tasks are stopped.
     pub count: u32,
     /// They go together.
-    whole: bool,
+    pub whole: bool,
 }
 
 impl<R: Recorder> Engine<'_, R> {
@@ -131,6 +131,7 @@ impl<R: Recorder> Engine<'_, R> {
             left -= tasks.count.get();
             self.free(&tasks);
             self.report(&tasks, Some(self.now), fate)?;
+            self.release(&tasks);
             stopped.push(tasks);
         }
         stopped.reverse();

@@ -9,7 +9,7 @@ use super::jobs::{ActiveSet, SetSlot};
 use crate::units::{MachineId, Time, UserId};
 
 /// Who is stopped first: the least urgent, then who started last, then the last in the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Victim {
     priority: Reverse<u8>,
     start: Reverse<Time>,
@@ -18,6 +18,11 @@ pub struct Victim {
 }
 
 impl Victim {
+    /// Its priority: 0 (most urgent) to 9.
+    pub fn priority(&self) -> u8 {
+        self.priority.0
+    }
+
     fn new(set: &ActiveSet, tasks: &Running) -> Victim {
         Victim {
             priority: Reverse(set.priority),
@@ -33,11 +38,18 @@ impl Victim {
 pub struct Victims {
     users: Vec<BTreeMap<Victim, Ticket>>,
     machines: Vec<BTreeMap<Victim, Ticket>>,
+    /// Everybody, if urgent tasks may ask for room.
+    all: Option<BTreeMap<Victim, Ticket>>,
     /// What runs of each gang: it is stopped as one.
     gangs: HashMap<SetSlot, Vec<(Victim, Ticket)>>,
 }
 
 impl Victims {
+    /// Keeps them all in one order too.
+    pub fn of_all() -> Victims {
+        Victims { all: Some(BTreeMap::new()), ..Victims::default() }
+    }
+
     pub fn add(&mut self, set: &ActiveSet, tasks: &Running, ticket: Ticket) {
         let (user, victim) = (set.user, Victim::new(set, tasks));
         if set.gang {
@@ -49,12 +61,18 @@ impl Victims {
             }
             lists[at].insert(victim, ticket);
         }
+        if let Some(all) = &mut self.all {
+            all.insert(victim, ticket);
+        }
     }
 
     pub fn remove(&mut self, set: &ActiveSet, tasks: &Running) {
         let victim = Victim::new(set, tasks);
         self.users[set.user.index()].remove(&victim);
         self.machines[tasks.machine.index()].remove(&victim);
+        if let Some(all) = &mut self.all {
+            all.remove(&victim);
+        }
         if let Some(gang) = self.gangs.get_mut(&tasks.set).filter(|_| set.gang) {
             gang.retain(|(other, _)| *other != victim);
             if gang.is_empty() {
@@ -68,6 +86,21 @@ impl Victims {
         let mut gang = self.gangs.get(&set).cloned().unwrap_or_default();
         gang.sort_unstable_by_key(|(victim, _)| victim.first.0);
         gang.into_iter().map(|(_, ticket)| ticket).collect()
+    }
+
+    /// Everybody, who is stopped first first; nobody unless they are kept.
+    pub fn all(&self) -> impl Iterator<Item = (&Victim, &Ticket)> {
+        self.all.iter().flatten()
+    }
+
+    /// The lowest priority at which anything runs; nothing unless all are kept.
+    pub fn least_urgent(&self) -> Option<u8> {
+        self.all.as_ref()?.first_key_value().map(|(victim, _)| victim.priority())
+    }
+
+    /// An entry on a machine, if it still runs.
+    pub fn find(&self, machine: MachineId, victim: &Victim) -> Option<Ticket> {
+        self.machines.get(machine.index())?.get(victim).copied()
     }
 
     /// The tasks on a machine, who is stopped first first.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::cluster::{ClusterSpec, MachineEvents, MachineGroup, Placement, events, file};
-use crate::engine::{Options, Slowdown};
+use crate::engine::{Options, Preempt, PreemptFrom, Slowdown};
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::Table;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
@@ -75,6 +75,13 @@ pub struct ClusterFile {
     pub events: Option<PathBuf>,
     /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
+    /// Resources that are made of identified devices, such as `gpu`.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// How long those may go on whom more urgent tasks ask for their room, and who may be asked; nobody is if absent.
+    pub preempt: Option<String>,
+    /// `any`, `same-user`, `same-group` or `above-quota`.
+    pub preempt_from: Option<String>,
     /// After how long a task that waits for its location may start a level up: a span, or `never`.
     pub fall_back: Option<String>,
     /// Add the books up again after every round.
@@ -214,6 +221,7 @@ impl Plan {
         let mut cluster = machines(&file.cluster, folder)?;
         let happens = file.cluster.events.as_ref().map(|path| folder.join(path));
         cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)?;
+        cluster.devices = devices("cluster.devices", &file.cluster.devices, options.placement)?;
         Ok(Plan {
             command: String::new(),
             name: file.name,
@@ -297,6 +305,28 @@ pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<O
 /// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
 pub const FALL_BACK: &str = "5s";
 
+/// Resources made of devices.
+pub fn devices(key: &str, names: &[String], placement: Placement) -> Result<Vec<String>> {
+    if !names.is_empty() {
+        only_placed(key, placement)?;
+    }
+    Ok(names.to_vec())
+}
+
+/// How urgent tasks come by room: a span, and who may be asked. Errors: the second without the first.
+pub fn preempt(keys: [&str; 2], texts: [&Option<String>; 2]) -> Result<Option<Preempt>> {
+    let from = choice::<PreemptFrom>(keys[1], texts[1].as_deref())?;
+    match (texts[0].as_deref(), texts[1]) {
+        (None, None) => Ok(None),
+        (None, Some(from)) => Err(Error::plan(keys[1], format!("'{from}'"), format!("a span in {} too", keys[0]))),
+        (Some(text), _) => {
+            let expected = "a time span such as 0s, 30s or 2m";
+            let within = span(text).map_err(|_| Error::plan(keys[0], format!("'{text}'"), expected))?;
+            Ok(Some(Preempt { within, from }))
+        }
+    }
+}
+
 /// A span, or `never`.
 pub fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
     if text == "never" { Ok(None) } else { positive_span(key, text).map(Some) }
@@ -323,10 +353,13 @@ pub fn machine_events(
 fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
     let placement = choice("cluster.placement", cluster.placement.as_deref())?;
     Ok(Options {
+        // Each run has its own.
+        seed: 0,
         placement,
         slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
         on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
         ties: choice("cluster.ties", cluster.ties.as_deref())?,
+        preempt: preempt(["cluster.preempt", "cluster.preempt_from"], [&cluster.preempt, &cluster.preempt_from])?,
         fall_back: fall_back("cluster.fall_back", cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
         on_failure: choice("cluster.on_failure", cluster.on_failure.as_deref())?,
         until: until.map(|text| horizon("until", text)).transpose()?,

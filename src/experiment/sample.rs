@@ -25,6 +25,8 @@ pub(super) struct Sample {
     pub incentive_below: Option<u64>,
     /// Per resource; `None` when pooled, under slots, or when nothing waits.
     pub stranded: Option<[f64; MAX_DIMS]>,
+    /// The share of what is free of devices that is a fragment, where devices have identities.
+    pub fragmentation: Option<f64>,
     pub standings: Vec<Option<Standing>>,
     /// Dominant share of every active user, unweighted.
     pub shares: Vec<f64>,
@@ -97,6 +99,7 @@ impl Sample {
             envy_count: envy.map(|envy| envy.count as u64),
             incentive_min: incentive.map(|incentive| incentive.min_ratio),
             incentive_below: incentive.map(|incentive| incentive.below as u64),
+            fragmentation: machines.and_then(Machines::fragmentation).map(|fragmentation| fragmentation.share()),
             stranded: machines.filter(|_| !backlogged.is_empty()).map(|machines| stranded(books, machines, active)),
             standings,
             deviation: Deviation::of(&shares, &fluid),
@@ -169,6 +172,7 @@ pub(super) struct Sampler {
     pub incentive_min: GridMean,
     pub incentive_below: GridMean,
     pub stranded: [GridMean; MAX_DIMS],
+    pub fragmentation: GridMean,
     /// Of points at which somebody waits, as all the others.
     pub deviation_mean: GridMean,
     pub deviation_max: GridMean,
@@ -189,6 +193,7 @@ impl Sampler {
             incentive_min: mean,
             incentive_below: mean,
             stranded: [mean; MAX_DIMS],
+            fragmentation: mean,
             deviation_mean: mean,
             deviation_max: mean,
             theorem7_broken: mean,
@@ -219,6 +224,7 @@ impl Sampler {
         self.deviation_mean.add(deviation.map(|deviation| deviation.mean), points);
         self.deviation_max.add(deviation.map(|deviation| deviation.max), points);
         self.theorem7_broken.add(sample.theorem7_broken.map(|broken| f64::from(u8::from(broken))), points);
+        self.fragmentation.add(sample.fragmentation, points);
         for (mean, d) in self.stranded.iter_mut().zip(0..) {
             mean.add(sample.stranded.map(|stranded: [f64; MAX_DIMS]| stranded[d as usize]), points);
         }

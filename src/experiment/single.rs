@@ -47,7 +47,10 @@ pub fn simulate(
     heartbeat: &mut dyn FnMut(Time, u64) -> Result<()>,
 ) -> Result<RunSummary> {
     let mut source = simulation.supply.source()?;
-    let cluster = Cluster::new(simulation.cluster, source.dims())?;
+    let mut cluster = Cluster::new(simulation.cluster, source.dims())?;
+    if let Some(hardware) = &mut cluster.hardware {
+        hardware.measure_by(simulation.supply.mix()?);
+    }
     let weights = match simulation.weights {
         Some(path) => Weights::read(path, &cluster.dims)?,
         None => Weights::default(),
@@ -60,8 +63,8 @@ pub fn simulate(
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let mut collector =
         Collector::new(cluster.dims.len(), &capacity, &weights, simulation.sample, sinks, groups, heartbeat);
-    let outcome =
-        engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &simulation.options, &mut collector)?;
+    let options = Options { seed: to.seed.unwrap_or_default(), ..simulation.options };
+    let outcome = engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &options, &mut collector)?;
     collector.finish(outcome.end);
     let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
         let seen = policy_object.lens(*machine, crate::units::Resources::ZERO).0;

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use super::groups::RATIO_ONE;
 use super::sample::Sample;
 use crate::books::Books;
+use crate::cluster::Held;
 use crate::error::Result;
 use crate::metrics::Holding;
 use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
 use crate::policy::GroupLevel;
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
-use crate::units::{Dim, Time, UserId};
+use crate::units::{Dim, Time, UserId, trim_float};
 
 /// Where and how the tables of one run are written.
 #[derive(Clone, Debug)]
@@ -115,6 +116,7 @@ impl Sinks {
 
     pub fn tasks(&mut self, name: &str, user: &str, tasks: &TaskRecord) -> Result<()> {
         let Some(table) = &mut self.tasks else { return Ok(()) };
+        let devices = devices(tasks.devices, &self.dims);
         for number in tasks.first..tasks.first + u64::from(tasks.count) {
             table.push(&[
                 Cell::Text(name),
@@ -122,7 +124,7 @@ impl Sinks {
                 u64::from(tasks.attempt).into(),
                 Cell::Text(user),
                 tasks.machine.map(|machine| u64::from(machine.0)).into(),
-                Cell::Null,
+                devices.as_deref().map_or(Cell::Null, Cell::Text),
                 tasks.release.0.into(),
                 tasks.start.0.into(),
                 tasks.finish.map(|time| time.0).into(),
@@ -130,6 +132,7 @@ impl Sinks {
                     Fate::Finished => "finished",
                     Fate::Running => "running",
                     Fate::Reclaimed => "reclaimed",
+                    Fate::Preempted => "preempted",
                     Fate::MachineFailed => "machine-failed",
                     Fate::Lost => "lost",
                 }),
@@ -264,4 +267,14 @@ fn outcome(why: Stuck) -> &'static str {
         Stuck::Starved => "starved",
         Stuck::Cut => "waiting",
     }
+}
+
+/// Devices as text: `gpu:0;gpu:1`, and `gpu:2=0.46` for a part of one. Nothing if there are none.
+fn devices(held: &[Held], dims: &[Dim]) -> Option<String> {
+    let one = |held: &Held| {
+        let whole = format!("{}:{}", dims[usize::from(held.dim)].name, held.device);
+        let part = held.milli < 1000;
+        if part { format!("{whole}={}", trim_float(f64::from(held.milli) / 1000.0)) } else { whole }
+    };
+    (!held.is_empty()).then(|| held.iter().map(one).collect::<Vec<_>>().join(";"))
 }

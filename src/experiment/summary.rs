@@ -125,6 +125,9 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     int("tasks_never_started", totals.stuck.values().sum());
     int("tasks_stopped", totals.stopped);
     int("tasks_lost", totals.lost);
+    int("asks", parts.outcome.asks);
+    int("asks_withdrawn", parts.outcome.asks_withdrawn);
+    int("tasks_forced", parts.outcome.forced);
     int("tasks_located", totals.located);
     int("tasks_cross_room", totals.located_elsewhere);
     int("end_us", parts.outcome.end.0);
@@ -148,7 +151,10 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     values.extend(each("stranded", &|d| stranded[d].mean().filter(|_| !parts.pooled && !slots)));
     values.extend(each("overcommitted", &|d| share(totals.over_us[d].into(), 1)));
     let mut float = |name: &str, value: Option<f64>| values.push((name.to_owned(), Value::Float(value)));
-    float("slots_held", share(totals.held_us[0], parts.offered.0[0]).filter(|_| slots));
+    // What a lens that is not plain offers: slots, or the only resource that is reserved.
+    let offered = (0..parts.dims.len()).find(|&d| parts.offered.0[d] > 0).unwrap_or(0);
+    float("slots_held", share(totals.held_us[offered], parts.offered.0[offered]).filter(|_| slots));
+    float("fragmentation", collector.sampler.fragmentation.mean());
     float("jain", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
     let grid = &collector.sampler;
     let means: [(&str, GridMean); 10] = [

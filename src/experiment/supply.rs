@@ -1,7 +1,9 @@
 //! Where the workload of a run comes from, opened anew for every policy.
 
+use std::collections::HashMap;
 use std::path::Path;
 
+use crate::cluster::Mix;
 use crate::error::{Error, Result};
 use crate::output::trace::ParquetTrace;
 use crate::units::Dim;
@@ -69,6 +71,22 @@ impl Supply {
     /// The resource dimensions.
     pub fn dims(&self) -> Result<Vec<Dim>> {
         Ok(self.source()?.dims().to_vec())
+    }
+
+    /// The most frequent demands, read from the start; of a closed loop those of the first jobs.
+    pub fn mix(&self) -> Result<Mix> {
+        const MOST: usize = 100;
+        let mut source = self.source()?;
+        let mut tasks = HashMap::new();
+        let mut order = Vec::new();
+        while let Some(set) = source.take()? {
+            let count = tasks.entry(set.demand).or_insert_with(|| {
+                order.push(set.demand);
+                0u64
+            });
+            *count += u64::from(set.tasks);
+        }
+        Ok(Mix::new(order.into_iter().map(|demand| (demand, tasks[&demand])), MOST))
     }
 
     /// What an importer or a generator says of its work.

@@ -151,6 +151,9 @@ impl Table {
                     Int,
                     "tasks lost with their machine, which never ended; their jobs went on without them",
                 ),
+                ("asks", Int, "how often an urgent task asked others for their room"),
+                ("asks_withdrawn", Int, "asks that came to nothing"),
+                ("tasks_forced", Int, "tasks that were asked and stopped, for they had not ended in time"),
                 ("tasks_located", Int, "tasks launched that asked for a location"),
                 (
                     "tasks_cross_room",
@@ -177,7 +180,16 @@ impl Table {
                     "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled",
                 ),
                 ("overcommitted_<r>", Float, "share of time in which more of <r> is used than there is"),
-                ("slots_held", Float, "share of slots held, time-weighted; null but under slots"),
+                (
+                    "slots_held",
+                    Float,
+                    "share of slots held, time-weighted (of the only resource reserved under only:R); null under others",
+                ),
+                (
+                    "fragmentation",
+                    Float,
+                    "share of the free devices that is useless to the workload's tasks, mean over the grid; null without devices",
+                ),
                 ("jain", Float, "Jain index of weighted dominant shares of backlogged users, exactly time-weighted"),
                 ("gini", Float, "Gini coefficient of the same, mean over the grid"),
                 (
@@ -273,7 +285,11 @@ impl Table {
                 ("attempt", Int, "which try this is, from 0"),
                 ("user", Text, "who submitted it"),
                 ("machine", Int, "index of its machine; null when pooled or never started"),
-                ("devices", Text, "device ids; null where machines have none"),
+                (
+                    "devices",
+                    Text,
+                    "its devices, such as gpu:0;gpu:1, or gpu:2=0.46 for a part of one; null where devices have no ids",
+                ),
                 (
                     "release_us",
                     Int,
@@ -284,7 +300,7 @@ impl Table {
                 (
                     "outcome",
                     Text,
-                    "finished, running (at the horizon), reclaimed or machine-failed (stopped, it starts anew), lost (with its machine), too large, deadlocked, starved or waiting (at the horizon)",
+                    "finished, running (at the horizon), reclaimed, preempted or machine-failed (stopped, it starts anew), lost (with its machine), too large, deadlocked, starved or waiting (at the horizon)",
                 ),
             ],
             Table::Usage => &[

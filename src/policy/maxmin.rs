@@ -16,15 +16,20 @@ pub struct MaxMin {
 impl MaxMin {
     /// Errors: [`Error::Plan`] if there is no such resource.
     pub fn new(setup: &Setup, resource: &str) -> Result<MaxMin> {
-        let Some(wanted) = setup.dims.iter().position(|dim| dim.name == resource) else {
-            let known: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();
-            let hint = nearest(resource, known.iter().copied());
-            let hint = hint.map(|hint| format!(" (did you mean 'maxmin:{hint}'?)")).unwrap_or_default();
-            let expected = format!("a resource of the workload or the cluster: {}{hint}", known.join(", "));
-            return Err(Error::plan("policy maxmin", format!("'{resource}'"), expected));
-        };
-        Ok(MaxMin { prices: Prices::new("maxmin", Shape::Largest, setup, |dim| dim == wanted)? })
+        Ok(MaxMin { prices: single("maxmin", setup, resource)?.1 })
     }
+}
+
+/// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.
+pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Result<(usize, Prices)> {
+    let Some(wanted) = setup.dims.iter().position(|dim| dim.name == resource) else {
+        let known: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();
+        let hint = nearest(resource, known.iter().copied());
+        let hint = hint.map(|hint| format!(" (did you mean '{policy}:{hint}'?)")).unwrap_or_default();
+        let expected = format!("a resource of the workload or the cluster: {}{hint}", known.join(", "));
+        return Err(Error::plan(format!("policy {policy}"), format!("'{resource}'"), expected));
+    };
+    Ok((wanted, Prices::new(policy, Shape::Largest, setup, |dim| dim == wanted)?))
 }
 
 impl Policy for MaxMin {

@@ -12,6 +12,7 @@ mod drf;
 mod fifo;
 mod groups;
 mod maxmin;
+mod only;
 mod pnorm;
 mod price;
 mod quota;

@@ -1,7 +1,7 @@
 //! Slot fairness: machines are cut into equal slots, and the user with the fewest is next.
 //!
 //! A task takes exactly one slot whatever its demand, so the true use of a machine may stay below its capacity or go
-//! above it; both are reported. Slowdown by over-commitment is not modelled.
+//! above it; both are reported. How machines slow down then is the run's `slowdown`.
 //! Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, §7.2 and §7.3.
 
 use super::{Policy, Prices, Queue, Rank, Setup, Shape};

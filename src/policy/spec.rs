@@ -12,6 +12,7 @@ use super::ceei::ceei;
 use super::drf::Drf;
 use super::fifo::Fifo;
 use super::maxmin::MaxMin;
+use super::only::Only;
 use super::pnorm::PNorm;
 use super::quota::{Quota, QuotaFile};
 use super::resolve::{Parameter, Resolve};
@@ -43,6 +44,8 @@ pub enum PolicySpec {
     Slot(u32),
     /// `maxmin:RESOURCE`
     MaxMin(String),
+    /// `only:RESOURCE`
+    Only(String),
     /// `asset`
     Asset,
     /// `drf`
@@ -80,6 +83,7 @@ impl PolicySpec {
             PolicySpec::Fifo,
             PolicySpec::Slot(12),
             PolicySpec::MaxMin("cpu".to_owned()),
+            PolicySpec::Only("cpu".to_owned()),
             PolicySpec::Asset,
             PolicySpec::Drf,
             PolicySpec::PNorm(Parameter::TWO),
@@ -107,6 +111,12 @@ impl PolicySpec {
                 "u_R / (c_R w_R)",
                 "Max-min fairness in one resource; the whole demand is reserved.",
                 "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair)",
+            ),
+            PolicySpec::Only(_) => about(
+                "only:RESOURCE",
+                "u_R / (c_R w_R)",
+                "The same, and nothing else is reserved: other resources may be over-committed.",
+                "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair, with thrashing)",
             ),
             PolicySpec::Asset => {
                 about("asset", "sum_r u_r / (c_r w_r)", "Equal sums of shares.", "Ghodsi et al., NSDI 2011, 5.1")
@@ -183,6 +193,7 @@ impl PolicySpec {
             },
             PolicySpec::Fifo
             | PolicySpec::Slot(_)
+            | PolicySpec::Only(_)
             | PolicySpec::Ceei(_)
             | PolicySpec::Bmf(_)
             | PolicySpec::Quota(_) => None,
@@ -204,6 +215,7 @@ impl PolicySpec {
             PolicySpec::Fifo => Box::new(Fifo),
             PolicySpec::Slot(slots) => Box::new(Slot::new(setup, *slots)?),
             PolicySpec::MaxMin(resource) => Box::new(MaxMin::new(setup, resource)?),
+            PolicySpec::Only(resource) => Box::new(Only::new(setup, resource)?),
             PolicySpec::Asset => Box::new(Asset::new(setup)?),
             PolicySpec::Drf => Box::new(Drf::new(setup)?),
             PolicySpec::PNorm(p) => Box::new(PNorm::new(setup, p.value())?),
@@ -220,6 +232,7 @@ impl fmt::Display for PolicySpec {
             PolicySpec::Fifo => f.write_str("fifo"),
             PolicySpec::Slot(slots) => write!(f, "slot:{slots}"),
             PolicySpec::MaxMin(resource) => write!(f, "maxmin:{resource}"),
+            PolicySpec::Only(resource) => write!(f, "only:{resource}"),
             PolicySpec::Asset => f.write_str("asset"),
             PolicySpec::Drf => f.write_str("drf"),
             PolicySpec::PNorm(p) => write!(f, "pnorm:{p}"),
@@ -252,6 +265,7 @@ impl FromStr for PolicySpec {
                 _ => Err(Error::plan("policy", format!("'{text}'"), "slots a machine, at least 1, such as slot:12")),
             },
             ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
+            ("only", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::Only(resource.to_owned())),
             ("pnorm", given) => match Parameter::read(given.unwrap_or_default(), |p| p >= 1.0) {
                 Some(p) => Ok(PolicySpec::PNorm(p)),
                 None => Err(Error::plan("policy", format!("'{text}'"), "a P of at least 1, or inf, such as pnorm:2")),
@@ -260,6 +274,7 @@ impl FromStr for PolicySpec {
             ("bmf", rule) => resolve(text, rule).map(PolicySpec::Bmf),
             ("quota", Some(path)) if !path.is_empty() => Ok(PolicySpec::Quota(path.to_owned())),
             ("quota", _) => Err(Error::plan("policy", format!("'{text}'"), "a quota file, such as quota:groups.toml")),
+            ("only", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as only:cpu")),
             ("maxmin", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as maxmin:cpu")),
             _ => {
                 let all = PolicySpec::all();
@@ -309,6 +324,7 @@ mod tests {
             "slot:x",
             "maxmin",
             "maxmin:",
+            "only",
             "drf:2",
             "pnorm",
             "pnorm:0.5",
@@ -328,7 +344,8 @@ mod tests {
         for policy in PolicySpec::all() {
             let whole = policy.whole_mechanism(&resources, OnBlocked::Skip, Ties::LowestId);
             assert_eq!(policy.mechanism(&resources).is_ok(), whole.is_ok(), "{policy}");
-            assert_eq!(whole.is_err(), matches!(policy, PolicySpec::Fifo | PolicySpec::Quota(_)), "{policy}");
+            let none = matches!(policy, PolicySpec::Fifo | PolicySpec::Only(_) | PolicySpec::Quota(_));
+            assert_eq!(whole.is_err(), none, "{policy}");
         }
         let unknown = PolicySpec::MaxMin("gpu".to_owned());
         let message = unknown.whole_mechanism(&resources, OnBlocked::Stop, Ties::HighestId).err().expect("no gpu");

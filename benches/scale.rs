@@ -1,0 +1,196 @@
+//! First-fit under DRF from 1,000 to 100,000 machines at nine tenths of their capacity, 1,000 users: tasks a CPU second with
+//! the `runs`, `users` and `jobs` tables, how long an instant that launches something takes, memory, and beside it what the
+//! same launches cost when machines are looked through one by one.
+//!
+//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000` is the long run.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use plimsoll::books::{Books, Weights};
+use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
+use plimsoll::engine::{self, Options};
+use plimsoll::error::Result;
+use plimsoll::experiment::{Destination, Simulation, Supply, simulate};
+use plimsoll::output::schema::Table;
+use plimsoll::policy::{PolicySpec, Registry, Setup};
+use plimsoll::record::{Launch, Recorder, TaskRecord};
+use plimsoll::units::{Resources, Span, Time, UserId};
+use plimsoll::workload::synthetic::{Generated, Generator};
+use plimsoll::workload::{Source, Workload};
+
+const USERS: u32 = 1000;
+/// Cores and GiB of a machine.
+const MACHINE: (u64, u64) = (16, 64);
+/// Means of the generator below: cores and seconds a task.
+const MEAN_TASK: f64 = 2.7 * 298.0;
+
+fn workload(machines: u64, tasks: usize) -> Workload {
+    let mean = MEAN_TASK / (0.9 * (machines * MACHINE.0) as f64);
+    let plan = format!(
+        r#"
+generator = "synthetic"
+jobs = {tasks}
+arrival = {{ distribution = "exponential", mean = {mean} }}
+[[class]]
+name = "user"
+users = {USERS}
+zipf = 0.6
+duration = {{ distribution = "lognormal", median = 180.75, sigma = 1.0 }}
+[class.demand]
+cpu = {{ distribution = "choice", values = [1, 2, 4], weights = [0.2, 0.35, 0.45] }}
+memory_gib = {{ distribution = "uniform", min = 1.6, max = 20 }}
+"#
+    );
+    let generator: Generator = toml::from_str(&plan).expect("a plan");
+    match generator.generate(1).expect("a workload") {
+        Generated::Workload(workload) => workload,
+        Generated::Loop(_) => unreachable!("the generator is not closed-loop"),
+    }
+}
+
+/// Time of this process on a CPU, and its memory now and at most, in MiB; zeros where the system does not tell.
+fn spent() -> (Duration, u64, u64) {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let stat = read("/proc/self/stat");
+    let ticks = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    let status = read("/proc/self/status");
+    let kib = |key: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
+    };
+    (Duration::from_millis(ticks * 10), kib("VmRSS:") / 1024, kib("VmHWM:") / 1024)
+}
+
+/// Hears how long every instant takes that launches something, and keeps what ran where.
+struct Clock {
+    last: Instant,
+    launched: bool,
+    nanos: Vec<u32>,
+    /// Start, end, machine and need of tasks, as they end.
+    ran: Vec<(Time, Time, u32, [u64; 2])>,
+}
+
+impl Recorder for Clock {
+    fn launched(&mut self, _launch: &Launch) {
+        self.launched = true;
+    }
+
+    fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
+        let (Some(machine), Some(finish)) = (tasks.machine, tasks.finish) else { return Ok(()) };
+        for _ in 0..tasks.count {
+            self.ran.push((tasks.start, finish, machine.0, [tasks.demand[0], tasks.demand[1]]));
+        }
+        Ok(())
+    }
+
+    fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Result<()> {
+        if std::mem::take(&mut self.launched) {
+            self.nanos.push(self.last.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32);
+        }
+        self.last = Instant::now();
+        Ok(())
+    }
+}
+
+/// The engine alone: latencies of the instants of the second half, and what ran where.
+fn latencies(workload: &Workload, spec: &ClusterSpec) -> (u32, u32, Clock) {
+    let mut source = workload.source();
+    let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
+    let weights = Weights::default();
+    let machines = cluster.capacities.len() as u64;
+    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights };
+    let mut policy = PolicySpec::Drf.build(&setup).expect("a policy");
+    let mut clock = Clock { last: Instant::now(), launched: false, nanos: Vec::new(), ran: Vec::new() };
+    let options = Options { placement: Placement::FirstFit, ..Options::default() };
+    engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options, &mut clock).expect("a run");
+    let mut steady = clock.nanos.split_off(clock.nanos.len() / 2);
+    steady.sort_unstable();
+    (steady[steady.len() / 2], steady[steady.len() * 99 / 100], clock)
+}
+
+/// What a scan over all machines takes for some launches in the middle of the run, each; it finds the same machines.
+fn scan(clock: &Clock, machines: usize, capacity: &Resources) -> Duration {
+    const LAUNCHES: usize = 2000;
+    let mut starts: Vec<usize> = (0..clock.ran.len()).collect();
+    starts.sort_by_key(|&at| clock.ran[at].0);
+    let from = clock.ran[starts[starts.len() / 2]].0;
+    let mut free = vec![[capacity.0[0], capacity.0[1]]; machines];
+    for (_, _, machine, need) in clock.ran.iter().filter(|(start, end, ..)| *start < from && *end > from) {
+        (0..2).for_each(|d| free[*machine as usize][d] -= need[d]);
+    }
+    let mut spent = Duration::ZERO;
+    let (mut found, mut agreed) = (0, 0);
+    for &at in starts.iter().filter(|&&at| clock.ran[at].0 >= from).take(LAUNCHES) {
+        let (_, _, machine, need) = clock.ran[at];
+        let clock = Instant::now();
+        let first = free.iter().position(|free| need[0] <= free[0] && need[1] <= free[1]);
+        spent += clock.elapsed();
+        found += usize::from(first.is_some());
+        agreed += usize::from(first == Some(machine as usize));
+        if let Some(first) = first {
+            (0..2).for_each(|d| free[first][d] -= need[d]);
+        }
+    }
+    // Nothing ends here meanwhile, so the machines differ after a while; the first ones must not.
+    assert!(agreed > 0, "a scan finds what the index found");
+    spent / found.max(1) as u32
+}
+
+fn measure(machines: u64, tasks: usize, folder: &Path) {
+    let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
+    let workload = workload(machines, tasks);
+    let (p50, p99, clock) = latencies(&workload, &spec);
+    let capacity = Cluster::new(&spec, workload.source().dims()).expect("a cluster").capacities[0];
+    let scan = scan(&clock, machines as usize, &capacity);
+    drop(clock);
+    let supply = Supply::Generated(Generated::Workload(workload));
+    let (before, resident, _) = spent();
+    let options = Options { placement: Placement::FirstFit, ..Options::default() };
+    let (workload, sample) = ("scale", Span::from_secs(60));
+    let simulation = Simulation { supply: &supply, workload, cluster: &spec, weights: None, options, sample };
+    let to = Destination {
+        folder: Some(folder.to_owned()),
+        policy: "drf".to_owned(),
+        run: 0,
+        seed: None,
+        tables: vec![Table::Runs, Table::Users, Table::Jobs],
+        metadata: Vec::new(),
+    };
+    let policy = Registry::default().policy("drf").expect("a policy");
+    let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").outcome;
+    let (after, _, peak) = spent();
+    let seconds = (after - before).as_secs_f64();
+    println!(
+        "{machines:>8} {:>10} {:>10} {:>9.2} {:>12.0} {:>8.2} {:>8.1} {:>8.1} {:>11.1} {:>9}",
+        outcome.launched,
+        outcome.peak_running,
+        seconds,
+        outcome.launched as f64 / seconds,
+        seconds * 1e6 / outcome.launched as f64,
+        f64::from(p50) / 1e3,
+        f64::from(p99) / 1e3,
+        scan.as_secs_f64() * 1e6,
+        peak.saturating_sub(resident),
+    );
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |name: &str| -> Option<u64> {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1)?.parse().ok())
+    };
+    let sizes = number("--machines").map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    println!(
+        "{:>8} {:>10} {:>10} {:>9} {:>12} {:>8} {:>8} {:>8} {:>11} {:>9}",
+        "machines", "tasks", "at once", "CPU s", "tasks/CPU s", "us/task", "p50 us", "p99 us", "scan us", "MiB more"
+    );
+    for machines in sizes {
+        // At least five times what runs at once, so that most of it is a steady state.
+        let least = (machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize;
+        let tasks = number("--tasks").map_or(least.max(1_000_000), |tasks| tasks as usize);
+        measure(machines, tasks, folder.path());
+    }
+}

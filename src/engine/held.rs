@@ -1,0 +1,47 @@
+//! Which devices running tasks hold.
+
+use std::collections::HashMap;
+
+use super::jobs::SetSlot;
+use super::{Engine, Running};
+use crate::cluster::Held;
+use crate::record::Recorder;
+
+/// The devices of each running task, by set and number; every task is an entry of its own where devices have identities.
+pub(super) type Devices = HashMap<(SetSlot, u32), Vec<Held>>;
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Tasks have taken their amounts on a machine: gives them devices.
+    pub(super) fn assign(&mut self, tasks: &Running) {
+        let Some(devices) = &mut self.devices else { return };
+        let held = self.machines.assign(tasks.machine, self.sets.needs(tasks.set).1);
+        if !held.is_empty() {
+            devices.insert((tasks.set, tasks.first), held);
+        }
+    }
+
+    /// Tasks give their devices back.
+    pub(super) fn release(&mut self, tasks: &Running) {
+        let Some(devices) = &mut self.devices else { return };
+        if let Some(held) = devices.remove(&(tasks.set, tasks.first)) {
+            self.machines.release(tasks.machine, &held);
+        }
+    }
+
+    /// Panics: when a device is held by more than one task can (a programmer error); for audited runs.
+    pub(super) fn audit_devices(&self) {
+        let Some(devices) = &self.devices else { return };
+        let mut sums: HashMap<_, u32> = HashMap::new();
+        for running in self.agenda.iter() {
+            for held in devices.get(&(running.set, running.first)).into_iter().flatten() {
+                *sums.entry((running.machine, held.dim, held.device)).or_default() += u32::from(held.milli);
+            }
+        }
+        assert!(sums.values().all(|milli| *milli <= 1000), "a device twice at {:?}", self.now);
+    }
+}
+
+/// The devices that a task holds.
+pub(super) fn of<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [Held] {
+    devices.as_ref().and_then(|devices| devices.get(&(tasks.set, tasks.first))).map_or(&[], Vec::as_slice)
+}
