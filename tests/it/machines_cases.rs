@@ -30,6 +30,8 @@ pub struct Draw {
     pub events: Vec<Event>,
     pub fall_back: Option<u64>,
     pub lose: bool,
+    /// How long those who are asked may go on, and whether only a user's own are asked.
+    pub preempt: Option<(u64, bool)>,
     /// How things are written where there are several ways.
     pub style: u64,
 }
@@ -53,9 +55,10 @@ impl Draw {
         let sites = draw_sites(&mut rng, case.groups.len());
         let labels = rng.random_range(0..=LABELS.len());
         let mut draw = Draw {
-            asks: vec![Ask { label: None, place: Place::Cluster }; case.rows.len()],
+            asks: vec![Ask { label: None, place: Place::Cluster, stable: false }; case.rows.len()],
             fall_back: None,
             lose: chance(&mut rng, 30),
+            preempt: None,
             style: rng.random_range(0..4),
             events: Vec::new(),
             case,
@@ -70,6 +73,23 @@ impl Draw {
         }
         draw.draw_asks(&mut rng, labels);
         draw.loosen_gangs(&mut rng);
+        draw
+    }
+
+    /// A draw in which urgent tasks ask others for their room.
+    pub fn urgent(seed: u64) -> Draw {
+        let mut draw = Draw::new(seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(1);
+        let span = pick(&mut rng, &draw.spans());
+        draw.preempt = Some((if chance(&mut rng, 35) { 0 } else { span }, chance(&mut rng, 20)));
+        let stable = pick(&mut rng, &[0, 0, 30]);
+        for row in 0..draw.asks.len() {
+            draw.asks[row].stable = chance(&mut rng, stable);
+            // Few of these gangs wait, and gangs do not ask.
+            draw.case.rows[row].gang &= chance(&mut rng, 40);
+            draw.case.rows[row].priority = pick(&mut rng, &[0, 1, 3, 5, 5, 9, 9]);
+        }
         draw
     }
 
@@ -173,6 +193,7 @@ impl Draw {
             events: self.events.clone(),
             fall_back: self.fall_back,
             lose: self.lose,
+            preempt: self.preempt,
         };
         simulate(&self.case.rows, &self.asks, &world)
     }
@@ -182,9 +203,9 @@ impl Draw {
         let own = self.asks.iter().enumerate().map(|(row, ask)| {
             let loose = (row as u64 + self.style) % 3;
             let label = ask.label.as_ref().map(|label| written(label, loose)).unwrap_or_default();
-            format!("{label},{}", self.place_name(ask.place, loose))
+            format!("{label},{},{}", self.place_name(ask.place, loose), ask.stable)
         });
-        let header = ["label,location".to_owned()].into_iter();
+        let header = ["label,location,stable".to_owned()].into_iter();
         let lines = self.case.csv();
         let joined = lines.lines().zip(header.chain(own)).map(|(line, own)| format!("{line},{own}\n"));
         joined.collect()
@@ -272,6 +293,9 @@ impl Draw {
             }
             if self.case.rows[row].priority > 0 {
                 with(&|draw| draw.case.rows[row].priority = 0);
+            }
+            if self.asks[row].stable {
+                with(&|draw| draw.asks[row].stable = false);
             }
             if self.asks[row].label.is_some() {
                 with(&|draw| draw.asks[row].label = None);

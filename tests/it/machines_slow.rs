@@ -7,7 +7,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::machines_world::{Ask, Change, Place, Site, World};
+use crate::machines_asks::Request;
+use crate::machines_world::{Ask, Change, Place, World};
 use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, rate, seats, share, times};
 
 /// What became of one attempt at a task: `task` counts within its job, in row order.
@@ -23,7 +24,7 @@ pub struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum State {
     /// Not in line: not arrived yet, or behind a stage that goes on.
     Outside,
     TooLarge,
@@ -34,40 +35,49 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    machine: usize,
-    start: u64,
+pub struct Run {
+    pub machine: usize,
+    pub start: u64,
+    /// In which round it started.
+    pub round: u64,
     /// What is left to do, in millionths of a microsecond at full speed.
     left: u128,
     finish: u64,
 }
 
-struct Task {
-    row: usize,
-    number: u64,
+pub struct Task {
+    pub row: usize,
+    /// What it waits with: its row, or those that were stopped with it.
+    pub set: usize,
+    pub number: u64,
     attempt: u64,
-    place: Place,
-    state: State,
+    pub place: Place,
+    pub state: State,
 }
 
 impl Task {
-    fn run(&self) -> Option<Run> {
+    pub fn run(&self) -> Option<Run> {
         if let State::Running(run) = self.state { Some(run) } else { None }
     }
 }
 
-struct Simulation<'a> {
-    rows: &'a [Row],
-    asks: &'a [Ask],
-    world: &'a World,
+pub struct Simulation<'a> {
+    pub rows: &'a [Row],
+    pub asks: &'a [Ask],
+    pub world: &'a World,
     /// User ids: position in order of first appearance.
     id: Vec<usize>,
     /// By row: when it joined its user's line, and 0 for an arrival, 1 for a row that `after` held back.
     released: Vec<Option<(u64, u8)>>,
     /// In the order of rows and numbers.
-    tasks: Vec<Task>,
-    there: Vec<bool>,
+    pub tasks: Vec<Task>,
+    /// The row of each set.
+    pub sets: Vec<usize>,
+    pub there: Vec<bool>,
     labels: Vec<BTreeSet<usize>>,
+    /// In the order in which they were made.
+    pub requests: Vec<Request>,
+    rounds: u64,
     /// The last instant.
     clock: Option<u64>,
     outcomes: Vec<Outcome>,
@@ -92,7 +102,8 @@ impl<'a> Simulation<'a> {
             }
             let before = rows[..at].iter().filter(|other| other.job == row.job);
             let first: u64 = before.map(|other| other.tasks).sum();
-            let task = |number| Task { row: at, number, attempt: 0, place: asks[at].place, state: State::Outside };
+            let task =
+                |number| Task { row: at, set: at, number, attempt: 0, place: asks[at].place, state: State::Outside };
             tasks.extend((first..first + row.tasks).map(task));
         }
         let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
@@ -108,10 +119,13 @@ impl<'a> Simulation<'a> {
             id: (0..users).map(|user| order.iter().position(|&u| u == user).unwrap_or(usize::MAX)).collect(),
             released: vec![None; rows.len()],
             tasks,
+            sets: (0..rows.len()).collect(),
             there: (0..world.sites.len())
                 .map(|machine| first(machine).is_none_or(|event| event.change != Change::Join))
                 .collect(),
             labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
+            requests: Vec::new(),
+            rounds: 0,
             clock: None,
             outcomes: Vec::new(),
         }
@@ -123,7 +137,8 @@ impl<'a> Simulation<'a> {
         let events = self.world.events.iter().map(|event| event.at).filter(|&at| new(at));
         let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
-        submits.chain(events).chain(finishes).chain(falls).min()
+        let deadlines = self.requests.iter().map(|request| request.deadline);
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -134,12 +149,12 @@ impl<'a> Simulation<'a> {
         self.arrive(now)?;
         self.release(now);
         self.fall_back(now);
-        self.round(now);
+        self.serve(now);
         self.expect(now);
         while self.tasks.iter().any(|task| task.run().is_some_and(|run| run.finish == now)) {
             self.finish(now);
             self.release(now);
-            self.round(now);
+            self.serve(now);
             self.expect(now);
         }
         Ok(())
@@ -222,28 +237,36 @@ impl<'a> Simulation<'a> {
     }
 
     fn fail(&mut self, now: u64, machine: usize) {
-        let here = |task: &Task| task.run().is_some_and(|run| run.machine == machine);
-        let hit: Vec<usize> = (0..self.tasks.len()).filter(|&task| here(&self.tasks[task])).collect();
-        for task in hit {
+        let here = |task: &usize| self.tasks[*task].run().is_some_and(|run| run.machine == machine);
+        for task in (0..self.tasks.len()).filter(here).collect::<Vec<_>>() {
             if self.world.lose {
                 self.end(task, now, "lost");
                 self.tasks[task].state = State::Ended;
-            } else if self.tasks[task].run().is_some() {
-                self.stop(task, now, "machine-failed");
+            } else if let Some(batch) = self.batch(task) {
+                let batch = self.members(batch);
+                self.stop(&batch, now, "machine-failed");
             }
         }
     }
 
-    /// Stops a task, and with one of a gang all of it that still runs: they wait again where they started from.
-    fn stop(&mut self, task: usize, now: u64, fate: &str) {
-        let row = self.tasks[task].row;
-        for other in 0..self.tasks.len() {
-            let with_it = other == task || (self.rows[row].gang && self.tasks[other].row == row);
-            if with_it && self.tasks[other].run().is_some() {
-                self.end(other, now, fate);
-                self.tasks[other].attempt += 1;
-                self.tasks[other].state = State::Waiting(now);
+    /// Stops tasks of one set, and with one of a gang all of it that still runs: they wait again where they started from.
+    pub fn stop(&mut self, tasks: &[usize], now: u64, fate: &str) {
+        let Some(&first) = tasks.first() else { return };
+        let row = self.tasks[first].row;
+        let mut before = None;
+        for task in 0..self.tasks.len() {
+            let with_it = tasks.contains(&task) || (self.rows[row].gang && self.tasks[task].row == row);
+            if !with_it || self.tasks[task].run().is_none() {
+                continue;
             }
+            self.end(task, now, fate);
+            if before.is_none_or(|before| before + 1 != task) {
+                self.sets.push(row);
+            }
+            before = Some(task);
+            self.tasks[task].set = self.sets.len() - 1;
+            self.tasks[task].attempt += 1;
+            self.tasks[task].state = State::Waiting(now);
         }
     }
 
@@ -269,11 +292,11 @@ impl<'a> Simulation<'a> {
     /// For how many tasks of a row there is room on empty machines: those where it may start in the end, that carry its
     /// labels. Where machines are relabelled, any may come to carry any.
     fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
-        let Ask { label, place } = &self.asks[row];
+        let Ask { label, place, .. } = &self.asks[row];
         let place = if self.world.fall_back.is_some() { Place::Cluster } else { *place };
         let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
         let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
-        let may_use = |machine: &usize| self.stands(*machine, place) && (relabels || carries(*machine));
+        let may_use = |machine: &usize| self.world.stands(*machine, place) && (relabels || carries(*machine));
         (0..machines.len()).filter(may_use).map(|machine| times(need, &machines[machine])).sum()
     }
 
@@ -313,56 +336,41 @@ impl<'a> Simulation<'a> {
     fn fall_back(&mut self, now: u64) {
         for task in 0..self.tasks.len() {
             if self.falls_back(&self.tasks[task]) == Some(now) {
-                self.tasks[task].place = self.up(self.tasks[task].place);
+                self.tasks[task].place = self.world.up(self.tasks[task].place);
                 self.tasks[task].state = State::Waiting(now);
             }
         }
     }
 
-    /// The next level up; levels that are not there are skipped.
-    fn up(&self, place: Place) -> Place {
-        match place {
-            Place::Machine(machine) => match &self.world.sites[machine] {
-                Site { rack: Some(rack), room, .. } => Place::Rack(*room, *rack),
-                Site { room: Some(room), .. } => Place::Room(*room),
-                Site { .. } => Place::Cluster,
-            },
-            Place::Rack(Some(room), _) => Place::Room(room),
-            Place::Rack(None, _) | Place::Room(_) | Place::Cluster => Place::Cluster,
-        }
-    }
-
-    /// Whether a machine stands at a place.
-    fn stands(&self, machine: usize, place: Place) -> bool {
-        let site = &self.world.sites[machine];
-        match place {
-            Place::Machine(other) => other == machine,
-            Place::Rack(room, rack) => site.room == room && site.rack == Some(rack),
-            Place::Room(room) => site.room == Some(room),
-            Place::Cluster => true,
-        }
-    }
-
     /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
-    fn round(&mut self, now: u64) {
+    pub fn round(&mut self, now: u64) {
+        self.rounds += 1;
         while let Some(launches) = self.choose() {
-            for (task, machine) in launches {
-                let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
-                self.tasks[task].state = State::Running(Run { machine, start: now, left, finish: now });
-            }
+            launches.into_iter().for_each(|(task, machine)| self.launch(now, task, machine));
         }
+    }
+
+    pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
+        let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
+        let round = self.rounds;
+        self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now });
     }
 
     /// Which tasks start next, and where.
     fn choose(&self) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
-        let tried = if self.world.config.on_blocked == OnBlocked::Stop { 1 } else { line.len() };
+        let tried = self.tried(line.len());
         line.into_iter().take(tried).find_map(|head| self.launches(head))
     }
 
+    /// How many of those in line are tried if the first do not fit.
+    pub fn tried(&self, line: usize) -> usize {
+        if self.world.config.on_blocked == OnBlocked::Stop { line.min(1) } else { line }
+    }
+
     /// The next task of every queue: a user has one for each combination of labels and place.
-    fn heads(&self) -> Vec<usize> {
+    pub fn heads(&self) -> Vec<usize> {
         let waits = |task: &usize| matches!(self.tasks[*task].state, State::Waiting(_));
         let first = |&task: &usize| {
             let mut others = (0..self.tasks.len()).filter(waits);
@@ -384,7 +392,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Which of two queues' heads is served first.
-    fn compare(&self, a: usize, b: usize) -> Ordering {
+    pub fn compare(&self, a: usize, b: usize) -> Ordering {
         let [user, other] = [a, b].map(|task| self.rows[self.tasks[task].row].user);
         let own = self.own_order(a).cmp(&self.own_order(b));
         if self.world.config.policy == Policy::Fifo {
@@ -417,30 +425,39 @@ impl<'a> Simulation<'a> {
 
     /// The machines that a queue's next task would go to, or all tasks of a gang.
     fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
-        let Task { row, place, .. } = self.tasks[head];
+        let Task { row, .. } = self.tasks[head];
         let together = |&task: &usize| {
             let of_gang = self.rows[row].gang && self.tasks[task].row == row;
             task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
         };
         let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
-        let label = &self.asks[row].label;
-        let will_do = |&machine: &usize| {
-            let carries = label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
-            self.there[machine] && self.stands(machine, place) && carries
-        };
         let offers = offers(&self.world.config);
-        let need_of = |task: &Task| need(&self.rows[task.row], &self.world.config);
-        let candidates = (0..self.there.len()).filter(will_do).map(|machine| Candidate {
+        let fits = |&machine: &usize| self.will_do(head, machine);
+        let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
             place: machine,
-            free: minus(&offers[machine], &sum(self.on(machine).map(need_of), offers[0].len())),
+            free: self.unreserved(machine),
             whole: offers[machine].clone(),
             running: self.on(machine).count(),
         });
         let capacity = sum(offers.iter().cloned(), offers[0].len());
-        let need = need_of(&self.tasks[head]);
+        let need = need(&self.rows[row], &self.world.config);
         let rule = self.world.config.placement;
         let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
         Some(tasks.into_iter().zip(machines).collect())
+    }
+
+    /// Whether a task that waits may start on a machine, if there is room.
+    pub fn will_do(&self, task: usize, machine: usize) -> bool {
+        let Task { row, place, .. } = self.tasks[task];
+        let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
+        self.there[machine] && self.world.stands(machine, place) && carries
+    }
+
+    /// What no task on a machine holds.
+    pub fn free(&self, machine: usize) -> Vec<u64> {
+        let offer = &offers(&self.world.config)[machine];
+        let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
+        minus(offer, &sum(held, offer.len()))
     }
 
     /// What became of everything, with those that never start.
@@ -468,6 +485,6 @@ fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
     sum
 }
 
-fn minus(whole: &[u64], part: &[u64]) -> Vec<u64> {
+pub fn minus(whole: &[u64], part: &[u64]) -> Vec<u64> {
     whole.iter().zip(part).map(|(whole, part)| whole - part).collect()
 }

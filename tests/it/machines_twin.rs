@@ -30,7 +30,12 @@ impl Problem {
 
 #[test]
 fn the_engine_places_tasks_as_the_slow_twin_does() {
-    (0..CASES).for_each(check);
+    (0..CASES).for_each(|seed| check(seed, Draw::new(seed)));
+}
+
+#[test]
+fn urgent_tasks_ask_for_room_as_in_the_slow_twin() {
+    (0..CASES).for_each(|seed| check(seed, Draw::urgent(seed)));
 }
 
 /// Many more cases: `PLIMSOLL_TWIN=20000 cargo test --release --test it machines_twin -- --ignored`.
@@ -38,12 +43,12 @@ fn the_engine_places_tasks_as_the_slow_twin_does() {
 #[ignore = "takes minutes"]
 fn the_engine_places_tasks_as_the_slow_twin_does_at_length() {
     let cases = std::env::var("PLIMSOLL_TWIN").ok().and_then(|text| text.parse().ok()).unwrap_or(2000);
-    (CASES..CASES + cases).for_each(check);
+    (CASES..CASES + cases).for_each(|seed| check(seed, Draw::new(seed)));
+    (CASES..CASES + cases).for_each(|seed| check(seed, Draw::urgent(seed)));
 }
 
 /// Compares a case, and shrinks it if it differs.
-fn check(seed: u64) {
-    let draw = Draw::new(seed);
+fn check(seed: u64, draw: Draw) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let Err(first) = difference(&draw, dir.path()) else { return };
     let (small, problem) = shrink(draw, first);
@@ -67,6 +72,10 @@ fn command(draw: &Draw, dir: &Path) -> Command {
     let mut command = crate::twin::command(&draw.case, dir, &machines);
     command.arg("--audit").args(["--on-failure", if draw.lose { "lose" } else { "requeue" }]);
     command.args(["--fall-back", &draw.fall_back.map_or("never".to_owned(), |span| format!("{span}us"))]);
+    if let Some((span, same_user)) = draw.preempt {
+        let from = if same_user { "same-user" } else { "any" };
+        command.args(["--preempt", &format!("{span}us"), "--preempt-from", from]);
+    }
     if !draw.events.is_empty() {
         command.arg("--machine-events").arg(dir.join("events.csv"));
     }
@@ -187,39 +196,67 @@ fn the_comparison_sees_every_field() {
     assert!(first_difference(right[1..].to_vec(), right).is_err());
 }
 
+/// In how many cases something is found among the outcomes under the first policy.
+fn occurs(draws: &[Draw], found: impl Fn(&[Outcome]) -> bool) -> usize {
+    let outcomes = |draw: &Draw| draw.expected(draw.case.policies[0]).unwrap_or_default();
+    draws.iter().filter(|draw| found(&outcomes(draw))).count()
+}
+
+/// In how many cases something else comes out without a thing.
+fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
+    let changed = |draw: &Draw| {
+        let mut other = draw.clone();
+        without(&mut other);
+        draw.expected(draw.case.policies[0]) != other.expected(draw.case.policies[0])
+    };
+    draws.iter().filter(|draw| changed(draw)).count()
+}
+
+/// Fails with everything that is too rare.
+fn often(counts: &[(&str, usize, usize)]) {
+    let rare: Vec<_> = counts.iter().filter(|(_, least, found)| found < least).collect();
+    assert!(rare.is_empty(), "too rare (what, at least, found): {rare:?}");
+}
+
+fn any(fate: &str) -> impl Fn(&[Outcome]) -> bool {
+    move |all| all.iter().any(|outcome| outcome.fate == fate)
+}
+
 /// Everything that the cases are about occurs in many of them and decides something there.
 #[test]
 fn the_draws_reach_the_corners() {
     let draws: Vec<Draw> = (0..150).map(Draw::new).collect();
-    let occurs = |what: &str, least: usize, found: &dyn Fn(&Draw, &[Outcome]) -> bool| {
-        let outcomes = |draw: &Draw| draw.expected(draw.case.policies[0]).unwrap_or_default();
-        let times = draws.iter().filter(|draw| found(draw, &outcomes(draw))).count();
-        assert!(times >= least, "{what}: {times} of {} cases", draws.len());
-    };
-    let fate = |wanted: &'static str| move |_: &Draw, all: &[Outcome]| all.iter().any(|outcome| outcome.fate == wanted);
-    for (what, least) in [("machine-failed", 20), ("lost", 8), ("starved", 20), ("too large", 10), ("deadlocked", 1)] {
-        occurs(what, least, &fate(what));
-    }
-    occurs("a second failure", 2, &|_, all| all.iter().any(|outcome| outcome.attempt > 1));
-    occurs("a gang too large", 1, &|draw, _| draw.expected(draw.case.policies[0]).is_err());
-    // Without it something else comes out.
-    let decides = |what: &str, least: usize, without: &dyn Fn(&mut Draw)| {
-        let changed = |draw: &Draw| {
-            let mut other = draw.clone();
-            without(&mut other);
-            draw.expected(draw.case.policies[0]) != other.expected(draw.case.policies[0])
-        };
-        let times = draws.iter().filter(|draw| changed(draw)).count();
-        assert!(times >= least, "{what} decides {times} of {} cases", draws.len());
-    };
-    decides("labels", 40, &|draw| draw.asks.iter_mut().for_each(|ask| ask.label = None));
-    decides("places", 40, &|draw| draw.asks.iter_mut().for_each(|ask| ask.place = Place::Cluster));
-    decides("falling back", 20, &|draw| draw.fall_back = None);
-    decides("gangs", 20, &|draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false));
-    decides("priorities", 30, &|draw| draw.case.rows.iter_mut().for_each(|row| row.priority = 0));
-    decides("events", 40, &|draw| draw.events.clear());
-    decides("relabelling", 10, &|draw| draw.events.retain(|event| !matches!(event.change, Change::Relabel(_))));
-    decides("losing", 10, &|draw| draw.lose = !draw.lose);
-    decides("slowing down", 15, &|draw| draw.case.slowdown = None);
-    decides("rooms", 15, &|draw| draw.sites.iter_mut().for_each(|site| site.room = None));
+    let refused = draws.iter().filter(|draw| draw.expected(draw.case.policies[0]).is_err()).count();
+    let all = draws.as_slice();
+    often(&[
+        ("machine-failed", 20, occurs(all, any("machine-failed"))),
+        ("lost", 8, occurs(all, any("lost"))),
+        ("starved", 20, occurs(all, any("starved"))),
+        ("too large", 10, occurs(all, any("too large"))),
+        ("deadlocked", 1, occurs(all, any("deadlocked"))),
+        ("a second failure", 2, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
+        ("a gang too large", 1, refused),
+        ("labels", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.label = None))),
+        ("places", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.place = Place::Cluster))),
+        ("falling back", 20, decides(all, |draw| draw.fall_back = None)),
+        ("gangs", 20, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
+        ("priorities", 30, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.priority = 0))),
+        ("events", 40, decides(all, |draw| draw.events.clear())),
+        ("relabelling", 10, decides(all, |draw| draw.events.retain(|e| !matches!(e.change, Change::Relabel(_))))),
+        ("losing", 10, decides(all, |draw| draw.lose = !draw.lose)),
+        ("slowing down", 15, decides(all, |draw| draw.case.slowdown = None)),
+        ("rooms", 15, decides(all, |draw| draw.sites.iter_mut().for_each(|site| site.room = None))),
+    ]);
+    let urgent: Vec<Draw> = (0..150).map(Draw::urgent).collect();
+    let all = urgent.as_slice();
+    let span = |draw: &mut Draw, span: u64| draw.preempt = draw.preempt.map(|(_, same_user)| (span, same_user));
+    often(&[
+        ("preempted", 30, occurs(all, any("preempted"))),
+        ("asking", 40, decides(all, |draw| draw.preempt = None)),
+        ("a span", 30, decides(all, |draw| span(draw, 0))),
+        ("a longer span", 20, decides(all, |draw| span(draw, u64::MAX / 8))),
+        ("whose tasks", 20, decides(all, |draw| draw.preempt = draw.preempt.map(|(span, own)| (span, !own)))),
+        ("stable tasks", 5, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
+        ("events", 20, decides(all, |draw| draw.events.clear())),
+    ]);
 }

@@ -62,6 +62,8 @@ pub struct Event {
 pub struct Ask {
     pub label: Option<Expression>,
     pub place: Place,
+    /// Nobody asks for its room.
+    pub stable: bool,
 }
 
 /// Everything but the rows.
@@ -74,4 +76,32 @@ pub struct World {
     pub fall_back: Option<u64>,
     /// Tasks on a machine that fails are lost, not requeued.
     pub lose: bool,
+    /// How long running tasks that are asked for their room may go on, and whether only the asker's own are.
+    pub preempt: Option<(u64, bool)>,
+}
+
+impl World {
+    /// The next level up; levels that are not there are skipped.
+    pub fn up(&self, place: Place) -> Place {
+        match place {
+            Place::Machine(machine) => match &self.sites[machine] {
+                Site { rack: Some(rack), room, .. } => Place::Rack(*room, *rack),
+                Site { room: Some(room), .. } => Place::Room(*room),
+                Site { .. } => Place::Cluster,
+            },
+            Place::Rack(Some(room), _) => Place::Room(room),
+            Place::Rack(None, _) | Place::Room(_) | Place::Cluster => Place::Cluster,
+        }
+    }
+
+    /// Whether a machine stands at a place.
+    pub fn stands(&self, machine: usize, place: Place) -> bool {
+        let site = &self.sites[machine];
+        match place {
+            Place::Machine(other) => other == machine,
+            Place::Rack(room, rack) => site.room == room && site.rack == Some(rack),
+            Place::Room(room) => site.room == Some(room),
+            Place::Cluster => true,
+        }
+    }
 }

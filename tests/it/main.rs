@@ -17,6 +17,7 @@ mod interrupt;
 mod laws;
 mod laws_recorder;
 mod leximin;
+mod machines_asks;
 mod machines_cases;
 mod machines_errors;
 mod machines_slow;
