@@ -175,7 +175,7 @@ impl Simulation<'_> {
             let waiting =
                 |task: &&crate::machines_slow::Task| task.set == set && matches!(task.state, State::Waiting(_));
             let waiting = self.tasks.iter().filter(waiting).count();
-            while !self.rows[self.tasks[head].row].gang
+            while !self.gang(self.tasks[head].row)
                 && self.requests.iter().filter(|request| request.set == set).count() < waiting
                 && let Some((machine, asked)) = self.whom(head)
             {

@@ -1,8 +1,7 @@
 //! The slow twin of placement: labels, places, gangs, priorities and what happens to machines, from the documentation alone.
 //!
-//! What is remembered is the state of each task, of each machine and the labels it carries now; everything else (what is
-//! free, who holds what, who is next in which queue) is added up anew at every step from all tasks. What does not
-//! concern machines is shared with the other twin, `slow.rs`.
+//! What is remembered is the state of each task and machine; everything else (what is free, who holds what, who is next in
+//! which queue) is added up anew at every step from all tasks. What does not concern machines is shared with `slow.rs`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -255,7 +254,7 @@ impl<'a> Simulation<'a> {
         let row = self.tasks[first].row;
         let mut before = None;
         for task in 0..self.tasks.len() {
-            let with_it = tasks.contains(&task) || (self.rows[row].gang && self.tasks[task].row == row);
+            let with_it = tasks.contains(&task) || (self.gang(row) && self.tasks[task].row == row);
             if !with_it || self.tasks[task].run().is_none() {
                 continue;
             }
@@ -273,7 +272,7 @@ impl<'a> Simulation<'a> {
     fn arrive(&mut self, now: u64) -> Result<(), usize> {
         for row in (0..self.rows.len()).filter(|&row| self.rows[row].submit == now) {
             let this = &self.rows[row];
-            let together = if this.gang { this.tasks } else { 1 };
+            let together = if self.gang(row) { this.tasks } else { 1 };
             // The demand of a gang decides whether it is an error, whatever the policy counts.
             if together > 1 && self.room_when_empty(row, &this.demand, &self.world.config.machines) < together {
                 return Err(row);
@@ -336,8 +335,14 @@ impl<'a> Simulation<'a> {
     fn fall_back(&mut self, now: u64) {
         for task in 0..self.tasks.len() {
             if self.falls_back(&self.tasks[task]) == Some(now) {
-                self.tasks[task].place = self.world.up(self.tasks[task].place);
-                self.tasks[task].state = State::Waiting(now);
+                // What already runs of its set would wait there too if it were stopped.
+                let Task { set, place, .. } = self.tasks[task];
+                for other in self.tasks.iter_mut().filter(|other| other.set == set) {
+                    other.place = self.world.up(place);
+                    if let State::Waiting(since) = &mut other.state {
+                        *since = now;
+                    }
+                }
             }
         }
     }
@@ -427,7 +432,7 @@ impl<'a> Simulation<'a> {
     fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
         let Task { row, .. } = self.tasks[head];
         let together = |&task: &usize| {
-            let of_gang = self.rows[row].gang && self.tasks[task].row == row;
+            let of_gang = self.gang(row) && self.tasks[task].row == row;
             task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
         };
         let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
@@ -444,6 +449,11 @@ impl<'a> Simulation<'a> {
         let rule = self.world.config.placement;
         let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
         Some(tasks.into_iter().zip(machines).collect())
+    }
+
+    /// Whether tasks of a row start together; one alone is no gang.
+    pub fn gang(&self, row: usize) -> bool {
+        self.rows[row].gang && self.rows[row].tasks > 1
     }
 
     /// Whether a task that waits may start on a machine, if there is room.

@@ -253,10 +253,10 @@ fn the_draws_reach_the_corners() {
     often(&[
         ("preempted", 30, occurs(all, any("preempted"))),
         ("asking", 40, decides(all, |draw| draw.preempt = None)),
-        ("a span", 30, decides(all, |draw| span(draw, 0))),
+        ("a span", 15, decides(all, |draw| span(draw, 0))),
         ("a longer span", 20, decides(all, |draw| span(draw, u64::MAX / 8))),
         ("whose tasks", 20, decides(all, |draw| draw.preempt = draw.preempt.map(|(span, own)| (span, !own)))),
-        ("stable tasks", 5, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
+        ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
         ("events", 20, decides(all, |draw| draw.events.clear())),
     ]);
 }
