@@ -143,7 +143,7 @@ fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     Ok(whole.collect())
 }
 
-/// Compares two lists of outcomes in any order; says the earliest attempt that differs.
+/// Compares two lists of outcomes in any order; says the earliest that differ.
 fn first_difference(engine: Named, slow: Named) -> Result<(), String> {
     let sorted = |mut outcomes: Named| {
         outcomes.iter_mut().for_each(|(_, outcome)| outcome.job = 0);
@@ -152,11 +152,14 @@ fn first_difference(engine: Named, slow: Named) -> Result<(), String> {
         outcomes
     };
     let (engine, slow) = (sorted(engine), sorted(slow));
-    match engine.iter().zip(&slow).find(|(engine, slow)| engine != slow) {
-        Some((engine, slow)) => Err(format!("the first difference\n  engine: {engine:?}\n  slow:   {slow:?}")),
-        None if engine.len() != slow.len() => Err(format!("{} rows, the slow twin has {}", engine.len(), slow.len())),
-        None => Ok(()),
+    let only = |mine: &Named, others: &Named| -> String {
+        let alone = mine.iter().filter(|row| !others.contains(row)).take(6);
+        alone.map(|(name, outcome)| format!("\n    {name}, {outcome:?}")).collect()
+    };
+    if engine == slow {
+        return Ok(());
     }
+    Err(format!("the first that differ\n  engine:{}\n  slow:{}", only(&engine, &slow), only(&slow, &engine)))
 }
 
 /// Leaves out one thing at a time as long as the case differs in the same way.
