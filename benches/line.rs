@@ -102,7 +102,7 @@ impl<U: Users> Service<U> {
         let rank = Rank::new(self.rng.random_range(0..1 << 40));
         let need = [1000 << self.rng.random_range(0..3), self.rng.random_range(2 * 1024..=20 * 1024)];
         self.needs[user.index()] = need;
-        self.users.insert(Place { rank, tie: user.0.into(), turn: 0 }, user, need);
+        self.users.insert(Place { rank, tie: user.0.into(), ..Place::default() }, user, need);
     }
 
     fn serve(&mut self) {

@@ -15,8 +15,10 @@ pub struct Place {
     pub rank: Rank,
     /// Order among equal ranks; different for every user.
     pub tie: u64,
-    /// Order among a user's own.
+    /// Order among a user's own: row by row.
     pub turn: u128,
+    /// Order within a row: the number of the task.
+    pub number: u32,
 }
 
 const BLOCK: usize = 128;
@@ -215,7 +217,8 @@ mod tests {
                         map.remove(&place);
                     }
                     None => {
-                        let place = Place { rank: Rank::new(rng.random_range(0..8)), tie: user as u64, turn: 0 };
+                        let place =
+                            Place { rank: Rank::new(rng.random_range(0..8)), tie: user as u64, ..Place::default() };
                         let need: Vec<u64> = (0..dims).map(|_| rng.random_range(0..20)).collect();
                         line.insert(place, QueueId(user as u32), &need);
                         map.insert(place, (QueueId(user as u32), need));
@@ -224,7 +227,7 @@ mod tests {
                 }
                 let limit: Vec<u64> = (0..dims).map(|_| rng.random_range(0..6)).collect();
                 let (rank, tie) = (Rank::new(rng.random_range(0..8)), rng.random_range(0..users as u64));
-                let from = Place { rank, tie, turn: 0 };
+                let from = Place { rank, tie, ..Place::default() };
                 let from = rng.random_bool(0.5).then_some(from);
                 let wanted = map
                     .range(from.unwrap_or_default()..)

@@ -33,9 +33,10 @@ fn place(set: &ActiveSet) -> u64 {
     u64::from(set.released) << 63 | set.row
 }
 
-/// The order of a user's sets as one number: priority, release, place; no two waiting sets of different queues share it.
-pub fn turn(set: &ActiveSet) -> u128 {
-    u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set))
+/// The order of a user's sets: priority, release and place as one number, and the number of the task. Sets of different
+/// queues share the first when they are of one row, some of whose tasks were stopped or have fallen back.
+pub fn turn(set: &ActiveSet) -> (u128, u32) {
+    (u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set)), set.number)
 }
 
 /// No set.

@@ -204,7 +204,8 @@ impl<R: Recorder> Engine<'_, R> {
             Ties::HighestId => u64::from(u32::MAX) - id,
             Ties::FewestRunning => self.books.running(set.user).min(u64::from(u32::MAX)) << 32 | id,
         };
-        Place { rank, tie, turn: turn(set) }
+        let (turn, number) = turn(set);
+        Place { rank, tie, turn, number }
     }
 
     /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
@@ -347,7 +348,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Serves a blocked queue if it really fits; where to search on from.
     fn try_blocked(&mut self, queue: QueueId, place: Place) -> Result<Place> {
-        let behind = Place { turn: place.turn + 1, ..place };
+        let behind = Place { number: place.number + 1, ..place };
         if self.turned_away(queue, place)? {
             self.unblock(queue, &place);
             return Ok(behind);

@@ -108,7 +108,7 @@ fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
 }
 
 /// Runs one replay and checks everything that holds for all wrong input; says what does not.
-fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
+pub fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
     let out = dir.join("out");
     let output = run(plimsoll(&["replay"]).arg(trace).args(args).arg("-o").arg(&out));
     let message = said(&output);
@@ -132,7 +132,7 @@ fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -
 }
 
 /// Fails with every problem at once, so that one run shows everything that is to be mended.
-fn all(results: Vec<Result<(), String>>) {
+pub fn all(results: Vec<Result<(), String>>) {
     let tried = results.len();
     let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     assert!(failed.is_empty(), "{} of {tried} inputs:\n{}", failed.len(), failed.join("\n"));

@@ -27,10 +27,14 @@ pub fn said(output: &Output) -> String {
 
 /// The `tasks` table of one policy: job names, and outcomes whose `job` is an index into them. Rows keep their order.
 pub fn read_tasks(dir: &Path, policy: &str) -> Result<Vec<(String, Outcome)>, String> {
+    outcomes(&tasks_table(dir, policy)?).map_err(|error| format!("tasks of {policy}: {error}"))
+}
+
+/// The `tasks` table of one policy as it is.
+pub fn tasks_table(dir: &Path, policy: &str) -> Result<DataFrame, String> {
     let path = partition(&dir.join("tasks"), policy)?.join("run=0").join("tasks.parquet");
     let file = std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let table = ParquetReader::new(file).finish().map_err(|error| format!("{}: {error}", path.display()))?;
-    outcomes(&table).map_err(|error| format!("{}: {error}", path.display()))
+    ParquetReader::new(file).finish().map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The folder `policy=NAME`, in which characters may be percent-encoded, as hive partitions do.
@@ -46,7 +50,8 @@ fn decoded(name: &str) -> String {
     name.replace("%3A", ":").replace("%3a", ":")
 }
 
-fn outcomes(table: &DataFrame) -> Result<Vec<(String, Outcome)>, polars::prelude::PolarsError> {
+/// What became of each task.
+pub fn outcomes(table: &DataFrame) -> Result<Vec<(String, Outcome)>, polars::prelude::PolarsError> {
     let column = |name: &str| -> Result<Vec<Option<i64>>, polars::prelude::PolarsError> {
         Ok(table.column(name)?.cast(&DataType::Int64)?.i64()?.iter().collect())
     };

@@ -3,7 +3,7 @@
 //! Nothing is indexed, cached or kept sorted: at every step all rows, users and machines are looked at again. It covers
 //! share-order policies on a pool or on machines. It knows nothing of the library that it checks.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 /// An exact fraction in lowest terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Ratio {
         Ratio { num: num / a, den: den / a }
     }
 
-    fn plus(self, other: Ratio) -> Ratio {
+    pub fn plus(self, other: Ratio) -> Ratio {
         let product = |a: u128, b: u128| a.checked_mul(b).expect("sums of small fractions fit");
         let num = product(self.num, other.den).checked_add(product(other.num, self.den)).expect("as above");
         Ratio::new(num, product(self.den, other.den))
@@ -85,6 +85,8 @@ pub enum Placement {
     FirstFit,
     BestFit,
     WorstFit,
+    Spread,
+    DotProduct,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,10 +170,7 @@ pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
     }
     let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
     let id = (0..users).map(|user| order.iter().position(|&u| u == user).unwrap_or(usize::MAX)).collect();
-    let offers: Vec<Vec<u64>> = match config.policy {
-        Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),
-        _ => config.machines.clone(),
-    };
+    let offers = offers(config);
     let capacity: Vec<u64> = (0..offers[0].len()).map(|r| offers.iter().map(|offer| offer[r]).sum()).collect();
     let free = if config.placement == Placement::Pooled { vec![capacity.clone()] } else { offers };
     let progress = vec![Progress::default(); rows.len()];
@@ -208,22 +207,9 @@ impl Simulation<'_> {
 
     /// How much of a task a machine does in a microsecond, in millionths.
     fn rate(&self, place: usize) -> u128 {
-        const ONE: u128 = 1_000_000;
-        let Some(curve) = self.config.slowdown else { return ONE };
         let here = self.running.iter().filter(|task| task.place == place);
         let used: u128 = here.map(|task| u128::from(self.rows[task.row].demand[1])).sum();
-        if used == 0 {
-            return ONE;
-        }
-        let load = (used * ONE).checked_div(u128::from(self.config.machines[place][1])).unwrap_or(1000 * ONE);
-        let load = load.min(1000 * ONE);
-        let point = |at: usize| (u128::from(curve[at].0), u128::from(curve[at].1));
-        if load <= point(0).0 {
-            return ONE;
-        }
-        let segment = (1..curve.len()).find(|&at| load <= point(at).0).unwrap_or(curve.len() - 1);
-        let ((x0, y0), (x1, y1)) = (point(segment - 1), point(segment));
-        ONE * ONE / (y0 + (load - x0) * (y1 - y0) / (x1 - x0))
+        self.config.slowdown.map_or(ONE, |curve| rate(curve, used, self.config.machines[place][1]))
     }
 
     /// What was done since the last instant.
@@ -317,18 +303,17 @@ impl Simulation<'_> {
         if self.rows[row].gang { self.rows[row].tasks } else { 1 }
     }
 
-    /// The machines that the next task of a row would go to, or all tasks of a gang.
+    /// The machines (or the pool, place 0) that the next task of a row would go to, or all tasks of a gang.
     fn places(&self, row: usize) -> Option<Vec<usize>> {
-        let mut free = self.free.clone();
-        let mut places = Vec::new();
-        for _ in 0..self.together(row) {
-            let place = self.place(row, &free)?;
-            for (free, need) in free[place].iter_mut().zip(need(&self.rows[row], self.config)) {
-                *free -= need;
-            }
-            places.push(place);
-        }
-        Some(places)
+        let candidate = |place: usize| Candidate {
+            place,
+            free: self.free[place].clone(),
+            whole: offers(self.config)[place].clone(),
+            running: self.running.iter().filter(|task| task.place == place).count(),
+        };
+        let candidates = (0..self.free.len()).map(candidate).collect();
+        let need = need(&self.rows[row], self.config);
+        seats(self.config.placement, &need, &self.capacity, candidates, self.together(row))
     }
 
     /// The row of a user's next task.
@@ -363,36 +348,8 @@ impl Simulation<'_> {
             let mine = self.running.iter().filter(|task| self.rows[task.row].user == user);
             mine.map(|task| need(&self.rows[task.row], self.config)[r]).sum()
         };
-        let weight = |r: usize| self.config.weights.get(user).map_or(Ratio::ONE, |weights| weights[r]);
-        let part = |r: usize| {
-            let Ratio { num, den } = weight(r);
-            Ratio::new(u128::from(held(r)) * den, u128::from(self.capacity[r]) * num)
-        };
-        let mut parts = (0..self.capacity.len()).filter(|&r| self.capacity[r] > 0).map(part);
-        match self.config.policy {
-            Policy::Fifo => unreachable!("arrival order knows no share"),
-            Policy::MaxMin(r) => part(r),
-            Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),
-            Policy::Drf => parts.by_ref().max().unwrap_or(Ratio::ZERO),
-        }
-    }
-
-    /// The machine (or the pool, place 0) that the next task of a row would go to.
-    fn place(&self, row: usize, free: &[Vec<u64>]) -> Option<usize> {
-        let need = need(&self.rows[row], self.config);
-        let left = |place: usize| {
-            let free = &free[place];
-            let resources = (0..need.len()).filter(|&r| self.capacity[r] > 0);
-            resources.fold(Ratio::ZERO, |sum, r| {
-                sum.plus(Ratio::new(u128::from(free[r] - need[r]), u128::from(self.capacity[r])))
-            })
-        };
-        let mut fitting = (0..free.len()).filter(|&place| times(&need, &free[place]) > 0);
-        match self.config.placement {
-            Placement::Pooled | Placement::FirstFit => fitting.next(),
-            Placement::BestFit => fitting.min_by_key(|&place| (left(place), place)),
-            Placement::WorstFit => fitting.min_by_key(|&place| (std::cmp::Reverse(left(place)), place)),
-        }
+        let held: Vec<u64> = (0..self.capacity.len()).map(held).collect();
+        share(self.config, user, &held, &self.capacity)
     }
 
     fn launch(&mut self, now: u64, row: usize, place: usize) {
@@ -400,7 +357,7 @@ impl Simulation<'_> {
             *free -= need;
         }
         let finish = now + self.rows[row].duration;
-        let left = u128::from(self.rows[row].duration) * 1_000_000;
+        let left = u128::from(self.rows[row].duration) * ONE;
         self.running.push(Running { finish, left, outcome: self.outcomes.len(), row, place });
         self.outcomes.push(Outcome {
             job: self.rows[row].job,
@@ -426,13 +383,107 @@ impl Simulation<'_> {
     }
 }
 
+/// Full speed, in millionths.
+pub const ONE: u128 = 1_000_000;
+
+/// How much of a task a machine does in a microsecond, in millionths, when its tasks use so much of its memory.
+pub fn rate(curve: &[(u64, u64)], used: u128, memory: u64) -> u128 {
+    if used == 0 {
+        return ONE;
+    }
+    let load = (used * ONE).checked_div(u128::from(memory)).unwrap_or(1000 * ONE);
+    let load = load.min(1000 * ONE);
+    let point = |at: usize| (u128::from(curve[at].0), u128::from(curve[at].1));
+    if load <= point(0).0 {
+        return ONE;
+    }
+    let segment = (1..curve.len()).find(|&at| load <= point(at).0).unwrap_or(curve.len() - 1);
+    let ((x0, y0), (x1, y1)) = (point(segment - 1), point(segment));
+    ONE * ONE / (y0 + (load - x0) * (y1 - y0) / (x1 - x0))
+}
+
+/// What a user holds, as the policy measures it, over the user's weight.
+pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ratio {
+    let weight = |r: usize| config.weights.get(user).map_or(Ratio::ONE, |weights| weights[r]);
+    let part = |r: usize| {
+        let Ratio { num, den } = weight(r);
+        Ratio::new(u128::from(held[r]) * den, u128::from(capacity[r]) * num)
+    };
+    let mut parts = (0..capacity.len()).filter(|&r| capacity[r] > 0).map(part);
+    match config.policy {
+        Policy::Fifo => unreachable!("arrival order knows no share"),
+        Policy::MaxMin(r) => part(r),
+        Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),
+        Policy::Drf => parts.by_ref().max().unwrap_or(Ratio::ZERO),
+    }
+}
+
+/// A machine that a task might start on: what it has free before, what it has in all, and how many tasks run there.
+pub struct Candidate {
+    pub place: usize,
+    pub free: Vec<u64>,
+    pub whole: Vec<u64>,
+    pub running: usize,
+}
+
+/// Where so many equal tasks go, one by one by the placement rule; nowhere if there is no room for all.
+pub fn seats(
+    rule: Placement,
+    need: &[u64],
+    capacity: &[u64],
+    mut candidates: Vec<Candidate>,
+    tasks: u64,
+) -> Option<Vec<usize>> {
+    let mut seat = || {
+        let chosen = prefer(rule, need, capacity, &candidates)?;
+        let candidate = candidates.iter_mut().find(|candidate| candidate.place == chosen)?;
+        candidate.free.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
+        candidate.running += 1;
+        Some(chosen)
+    };
+    (0..tasks).map(|_| seat()).collect()
+}
+
+/// The machine that the placement rule chooses among those with room.
+fn prefer(rule: Placement, need: &[u64], capacity: &[u64], candidates: &[Candidate]) -> Option<usize> {
+    let free = |candidate: &Candidate| {
+        let resources = (0..need.len()).filter(|&r| capacity[r] > 0);
+        let part = |r: usize| Ratio::new(u128::from(candidate.free[r]), u128::from(capacity[r]));
+        resources.map(part).fold(Ratio::ZERO, Ratio::plus)
+    };
+    let aligned = |candidate: &Candidate| -> u128 {
+        let resources = (0..need.len()).filter(|&r| candidate.whole[r] > 0);
+        let wide = |amount: u64| u128::from(amount);
+        resources
+            .map(|r| wide(need[r]) * wide(candidate.free[r]) * ((1 << 120) / wide(candidate.whole[r]).pow(2)))
+            .sum()
+    };
+    let fitting = candidates.iter().filter(|candidate| times(need, &candidate.free) > 0);
+    let chosen = match rule {
+        Placement::Pooled | Placement::FirstFit => fitting.min_by_key(|candidate| candidate.place),
+        Placement::BestFit => fitting.min_by_key(|candidate| (free(candidate), candidate.place)),
+        Placement::WorstFit => fitting.min_by_key(|candidate| (Reverse(free(candidate)), candidate.place)),
+        Placement::Spread => fitting.min_by_key(|candidate| (candidate.running, candidate.place)),
+        Placement::DotProduct => fitting.min_by_key(|candidate| (Reverse(aligned(candidate)), candidate.place)),
+    };
+    chosen.map(|candidate| candidate.place)
+}
+
+/// What each machine offers: its capacity, or slots.
+pub fn offers(config: &Config) -> Vec<Vec<u64>> {
+    match config.policy {
+        Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),
+        _ => config.machines.clone(),
+    }
+}
+
 /// What a task takes from a place: its demand, or one slot.
-fn need(row: &Row, config: &Config) -> Vec<u64> {
+pub fn need(row: &Row, config: &Config) -> Vec<u64> {
     if let Policy::Slot(_) = config.policy { vec![1] } else { row.demand.clone() }
 }
 
 /// How often a need goes into what is free.
-fn times(need: &[u64], free: &[u64]) -> u64 {
+pub fn times(need: &[u64], free: &[u64]) -> u64 {
     let wanted = need.iter().zip(free).filter(|(need, _)| **need > 0);
     wanted.map(|(need, free)| free / need).min().unwrap_or(1 << 40)
 }

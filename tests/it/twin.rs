@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::replay::{plimsoll, read_tasks, run, said};
-use crate::slow::{Config, OnBlocked, Outcome, Placement, Policy, Ties, simulate};
+use crate::slow::{OnBlocked, Outcome, Placement, Policy, Ties, simulate};
 use crate::workloads::{Case, Weighting, job_name, policy_name};
 
 const CASES: u64 = 110;
@@ -23,7 +23,7 @@ fn compare(first_seed: u64, weighting: Weighting, placements: &[Placement]) {
                 small.rows.len(),
                 small.csv(),
                 small.weights_csv(),
-                command(&small, &kept),
+                command(&small, &kept, &small.spec()),
             );
         }
     }
@@ -45,6 +45,11 @@ fn best_fit_and_worst_fit() {
 }
 
 #[test]
+fn spread_and_dot_product() {
+    compare(6000, Weighting::None, &[Placement::Spread, Placement::DotProduct]);
+}
+
+#[test]
 fn weighted_by_user() {
     compare(4000, Weighting::Scalar, &[Placement::Pooled, Placement::FirstFit]);
 }
@@ -54,13 +59,15 @@ fn weighted_by_user_and_resource() {
     compare(5000, Weighting::Vector, &[Placement::Pooled, Placement::FirstFit, Placement::BestFit]);
 }
 
-/// The binary's replay of a case whose files lie in `dir`.
-fn command(case: &Case, dir: &Path) -> std::process::Command {
+/// The binary's replay of a case whose files lie in `dir`, on these machines.
+pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command {
     let placement = match case.placement {
         Placement::Pooled => "pooled",
         Placement::FirstFit => "first-fit",
         Placement::BestFit => "best-fit",
         Placement::WorstFit => "worst-fit",
+        Placement::Spread => "spread",
+        Placement::DotProduct => "dot-product",
     };
     let ties = match case.ties {
         Ties::LowestId => "lowest-id",
@@ -69,7 +76,7 @@ fn command(case: &Case, dir: &Path) -> std::process::Command {
     };
     let on_blocked = if case.on_blocked == OnBlocked::Skip { "skip" } else { "stop" };
     let mut command = plimsoll(&["replay"]);
-    command.arg(dir.join("trace.csv")).args(["--machines", &case.spec(), "--placement", placement]);
+    command.arg(dir.join("trace.csv")).args(["--machines", machines, "--placement", placement]);
     command.args(["--on-blocked", on_blocked, "--ties", ties, "--tasks", "-o"]).arg(dir.join("out"));
     if let Some((curve, _)) = case.slowdown {
         command.args(["--slowdown", curve]);
@@ -90,7 +97,7 @@ fn difference(case: &Case, dir: &Path) -> Result<(), String> {
     if let Some(text) = case.weights_csv() {
         write("weights.csv", text);
     }
-    let output = run(&mut command(case, dir));
+    let output = run(&mut command(case, dir, &case.spec()));
     if !output.status.success() {
         return Err(format!("{}: {}", output.status, said(&output)));
     }
@@ -101,16 +108,7 @@ fn difference(case: &Case, dir: &Path) -> Result<(), String> {
 }
 
 fn expected(case: &Case, policy: Policy) -> Vec<(String, Outcome)> {
-    let config = Config {
-        machines: case.machines(),
-        policy,
-        weights: case.ratios(),
-        placement: case.placement,
-        on_blocked: case.on_blocked,
-        ties: case.ties,
-        slowdown: case.slowdown.map(|(_, points)| points),
-    };
-    simulate(&case.rows, &config).into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
+    simulate(&case.rows, &case.config(policy)).into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
 
 /// Compares two lists of outcomes in any order; says the earliest task that differs.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::slow::{OnBlocked, Placement, Policy, Ratio, Row, Ties};
+use crate::slow::{Config, OnBlocked, Placement, Policy, Ratio, Row, Ties};
 
 /// How the users of a case weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const SLOWDOWNS: [(&str, &[(u64, u64)]); 2] = [
 ];
 
 /// The columns of the demands, of which a case uses the first two or all three.
-const COLUMNS: [&str; 3] = ["cpu", "memory_mib", "gpu"];
+pub const COLUMNS: [&str; 3] = ["cpu", "memory_mib", "gpu"];
 const RESOURCES: [&str; 3] = ["cpu", "memory", "gpu"];
 const USERS: [&str; 8] = ["mallory", "bob", "zoe", "alice", "u10", "u9", "ümit", "carol"];
 
@@ -91,7 +91,7 @@ impl Case {
         }
     }
 
-    fn dims(&self) -> usize {
+    pub fn dims(&self) -> usize {
         self.groups[0].1.len()
     }
 
@@ -104,6 +104,19 @@ impl Case {
     pub fn ratios(&self) -> Vec<Vec<Ratio>> {
         let ratio = |&at: &usize| Ratio::new(WEIGHTS[at].1, WEIGHTS[at].2);
         self.weights.iter().map(|user| user.iter().map(ratio).collect()).collect()
+    }
+
+    /// What the slow twin is told about it.
+    pub fn config(&self, policy: Policy) -> Config {
+        Config {
+            machines: self.machines(),
+            policy,
+            weights: self.ratios(),
+            placement: self.placement,
+            on_blocked: self.on_blocked,
+            ties: self.ties,
+            slowdown: self.slowdown.map(|(_, points)| points),
+        }
     }
 
     /// The trace as canonical CSV.
@@ -180,16 +193,16 @@ fn stage_name(stage: usize) -> String {
 }
 
 /// Decimal text of so many thousandths.
-fn thousandths(amount: u64) -> String {
+pub fn thousandths(amount: u64) -> String {
     let text = format!("{}.{:03}", amount / 1000, amount % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn chance(rng: &mut ChaCha8Rng, percent: u32) -> bool {
+pub fn chance(rng: &mut ChaCha8Rng, percent: u32) -> bool {
     rng.random_range(0..100) < percent
 }
 
-fn pick<T: Copy>(rng: &mut ChaCha8Rng, from: &[T]) -> T {
+pub fn pick<T: Copy>(rng: &mut ChaCha8Rng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())]
 }
 

@@ -1,0 +1,249 @@
+//! Priorities and giving back in the slow twin of placement.
+//!
+//! What is remembered of an ask is who asks, for which machine, until when and whom; what is reserved for it is found anew
+//! each time, ask by ask in the order in which they were made.
+
+use std::cmp::Reverse;
+
+use crate::machines_slow::{Run, Simulation, State, minus};
+use crate::machines_world::Place;
+use crate::slow::need;
+
+/// Tasks of one set that started together on one machine: asked as one, the last of them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    set: usize,
+    machine: usize,
+    round: u64,
+}
+
+/// A task's asking for room on a machine.
+#[derive(Clone, Debug)]
+pub struct Request {
+    set: usize,
+    place: Place,
+    machine: usize,
+    pub deadline: u64,
+    asked: Vec<(Batch, usize)>,
+    /// Those who were asked have been stopped.
+    forced: bool,
+}
+
+impl Simulation<'_> {
+    /// Rounds, until nobody asks for room at once and no ask has become needless.
+    pub fn serve(&mut self, now: u64) {
+        loop {
+            self.look_at_asks(now);
+            self.start_asked(now);
+            self.round(now);
+            let needless = (0..self.requests.len()).any(|at| !self.wanted(at));
+            if needless || (self.make_asks(now) && self.world.preempt.is_some_and(|(span, _)| span == 0)) {
+                continue;
+            }
+            return;
+        }
+    }
+
+    /// What runs of a batch, in order of number.
+    pub fn members(&self, batch: Batch) -> Vec<usize> {
+        let of = |task: usize| self.batch(task) == Some(batch);
+        (0..self.tasks.len()).filter(|&task| of(task)).collect()
+    }
+
+    pub fn batch(&self, task: usize) -> Option<Batch> {
+        let Run { machine, round, .. } = self.tasks[task].run()?;
+        Some(Batch { set: self.tasks[task].set, machine, round })
+    }
+
+    /// Withdraws what is no longer wanted, spares those who are needed no more, and stops those whose time is over.
+    fn look_at_asks(&mut self, now: u64) {
+        loop {
+            while let Some(at) = (0..self.requests.len()).find(|&at| !self.wanted(at)) {
+                self.requests.remove(at);
+            }
+            for at in 0..self.requests.len() {
+                self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
+            }
+            let due = |at: &usize| self.requests[*at].deadline <= now && !self.requests[*at].forced;
+            let due: Vec<usize> = (0..self.requests.len()).filter(due).collect();
+            for &at in &due {
+                self.requests[at].forced = true;
+                for (batch, count) in self.requests[at].asked.clone() {
+                    let members = self.members(batch);
+                    let last = members[members.len().saturating_sub(count)..].to_vec();
+                    self.stop(&last, now, "preempted");
+                }
+            }
+            if due.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Whether an ask's task still waits for it: as many tasks of its set wait as ask, the set is the next of its queue,
+    /// and the machine is there and will do.
+    fn wanted(&self, at: usize) -> bool {
+        let Request { set, place, machine, .. } = self.requests[at];
+        let same = |task: &usize| {
+            let task = &self.tasks[*task];
+            task.set == set && task.place == place && matches!(task.state, State::Waiting(_))
+        };
+        let waiting = (0..self.tasks.len()).filter(same).count();
+        let before = self.requests[..at].iter().filter(|other| other.set == set && other.place == place).count();
+        let next = self.heads().into_iter().find(same);
+        waiting > before && next.is_some_and(|head| self.will_do(head, machine))
+    }
+
+    /// What is reserved for an ask: as much as it needs of what is free and not reserved for those before it.
+    fn reserved(&self, at: usize) -> Vec<u64> {
+        let machine = self.requests[at].machine;
+        let mut free = self.free(machine);
+        for request in self.requests[..at].iter().filter(|other| other.machine == machine) {
+            let taken = least(&self.need_of_set(request.set), &free);
+            free = minus(&free, &taken);
+        }
+        least(&self.need_of_set(self.requests[at].set), &free)
+    }
+
+    fn need_of_set(&self, set: usize) -> Vec<u64> {
+        need(&self.rows[self.sets[set]], &self.world.config)
+    }
+
+    /// What is free on a machine and reserved for nobody.
+    pub fn unreserved(&self, machine: usize) -> Vec<u64> {
+        let here = |at: &usize| self.requests[*at].machine == machine;
+        let reserved = (0..self.requests.len()).filter(here).map(|at| self.reserved(at));
+        reserved.fold(self.free(machine), |free, reserved| minus(&free, &reserved))
+    }
+
+    /// Whom an ask still asks: those who are gone are not, nor are, from the last to the first, those who are needless.
+    fn spared(&self, request: &Request, reserved: &[u64]) -> Vec<(Batch, usize)> {
+        let wanted = self.need_of_set(request.set);
+        let mut asked = request.asked.clone();
+        asked.iter_mut().for_each(|(batch, count)| *count = (*count).min(self.members(*batch).len()));
+        for at in (0..asked.len()).rev() {
+            while asked[at].1 > 0 {
+                asked[at].1 -= 1;
+                let mut room = reserved.to_vec();
+                for (batch, count) in &asked {
+                    let each = self.need_of_set(batch.set);
+                    room.iter_mut().zip(each).for_each(|(room, each)| *room += each * *count as u64);
+                }
+                if !enough(&room, &wanted) {
+                    asked[at].1 += 1;
+                    break;
+                }
+            }
+        }
+        asked.retain(|(_, count)| *count > 0);
+        asked
+    }
+
+    /// Starts what has all its room, in the order of the asks; who lacks something when its time is over gives up.
+    fn start_asked(&mut self, now: u64) {
+        let mut at = 0;
+        while at < self.requests.len() {
+            let Request { set, machine, deadline, .. } = self.requests[at];
+            if self.reserved(at) == self.need_of_set(set) {
+                // Asks of a set are made for its tasks in their order.
+                let wanted = self.wanted(at);
+                self.requests.remove(at);
+                let waits = |task: &usize| {
+                    let task = &self.tasks[*task];
+                    task.set == set && matches!(task.state, State::Waiting(_))
+                };
+                let next = (0..self.tasks.len()).find(waits).filter(|_| wanted);
+                next.into_iter().for_each(|task| self.launch(now, task, machine));
+            } else if deadline <= now {
+                self.requests.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Who fits nowhere asks, the most urgent first; whether anybody does.
+    fn make_asks(&mut self, now: u64) -> bool {
+        let Some((span, _)) = self.world.preempt else { return false };
+        let mut line = self.heads();
+        line.sort_by(|&a, &b| self.compare(a, b));
+        line.truncate(self.tried(line.len()));
+        line.sort_by_key(|&head| self.rows[self.tasks[head].row].priority);
+        let mut any = false;
+        for head in line {
+            let set = self.tasks[head].set;
+            let waiting =
+                |task: &&crate::machines_slow::Task| task.set == set && matches!(task.state, State::Waiting(_));
+            let waiting = self.tasks.iter().filter(waiting).count();
+            while !self.gang(self.tasks[head].row)
+                && self.requests.iter().filter(|request| request.set == set).count() < waiting
+                && let Some((machine, asked)) = self.whom(head)
+            {
+                let place = self.tasks[head].place;
+                let mut request = Request { set, place, machine, deadline: now + span, asked, forced: false };
+                request.asked = self.spared(&request, &self.unreserved(machine));
+                self.requests.push(request);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// For which machine a task asks and whom: one after the other until a machine has enough room.
+    fn whom(&self, head: usize) -> Option<(usize, Vec<(Batch, usize)>)> {
+        let row = &self.rows[self.tasks[head].row];
+        let wanted = need(row, &self.world.config);
+        let same_user = self.world.preempt.is_some_and(|(_, same_user)| same_user);
+        let eligible = |&task: &usize| {
+            let Some(run) = self.tasks[task].run() else { return false };
+            let other = &self.rows[self.tasks[task].row];
+            other.priority > row.priority
+                && !self.asks[self.tasks[task].row].stable
+                && (!same_user || other.user == row.user)
+                && self.will_do(head, run.machine)
+                && !self.is_asked(task)
+        };
+        let mut victims: Vec<usize> = (0..self.tasks.len()).filter(eligible).collect();
+        victims.sort_by_key(|&task| {
+            let start = self.tasks[task].run().map(|run| run.start);
+            let row = self.tasks[task].row;
+            Reverse((self.rows[row].priority, start, row, self.tasks[task].number))
+        });
+        let mut rooms: Vec<Vec<u64>> = (0..self.there.len()).map(|machine| self.unreserved(machine)).collect();
+        let mut asked: Vec<Vec<(Batch, usize)>> = vec![Vec::new(); rooms.len()];
+        for task in victims {
+            let batch = self.batch(task).expect("it runs");
+            let (room, asked) = (&mut rooms[batch.machine], &mut asked[batch.machine]);
+            let held = need(&self.rows[self.tasks[task].row], &self.world.config);
+            if !(0..wanted.len()).any(|r| room[r] < wanted[r] && held[r] > 0) {
+                continue;
+            }
+            room.iter_mut().zip(held).for_each(|(room, held)| *room += held);
+            match asked.iter_mut().find(|(other, _)| *other == batch) {
+                Some((_, count)) => *count += 1,
+                None => asked.push((batch, 1)),
+            }
+            if enough(room, &wanted) {
+                return Some((batch.machine, std::mem::take(asked)));
+            }
+        }
+        None
+    }
+
+    /// Whether a running task is asked already: of a batch the last are.
+    fn is_asked(&self, task: usize) -> bool {
+        let Some(batch) = self.batch(task) else { return false };
+        let all = self.requests.iter().flat_map(|request| &request.asked);
+        let count: usize = all.filter(|(other, _)| *other == batch).map(|(_, count)| count).sum();
+        let members = self.members(batch);
+        members.iter().rev().take(count).any(|&member| member == task)
+    }
+}
+
+fn least(a: &[u64], b: &[u64]) -> Vec<u64> {
+    a.iter().zip(b).map(|(a, b)| *a.min(b)).collect()
+}
+
+fn enough(room: &[u64], wanted: &[u64]) -> bool {
+    room.iter().zip(wanted).all(|(room, wanted)| room >= wanted)
+}

@@ -1,0 +1,500 @@
+//! The slow twin of placement: labels, places, gangs, priorities and what happens to machines, from the documentation alone.
+//!
+//! What is remembered is the state of each task and machine; everything else (what is free, who holds what, who is next in
+//! which queue) is added up anew at every step from all tasks. What does not concern machines is shared with `slow.rs`.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use crate::machines_asks::Request;
+use crate::machines_world::{Ask, Change, Place, World};
+use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, rate, seats, share, times};
+
+/// What became of one attempt at a task: `task` counts within its job, in row order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outcome {
+    pub job: usize,
+    pub task: u64,
+    pub attempt: u64,
+    pub machine: Option<usize>,
+    pub start: Option<u64>,
+    pub finish: Option<u64>,
+    pub fate: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not in line: not arrived yet, or behind a stage that goes on.
+    Outside,
+    TooLarge,
+    /// Since when at its present place.
+    Waiting(u64),
+    Running(Run),
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub machine: usize,
+    pub start: u64,
+    /// In which round it started.
+    pub round: u64,
+    /// What is left to do, in millionths of a microsecond at full speed.
+    left: u128,
+    finish: u64,
+}
+
+pub struct Task {
+    pub row: usize,
+    /// What it waits with: its row, or those that were stopped with it.
+    pub set: usize,
+    pub number: u64,
+    attempt: u64,
+    pub place: Place,
+    pub state: State,
+}
+
+impl Task {
+    pub fn run(&self) -> Option<Run> {
+        if let State::Running(run) = self.state { Some(run) } else { None }
+    }
+}
+
+pub struct Simulation<'a> {
+    pub rows: &'a [Row],
+    pub asks: &'a [Ask],
+    pub world: &'a World,
+    /// User ids: position in order of first appearance.
+    id: Vec<usize>,
+    /// By row: when it joined its user's line, and 0 for an arrival, 1 for a row that `after` held back.
+    released: Vec<Option<(u64, u8)>>,
+    /// In the order of rows and numbers.
+    pub tasks: Vec<Task>,
+    /// The row of each set.
+    pub sets: Vec<usize>,
+    pub there: Vec<bool>,
+    labels: Vec<BTreeSet<usize>>,
+    /// In the order in which they were made.
+    pub requests: Vec<Request>,
+    rounds: u64,
+    /// The last instant.
+    clock: Option<u64>,
+    outcomes: Vec<Outcome>,
+}
+
+/// Replays `rows`: what became of every attempt, in no particular order. Errors: the row of a gang that has no room.
+pub fn simulate(rows: &[Row], asks: &[Ask], world: &World) -> Result<Vec<Outcome>, usize> {
+    let mut simulation = Simulation::new(rows, asks, world);
+    while let Some(now) = simulation.next_instant() {
+        simulation.instant(now)?;
+    }
+    Ok(simulation.report())
+}
+
+impl<'a> Simulation<'a> {
+    fn new(rows: &'a [Row], asks: &'a [Ask], world: &'a World) -> Simulation<'a> {
+        let mut order: Vec<usize> = Vec::new();
+        let mut tasks = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            if !order.contains(&row.user) {
+                order.push(row.user);
+            }
+            let before = rows[..at].iter().filter(|other| other.job == row.job);
+            let first: u64 = before.map(|other| other.tasks).sum();
+            let task =
+                |number| Task { row: at, set: at, number, attempt: 0, place: asks[at].place, state: State::Outside };
+            tasks.extend((first..first + row.tasks).map(task));
+        }
+        let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
+        // A machine whose first such event is `join` is not there at the start.
+        let first = |machine: usize| {
+            let mut events = world.events.iter().filter(|event| event.machine == machine);
+            events.find(|event| !matches!(event.change, Change::Relabel(_)))
+        };
+        Simulation {
+            rows,
+            asks,
+            world,
+            id: (0..users).map(|user| order.iter().position(|&u| u == user).unwrap_or(usize::MAX)).collect(),
+            released: vec![None; rows.len()],
+            tasks,
+            sets: (0..rows.len()).collect(),
+            there: (0..world.sites.len())
+                .map(|machine| first(machine).is_none_or(|event| event.change != Change::Join))
+                .collect(),
+            labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
+            requests: Vec::new(),
+            rounds: 0,
+            clock: None,
+            outcomes: Vec::new(),
+        }
+    }
+
+    fn next_instant(&self) -> Option<u64> {
+        let new = |at: u64| self.clock.is_none_or(|clock| at > clock);
+        let submits = self.rows.iter().map(|row| row.submit).filter(|&at| new(at));
+        let events = self.world.events.iter().map(|event| event.at).filter(|&at| new(at));
+        let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
+        let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
+        let deadlines = self.requests.iter().map(|request| request.deadline);
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).min()
+    }
+
+    /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
+    fn instant(&mut self, now: u64) -> Result<(), usize> {
+        self.progress(now);
+        self.finish(now);
+        self.happen(now);
+        self.arrive(now)?;
+        self.release(now);
+        self.fall_back(now);
+        self.serve(now);
+        self.expect(now);
+        while self.tasks.iter().any(|task| task.run().is_some_and(|run| run.finish == now)) {
+            self.finish(now);
+            self.release(now);
+            self.serve(now);
+            self.expect(now);
+        }
+        Ok(())
+    }
+
+    /// How much of a task a machine does in a microsecond, in millionths.
+    fn rate(&self, machine: usize) -> u128 {
+        let Some(curve) = self.world.config.slowdown else { return ONE };
+        let used = self.on(machine).map(|task| u128::from(self.rows[task.row].demand[1])).sum();
+        rate(curve, used, self.world.config.machines[machine][1])
+    }
+
+    fn rates(&self) -> Vec<u128> {
+        (0..self.there.len()).map(|machine| self.rate(machine)).collect()
+    }
+
+    /// What runs on a machine.
+    fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(move |task| task.run().is_some_and(|run| run.machine == machine))
+    }
+
+    /// What was done since the last instant.
+    fn progress(&mut self, now: u64) {
+        let span = u128::from(now - self.clock.unwrap_or(now));
+        let rates = self.rates();
+        for task in &mut self.tasks {
+            if let State::Running(run) = &mut task.state {
+                run.left = run.left.saturating_sub(span * rates[run.machine]);
+            }
+        }
+        self.clock = Some(now);
+    }
+
+    /// When everything that runs ends as things stand.
+    fn expect(&mut self, now: u64) {
+        let rates = self.rates();
+        for task in &mut self.tasks {
+            if let State::Running(run) = &mut task.state {
+                run.finish = now + run.left.div_ceil(rates[run.machine]) as u64;
+            }
+        }
+    }
+
+    fn finish(&mut self, now: u64) {
+        for task in 0..self.tasks.len() {
+            if self.tasks[task].run().is_some_and(|run| run.finish == now) {
+                self.end(task, now, "finished");
+                self.tasks[task].state = State::Ended;
+            }
+        }
+    }
+
+    /// Writes down an attempt that ends now.
+    fn end(&mut self, task: usize, now: u64, fate: &str) {
+        let task = &self.tasks[task];
+        let run = task.run().expect("it runs");
+        self.outcomes.push(Outcome {
+            job: self.rows[task.row].job,
+            task: task.number,
+            attempt: task.attempt,
+            machine: Some(run.machine),
+            start: Some(run.start),
+            finish: Some(now),
+            fate: fate.to_owned(),
+        });
+    }
+
+    fn happen(&mut self, now: u64) {
+        for event in self.world.events.iter().filter(|event| event.at == now) {
+            match &event.change {
+                Change::Relabel(labels) => self.labels[event.machine] = labels.clone(),
+                Change::Join => self.there[event.machine] = true,
+                Change::Leave => self.there[event.machine] = false,
+                Change::Fail => {
+                    self.there[event.machine] = false;
+                    self.fail(now, event.machine);
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, now: u64, machine: usize) {
+        let here = |task: &usize| self.tasks[*task].run().is_some_and(|run| run.machine == machine);
+        for task in (0..self.tasks.len()).filter(here).collect::<Vec<_>>() {
+            if self.world.lose {
+                self.end(task, now, "lost");
+                self.tasks[task].state = State::Ended;
+            } else if let Some(batch) = self.batch(task) {
+                let batch = self.members(batch);
+                self.stop(&batch, now, "machine-failed");
+            }
+        }
+    }
+
+    /// Stops tasks of one set, and with one of a gang all of it that still runs: they wait again where they started from.
+    pub fn stop(&mut self, tasks: &[usize], now: u64, fate: &str) {
+        let Some(&first) = tasks.first() else { return };
+        let row = self.tasks[first].row;
+        let mut before = None;
+        for task in 0..self.tasks.len() {
+            let with_it = tasks.contains(&task) || (self.gang(row) && self.tasks[task].row == row);
+            if !with_it || self.tasks[task].run().is_none() {
+                continue;
+            }
+            self.end(task, now, fate);
+            if before.is_none_or(|before| before + 1 != task) {
+                self.sets.push(row);
+            }
+            before = Some(task);
+            self.tasks[task].set = self.sets.len() - 1;
+            self.tasks[task].attempt += 1;
+            self.tasks[task].state = State::Waiting(now);
+        }
+    }
+
+    fn arrive(&mut self, now: u64) -> Result<(), usize> {
+        for row in (0..self.rows.len()).filter(|&row| self.rows[row].submit == now) {
+            let this = &self.rows[row];
+            let together = if self.gang(row) { this.tasks } else { 1 };
+            // The demand of a gang decides whether it is an error, whatever the policy counts.
+            if together > 1 && self.room_when_empty(row, &this.demand, &self.world.config.machines) < together {
+                return Err(row);
+            }
+            let need = need(this, &self.world.config);
+            if self.room_when_empty(row, &need, &offers(&self.world.config)) < together {
+                let tasks = self.tasks.iter_mut().filter(|task| task.row == row);
+                tasks.for_each(|task| task.state = State::TooLarge);
+            } else if self.ready(row) {
+                self.join_line(row, (now, 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// For how many tasks of a row there is room on empty machines: those where it may start in the end, that carry its
+    /// labels. Where machines are relabelled, any may come to carry any.
+    fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
+        let Ask { label, place, .. } = &self.asks[row];
+        let place = if self.world.fall_back.is_some() { Place::Cluster } else { *place };
+        let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
+        let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
+        let may_use = |machine: &usize| self.world.stands(*machine, place) && (relabels || carries(*machine));
+        (0..machines.len()).filter(may_use).map(|machine| times(need, &machines[machine])).sum()
+    }
+
+    fn release(&mut self, now: u64) {
+        for row in 0..self.rows.len() {
+            let outside = |task: &&Task| task.row == row && task.state == State::Outside;
+            if self.rows[row].submit <= now && self.tasks.iter().any(|task| outside(&task)) && self.ready(row) {
+                self.join_line(row, (now, 1));
+            }
+        }
+    }
+
+    fn join_line(&mut self, row: usize, released: (u64, u8)) {
+        self.released[row] = Some(released);
+        let tasks = self.tasks.iter_mut().filter(|task| task.row == row);
+        tasks.for_each(|task| task.state = State::Waiting(released.0));
+    }
+
+    /// Whether every row of the stages that a row comes after has ended.
+    fn ready(&self, row: usize) -> bool {
+        let this = &self.rows[row];
+        self.tasks.iter().all(|task| {
+            let other = &self.rows[task.row];
+            let before = other.job == this.job && other.stage.is_some_and(|stage| this.after.contains(&stage));
+            !before || task.state == State::Ended
+        })
+    }
+
+    /// When a task that waits may start a level up.
+    fn falls_back(&self, task: &Task) -> Option<u64> {
+        match task.state {
+            State::Waiting(since) if task.place != Place::Cluster => Some(since + self.world.fall_back?),
+            _ => None,
+        }
+    }
+
+    fn fall_back(&mut self, now: u64) {
+        for task in 0..self.tasks.len() {
+            if self.falls_back(&self.tasks[task]) == Some(now) {
+                // What already runs of its set would wait there too if it were stopped.
+                let Task { set, place, .. } = self.tasks[task];
+                for other in self.tasks.iter_mut().filter(|other| other.set == set) {
+                    other.place = self.world.up(place);
+                    if let State::Waiting(since) = &mut other.state {
+                        *since = now;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
+    pub fn round(&mut self, now: u64) {
+        self.rounds += 1;
+        while let Some(launches) = self.choose() {
+            launches.into_iter().for_each(|(task, machine)| self.launch(now, task, machine));
+        }
+    }
+
+    pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
+        let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
+        let round = self.rounds;
+        self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now });
+    }
+
+    /// Which tasks start next, and where.
+    fn choose(&self) -> Option<Vec<(usize, usize)>> {
+        let mut line = self.heads();
+        line.sort_by(|&a, &b| self.compare(a, b));
+        let tried = self.tried(line.len());
+        line.into_iter().take(tried).find_map(|head| self.launches(head))
+    }
+
+    /// How many of those in line are tried if the first do not fit.
+    pub fn tried(&self, line: usize) -> usize {
+        if self.world.config.on_blocked == OnBlocked::Stop { line.min(1) } else { line }
+    }
+
+    /// The next task of every queue: a user has one for each combination of labels and place.
+    pub fn heads(&self) -> Vec<usize> {
+        let waits = |task: &usize| matches!(self.tasks[*task].state, State::Waiting(_));
+        let first = |&task: &usize| {
+            let mut others = (0..self.tasks.len()).filter(waits);
+            others.all(|other| !self.same_queue(task, other) || self.own_order(task) <= self.own_order(other))
+        };
+        (0..self.tasks.len()).filter(waits).filter(first).collect()
+    }
+
+    fn same_queue(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.tasks[a], &self.tasks[b]);
+        let labels = |task: &Task| &self.asks[task.row].label;
+        self.rows[a.row].user == self.rows[b.row].user && a.place == b.place && labels(a) == labels(b)
+    }
+
+    /// A user's own tasks: by priority, release, row and number.
+    fn own_order(&self, task: usize) -> (u8, Option<(u64, u8)>, usize, u64) {
+        let Task { row, number, .. } = self.tasks[task];
+        (self.rows[row].priority, self.released[row], row, number)
+    }
+
+    /// Which of two queues' heads is served first.
+    pub fn compare(&self, a: usize, b: usize) -> Ordering {
+        let [user, other] = [a, b].map(|task| self.rows[self.tasks[task].row].user);
+        let own = self.own_order(a).cmp(&self.own_order(b));
+        if self.world.config.policy == Policy::Fifo {
+            let arrival = |task: usize| (self.released[self.tasks[task].row], self.tasks[task].row);
+            return arrival(a).cmp(&arrival(b)).then(own);
+        }
+        if user == other {
+            return own;
+        }
+        let count = |user: usize| self.held_by(user).count();
+        let lower = self.id[user].cmp(&self.id[other]);
+        self.share(user).cmp(&self.share(other)).then(match self.world.config.ties {
+            Ties::LowestId => lower,
+            Ties::HighestId => lower.reverse(),
+            Ties::FewestRunning => count(user).cmp(&count(other)).then(lower),
+        })
+    }
+
+    /// What each running task of a user holds.
+    fn held_by(&self, user: usize) -> impl Iterator<Item = Vec<u64>> {
+        let mine = move |task: &&Task| task.run().is_some() && self.rows[task.row].user == user;
+        self.tasks.iter().filter(mine).map(|task| need(&self.rows[task.row], &self.world.config))
+    }
+
+    fn share(&self, user: usize) -> crate::slow::Ratio {
+        let offers = offers(&self.world.config);
+        let capacity = sum(offers.iter().cloned(), offers[0].len());
+        share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
+    }
+
+    /// The machines that a queue's next task would go to, or all tasks of a gang.
+    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
+        let Task { row, .. } = self.tasks[head];
+        let together = |&task: &usize| {
+            let of_gang = self.gang(row) && self.tasks[task].row == row;
+            task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
+        };
+        let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
+        let offers = offers(&self.world.config);
+        let fits = |&machine: &usize| self.will_do(head, machine);
+        let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
+            place: machine,
+            free: self.unreserved(machine),
+            whole: offers[machine].clone(),
+            running: self.on(machine).count(),
+        });
+        let capacity = sum(offers.iter().cloned(), offers[0].len());
+        let need = need(&self.rows[row], &self.world.config);
+        let rule = self.world.config.placement;
+        let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
+        Some(tasks.into_iter().zip(machines).collect())
+    }
+
+    /// Whether tasks of a row start together; one alone is no gang.
+    pub fn gang(&self, row: usize) -> bool {
+        self.rows[row].gang && self.rows[row].tasks > 1
+    }
+
+    /// Whether a task that waits may start on a machine, if there is room.
+    pub fn will_do(&self, task: usize, machine: usize) -> bool {
+        let Task { row, place, .. } = self.tasks[task];
+        let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
+        self.there[machine] && self.world.stands(machine, place) && carries
+    }
+
+    /// What no task on a machine holds.
+    pub fn free(&self, machine: usize) -> Vec<u64> {
+        let offer = &offers(&self.world.config)[machine];
+        let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
+        minus(offer, &sum(held, offer.len()))
+    }
+
+    /// What became of everything, with those that never start.
+    fn report(self) -> Vec<Outcome> {
+        let mut outcomes = self.outcomes;
+        for task in &self.tasks {
+            let fate = match task.state {
+                State::Ended => continue,
+                State::Outside => "deadlocked",
+                State::TooLarge => "too large",
+                State::Waiting(_) => "starved",
+                State::Running(_) => unreachable!("everything that runs ends"),
+            };
+            let (job, fate) = (self.rows[task.row].job, fate.to_owned());
+            let (task, attempt) = (task.number, task.attempt);
+            outcomes.push(Outcome { job, task, attempt, machine: None, start: None, finish: None, fate });
+        }
+        outcomes
+    }
+}
+
+fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
+    let mut sum = vec![0; dims];
+    parts.for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
+    sum
+}
+
+pub fn minus(whole: &[u64], part: &[u64]) -> Vec<u64> {
+    whole.iter().zip(part).map(|(whole, part)| whole - part).collect()
+}

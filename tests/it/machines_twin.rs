@@ -1,0 +1,265 @@
+//! The engine against the slow twin of placement: every attempt's machine, start, finish and outcome, on hundreds of random
+//! cases with labels, places, gangs, priorities, slowing down, and machines that fail, leave, join and are relabelled.
+
+use std::path::Path;
+use std::process::Command;
+
+use polars::prelude::DataType;
+
+use crate::machines_cases::Draw;
+use crate::machines_slow::Outcome;
+use crate::machines_world::{Change, Place};
+use crate::replay::{outcomes, run, said, tasks_table};
+use crate::slow::Policy;
+use crate::workloads::{job_name, policy_name};
+
+const CASES: u64 = 400;
+
+/// What is wrong with a case.
+struct Problem {
+    /// The engine refuses it, or the twin does and the engine does not.
+    refused: bool,
+    text: String,
+}
+
+impl Problem {
+    fn refused(text: String) -> Problem {
+        Problem { refused: true, text }
+    }
+}
+
+#[test]
+fn the_engine_places_tasks_as_the_slow_twin_does() {
+    (0..CASES).for_each(|seed| check(seed, Draw::new(seed)));
+}
+
+#[test]
+#[ignore = "the engine withdraws needless asks at the next instant, not in this one"]
+fn urgent_tasks_ask_for_room_as_in_the_slow_twin() {
+    (0..CASES).for_each(|seed| check(seed, Draw::urgent(seed)));
+}
+
+/// Many more cases: `PLIMSOLL_TWIN=20000 cargo test --release --test it machines_twin -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn the_engine_places_tasks_as_the_slow_twin_does_at_length() {
+    let cases = std::env::var("PLIMSOLL_TWIN").ok().and_then(|text| text.parse().ok()).unwrap_or(2000);
+    (CASES..CASES + cases).for_each(|seed| check(seed, Draw::new(seed)));
+}
+
+/// Compares a case, and shrinks it if it differs.
+fn check(seed: u64, draw: Draw) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let Err(first) = difference(&draw, dir.path()) else { return };
+    let (small, problem) = shrink(draw, first);
+    // The folder outlives the test, so that the command that is printed can be run.
+    let kept = tempfile::tempdir().expect("a temporary folder").keep();
+    let _ = difference(&small, &kept);
+    let events = small.machine_events().unwrap_or_default();
+    panic!(
+        "seed {seed} differs\n{}\n{}\n{events}\n{:?} {:?}\n{}\nto repeat: {:?}",
+        small.trace(),
+        small.machines(),
+        small.case.policies,
+        small.case.weights_csv(),
+        problem.text,
+        command(&small, &kept),
+    );
+}
+
+fn command(draw: &Draw, dir: &Path) -> Command {
+    let machines = dir.join("machines.csv").display().to_string();
+    let mut command = crate::twin::command(&draw.case, dir, &machines);
+    command.arg("--audit").args(["--on-failure", if draw.lose { "lose" } else { "requeue" }]);
+    command.args(["--fall-back", &draw.fall_back.map_or("never".to_owned(), |span| format!("{span}us"))]);
+    if let Some((span, same_user)) = draw.preempt {
+        let from = if same_user { "same-user" } else { "any" };
+        command.args(["--preempt", &format!("{span}us"), "--preempt-from", from]);
+    }
+    if !draw.events.is_empty() {
+        command.arg("--machine-events").arg(dir.join("events.csv"));
+    }
+    command
+}
+
+/// Runs a case under all its policies and says how the first one that differs does.
+fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
+    let write = |name: &str, text: String| std::fs::write(dir.join(name), text).expect("a temporary file is writable");
+    write("trace.csv", draw.trace());
+    write("machines.csv", draw.machines());
+    if let Some(text) = draw.machine_events() {
+        write("events.csv", text);
+    }
+    if let Some(text) = draw.case.weights_csv() {
+        write("weights.csv", text);
+    }
+    let output = run(&mut command(draw, dir));
+    let expected: Result<Vec<Vec<Outcome>>, usize> =
+        draw.case.policies.iter().map(|&policy| draw.expected(policy)).collect();
+    let refused = output.status.code() == Some(2) && said(&output).contains("gang");
+    match expected {
+        Err(_) if refused => Ok(()),
+        Err(row) => {
+            Err(Problem::refused(format!("the gang of row {row} has no room: {} {}", output.status, said(&output))))
+        }
+        Ok(_) if !output.status.success() => Err(Problem::refused(format!("{}: {}", output.status, said(&output)))),
+        Ok(expected) => draw.case.policies.iter().zip(expected).try_for_each(|(&policy, expected)| {
+            let name = policy_name(policy);
+            let engine = read(&dir.join("out"), &name).map_err(Problem::refused)?;
+            first_difference(engine, named(expected))
+                .map_err(|text| Problem { refused: false, text: format!("{name}: {text}") })
+        }),
+    }
+}
+
+/// Outcomes with the names of jobs.
+type Named = Vec<(String, Outcome)>;
+
+fn named(outcomes: Vec<Outcome>) -> Named {
+    outcomes.into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
+}
+
+/// The `tasks` table of one policy. Jobs are told apart by name; their number is left out.
+fn read(dir: &Path, policy: &str) -> Result<Named, String> {
+    let table = tasks_table(dir, policy)?;
+    let problem = |error: polars::prelude::PolarsError| format!("tasks of {policy}: {error}");
+    let plain = outcomes(&table).map_err(problem)?;
+    let attempts = table.column("attempt").and_then(|column| column.cast(&DataType::Int64)).map_err(problem)?;
+    let fates = table.column("outcome").and_then(|column| column.cast(&DataType::String)).map_err(problem)?;
+    let attempts = attempts.i64().map_err(problem)?.iter();
+    let fates = fates.str().map_err(problem)?.iter();
+    let whole = plain.into_iter().zip(attempts).zip(fates).map(|(((name, plain), attempt), fate)| {
+        let outcome = Outcome {
+            job: 0,
+            task: plain.task,
+            attempt: attempt.and_then(|attempt| u64::try_from(attempt).ok()).expect("attempts count from 0"),
+            machine: plain.machine,
+            start: plain.start,
+            finish: plain.finish,
+            fate: fate.expect("every task has an outcome").to_owned(),
+        };
+        (name, outcome)
+    });
+    Ok(whole.collect())
+}
+
+/// Compares two lists of outcomes in any order; says the earliest that differ.
+fn first_difference(engine: Named, slow: Named) -> Result<(), String> {
+    let sorted = |mut outcomes: Named| {
+        outcomes.iter_mut().for_each(|(_, outcome)| outcome.job = 0);
+        outcomes
+            .sort_by_cached_key(|(name, outcome)| (outcome.start.unwrap_or(u64::MAX), name.clone(), outcome.clone()));
+        outcomes
+    };
+    let (engine, slow) = (sorted(engine), sorted(slow));
+    let only = |mine: &Named, others: &Named| -> String {
+        let alone = mine.iter().filter(|row| !others.contains(row)).take(6);
+        alone.map(|(name, outcome)| format!("\n    {name}, {outcome:?}")).collect()
+    };
+    if engine == slow {
+        return Ok(());
+    }
+    Err(format!("the first that differ\n  engine:{}\n  slow:{}", only(&engine, &slow), only(&slow, &engine)))
+}
+
+/// Leaves out one thing at a time as long as the case differs in the same way.
+fn shrink(mut draw: Draw, mut problem: Problem) -> (Draw, Problem) {
+    loop {
+        let attempt = draw.smaller().into_iter().find_map(|candidate| {
+            let dir = tempfile::tempdir().expect("a temporary folder");
+            let found = difference(&candidate, dir.path()).err()?;
+            (found.refused == problem.refused).then_some((candidate, found))
+        });
+        match attempt {
+            Some((candidate, found)) => (draw, problem) = (candidate, found),
+            None => return (draw, problem),
+        }
+    }
+}
+
+/// The comparison itself can fail: whatever changes in one attempt is seen.
+#[test]
+fn the_comparison_sees_every_field() {
+    let right = named((0..).find_map(|seed| Draw::new(seed).expected(Policy::Drf).ok()).expect("a case without error"));
+    let backwards = right.iter().rev().cloned().collect();
+    assert_eq!(first_difference(backwards, right.clone()), Ok(()));
+    let changes: [fn(&mut Outcome); 6] = [
+        |outcome| outcome.start = outcome.start.map_or(Some(0), |start| Some(start + 1)),
+        |outcome| outcome.finish = outcome.finish.map_or(Some(0), |_| None),
+        |outcome| outcome.machine = outcome.machine.map_or(Some(0), |machine| Some(machine + 1)),
+        |outcome| outcome.task += 1,
+        |outcome| outcome.attempt += 1,
+        |outcome| outcome.fate.push('!'),
+    ];
+    for change in changes {
+        let mut wrong = right.clone();
+        change(&mut wrong[0].1);
+        assert!(first_difference(wrong, right.clone()).is_err());
+    }
+    assert!(first_difference(right[1..].to_vec(), right).is_err());
+}
+
+/// In how many cases something is found among the outcomes under the first policy.
+fn occurs(draws: &[Draw], found: impl Fn(&[Outcome]) -> bool) -> usize {
+    let outcomes = |draw: &Draw| draw.expected(draw.case.policies[0]).unwrap_or_default();
+    draws.iter().filter(|draw| found(&outcomes(draw))).count()
+}
+
+/// In how many cases something else comes out without a thing.
+fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
+    let changed = |draw: &Draw| {
+        let mut other = draw.clone();
+        without(&mut other);
+        draw.expected(draw.case.policies[0]) != other.expected(draw.case.policies[0])
+    };
+    draws.iter().filter(|draw| changed(draw)).count()
+}
+
+/// Fails with everything that is too rare.
+fn often(counts: &[(&str, usize, usize)]) {
+    let rare: Vec<_> = counts.iter().filter(|(_, least, found)| found < least).collect();
+    assert!(rare.is_empty(), "too rare (what, at least, found): {rare:?}");
+}
+
+fn any(fate: &str) -> impl Fn(&[Outcome]) -> bool {
+    move |all| all.iter().any(|outcome| outcome.fate == fate)
+}
+
+/// Everything that the cases are about occurs in many of them and decides something there.
+#[test]
+fn the_draws_reach_the_corners() {
+    let draws: Vec<Draw> = (0..150).map(Draw::new).collect();
+    let refused = draws.iter().filter(|draw| draw.expected(draw.case.policies[0]).is_err()).count();
+    let all = draws.as_slice();
+    often(&[
+        ("machine-failed", 20, occurs(all, any("machine-failed"))),
+        ("lost", 8, occurs(all, any("lost"))),
+        ("starved", 20, occurs(all, any("starved"))),
+        ("too large", 10, occurs(all, any("too large"))),
+        ("deadlocked", 1, occurs(all, any("deadlocked"))),
+        ("a second failure", 2, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
+        ("a gang too large", 1, refused),
+        ("labels", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.label = None))),
+        ("places", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.place = Place::Cluster))),
+        ("falling back", 20, decides(all, |draw| draw.fall_back = None)),
+        ("gangs", 20, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
+        ("priorities", 30, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.priority = 0))),
+        ("events", 40, decides(all, |draw| draw.events.clear())),
+        ("relabelling", 10, decides(all, |draw| draw.events.retain(|e| !matches!(e.change, Change::Relabel(_))))),
+        ("losing", 10, decides(all, |draw| draw.lose = !draw.lose)),
+        ("slowing down", 15, decides(all, |draw| draw.case.slowdown = None)),
+        ("rooms", 15, decides(all, |draw| draw.sites.iter_mut().for_each(|site| site.room = None))),
+    ]);
+    let urgent: Vec<Draw> = (0..150).map(Draw::urgent).collect();
+    let all = urgent.as_slice();
+    let span = |draw: &mut Draw, span: u64| draw.preempt = draw.preempt.map(|(_, same_user)| (span, same_user));
+    often(&[
+        ("preempted", 30, occurs(all, any("preempted"))),
+        ("asking", 40, decides(all, |draw| draw.preempt = None)),
+        ("a span", 15, decides(all, |draw| span(draw, 0))),
+        ("a longer span", 20, decides(all, |draw| span(draw, u64::MAX / 8))),
+        ("whose tasks", 20, decides(all, |draw| draw.preempt = draw.preempt.map(|(span, own)| (span, !own)))),
+        ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
+        ("events", 20, decides(all, |draw| draw.events.clear())),
+    ]);
+}

@@ -1,0 +1,107 @@
+//! What the slow twin of placement is told besides rows and options: labels, places, and what happens to machines.
+
+use std::collections::BTreeSet;
+
+use crate::slow::Config;
+
+/// Which labels a machine must carry. Labels are numbers that mean nothing but themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expression {
+    Label(usize),
+    Not(Box<Expression>),
+    All(Vec<Expression>),
+    Any(Vec<Expression>),
+}
+
+impl Expression {
+    pub fn holds(&self, carried: &BTreeSet<usize>) -> bool {
+        match self {
+            Expression::Label(label) => carried.contains(label),
+            Expression::Not(inner) => !inner.holds(carried),
+            Expression::All(parts) => parts.iter().all(|part| part.holds(carried)),
+            Expression::Any(parts) => parts.iter().any(|part| part.holds(carried)),
+        }
+    }
+}
+
+/// Where a task may start: machine < rack < room < cluster. Racks of one name in two rooms are two racks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Machine(usize),
+    Rack(Option<usize>, usize),
+    Room(usize),
+    Cluster,
+}
+
+/// What a machine carries at the start, and where it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Site {
+    pub labels: BTreeSet<usize>,
+    pub room: Option<usize>,
+    pub rack: Option<usize>,
+}
+
+/// What happens to a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Fail,
+    Leave,
+    Join,
+    Relabel(BTreeSet<usize>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub at: u64,
+    pub machine: usize,
+    pub change: Change,
+}
+
+/// What a row of the trace says about machines.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub label: Option<Expression>,
+    pub place: Place,
+    /// Nobody asks for its room.
+    pub stable: bool,
+}
+
+/// Everything but the rows.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub config: Config,
+    pub sites: Vec<Site>,
+    pub events: Vec<Event>,
+    /// After how long a task may start a level up; `None`: never.
+    pub fall_back: Option<u64>,
+    /// Tasks on a machine that fails are lost, not requeued.
+    pub lose: bool,
+    /// How long running tasks that are asked for their room may go on, and whether only the asker's own are.
+    pub preempt: Option<(u64, bool)>,
+}
+
+impl World {
+    /// The next level up; levels that are not there are skipped.
+    pub fn up(&self, place: Place) -> Place {
+        match place {
+            Place::Machine(machine) => match &self.sites[machine] {
+                Site { rack: Some(rack), room, .. } => Place::Rack(*room, *rack),
+                Site { room: Some(room), .. } => Place::Room(*room),
+                Site { .. } => Place::Cluster,
+            },
+            Place::Rack(Some(room), _) => Place::Room(room),
+            Place::Rack(None, _) | Place::Room(_) | Place::Cluster => Place::Cluster,
+        }
+    }
+
+    /// Whether a machine stands at a place.
+    pub fn stands(&self, machine: usize, place: Place) -> bool {
+        let site = &self.sites[machine];
+        match place {
+            Place::Machine(other) => other == machine,
+            Place::Rack(room, rack) => site.room == room && site.rack == Some(rack),
+            Place::Room(room) => site.room == Some(room),
+            Place::Cluster => true,
+        }
+    }
+}
