@@ -56,7 +56,7 @@ pub struct Site {
     /// The caps that its Tubo was last told, or reported before it was told any.
     told: Counts,
     /// By role, the last message that made its cap smaller, until the Tubo has acknowledged it.
-    shrunk: BTreeMap<RoleId, u32>,
+    pub shrunk: BTreeMap<RoleId, u32>,
     /// What its Tubo reported, until the window ends.
     caps: Option<Counts>,
     /// Hints for units that it has no room for.

@@ -74,6 +74,9 @@ macro_rules! visitor {
                 } else {
                     for (at, site) in master.sites.$iter().enumerate() {
                         visit(Stream::Caps(MachineId(at as u32), now), &$($m)? site.sent);
+                        for (_, message) in site.shrunk.$iter() {
+                            visit(Stream::Caps(MachineId(at as u32), now), message);
+                        }
                     }
                 }
                 for (at, tenant) in master.tenants.$iter().enumerate() {
