@@ -165,6 +165,12 @@ impl<R: Recorder> Engine<'_, R> {
         self.queues.head(request.queue) == Some(request.set) && u64::from(self.sets[request.set].waiting) > before
     }
 
+    /// Whether somebody asks in vain, who has started elsewhere.
+    pub(super) fn needless_ask(&self) -> bool {
+        let Some(asks) = &self.asks else { return false };
+        asks.open.keys().any(|id| !self.still_wanted(asks, *id))
+    }
+
     fn withdraw(&mut self, asks: &mut Asks, id: u64) {
         let Some(request) = asks.remove(id) else { return };
         self.outcome.asks_withdrawn += 1;

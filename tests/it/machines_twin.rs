@@ -34,7 +34,6 @@ fn the_engine_places_tasks_as_the_slow_twin_does() {
 }
 
 #[test]
-#[ignore = "the engine withdraws needless asks at the next instant, not in this one"]
 fn urgent_tasks_ask_for_room_as_in_the_slow_twin() {
     (0..CASES).for_each(|seed| check(seed, Draw::urgent(seed)));
 }
