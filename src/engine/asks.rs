@@ -53,6 +53,8 @@ pub struct Preempt {
 struct Request {
     queue: QueueId,
     set: SetSlot,
+    /// The set's row: a slot may have been given to another since.
+    row: u64,
     machine: MachineId,
     /// What is reserved on the machine.
     held: Resources,
@@ -158,11 +160,15 @@ impl<R: Recorder> Engine<'_, R> {
         missing
     }
 
-    /// Whether the request's task still waits for it: it is the next of its queue, and as many wait as ask.
+    /// Whether the request's task still waits for it: it is the next of its queue, as many wait as ask, and it may use the
+    /// machine (which may carry other labels now).
     fn still_wanted(&self, asks: &Asks, id: u64) -> bool {
         let Some(request) = asks.open.get(&id) else { return false };
         let before = asks.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
-        self.queues.head(request.queue) == Some(request.set) && u64::from(self.sets[request.set].waiting) > before
+        self.queues.head(request.queue) == Some(request.set)
+            && self.sets[request.set].row == request.row
+            && u64::from(self.sets[request.set].waiting) > before
+            && self.scopes.holds(self.queues.scope(request.queue), request.machine)
     }
 
     /// Whether somebody asks in vain, who has started elsewhere.
@@ -379,7 +385,8 @@ impl<R: Recorder> Engine<'_, R> {
         for (d, held) in held.0.iter_mut().enumerate() {
             *held = (*held).min(self.sets.needs(set).1.get(d).copied().unwrap_or(0));
         }
-        let mut request = Request { queue, set, machine, held, asked, deadline: self.now + within };
+        let row = self.sets[set].row;
+        let mut request = Request { queue, set, row, machine, held, asked, deadline: self.now + within };
         // What was gone through and is not needed is not asked; nothing of it is counted yet.
         self.spare_asked(&mut Asks::new(Preempt { within, from: PreemptFrom::Any }), &mut request);
         request

@@ -14,7 +14,11 @@ use crate::units::{MachineId, Resources, Span, Time};
 /// What a gang holds.
 #[derive(Debug)]
 struct Hoard {
+    /// Whose it is: a slot may have been given to another row since.
     set: SetSlot,
+    row: u64,
+    /// What each task needs.
+    one: Resources,
     /// Machines, and for how many tasks there is room held.
     parts: Vec<(MachineId, u32)>,
     gives_up: Time,
@@ -46,7 +50,13 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn give_up_hoards(&mut self) {
         let Some(mut hoards) = self.hoards.take() else { return };
         hoards.resting.clear();
-        let orphaned = hoards.of.iter().filter(|(queue, hoard)| self.queues.head(**queue) != Some(hoard.set));
+        let its = |queue: QueueId, hoard: &Hoard| {
+            let scope = self.queues.scope(queue);
+            self.queues.head(queue) == Some(hoard.set)
+                && self.sets[hoard.set].row == hoard.row
+                && hoard.parts.iter().all(|(machine, _)| self.scopes.holds(scope, *machine))
+        };
+        let orphaned = hoards.of.iter().filter(|(queue, hoard)| !its(**queue, hoard));
         let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();
         orphaned.into_iter().for_each(|queue| self.scatter(&mut hoards, queue));
         while let Some((_, queue)) = hoards.due.first().filter(|(at, _)| *at <= self.now).copied() {
@@ -73,18 +83,9 @@ impl<R: Recorder> Engine<'_, R> {
         let Some(hoard) = hoards.of.remove(&queue) else { return };
         hoards.due.remove(&(hoard.gives_up, queue));
         for (machine, count) in hoard.parts {
-            self.machines.release_held(machine, &self.times(hoard.set, count));
+            self.machines.release_held(machine, &times(&hoard.one, count));
             self.round.freed(machine);
         }
-    }
-
-    /// What so many tasks of a set need.
-    fn times(&self, set: SetSlot, count: u32) -> Resources {
-        let mut amount = Resources::ZERO;
-        for (amount, need) in amount.0.iter_mut().zip(self.sets.needs(set).1) {
-            *amount = need * u64::from(count);
-        }
-        amount
     }
 
     /// Holds what room there is for a gang; the first machine of its plan once it is enough.
@@ -99,10 +100,12 @@ impl<R: Recorder> Engine<'_, R> {
 
     fn gather(&mut self, hoards: &mut Hoards, queue: QueueId, slot: SetSlot, waiting: u32) -> Option<MachineId> {
         let scope = self.queues.scope(queue);
-        let one = self.times(slot, 1);
+        let mut one = Resources::ZERO;
+        one.0.iter_mut().zip(self.sets.needs(slot).1).for_each(|(one, need)| *one = *need);
+        let row = self.sets[slot].row;
         let gives_up = self.now + hoards.patience;
         let known = hoards.of.contains_key(&queue);
-        let hoard = hoards.of.entry(queue).or_insert(Hoard { set: slot, parts: Vec::new(), gives_up });
+        let hoard = hoards.of.entry(queue).or_insert(Hoard { set: slot, row, one, parts: Vec::new(), gives_up });
         let mut left = waiting - hoard.parts.iter().map(|(_, count)| count).sum::<u32>();
         while left > 0
             && let Some(machine) = self.scopes.find(&mut self.machines, scope, self.sets.needs(slot).1)
@@ -125,9 +128,16 @@ impl<R: Recorder> Engine<'_, R> {
         let hoard = hoards.of.remove(&queue)?;
         hoards.due.remove(&(hoard.gives_up, queue));
         for &(machine, count) in &hoard.parts {
-            self.machines.release_held(machine, &self.times(slot, count));
+            self.machines.release_held(machine, &times(&one, count));
         }
         self.round.plan = hoard.parts;
         self.round.plan.first().map(|(machine, _)| *machine)
     }
+}
+
+/// What so many tasks need.
+fn times(one: &Resources, count: u32) -> Resources {
+    let mut amount = *one;
+    amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));
+    amount
 }

@@ -29,6 +29,7 @@ mod machines_twin;
 mod machines_world;
 mod nash;
 mod paper;
+mod paper_machines;
 mod parity;
 mod quota;
 mod quota_check;

@@ -15,13 +15,19 @@ fn experiment(name: &str) -> tempfile::TempDir {
     dir
 }
 
-fn table(dir: &Path, name: &str, policy: &str) -> DataFrame {
+pub fn table(dir: &Path, name: &str, policy: &str) -> DataFrame {
     let path: PathBuf = dir.join(name).join(format!("policy={policy}/run=0/{name}.parquet"));
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     ParquetReader::new(file).finish().expect("a readable table")
 }
 
-fn numbers(table: &DataFrame, column: &str) -> Vec<f64> {
+/// The values of a column, as text.
+pub fn names(table: &DataFrame, column: &str) -> Vec<String> {
+    let column = table.column(column).expect("a column").str().expect("text");
+    column.iter().map(|value| value.unwrap_or_default().to_owned()).collect()
+}
+
+pub fn numbers(table: &DataFrame, column: &str) -> Vec<f64> {
     let column = table.column(column).expect("a column").cast(&polars::prelude::DataType::Float64).expect("numbers");
     column.f64().expect("numbers").iter().map(|value| value.unwrap_or(f64::NAN)).collect()
 }
