@@ -120,8 +120,7 @@ impl FailoverPlan {
         }
         let canonical =
             toml::to_string(&table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))?;
-        let (sources, _) = Sources::read(path)?;
-        let plan = check(file).map_err(|error| sources.located(error))?;
+        let plan = check(file).map_err(|error| Sources::of(path, text).located(error))?;
         Ok(FailoverPlan { text: canonical, ..plan })
     }
 }

@@ -207,9 +207,10 @@ impl Simulation<'_> {
 
     /// How much of a task a machine does in a microsecond, in millionths.
     fn rate(&self, place: usize) -> u128 {
+        let Some(curve) = self.config.slowdown else { return ONE };
         let here = self.running.iter().filter(|task| task.place == place);
         let used: u128 = here.map(|task| u128::from(self.rows[task.row].demand[1])).sum();
-        self.config.slowdown.map_or(ONE, |curve| rate(curve, used, self.config.machines[place][1]))
+        rate(curve, used, self.config.machines[place][1])
     }
 
     /// What was done since the last instant.

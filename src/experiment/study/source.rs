@@ -28,6 +28,11 @@ impl Sources {
         Ok((sources, table))
     }
 
+    /// A plan that includes nothing, from its text.
+    pub fn of(path: &Path, text: &str) -> Sources {
+        Sources { files: vec![(path.to_owned(), text.to_owned())] }
+    }
+
     fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<toml::Table> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
         let text = text.trim_start_matches('\u{feff}').to_owned();

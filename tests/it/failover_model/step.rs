@@ -189,7 +189,10 @@ impl Model {
         let waits = host.tubo.caps.iter().any(|(role, count)| count > host.tubo.plan(role));
         let agrees = state.chief.master.as_ref().is_none_or(|master| {
             let here = master.sites[machine.index()].contact == Contact::Here;
-            here && (master.phase == Phase::Recovering || master.position(machine) == host.tubo.at)
+            let site = &master.sites[machine.index()];
+            let settled =
+                master.phase == Phase::Recovering || master.position(machine) == host.tubo.at && site.is_settled();
+            here && settled
         });
         if !host.up || agrees && !waits {
             return Vec::new();
