@@ -44,6 +44,11 @@ impl Simulation<'_> {
         }
     }
 
+    /// Asks for room on a machine that takes nothing new any more are withdrawn, even if it is back at once.
+    pub fn withdraw_from(&mut self, machine: usize) {
+        self.requests.retain(|request| request.machine != machine);
+    }
+
     /// What runs of a batch, in order of number.
     pub fn members(&self, batch: Batch) -> Vec<usize> {
         let of = |task: usize| self.batch(task) == Some(batch);

@@ -226,10 +226,12 @@ impl<'a> Simulation<'a> {
             match &event.change {
                 Change::Relabel(labels) => self.labels[event.machine] = labels.clone(),
                 Change::Join => self.there[event.machine] = true,
-                Change::Leave => self.there[event.machine] = false,
-                Change::Fail => {
+                Change::Leave | Change::Fail => {
                     self.there[event.machine] = false;
-                    self.fail(now, event.machine);
+                    self.withdraw_from(event.machine);
+                    if event.change == Change::Fail {
+                        self.fail(now, event.machine);
+                    }
                 }
             }
         }
