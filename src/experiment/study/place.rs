@@ -208,7 +208,7 @@ pub fn marked(path: &std::path::Path, text: &str, span: &Range<usize>, message: 
     Error::PlanSyntax { path: path.to_owned(), message: format!("line {number}, column {column}: {message}{snippet}") }
 }
 
-/// As [`put`], for a path as text. Errors: [`Error::Plan`] at `name`.
+/// Puts a value into a table, for a path as text. Errors: [`Error::Plan`] at `name`.
 pub fn put_at(table: &mut toml::Table, path: &str, value: toml::Value, name: &str) -> Result<()> {
     put(table, &steps(path), value).map_err(|expected| Error::plan(name, format!("'{path}'"), expected))
 }
