@@ -284,15 +284,8 @@ impl<'a> Runner<'a> {
     fn run(&self, (cell, policy, seed): Place, seeds: &[usize]) -> Result<Ended> {
         let plan = &self.study.cells[cell];
         let supply = self.supply(cell, seed)?;
-        let simulation = Simulation {
-            supply: &supply,
-            workload: &plan.workload.name(),
-            cluster: &plan.cluster,
-            weights: plan.weights.as_deref(),
-            options: plan.options,
-            sample: plan.sample,
-            window: plan.window,
-        };
+        let name = plan.workload.name();
+        let simulation = Simulation::of(plan, &supply, &name);
         let folder = self.folder(cell);
         let to = Destination {
             folder: folder.clone(),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::collect::Collector;
 use super::groups::GroupWatch;
+use super::plan::Plan;
 use super::sinks::{Destination, Sinks};
 use super::summary::{self, Parts, RunSummary};
 use super::supply::Supply;
@@ -34,6 +35,21 @@ pub struct Simulation<'a> {
     pub sample: Span,
     /// Which part of the run is measured.
     pub window: Window,
+}
+
+impl<'a> Simulation<'a> {
+    /// What a plan simulates, of this supply; `workload` is its name.
+    pub fn of(plan: &'a Plan, supply: &'a Supply, workload: &'a str) -> Simulation<'a> {
+        Simulation {
+            supply,
+            workload,
+            cluster: &plan.cluster,
+            weights: plan.weights.as_deref(),
+            options: plan.options,
+            sample: plan.sample,
+            window: plan.window,
+        }
+    }
 }
 
 /// Which quantiles the `quantiles` table holds.

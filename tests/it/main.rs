@@ -24,6 +24,7 @@ mod leximin;
 mod machines_asks;
 mod machines_cases;
 mod machines_errors;
+mod machines_events;
 mod machines_slow;
 mod machines_twin;
 mod machines_world;

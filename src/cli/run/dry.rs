@@ -79,15 +79,8 @@ fn trial(plan: &Plan, policy: usize) -> Result<f64> {
     let started = Instant::now();
     let supply = plan.workload.supply(plan.seeds[0])?;
     let making = started.elapsed();
-    let simulation = Simulation {
-        supply: &supply,
-        workload: &plan.workload.name(),
-        cluster: &plan.cluster,
-        weights: plan.weights.as_deref(),
-        options: plan.options,
-        sample: plan.sample,
-        window: plan.window,
-    };
+    let name = plan.workload.name();
+    let simulation = Simulation::of(plan, &supply, &name);
     let to = Destination {
         folder: None,
         policy: plan.policies[policy].name.clone(),
