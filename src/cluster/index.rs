@@ -7,7 +7,7 @@
 //! dimensions, and so do maxima over blocks where some machines lack one resource and their neighbours another.)
 
 use super::axis::Axis;
-use super::scope::{BLOCK, Bits, Scope, ones};
+use super::scope::{BLOCK, Bits, Rows, Scope, ones};
 use crate::units::{MAX_DIMS, MachineId, Resources};
 
 #[derive(Clone, Debug)]
@@ -19,8 +19,11 @@ pub(super) struct Index {
     /// Machines that are there.
     present: Bits,
     axes: Vec<Axis>,
-    /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource.
-    rows: Vec<Bits>,
+    /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource, and
+    /// one that stays empty.
+    rows: Rows,
+    /// The set that stays empty.
+    nobody: usize,
     /// The first set of each resource.
     first_row: [usize; MAX_DIMS],
     /// The need that first-fit searched for last, and the first block that may have room for as much: blocks before it
@@ -44,14 +47,15 @@ impl Index {
         for d in 1..dims {
             first_row[d] = first_row[d - 1] + axes[d - 1].least.len();
         }
-        let rows = axes.iter().map(|axis| axis.least.len()).sum();
+        let nobody = axes.iter().map(|axis| axis.least.len()).sum();
         let mut index = Index {
             dims,
             count: 0,
             free: Vec::with_capacity(capacities.len() * dims),
             present: Bits::default(),
             axes,
-            rows: vec![Bits::default(); rows],
+            rows: Rows::new(nobody + 1),
+            nobody,
             first_row,
             searched: (Resources::ZERO, 0),
         };
@@ -63,6 +67,7 @@ impl Index {
     pub fn push(&mut self, capacity: &Resources) {
         self.free.extend_from_slice(capacity.slice(self.dims));
         self.count += 1;
+        self.rows.grow(self.count);
         self.show(self.count - 1, true);
     }
 
@@ -108,10 +113,8 @@ impl Index {
             self.searched.1 = self.searched.1.min(machine / BLOCK);
         }
         if before != now && self.is_present(machine) {
-            let classes = before.min(now) + 1..=before.max(now);
-            for row in &mut self.rows[self.first_row[d]..][classes] {
-                row.set(machine, now > before);
-            }
+            let first = self.first_row[d] + 1;
+            self.rows.set(machine, first + before.min(now)..first + before.max(now), now > before);
         }
     }
 
@@ -125,9 +128,7 @@ impl Index {
         self.present.set(machine, there);
         for d in 0..self.dims {
             let class = self.axes[d].class(self.amounts(machine)[d]);
-            for row in &mut self.rows[self.first_row[d]..][..=class] {
-                row.set(machine, there);
-            }
+            self.rows.set(machine, self.first_row[d]..self.first_row[d] + class + 1, there);
         }
     }
 
@@ -162,29 +163,31 @@ impl Index {
             let class = axis.class(*need);
             let sure_class = class + usize::from(axis.least[class] < *need);
             may[d] = self.first_row[d] + class;
-            sure[d] = if sure_class < axis.least.len() { self.first_row[d] + sure_class } else { self.rows.len() };
+            sure[d] = if sure_class < axis.least.len() { self.first_row[d] + sure_class } else { self.nobody };
         }
         Asked { need, may, sure }
     }
 
     /// The blocks among 64, one bit each, that may have room and have members of the scope.
     pub fn candidates(&self, above: usize, asked: &Asked<'_>, scope: Scope<'_>) -> u64 {
-        let rows = &asked.may[..asked.need.len()];
-        let blocks = rows.iter().fold(self.present.above(above), |blocks, row| blocks & self.rows[*row].above(above));
+        let rows = self.rows.above(above);
+        let may = &asked.may[..asked.need.len()];
+        let blocks = may.iter().fold(self.present.above(above), |blocks, row| blocks & rows[*row]);
         if blocks == 0 || scope.is_whole() { blocks } else { blocks & scope.blocks(above) }
     }
 
     /// Which machines of a block have room, one bit each.
     pub fn room(&self, block: usize, asked: &Asked<'_>) -> u64 {
         let (mut may, mut sure) = (self.present.word(block), u64::MAX);
-        for d in 0..asked.need.len() {
-            may &= self.rows[asked.may[d]].word(block);
+        let rows = self.rows.words(block);
+        for row in &asked.may[..asked.need.len()] {
+            may &= rows[*row];
         }
         if may == 0 {
             return 0;
         }
         for row in &asked.sure[..asked.need.len()] {
-            sure &= self.rows.get(*row).map_or(0, |row| row.word(block));
+            sure &= rows[*row];
         }
         let in_question = ones(may & !sure).filter(|bit| !self.enough(block * BLOCK + bit, asked.need));
         in_question.fold(may, |room, bit| room & !(1 << bit))

@@ -4,6 +4,8 @@
 //! with one AND. A class ([`Members`]) has a word for every block and a word for every 64 blocks that says which of
 //! them have members; a place ([`Place`]) is usually small and lists its blocks.
 
+use std::ops::Range;
+
 use crate::units::MachineId;
 
 /// Machines in a block, and blocks in what stands above them: bits of a word.
@@ -51,6 +53,58 @@ impl Bits {
         let some = u64::from(*word != 0) << (block % BLOCK);
         let above = &mut self.above[block / BLOCK];
         *above = *above & !(1 << (block % BLOCK)) | some;
+    }
+}
+
+/// Many sets of machines side by side: what they hold of one block lies together, for a machine joins or leaves neighbouring
+/// sets at once.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    rows: usize,
+    words: Vec<u64>,
+    above: Vec<u64>,
+}
+
+impl Rows {
+    /// So many sets without a machine.
+    pub fn new(rows: usize) -> Rows {
+        Rows { rows, words: Vec::new(), above: Vec::new() }
+    }
+
+    /// Makes room for so many machines.
+    pub fn grow(&mut self, machines: usize) {
+        let blocks = machines.div_ceil(BLOCK);
+        self.words.resize(blocks * self.rows, 0);
+        self.above.resize(blocks.div_ceil(BLOCK) * self.rows, 0);
+    }
+
+    /// What each set has of a block.
+    pub fn words(&self, block: usize) -> &[u64] {
+        &self.words[block * self.rows..][..self.rows]
+    }
+
+    /// Which of the 64 blocks from `64 * above` on have any, for each set.
+    pub fn above(&self, above: usize) -> &[u64] {
+        &self.above[above * self.rows..][..self.rows]
+    }
+
+    /// Puts a machine in neighbouring sets or takes it out of them.
+    pub fn set(&mut self, machine: usize, rows: Range<usize>, member: bool) {
+        let block = machine / BLOCK;
+        let (bit, block_bit) = (1 << (machine % BLOCK), 1 << (block % BLOCK));
+        let words = &mut self.words[block * self.rows..][rows.clone()];
+        let above = &mut self.above[block / BLOCK * self.rows..][rows];
+        if member {
+            words.iter_mut().for_each(|word| *word |= bit);
+            above.iter_mut().for_each(|above| *above |= block_bit);
+        } else {
+            for (word, above) in words.iter_mut().zip(above) {
+                *word &= !bit;
+                if *word == 0 {
+                    *above &= !block_bit;
+                }
+            }
+        }
     }
 }
 

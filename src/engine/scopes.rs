@@ -63,7 +63,8 @@ pub struct Scopes<'a> {
     classes: HashMap<u32, ClassId>,
     /// Machines carry other labels in the course of the run.
     relabels: bool,
-    empty: HashMap<ScopeId, Empty>,
+    /// Empty machines of the scopes for which they were asked.
+    empty: Vec<Option<Empty>>,
     /// Scopes that have a freed machine and somebody waiting, in this round.
     active: Vec<ScopeId>,
 }
@@ -79,7 +80,7 @@ impl<'a> Scopes<'a> {
             locations: &cluster.locations,
             classes: HashMap::new(),
             relabels: cluster.events.relabel(),
-            empty: HashMap::from([(ScopeId::WHOLE, whole)]),
+            empty: vec![Some(whole)],
             active: Vec::new(),
         };
         scopes.scope(None, Location::Cluster, cluster.dims.len());
@@ -158,7 +159,10 @@ impl<'a> Scopes<'a> {
 
     /// Empty machines of a scope: those of the location for a class while machines may still come to carry its labels.
     pub fn empty(&mut self, scope: ScopeId, offers: &[Resources], capacities: &[Resources]) -> &Empty {
-        if !self.empty.contains_key(&scope) {
+        if self.empty.len() <= scope.index() {
+            self.empty.resize_with(self.scopes.len(), || None);
+        }
+        self.empty[scope.index()].get_or_insert_with(|| {
             let Scope { class, location, .. } = self.scopes[scope.index()];
             let class = class.filter(|_| !self.relabels).map(|class| self.labels.members(class));
             let inside = |machine: &MachineId| {
@@ -166,9 +170,8 @@ impl<'a> Scopes<'a> {
             };
             let members: Vec<MachineId> = (0..offers.len() as u32).map(MachineId).filter(inside).collect();
             let kinds = |of: &[Resources]| Kinds::new(members.iter().map(|machine| of[machine.index()]).collect());
-            self.empty.insert(scope, Empty { seen: kinds(offers), real: Some(kinds(capacities)) });
-        }
-        &self.empty[&scope]
+            Empty { seen: kinds(offers), real: Some(kinds(capacities)) }
+        })
     }
 
     /// How near to a location a machine is; nothing for the whole cluster.
