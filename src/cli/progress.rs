@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::interrupt;
+use crate::control::study::Watcher;
 use crate::error::Result;
 use crate::experiment::{Progress, RunSummary, Supply};
 use crate::output::numbers::count;
@@ -140,6 +141,58 @@ impl Progress for Bar {
         self.runs.inc(1);
         if let Ok(mut going) = self.going.lock() {
             going.runs.remove(&number);
+        }
+    }
+}
+
+/// A bar over the equal parts of long work, or a line now and then.
+pub struct Steps {
+    bar: ProgressBar,
+    what: &'static str,
+    quiet: bool,
+    line: Mutex<Instant>,
+}
+
+impl Steps {
+    /// A bar that waits to be told how many parts there are; `what` they are called.
+    pub fn new(quiet: bool, what: &'static str) -> Steps {
+        let hidden = quiet || !std::io::stderr().is_terminal();
+        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let template = "{spinner} {bar:30} {pos}/{len} {msg} ({elapsed}, {eta} left)";
+        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message(what);
+        if !hidden {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        Steps { bar, what, quiet, line: Mutex::new(Instant::now()) }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watcher for Steps {
+    fn go_on(&self) -> Result<()> {
+        interrupt::check()
+    }
+
+    fn planned(&self, parts: usize) {
+        self.bar.inc_length(parts as u64);
+    }
+
+    fn done(&self) {
+        self.bar.inc(1);
+        if self.bar.is_hidden()
+            && !self.quiet
+            && let Ok(mut line) = self.line.try_lock()
+            && line.elapsed() >= LINE
+        {
+            *line = Instant::now();
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            eprintln!("{done} of {all} {}, about {} min left", self.what, self.bar.eta().as_secs().div_ceil(60));
         }
     }
 }

@@ -6,9 +6,10 @@ use rand_chacha::ChaCha8Rng;
 use super::rules::Rules;
 use super::setup::{AppId, RoleId, Setup};
 use super::trial::{Outcome, Trace};
-use super::world::World;
 use super::world::plan::{Demand, Fault, Network, Script, Strike, Timing};
 use super::world::watch::Violation;
+use super::world::{GoOn, World};
+use crate::error::Result;
 use crate::units::{MachineId, Span, Time};
 use crate::workload::synthetic::random::stream;
 
@@ -82,6 +83,15 @@ impl Chaos {
         let mut world = World::new(&self.setup, &self.script, false);
         world.run(true);
         world.outcome()
+    }
+
+    /// The same; `go_on` is asked every some thousand events. Errors: those of `go_on`.
+    pub fn run_while(&self, go_on: &GoOn) -> Result<Outcome> {
+        let mut world = World::new(&self.setup, &self.script, false);
+        while world.run_some(true) {
+            go_on()?;
+        }
+        Ok(world.outcome())
     }
 
     /// The script without all that is not needed to violate the same invariant: by removing ever smaller parts of its

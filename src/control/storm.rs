@@ -8,9 +8,10 @@ use rand::RngExt;
 use super::chaos::{app_fault, length, tubo_fault};
 use super::rules::Rules;
 use super::setup::{AppId, RoleId, Setup};
-use super::world::World;
 use super::world::plan::{Demand, Fault, Network, Script, Strike, Timing};
 use super::world::work::{Achieved, Work};
+use super::world::{GoOn, World};
+use crate::error::Result;
 use crate::units::{MachineId, Span, Time};
 use crate::workload::synthetic::random::stream;
 
@@ -90,15 +91,17 @@ impl Storm {
         }
     }
 
-    /// Runs it with the faults of a seed.
-    pub fn run(&self, rules: Rules, seed: u64) -> Damage {
+    /// Runs it with the faults of a seed. Errors: those of `go_on`, which is asked every some thousand events.
+    pub fn run(&self, rules: Rules, seed: u64, go_on: &GoOn) -> Result<Damage> {
         let (setup, demands) = self.setup(rules);
         let strikes = self.strikes(&setup, seed);
         let (network, timing) = (self.network, self.timing);
         let script = Script { demands, strikes, network, timing, patience: None, seed };
         let mut world = World::new(&setup, &script, false);
         world.watch.work = Some(Work::new(&setup, self.instance, BEGIN, BEGIN + self.lasts));
-        world.run(false);
+        while world.run_some(false) {
+            go_on()?;
+        }
         let mut damage = Damage {
             harmed: world.watch.harmed,
             faults: script.strikes.len() as u64,
@@ -112,6 +115,6 @@ impl Storm {
                 *class = class.plus(*account);
             }
         }
-        damage
+        Ok(damage)
     }
 }

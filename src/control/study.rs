@@ -111,8 +111,17 @@ pub struct Findings {
     pub storms: Vec<StormRow>,
 }
 
-/// Says whether to go on.
-pub type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
+/// Is told how far a study has come, and may end it.
+pub trait Watcher: Sync {
+    /// Asked now and then. Errors: when the study is to end.
+    fn go_on(&self) -> Result<()>;
+
+    /// So many more parts are to be run.
+    fn planned(&self, parts: usize);
+
+    /// A part has been run.
+    fn done(&self);
+}
 
 /// All rules, or all but one.
 pub fn rules_without(rule: Option<Rule>) -> Rules {
@@ -125,67 +134,78 @@ impl Study {
         [None].into_iter().chain(self.rules.iter().copied().map(Some)).collect()
     }
 
-    /// Runs everything; `go_on` is asked before every part. Errors: those of `go_on`.
-    pub fn run(&self, go_on: &GoOn) -> Result<Findings> {
-        Ok(Findings { fates: self.fates(go_on)?, recoveries: self.recoveries(go_on)?, storms: self.storms(go_on)? })
+    /// Runs everything. Errors: those of the watcher.
+    pub fn run(&self, watcher: &dyn Watcher) -> Result<Findings> {
+        let (fates, recoveries, storms) = (self.fates(), self.recoveries(), self.storms());
+        watcher.planned(fates.len() + recoveries.len() + storms.len());
+        Ok(Findings {
+            fates: fates.par_iter().map(|cell| self.fate(cell, watcher)).collect::<Result<Vec<_>>>()?.concat(),
+            recoveries: recoveries.par_iter().map(|cell| self.recovery(cell, watcher)).collect::<Result<_>>()?,
+            storms: storms.par_iter().map(|cell| self.storm(cell, watcher)).collect::<Result<_>>()?,
+        })
     }
 
-    fn fates(&self, go_on: &GoOn) -> Result<Vec<FateRow>> {
-        let cells = self.scenarios.iter().flat_map(|&scenario| self.variants().into_iter().map(move |v| (scenario, v)));
-        let cells: Vec<(Scenario, Option<Rule>)> = cells.collect();
-        let rows = cells.par_iter().map(|&(scenario, without)| -> Result<[FateRow; 2]> {
-            go_on()?;
-            let trial = Trial::new(scenario, rules_without(without), self.network, self.timing);
-            let violated = trial.broken();
-            Ok([true, false].map(|online| FateRow {
-                scenario,
-                without,
-                online,
-                fate: trial.fate_while_waiting(online),
-                violated: violated.clone(),
-            }))
-        });
-        Ok(rows.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    fn fates(&self) -> Vec<(Scenario, Option<Rule>)> {
+        let of = |scenario| self.variants().into_iter().map(move |without| (scenario, without));
+        self.scenarios.iter().copied().flat_map(of).collect()
     }
 
-    fn recoveries(&self, go_on: &GoOn) -> Result<Vec<RecoveryRow>> {
+    fn fate(&self, &(scenario, without): &(Scenario, Option<Rule>), watcher: &dyn Watcher) -> Result<[FateRow; 2]> {
+        watcher.go_on()?;
+        let trial = Trial::new(scenario, rules_without(without), self.network, self.timing);
+        let violated = trial.broken();
+        watcher.done();
+        Ok([true, false].map(|online| FateRow {
+            scenario,
+            without,
+            online,
+            fate: trial.fate_while_waiting(online),
+            violated: violated.clone(),
+        }))
+    }
+
+    fn recoveries(&self) -> Vec<(Scenario, Span, Span)> {
         let Sweep { scenarios, beats, windows } = &self.recovery;
-        let clocks = beats.iter().flat_map(|&beat| windows.iter().map(move |&window| (beat, window)));
-        let clocks: Vec<(Span, Span)> = clocks.collect();
-        let cells =
-            scenarios.iter().flat_map(|&scenario| clocks.iter().map(move |&(beat, window)| (scenario, beat, window)));
-        let cells: Vec<(Scenario, Span, Span)> = cells.collect();
-        let row = |&(scenario, beat, window): &(Scenario, Span, Span)| -> Result<RecoveryRow> {
-            go_on()?;
-            let timing = Timing { window, ..self.timing.with_beat(beat) };
-            let trial = Trial::new(scenario, Rules::ALL, self.network, timing);
-            let spans: Vec<f64> = trial.while_waiting().map(|outcome| outcome.watch.recovery().seconds()).collect();
-            Ok(RecoveryRow {
-                scenario,
-                beat,
-                window,
-                mean_s: spans.iter().sum::<f64>() / spans.len().max(1) as f64,
-                longest_s: spans.iter().copied().fold(0.0, f64::max),
-                offline: trial.fate_while_waiting(false),
-                violated: trial.broken(),
-            })
-        };
-        cells.par_iter().map(row).collect()
+        let clocks = || beats.iter().flat_map(|&beat| windows.iter().map(move |&window| (beat, window)));
+        scenarios.iter().flat_map(|&scenario| clocks().map(move |(beat, window)| (scenario, beat, window))).collect()
     }
 
-    fn storms(&self, go_on: &GoOn) -> Result<Vec<StormRow>> {
-        let Some(storm) = self.storms.storm else { return Ok(Vec::new()) };
-        let mut cells = Vec::new();
+    fn recovery(
+        &self,
+        &(scenario, beat, window): &(Scenario, Span, Span),
+        watcher: &dyn Watcher,
+    ) -> Result<RecoveryRow> {
+        watcher.go_on()?;
+        let timing = Timing { window, ..self.timing.with_beat(beat) };
+        let trial = Trial::new(scenario, Rules::ALL, self.network, timing);
+        let spans: Vec<f64> = trial.while_waiting().map(|outcome| outcome.watch.recovery().seconds()).collect();
+        watcher.done();
+        Ok(RecoveryRow {
+            scenario,
+            beat,
+            window,
+            mean_s: spans.iter().sum::<f64>() / spans.len().max(1) as f64,
+            longest_s: spans.iter().copied().fold(0.0, f64::max),
+            offline: trial.fate_while_waiting(false),
+            violated: trial.broken(),
+        })
+    }
+
+    fn storms(&self) -> Vec<(Storm, Option<Rule>, u64)> {
+        let mut storms = Vec::new();
+        let Some(storm) = self.storms.storm else { return storms };
         for without in self.variants() {
             for &rate in &self.storms.rates {
-                cells.extend(self.storms.seeds.iter().map(|&seed| (without, rate, seed)));
+                storms.extend(self.storms.seeds.iter().map(|&seed| (Storm { rate, ..storm }, without, seed)));
             }
         }
-        let row = |&(without, rate, seed): &(Option<Rule>, f64, u64)| -> Result<StormRow> {
-            go_on()?;
-            let damage = Storm { rate, ..storm }.run(rules_without(without), seed);
-            Ok(StormRow { rate, without, seed, damage })
-        };
-        cells.par_iter().map(row).collect()
+        storms
+    }
+
+    fn storm(&self, &(storm, without, seed): &(Storm, Option<Rule>, u64), watcher: &dyn Watcher) -> Result<StormRow> {
+        watcher.go_on()?;
+        let damage = storm.run(rules_without(without), seed, &|| watcher.go_on())?;
+        watcher.done();
+        Ok(StormRow { rate: storm.rate, without, seed, damage })
     }
 }

@@ -1,10 +1,13 @@
 //! The experiment with the control plane: storms, clocks, and `plimsoll run` of a plan with `[failover]`.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use plimsoll::control::rules::{Rule, Rules};
 use plimsoll::control::scenario::Scenario;
-use plimsoll::control::storm::Storm;
-use plimsoll::control::study::{Storms, Study, Sweep};
+use plimsoll::control::storm::{Damage, Storm};
+use plimsoll::control::study::{Storms, Study, Sweep, Watcher};
 use plimsoll::control::world::plan::{Network, Timing};
+use plimsoll::error::{Error, Result};
 use plimsoll::units::Span;
 
 use crate::replay::{plimsoll, run, said};
@@ -24,10 +27,58 @@ const STORM: Storm = Storm {
     network: Network::ORDERED,
 };
 
+fn storm(rules: Rules, seed: u64) -> Damage {
+    STORM.run(rules, seed, &|| Ok(())).expect("nobody stops it")
+}
+
+/// Counts the parts of a study, and ends it when it has been asked so often.
+struct Counter {
+    patience: usize,
+    asked: AtomicUsize,
+    planned: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Counter {
+    fn new(patience: usize) -> Counter {
+        let zero = || AtomicUsize::new(0);
+        Counter { patience, asked: zero(), planned: zero(), done: zero() }
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        (self.planned.load(Relaxed), self.done.load(Relaxed))
+    }
+}
+
+impl Watcher for Counter {
+    fn go_on(&self) -> Result<()> {
+        if self.asked.fetch_add(1, Relaxed) < self.patience { Ok(()) } else { Err(Error::Interrupted) }
+    }
+
+    fn planned(&self, parts: usize) {
+        self.planned.fetch_add(parts, Relaxed);
+    }
+
+    fn done(&self) {
+        self.done.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn a_storm_can_be_stopped_in_the_middle() {
+    let asked = Counter::new(usize::MAX);
+    STORM.run(Rules::ALL, 1, &|| asked.go_on()).expect("nobody stops it");
+    let often = asked.asked.load(Relaxed);
+    assert!(often > 4, "asked {often} times");
+    let once = Counter::new(2);
+    assert!(matches!(STORM.run(Rules::ALL, 1, &|| once.go_on()), Err(Error::Interrupted)));
+    assert_eq!(once.asked.load(Relaxed), 3);
+}
+
 #[test]
 fn storms_cost_offline_work_and_no_online_worker_while_all_rules_hold() {
     for seed in 1..4 {
-        let all = STORM.run(Rules::ALL, seed);
+        let all = storm(Rules::ALL, seed);
         assert!(all.faults > 20, "seed {seed}: {all:?}");
         assert_eq!((all.online.stopped, all.online.unserved, all.harmed), (0, 0, 0), "seed {seed}");
         // 3 tenths of 12 machines of 8 online, 4 tenths offline (9 units a tenth), for 1200 s.
@@ -35,10 +86,10 @@ fn storms_cost_offline_work_and_no_online_worker_while_all_rules_hold() {
         assert!(all.offline.stopped > 0 && all.offline.discarded > 0, "seed {seed}: {all:?}");
         let most = all.offline.stopped * STORM.instance.0;
         assert!(all.offline.discarded < most && all.offline.unserved < all.offline.wanted, "seed {seed}: {all:?}");
-        let without = STORM.run(Rules::ALL.without(Rule::KeepStable), seed);
+        let without = storm(Rules::ALL.without(Rule::KeepStable), seed);
         assert_eq!(without.faults, all.faults, "the same faults");
         assert!(without.harmed > 0, "seed {seed}: {without:?}");
-        assert_eq!(STORM.run(Rules::ALL, seed), all, "the same seed, the same storm");
+        assert_eq!(storm(Rules::ALL, seed), all, "the same seed, the same storm");
     }
 }
 
@@ -58,9 +109,10 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
         },
         storms: Storms::default(),
     };
-    let findings = study.run(&|| Ok(())).expect("nobody stops it");
-    let stopped = study.run(&|| Err(plimsoll::error::Error::Interrupted));
-    assert!(stopped.is_err());
+    let counter = Counter::new(usize::MAX);
+    let findings = study.run(&counter).expect("nobody stops it");
+    assert_eq!(counter.counts(), (14, 14));
+    assert!(matches!(study.run(&Counter::new(5)), Err(Error::Interrupted)));
     assert_eq!((findings.fates.len(), findings.recoveries.len(), findings.storms.len()), (4, 12, 0));
     assert!(findings.recoveries.iter().all(|row| row.violated.is_empty()), "{:?}", findings.recoveries);
     // FuxiMaster is back after 2 s and listens for the window.

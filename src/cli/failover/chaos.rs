@@ -5,10 +5,11 @@ use std::time::Instant;
 use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::super::{Context, Format, interrupt, print as out, quoted};
+use super::super::{Context, Format, print as out, progress::Steps, quoted};
 use super::{Args, print};
 use crate::control::chaos::Chaos;
 use crate::control::rules::Rules;
+use crate::control::study::Watcher;
 use crate::control::world::plan::Network;
 use crate::control::world::watch::Violation;
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 /// The most machines of a random cluster.
 const MACHINES: usize = 1_000_000;
 
-/// Clusters that are run before a signal is looked for.
+/// Clusters whose outcomes are kept until they are counted.
 const BATCH: u64 = 256;
 
 /// The most runs that making a script small may take: machines times runs.
@@ -40,22 +41,26 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     };
     let (start, mut messages, mut idle, mut found) = (Instant::now(), 0, 0, Vec::new());
     let batch = if args.machines > 1_000 { 1 + rayon::current_num_threads() as u64 } else { BATCH };
+    let steps = Steps::new(context.quiet, "schedules");
+    steps.planned(usize::try_from(count).unwrap_or(usize::MAX));
     let mut next = args.seed;
     while next < end {
-        interrupt::check()?;
         let seeds = next..end.min(next.saturating_add(batch));
         next = seeds.end;
-        let runs = seeds.into_par_iter().map(|seed| {
-            let outcome = Chaos::new(seed, args.machines, rules, links).run();
+        let runs = seeds.into_par_iter().map(|seed| -> Result<_> {
+            steps.go_on()?;
+            let outcome = Chaos::new(seed, args.machines, rules, links).run_while(&|| steps.go_on())?;
             let violation = outcome.watch.violations.into_iter().next();
-            (outcome.messages, outcome.idle, violation.map(|violation| Found { seed, violation }))
+            steps.done();
+            Ok((outcome.messages, outcome.idle, violation.map(|violation| Found { seed, violation })))
         });
-        for (sent, spared, bad) in runs.collect::<Vec<_>>() {
+        for (sent, spared, bad) in runs.collect::<Result<Vec<_>>>()? {
             messages += sent;
             idle += spared;
             found.extend(bad);
         }
     }
+    steps.clear();
     let seconds = start.elapsed().as_secs_f64();
     context.say(&format!(
         "{messages} messages in {seconds:.1} s: {:.0} a second ({:.0} without the heartbeats that change nothing and are \

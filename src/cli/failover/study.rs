@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::super::{Context, Format, interrupt, print as out, run::provenance};
+use super::super::{Context, Format, print as out, progress::Steps, run::provenance};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::failover as output;
@@ -23,7 +23,10 @@ pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, c
     let started = Instant::now();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
-    let findings = pool.install(|| plan.study.run(&interrupt::check))?;
+    let steps = Steps::new(context.quiet, "parts");
+    let findings = pool.install(|| plan.study.run(&steps));
+    steps.clear();
+    let findings = findings?;
     let report = output::write(folder, plan, &findings)?;
     let text = provenance(context, threads, started, serde_json::json!({}));
     write_whole(&folder.join("run.json"), text.as_bytes())?;

@@ -19,6 +19,7 @@ use crate::control::setup::{AppId, Setup};
 use crate::control::trial::Outcome;
 use crate::control::tubo::{self, Tubo};
 use crate::engine::Agenda;
+use crate::error::Result;
 use crate::units::{MachineId, Span, Time};
 use log::Log;
 use net::{Letter, Net};
@@ -45,6 +46,12 @@ enum Event {
     /// The application master loses patience with a machine.
     Patience(AppId, MachineId),
 }
+
+/// Says whether to go on.
+pub type GoOn<'a> = dyn Fn() -> Result<()> + 'a;
+
+/// Events that are run before anybody is asked whether to go on.
+const EVENTS: u32 = 1 << 14;
 
 /// Order of what happens at one instant: what ends, then what begins, then messages, then clocks.
 const ENDS: u8 = 0;
@@ -139,17 +146,26 @@ impl<'a> World<'a> {
 
     /// Runs to the end of the script, or to the first violation if `stop` says so, then checks agreement.
     pub fn run(&mut self, stop: bool) {
+        while self.run_some(stop) {}
+    }
+
+    /// Runs some thousand events; whether there is more to do.
+    pub fn run_some(&mut self, stop: bool) -> bool {
         let end = self.script.end();
-        while let Some(time) = self.agenda.next_time().filter(|&time| time <= end) {
-            let Some((_, event)) = self.agenda.pop() else { break };
-            self.now = time;
+        for _ in 0..EVENTS {
+            let due = self.agenda.next_time().is_some_and(|time| time <= end);
+            let Some((key, event)) = due.then(|| self.agenda.pop()).flatten() else {
+                self.now = end;
+                self.check_agreement();
+                return false;
+            };
+            self.now = key.time;
             self.happen(event);
             if stop && !self.watch.violations.is_empty() {
-                return;
+                return false;
             }
         }
-        self.now = end;
-        self.check_agreement();
+        true
     }
 
     /// The time of the simulation.
