@@ -1,8 +1,9 @@
 //! First-fit under DRF from 1,000 to 100,000 machines at nine tenths of their capacity, 1,000 users: tasks a CPU second with
 //! the `runs`, `users` and `jobs` tables, how long an instant that launches something takes, memory, and beside it what the
-//! same launches cost when machines are looked through one by one.
+//! same launches cost when machines are looked through one by one. Once with jobs of one task, where every task is a row
+//! of the `jobs` table, and once with jobs of ten.
 //!
-//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000` is the long run.
+//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,17 +26,19 @@ const MACHINE: (u64, u64) = (16, 64);
 /// Means of the generator below: cores and seconds a task.
 const MEAN_TASK: f64 = 2.7 * 298.0;
 
-fn workload(machines: u64, tasks: usize) -> Workload {
-    let mean = MEAN_TASK / (0.9 * (machines * MACHINE.0) as f64);
+fn workload(machines: u64, tasks: usize, each: usize) -> Workload {
+    let jobs = tasks / each;
+    let mean = each as f64 * MEAN_TASK / (0.9 * (machines * MACHINE.0) as f64);
     let plan = format!(
         r#"
 generator = "synthetic"
-jobs = {tasks}
+jobs = {jobs}
 arrival = {{ distribution = "exponential", mean = {mean} }}
 [[class]]
 name = "user"
 users = {USERS}
 zipf = 0.6
+tasks = {{ distribution = "constant", value = {each} }}
 duration = {{ distribution = "lognormal", median = 180.75, sigma = 1.0 }}
 [class.demand]
 cpu = {{ distribution = "choice", values = [1, 2, 4], weights = [0.2, 0.35, 0.45] }}
@@ -138,10 +141,12 @@ fn scan(clock: &Clock, machines: usize, capacity: &Resources) -> Duration {
     spent / found.max(1) as u32
 }
 
-fn measure(machines: u64, tasks: usize, folder: &Path) {
+fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
-    let workload = workload(machines, tasks);
+    let workload = workload(machines, tasks, each);
+    let (begin, ..) = spent();
     let (p50, p99, clock) = latencies(&workload, &spec);
+    let engine = (spent().0 - begin).as_secs_f64();
     let capacity = Cluster::new(&spec, workload.source().dims()).expect("a cluster").capacities[0];
     let scan = scan(&clock, machines as usize, &capacity);
     drop(clock);
@@ -172,12 +177,13 @@ fn measure(machines: u64, tasks: usize, folder: &Path) {
     let (after, _, peak) = spent();
     let seconds = (after - before).as_secs_f64();
     println!(
-        "{machines:>8} {:>10} {:>10} {:>9.2} {:>12.0} {:>8.2} {:>8.1} {:>8.1} {:>11.1} {:>9}",
+        "{machines:>8} {each:>5} {:>10} {:>10} {:>9.2} {:>12.0} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>11.1} {:>9}",
         outcome.launched,
         outcome.peak_running,
         seconds,
         outcome.launched as f64 / seconds,
         seconds * 1e6 / outcome.launched as f64,
+        engine * 1e6 / outcome.launched as f64,
         f64::from(p50) / 1e3,
         f64::from(p99) / 1e3,
         scan.as_secs_f64() * 1e6,
@@ -193,13 +199,26 @@ fn main() {
     let sizes = number("--machines").map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]);
     let folder = tempfile::tempdir().expect("a temporary folder");
     println!(
-        "{:>8} {:>10} {:>10} {:>9} {:>12} {:>8} {:>8} {:>8} {:>11} {:>9}",
-        "machines", "tasks", "at once", "CPU s", "tasks/CPU s", "us/task", "p50 us", "p99 us", "scan us", "MiB more"
+        "{:>8} {:>5} {:>10} {:>10} {:>9} {:>12} {:>8} {:>8} {:>8} {:>8} {:>11} {:>9}",
+        "machines",
+        "a job",
+        "tasks",
+        "at once",
+        "CPU s",
+        "tasks/CPU s",
+        "us/task",
+        "engine",
+        "p50 us",
+        "p99 us",
+        "scan us",
+        "MiB more"
     );
     for machines in sizes {
         // At least five times what runs at once, so that most of it is a steady state.
         let least = (machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize;
         let tasks = number("--tasks").map_or(least.max(1_000_000), |tasks| tasks as usize);
-        measure(machines, tasks, folder.path());
+        for each in number("--a-job").map_or_else(|| vec![1, 10], |each| vec![each as usize]) {
+            measure(machines, tasks, each, folder.path());
+        }
     }
 }

@@ -41,7 +41,8 @@ pub struct Args {
     /// Who goes first among users of equal rank: lowest-id, highest-id or fewest-running
     #[arg(long, default_value = "lowest-id")]
     ties: String,
-    /// How machines slow down when tasks use more memory than they have: load:slowdown points, such as 1:1,1.25:4
+    /// How machines slow down when tasks use more memory than they have: load:slowdown points, such as 1:1,1.25:4; " by size" behind
+    /// them: large tasks suffer most
     #[arg(long, value_name = "CURVE")]
     slowdown: Option<String>,
     /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)

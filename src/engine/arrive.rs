@@ -148,9 +148,12 @@ impl<R: Recorder> Engine<'_, R> {
         let widest =
             if self.options.fall_back.is_some() { self.scopes.widest(scope, self.books.dims()) } else { scope };
         let empty = self.scopes.empty(widest, &self.offers, &self.cluster.capacities);
-        let room = empty.real.as_ref().unwrap_or(&empty.seen).room(&row.demand, together);
         let fits = empty.seen.room(&footprint, together) >= together;
-        if together > 1 && room < together {
+        let room = || empty.real.as_ref().unwrap_or(&empty.seen).room(&row.demand, together);
+        if together > 1
+            && let room = room()
+            && room < together
+        {
             let whole = widest == ScopeId::WHOLE;
             let place = if whole { "the empty cluster" } else { "the empty machines that it may use" };
             let problem = format!("all {together} tasks are to start at once, and {place} has room for {room}");

@@ -20,12 +20,20 @@ const POINTS: usize = 8;
 ///
 /// Between points the slowdown is linear, up to the first it is 1, behind the last it goes on as before it. As text:
 /// `1:1,1.25:4`, loads and slowdowns.
+///
+/// With ` by size` behind the points they are of a task that uses as much memory as the machine has, and others suffer
+/// in proportion to what they use: a task that waits for a certain part of its pages waits the longer the more it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
     /// Loads and slowdowns, in millionths; the first `len` are meant.
     points: [(u64, u64); POINTS],
     len: usize,
+    /// Tasks suffer in proportion to their memory.
+    by_size: bool,
 }
+
+/// Behind the points where tasks suffer in proportion to their memory.
+const BY_SIZE: &str = " by size";
 
 impl Slowdown {
     /// The slowdown of a machine that uses so much of what it has, in millionths.
@@ -46,6 +54,15 @@ impl Slowdown {
             }
         }
     }
+
+    /// The slowdown of a task that uses so much of a machine that is slowed down so much, in millionths.
+    fn of(&self, slowdown: u64, size: u64, capacity: u64) -> u64 {
+        if !self.by_size || capacity == 0 {
+            return slowdown;
+        }
+        let more = u128::from(slowdown - ONE) * u128::from(size.min(capacity)) / u128::from(capacity);
+        ONE + more as u64
+    }
 }
 
 impl std::fmt::Display for Slowdown {
@@ -53,7 +70,8 @@ impl std::fmt::Display for Slowdown {
         let number = |value: u64| value as f64 / ONE as f64;
         let points: Vec<String> =
             self.points[..self.len].iter().map(|(at, by)| format!("{}:{}", number(*at), number(*by))).collect();
-        f.write_str(&points.join(","))
+        f.write_str(&points.join(","))?;
+        f.write_str(if self.by_size { BY_SIZE } else { "" })
     }
 }
 
@@ -62,9 +80,10 @@ impl std::str::FromStr for Slowdown {
 
     fn from_str(text: &str) -> Result<Slowdown> {
         let wrong = |given: &str, expected: &str| Error::plan("slowdown", format!("'{given}'"), expected);
-        let mut curve = Slowdown { points: [(0, 0); POINTS], len: 0 };
-        for part in text.split(',') {
-            const EXPECTED: &str = "load:slowdown points such as 1:1,1.25:4";
+        let (points, by_size) = text.strip_suffix(BY_SIZE).map_or((text, false), |points| (points, true));
+        let mut curve = Slowdown { points: [(0, 0); POINTS], len: 0, by_size };
+        for part in points.split(',') {
+            const EXPECTED: &str = "load:slowdown points such as 1:1,1.25:4, and perhaps ' by size' behind them";
             let number = |text: &str| decimal(text.as_bytes(), ONE, Round::Nearest).ok();
             let point = part.trim().split_once(':').and_then(|(at, by)| Some((number(at.trim())?, number(by.trim())?)));
             let point = point.ok_or_else(|| wrong(part, EXPECTED))?;
@@ -95,6 +114,10 @@ struct Slowed {
     ticket: Ticket,
     /// What is left of them, in millionths of a microsecond at full speed.
     left: u128,
+    /// What each of them uses of the over-committed resource.
+    size: u64,
+    /// Progress in a microsecond, in millionths.
+    rate: u64,
     /// When they end as things stand.
     end: Time,
 }
@@ -104,8 +127,6 @@ struct Slowed {
 struct Host {
     capacity: u64,
     used: u64,
-    /// Progress in a microsecond, in millionths.
-    rate: u64,
     /// Until when the progress is accounted for.
     since: Time,
     tasks: Vec<Slowed>,
@@ -114,10 +135,12 @@ struct Host {
 
 impl Host {
     fn settle(&mut self, now: Time) {
-        let progress = u128::from(now.since(self.since).0) * u128::from(self.rate);
+        let span = u128::from(now.since(self.since).0);
         self.since = now;
-        if progress > 0 {
-            self.tasks.iter_mut().for_each(|task| task.left = task.left.saturating_sub(progress));
+        if span > 0 {
+            for task in &mut self.tasks {
+                task.left = task.left.saturating_sub(span * u128::from(task.rate));
+            }
         }
     }
 }
@@ -134,8 +157,7 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub fn new(curve: Slowdown, dim: usize, capacities: impl Iterator<Item = u64>) -> Hosts {
-        let host =
-            |capacity| Host { capacity, used: 0, rate: ONE, since: Time::ZERO, tasks: Vec::new(), touched: false };
+        let host = |capacity| Host { capacity, used: 0, since: Time::ZERO, tasks: Vec::new(), touched: false };
         Hosts { curve, dim, hosts: capacities.map(host).collect(), touched: Vec::new() }
     }
 
@@ -150,10 +172,11 @@ impl Hosts {
 
     /// Tasks have started, and would end at `end` at full speed.
     pub fn started(&mut self, tasks: &Running, ticket: Ticket, demand: &[u64], end: Time) {
-        let (machine, now, used) = (tasks.machine, tasks.start, demand[self.dim] * u64::from(tasks.count.get()));
+        let (machine, now, size) = (tasks.machine, tasks.start, demand[self.dim]);
         let host = self.touch(machine, now);
-        host.used += used;
-        host.tasks.push(Slowed { ticket, left: u128::from(end.since(now).0) * u128::from(ONE), end });
+        host.used += size * u64::from(tasks.count.get());
+        let left = u128::from(end.since(now).0) * u128::from(ONE);
+        host.tasks.push(Slowed { ticket, left, size, rate: ONE, end });
     }
 
     /// Tasks run no longer.
@@ -170,10 +193,11 @@ impl<R: Recorder> Engine<'_, R> {
         for machine in std::mem::take(&mut hosts.touched) {
             let host = &mut hosts.hosts[machine.index()];
             host.touched = false;
-            host.rate = (ONE * ONE / hosts.curve.at(host.used, host.capacity)).max(1);
+            let slowdown = hosts.curve.at(host.used, host.capacity);
             host.tasks.retain(|task| self.agenda.get(task.ticket).is_some());
             for task in &mut host.tasks {
-                let left = task.left.div_ceil(u128::from(host.rate));
+                task.rate = (ONE * ONE / hosts.curve.of(slowdown, task.size, host.capacity)).max(1);
+                let left = task.left.div_ceil(u128::from(task.rate));
                 let end = Time(self.now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
                 if end != task.end
                     && let Some(tasks) = self.agenda.cancel(task.ticket)

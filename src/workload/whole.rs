@@ -1,6 +1,6 @@
 //! A whole workload in memory: what importers and generators make.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::names::{JobName, JobNames, Names};
 use super::{Source, TaskSet};
@@ -69,14 +69,16 @@ impl Workload {
     pub fn finish(mut self) -> Workload {
         self.sets.sort_by_key(|set| set.submit);
         let (mut jobs, mut users) = (Vec::new(), Names::default());
-        let mut new_job: HashMap<JobId, JobId> = HashMap::new();
+        let mut new_job: Vec<Option<JobId>> = vec![None; self.jobs.len()];
+        let mut new_user: Vec<Option<UserId>> = vec![None; self.users.len()];
         for (row, set) in self.sets.iter_mut().enumerate() {
             set.row = row as u64;
-            set.job = *new_job.entry(set.job).or_insert_with(|| {
+            set.job = *new_job[set.job.index()].get_or_insert_with(|| {
                 jobs.push(std::mem::take(&mut self.jobs[set.job.index()]));
                 JobId(jobs.len() as u32 - 1)
             });
-            set.user = UserId(users.intern(self.users.name(set.user.0)));
+            let old = set.user;
+            set.user = *new_user[old.index()].get_or_insert_with(|| UserId(users.intern(self.users.name(old.0))));
         }
         self.jobs = jobs;
         self.users = users;

@@ -125,6 +125,7 @@ fn others() -> Vec<Wrong> {
         args("a curve that goes back", &["--slowdown", "2:1,1:2"], &["--slowdown", "1:2", "monotone"]),
         args("a curve with a load twice", &["--slowdown", "1:1,1:2"], &["--slowdown", "1:2", "monotone"]),
         args("a curve that speeds up", &["--slowdown", "1:0.5,2:1"], &["--slowdown", "1:0.5"]),
+        args("a curve by something else", &["--slowdown", "1:1,2:2 by age"], &["--slowdown", "by size"]),
         args("a curve of nothing", &["--slowdown", "fast"], &["--slowdown", "fast"]),
         args(
             "a pool that slows down",

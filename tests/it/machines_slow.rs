@@ -159,15 +159,16 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// How much of a task a machine does in a microsecond, in millionths.
-    fn rate(&self, machine: usize) -> u128 {
-        let Some(curve) = self.world.config.slowdown else { return ONE };
-        let used = self.on(machine).map(|task| u128::from(self.rows[task.row].demand[1])).sum();
-        rate(curve, used, self.world.config.machines[machine][1])
+    /// How much of a task its machine does in a microsecond, in millionths.
+    fn rate(&self, task: &Task) -> u128 {
+        let (Some(curve), Some(run)) = (self.world.config.slowdown, task.run()) else { return ONE };
+        let memory = |task: &Task| self.rows[task.row].demand[1];
+        let used = self.on(run.machine).map(|task| u128::from(memory(task))).sum();
+        rate(curve, used, self.world.config.machines[run.machine][1], memory(task))
     }
 
     fn rates(&self) -> Vec<u128> {
-        (0..self.there.len()).map(|machine| self.rate(machine)).collect()
+        self.tasks.iter().map(|task| self.rate(task)).collect()
     }
 
     /// What runs on a machine.
@@ -179,9 +180,9 @@ impl<'a> Simulation<'a> {
     fn progress(&mut self, now: u64) {
         let span = u128::from(now - self.clock.unwrap_or(now));
         let rates = self.rates();
-        for task in &mut self.tasks {
+        for (task, rate) in self.tasks.iter_mut().zip(rates) {
             if let State::Running(run) = &mut task.state {
-                run.left = run.left.saturating_sub(span * rates[run.machine]);
+                run.left = run.left.saturating_sub(span * rate);
             }
         }
         self.clock = Some(now);
@@ -190,9 +191,9 @@ impl<'a> Simulation<'a> {
     /// When everything that runs ends as things stand.
     fn expect(&mut self, now: u64) {
         let rates = self.rates();
-        for task in &mut self.tasks {
+        for (task, rate) in self.tasks.iter_mut().zip(rates) {
             if let State::Running(run) = &mut task.state {
-                run.finish = now + run.left.div_ceil(rates[run.machine]) as u64;
+                run.finish = now + run.left.div_ceil(rate) as u64;
             }
         }
     }

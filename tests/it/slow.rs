@@ -111,9 +111,12 @@ pub struct Config {
     pub placement: Placement,
     pub on_blocked: OnBlocked,
     pub ties: Ties,
-    /// How machines slow down by the load of their second resource: points of loads and slowdowns, in millionths.
-    pub slowdown: Option<&'static [(u64, u64)]>,
+    pub slowdown: Option<Curve>,
 }
+
+/// How machines slow down by the load of their second resource: as text, and its points of loads and slowdowns, in
+/// millionths.
+pub type Curve = (&'static str, &'static [(u64, u64)]);
 
 /// What became of one task: `task` counts within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -205,26 +208,32 @@ impl Simulation<'_> {
         }
     }
 
-    /// How much of a task a machine does in a microsecond, in millionths.
-    fn rate(&self, place: usize) -> u128 {
+    /// How much of a task of a row a machine does in a microsecond, in millionths.
+    fn rate(&self, row: usize, place: usize) -> u128 {
         let Some(curve) = self.config.slowdown else { return ONE };
         let here = self.running.iter().filter(|task| task.place == place);
         let used: u128 = here.map(|task| u128::from(self.rows[task.row].demand[1])).sum();
-        rate(curve, used, self.config.machines[place][1])
+        rate(curve, used, self.config.machines[place][1], self.rows[row].demand[1])
+    }
+
+    fn rates(&self) -> Vec<u128> {
+        self.running.iter().map(|task| self.rate(task.row, task.place)).collect()
     }
 
     /// What was done since the last instant.
     fn progress(&mut self, now: u64) {
         let span = u128::from(now - std::mem::replace(&mut self.clock, now));
-        let rates: Vec<u128> = (0..self.free.len()).map(|place| self.rate(place)).collect();
-        self.running.iter_mut().for_each(|task| task.left = task.left.saturating_sub(span * rates[task.place]));
+        let rates = self.rates();
+        for (task, rate) in self.running.iter_mut().zip(rates) {
+            task.left = task.left.saturating_sub(span * rate);
+        }
     }
 
     /// When everything that runs ends as things stand.
     fn expect(&mut self, now: u64) {
-        let rates: Vec<u128> = (0..self.free.len()).map(|place| self.rate(place)).collect();
-        for task in &mut self.running {
-            task.finish = now + task.left.div_ceil(rates[task.place]) as u64;
+        let rates = self.rates();
+        for (task, rate) in self.running.iter_mut().zip(rates) {
+            task.finish = now + task.left.div_ceil(rate) as u64;
             self.outcomes[task.outcome].finish = Some(task.finish);
         }
     }
@@ -387,8 +396,9 @@ impl Simulation<'_> {
 /// Full speed, in millionths.
 pub const ONE: u128 = 1_000_000;
 
-/// How much of a task a machine does in a microsecond, in millionths, when its tasks use so much of its memory.
-pub fn rate(curve: &[(u64, u64)], used: u128, memory: u64) -> u128 {
+/// How much of a task that uses `own` a machine does in a microsecond, in millionths, when its tasks use so much of its
+/// memory.
+pub fn rate((text, curve): Curve, used: u128, memory: u64, own: u64) -> u128 {
     if used == 0 {
         return ONE;
     }
@@ -400,7 +410,12 @@ pub fn rate(curve: &[(u64, u64)], used: u128, memory: u64) -> u128 {
     }
     let segment = (1..curve.len()).find(|&at| load <= point(at).0).unwrap_or(curve.len() - 1);
     let ((x0, y0), (x1, y1)) = (point(segment - 1), point(segment));
-    ONE * ONE / (y0 + (load - x0) * (y1 - y0) / (x1 - x0))
+    let slowdown = y0 + (load - x0) * (y1 - y0) / (x1 - x0);
+    let slowdown = match text.ends_with("by size") && memory > 0 {
+        true => ONE + (slowdown - ONE) * u128::from(own.min(memory)) / u128::from(memory),
+        false => slowdown,
+    };
+    ONE * ONE / slowdown
 }
 
 /// What a user holds, as the policy measures it, over the user's weight.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::slow::{Config, OnBlocked, Placement, Policy, Ratio, Row, Ties};
+use crate::slow::{Config, Curve, OnBlocked, Placement, Policy, Ratio, Row, Ties};
 
 /// How the users of a case weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Case {
     pub on_blocked: OnBlocked,
     pub ties: Ties,
     /// How machines slow down, as written and as numbers.
-    pub slowdown: Option<(&'static str, &'static [(u64, u64)])>,
+    pub slowdown: Option<Curve>,
     pub policies: Vec<Policy>,
 }
 
@@ -42,7 +42,8 @@ pub const WEIGHTS: [(&str, u128, u128); 6] =
     [("1", 1, 1), ("2", 2, 1), ("0.5", 1, 2), ("1.25", 5, 4), ("3", 3, 1), ("0.1", 1, 10)];
 
 /// Curves that slow down machines with and without room.
-const SLOWDOWNS: [(&str, &[(u64, u64)]); 2] = [
+const SLOWDOWNS: [Curve; 3] = [
+    ("0.2:1,0.5:6,1:11 by size", &[(200_000, 1_000_000), (500_000, 6_000_000), (1_000_000, 11_000_000)]),
     ("0.3:1,0.6:1.5,1.2:4", &[(300_000, 1_000_000), (600_000, 1_500_000), (1_200_000, 4_000_000)]),
     ("1:1,1.04:3,1.25:5.9", &[(1_000_000, 1_000_000), (1_040_000, 3_000_000), (1_250_000, 5_900_000)]),
 ];
@@ -115,7 +116,7 @@ impl Case {
             placement: self.placement,
             on_blocked: self.on_blocked,
             ties: self.ties,
-            slowdown: self.slowdown.map(|(_, points)| points),
+            slowdown: self.slowdown,
         }
     }
 
