@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::machines_asks::Request;
+use crate::machines_hoard::Hoard;
 use crate::machines_world::{Ask, Change, Place, World};
 use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, rate, seats, share, times};
 
@@ -76,6 +77,7 @@ pub struct Simulation<'a> {
     pub labels: Vec<BTreeSet<usize>>,
     /// In the order in which they were made.
     pub requests: Vec<Request>,
+    pub hoards: Vec<Hoard>,
     rounds: u64,
     /// The last instant.
     clock: Option<u64>,
@@ -124,6 +126,7 @@ impl<'a> Simulation<'a> {
                 .collect(),
             labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
             requests: Vec::new(),
+            hoards: Vec::new(),
             rounds: 0,
             clock: None,
             outcomes: Vec::new(),
@@ -137,7 +140,8 @@ impl<'a> Simulation<'a> {
         let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
         let deadlines = self.requests.iter().map(|request| request.deadline);
-        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).min()
+        let hoards = self.hoards.iter().map(|hoard| hoard.gives_up);
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(hoards).min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -300,10 +304,10 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
-    pub fn round(&mut self, now: u64) {
+    /// Launches one task at a time (or one gang), for the first queue in line, until none can.
+    pub fn launch_all(&mut self, now: u64, resting: &[(usize, Place)]) {
         self.rounds += 1;
-        while let Some(launches) = self.choose() {
+        while let Some(launches) = self.choose(now, resting) {
             launches.into_iter().for_each(|(task, machine)| self.launch(now, task, machine));
         }
     }
@@ -315,11 +319,20 @@ impl<'a> Simulation<'a> {
     }
 
     /// Which tasks start next, and where.
-    fn choose(&self) -> Option<Vec<(usize, usize)>> {
+    fn choose(&mut self, now: u64, resting: &[(usize, Place)]) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
         let tried = self.tried(line.len());
-        line.into_iter().take(tried).find_map(|head| self.launches(head))
+        line.into_iter().take(tried).find_map(|head| match self.world.hoard {
+            Some(patience) if self.gang(self.tasks[head].row) => {
+                if self.rests(head, resting) {
+                    None
+                } else {
+                    self.gather(now, head, patience)
+                }
+            }
+            _ => self.launches(head),
+        })
     }
 
     /// How many of those in line are tried if the first do not fit.
@@ -381,14 +394,26 @@ impl<'a> Simulation<'a> {
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
     }
 
-    /// The machines that a queue's next task would go to, or all tasks of a gang.
-    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
+    /// The tasks that start together with a queue's next one.
+    pub fn together(&self, head: usize) -> Vec<usize> {
         let Task { row, .. } = self.tasks[head];
         let together = |&task: &usize| {
             let of_gang = self.gang(row) && self.tasks[task].row == row;
             task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
         };
-        let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
+        (0..self.tasks.len()).filter(together).collect()
+    }
+
+    /// The machines that a queue's next task would go to, or all tasks of a gang.
+    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
+        let tasks = self.together(head);
+        let machines = self.seats_for(head, tasks.len() as u64)?;
+        Some(tasks.into_iter().zip(machines).collect())
+    }
+
+    /// Machines for so many tasks like a queue's next one, if there is room for all of them.
+    pub fn seats_for(&self, head: usize, tasks: u64) -> Option<Vec<usize>> {
+        let Task { row, .. } = self.tasks[head];
         let offers = offers(&self.world.config);
         let fits = |&machine: &usize| self.will_do(head, machine);
         let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
@@ -400,8 +425,7 @@ impl<'a> Simulation<'a> {
         let capacity = sum(offers.iter().cloned(), offers[0].len());
         let need = need(&self.rows[row], &self.world.config);
         let rule = self.world.config.placement;
-        let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
-        Some(tasks.into_iter().zip(machines).collect())
+        seats(rule, &need, &capacity, candidates.collect(), tasks)
     }
 
     /// Whether tasks of a row start together; one alone is no gang.
