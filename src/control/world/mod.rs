@@ -51,7 +51,7 @@ enum Event {
 pub type GoOn<'a> = dyn Fn() -> Result<()> + 'a;
 
 /// Events that are run before anybody is asked whether to go on.
-const EVENTS: u32 = 1 << 14;
+const EVENTS: u32 = 1 << 12;
 
 /// Order of what happens at one instant: what ends, then what begins, then messages, then clocks.
 const ENDS: u8 = 0;
