@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod schema;
 mod solve;
+mod static_plan;
 mod trace;
 
 use std::ffi::OsString;

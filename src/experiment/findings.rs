@@ -108,6 +108,9 @@ pub const FOLDER: &str = "statistics";
 /// The table of estimates, below the folder of the results.
 pub const ESTIMATES: &str = "statistics/estimates.parquet";
 
+/// The table of differences, below a results folder.
+pub const DIFFERENCES: &str = "statistics/differences.parquet";
+
 impl Findings {
     /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV. Errors: a file cannot
     /// be written.

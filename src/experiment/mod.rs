@@ -24,7 +24,7 @@ pub use collect::StuckExample;
 pub use compare::comparison;
 pub use contrast::{Change, Contrast, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
-pub use findings::{Difference, ESTIMATES, Estimate, Findings, findings};
+pub use findings::{DIFFERENCES, Difference, ESTIMATES, Estimate, Findings, findings};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use seeds::{Precision, Seeds};

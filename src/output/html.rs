@@ -39,7 +39,7 @@ pub struct Figure {
     /// An SVG document.
     pub svg: String,
     /// The name of the file beside the report that holds it alone.
-    pub file: String,
+    pub files: Vec<String>,
 }
 
 /// Everything the page says.
@@ -196,10 +196,8 @@ fn draw(page: &mut String, number: usize, figure: &Figure) {
     *page += &inlined(&figure.svg, number);
     let caption = escape(&figure.caption);
     add(page, format_args!("<figcaption><b>Figure {number}.</b> {caption}"));
-    if !figure.file.is_empty() {
-        let file = escape(&figure.file);
-        let link = escape(&link(&figure.file));
-        add(page, format_args!(" <a class=\"file\" href=\"{link}\">{file}</a>"));
+    for file in &figure.files {
+        add(page, format_args!(" <a class=\"file\" href=\"{}\">{}</a>", escape(&link(file)), escape(file)));
     }
     *page += "</figcaption>\n</figure>\n";
 }
@@ -244,7 +242,7 @@ mod tests {
         let text = || EVIL.to_owned();
         let series = Series { label: text(), ..Series::new(EVIL, vec![(0.0, 1.0), (1.0, 2.0)]) };
         let svg = lines(&Chart::new(Axis::number(EVIL), Axis::number(EVIL)), Join::Straight, &[series]);
-        let figure = Figure { caption: text(), svg, file: "javascript:alert(1)\"".into() };
+        let figure = Figure { caption: text(), svg, files: vec!["javascript:alert(1)\"".into()] };
         Report {
             title: text(),
             question: Some(text()),

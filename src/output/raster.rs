@@ -1,4 +1,4 @@
-//! Images of figures: an SVG text becomes a PNG.
+//! Images of figures: an SVG text becomes a PNG, or a PDF in which lines stay lines and text stays text.
 //!
 //! The only font is the shipped one, so the bytes are the same on every machine.
 
@@ -40,6 +40,16 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
     image.encode_png().map_err(|error| wrong(error.to_string()))
 }
 
+/// Makes a PDF of one page of an SVG, a point for each of its units, with the font embedded and text that can be selected.
+///
+/// Errors: [`Error::Output`] when the text is no SVG.
+pub fn pdf(svg: &str) -> Result<Vec<u8>> {
+    let wrong = |problem: String| Error::output("the PDF", problem);
+    let tree = parse(svg).map_err(|error| wrong(error.to_string()))?;
+    let page = svg2pdf::PageOptions { dpi: 72.0 };
+    svg2pdf::to_pdf(&tree, svg2pdf::ConversionOptions::default(), page).map_err(|error| wrong(error.to_string()))
+}
+
 fn parse(svg: &str) -> std::result::Result<Tree, resvg::usvg::Error> {
     let options = Options { font_family: font::SANS_NAME.to_owned(), fontdb: Arc::clone(&FONTS), ..Options::default() };
     Tree::from_str(svg, &options)
@@ -73,6 +83,18 @@ mod tests {
         let image = png(&svg, 1.5).expect("a valid SVG");
         assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(image, png(&svg, 1.5).expect("a valid SVG"));
+    }
+
+    #[test]
+    fn a_pdf_has_the_size_and_the_font_and_repeats() {
+        let svg = page("<text x=\"2\" y=\"15\" font-family=\"sans-serif\" font-size=\"12\">Share</text>");
+        let pdf_bytes = pdf(&svg).expect("a valid SVG");
+        let text = String::from_utf8_lossy(&pdf_bytes);
+        for part in ["%PDF-1", "/MediaBox [0 0 60 20]", "/FontFile2", "LiberationSans", "/ToUnicode"] {
+            assert!(text.contains(part), "{part} is missing");
+        }
+        assert_eq!(pdf_bytes, pdf(&svg).expect("a valid SVG"));
+        assert!(pdf("<svg").unwrap_err().to_string().contains("PDF"));
     }
 
     #[test]

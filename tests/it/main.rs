@@ -15,6 +15,7 @@ mod failover_cli;
 mod failover_model;
 mod failover_rules;
 mod failover_study;
+mod figures;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

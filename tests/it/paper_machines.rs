@@ -8,7 +8,7 @@ use crate::replay::{plimsoll, run, said};
 
 fn experiment(name: &str, changes: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(format!("{name}.toml"));
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(format!("{name}.toml"));
     let mut command = plimsoll(&["run"]);
     command.arg(plan).arg("-o").arg(dir.path());
     for change in changes {
@@ -36,7 +36,7 @@ fn shares(usage: &[(String, f64, f64, f64)], user: &str, from: f64, to: f64) -> 
 /// third nothing packs, a part of the memory is lost, and the dominant shares stay below a half.
 #[test]
 fn figure_8_packs_as_its_machines_do() {
-    let dir = experiment("paper-fig8", &[]);
+    let dir = experiment("drf-fig8", &[]);
     let usage = table(dir.path(), "usage", "drf");
     let column = |name: &str| numbers(&usage, name);
     let memory =
@@ -64,7 +64,7 @@ fn figure_8_packs_as_its_machines_do() {
 /// docs/reproduction.md says our machines do otherwise (CPU-fair against 5 slots, small jobs under 4 and 5 slots).
 #[test]
 fn figures_9_to_12_have_the_papers_order() {
-    let dir = experiment("paper-fig9-12", &["seeds=2"]);
+    let dir = experiment("drf-fig9-12", &["seeds=2"]);
     let jobs = |policy: &str, kind: &str| -> f64 {
         let users = table(dir.path(), "users", policy);
         let finished = numbers(&users, "jobs_finished");

@@ -4,7 +4,8 @@ use super::groups::{Account, Family, Point, Told, name, read};
 use super::over_time::chart;
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Axis, Join, Panel, Series, small_multiples};
+use crate::output::figure::{Axis, Data, Join, Panel, Series, small_multiples};
+use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
@@ -15,18 +16,19 @@ const GROUPS: usize = 8;
 const RESOURCES: usize = 3;
 
 /// One figure a policy that has groups.
-pub fn quotas(results: &Results) -> Result<Gallery> {
+pub fn quotas(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
         Told::Nothing => return Ok(Gallery::default()),
         Told::NoLevels => return Ok(Gallery::without_table("quotas", Table::Levels)),
         Told::Families(families) => families,
     };
-    let drawn = |(nth, family): (usize, &Family)| draw(results, run, family, name("quotas", nth, families.len()));
+    let drawn =
+        |(nth, family): (usize, &Family)| draw(results, run, family, (name("quotas", nth, families.len()), paper));
     Ok(Gallery { figures: families.iter().enumerate().map(drawn).collect(), notes: Vec::new() })
 }
 
-fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
+fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, &Paper)) -> Drawn {
     let chosen = largest(family);
     let resources: Vec<usize> = (0..results.dims.len().min(RESOURCES)).collect();
     let panel = |group: usize, d: usize| {
@@ -39,6 +41,7 @@ fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
     let panels: Vec<Panel> =
         chosen.iter().flat_map(|&group| resources.iter().map(move |&d| (group, d))).map(|(g, d)| panel(g, d)).collect();
     let chart = chart(Axis::fraction("Share of the cluster (%)"), panels.len(), resources.len());
+    let chart = paper.fit(chart, panels.len());
     let mut left_out = String::new();
     if chosen.len() < family.groups.len() {
         let others = family.groups.len() - chosen.len();
@@ -53,7 +56,8 @@ fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
         results.contents.policies[family.policy],
         seed_of(results, run)
     );
-    Drawn { name, caption, svg: small_multiples(&chart, Join::Steps, &panels) }
+    let data = Data::of_panels(["group_and_resource", "measure", "time_s", "share"], &panels);
+    Drawn { name, caption, svg: small_multiples(&chart, Join::Steps, &panels), data }
 }
 
 /// The groups with panels: all of them if they are few, else the leaves that used most of any resource; in the order

@@ -3,8 +3,9 @@
 use super::groups::{Account, Family, Point, Told, name, read};
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Bucket, Pool, buckets};
+use crate::output::figure::{Bucket, Data, Pool, buckets};
 use crate::output::numbers::number;
+use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
@@ -18,7 +19,7 @@ const PANELS: usize = 12;
 const BUCKETS: usize = 24;
 
 /// One figure a policy that has groups.
-pub fn water(results: &Results) -> Result<Gallery> {
+pub fn water(results: &Results, _: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
         Told::Nothing => return Ok(Gallery::default()),
@@ -29,10 +30,11 @@ pub fn water(results: &Results) -> Result<Gallery> {
     for (nth, family) in families.iter().enumerate() {
         let policy = &results.contents.policies[family.policy];
         match draw(results, family) {
-            Some((what, svg)) => gallery.figures.push(Drawn {
+            Some((what, pools)) => gallery.figures.push(Drawn {
                 name: name("water", nth, families.len()),
                 caption: format!("Water levels of quota groups under {policy}{}: {what}", seed_of(results, run)),
-                svg,
+                svg: buckets(&pools),
+                data: Data::of_pools(&pools),
             }),
             None => gallery.notes.push(format!("no figure 'water' of {policy}: its groups never asked for anything")),
         }
@@ -40,8 +42,8 @@ pub fn water(results: &Results) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// What it shows, and the drawing. `None` if nothing ever was asked for.
-fn draw(results: &Results, family: &Family) -> Option<(String, String)> {
+/// What it shows, and the panels. `None` if nothing ever was asked for.
+fn draw(results: &Results, family: &Family) -> Option<(String, Vec<Pool>)> {
     let instants = telling(family);
     if instants.is_empty() {
         return None;
@@ -76,7 +78,7 @@ fn draw(results: &Results, family: &Family) -> Option<(String, String)> {
          asked for, and most was asked for but not granted. A bucket is as wide as its group's ratio; its rim is what \
          the group asks for, and numbers are its runtime quota of that.{left_out}"
     );
-    Some((what, buckets(&pools)))
+    Some((what, pools))
 }
 
 /// A time of a run in words, to the second.
