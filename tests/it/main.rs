@@ -43,6 +43,8 @@ mod quota_twin;
 mod replay;
 mod slow;
 mod slow_checks;
+#[cfg(target_os = "linux")]
+mod slurm;
 mod solve;
 mod study_compare;
 mod study_kill;
