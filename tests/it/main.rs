@@ -47,6 +47,7 @@ mod slow_checks;
 mod slurm;
 mod solve;
 mod study_compare;
+mod study_disk;
 mod study_kill;
 mod study_queue;
 mod study_run;

@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use plimsoll::workload::synthetic::random::stream;
+use rand::RngExt;
+
 use crate::determinism::differences;
-use crate::replay::{files, run, said};
-use crate::study_run::{Place, SWEEP, contents};
+use crate::replay::{run, said};
+use crate::study_kill::five_hundred;
+use crate::study_run::{Place, contents};
 use crate::study_slurm::{cluster, without_logs};
 
 /// Slurm's controller and node, and the authentication that they need; all ended when it is dropped.
@@ -162,7 +166,7 @@ fn until(most: Duration, mut holds: impl FnMut() -> bool) -> Result<(), ()> {
         if Instant::now() > deadline {
             return Err(());
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
@@ -207,8 +211,11 @@ NodeName={host} NodeAddr=127.0.0.1 CPUs={processors} RealMemory=100 State=UNKNOW
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 ";
 
-/// Three shards under a real Slurm, one of which is killed in the middle: the gathering job says what is missing, and what
-/// is submitted again makes that alone.
+/// So many times a shard is killed.
+const KILLS: usize = 20;
+
+/// 500 runs in three shards under a real Slurm, killed twenty times at random moments: the gathering job says what is
+/// missing, what is submitted again makes that alone, and the results are those of one process that nobody disturbed.
 #[test]
 fn a_real_slurm_runs_the_array() {
     let slurm = match Slurm::start(3) {
@@ -218,8 +225,8 @@ fn a_real_slurm_runs_the_array() {
             return;
         }
     };
-    let plan = SWEEP.replace("jobs = 60", "jobs = 20000");
-    let place = Place::new(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
+    let plan = five_hundred(300);
+    let place = Place::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
     let submit = || {
         let mut command = cluster(&place, &[]);
         slurm.environment(&mut command);
@@ -227,26 +234,41 @@ fn a_real_slurm_runs_the_array() {
         assert!(output.status.success(), "{}", said(&output));
         (String::from_utf8_lossy(&output.stdout).trim().to_owned(), said(&output))
     };
+    let queued = || !run(slurm.command("squeue").arg("--noheader")).stdout.is_empty();
     let gathered = |job: &str| {
-        let queued = || !run(slurm.command("squeue").args(["--noheader"])).stdout.is_empty();
         assert_eq!(until(Duration::from_secs(120), || !queued()), Ok(()), "the jobs go on");
         std::fs::read_to_string(place.path(&format!("out/slurm/gather-{job}.log"))).expect("the job has a log")
     };
-    let (gather, message) = submit();
-    assert!(message.contains("3 of 3 shards"), "{message}");
-    let shard = || processes(&place.path("out"), "SLURM_ARRAY_TASK_ID=1\0");
-    let ended = || files(&place.path("out")).iter().any(|path| path.to_string_lossy().contains("/done/"));
-    assert_eq!(until(Duration::from_secs(60), || ended() && !shard().is_empty()), Ok(()), "nothing runs");
-    for process in shard() {
-        assert!(run(Command::new("kill").args(["-KILL", &process])).status.success(), "it was there");
+    let out = place.path("out");
+    let (mut random, mut kills, mut submissions) = (stream(1, "kills under Slurm"), 0, 0);
+    while kills < KILLS {
+        let (gather, message) = submit();
+        submissions += 1;
+        assert!(message.contains("3 of 3 shards"), "{kills} kills, then: {message}");
+        assert_eq!(until(PATIENCE, || !processes(&out, "SLURM_ARRAY_TASK_ID=").is_empty()), Ok(()), "nothing runs");
+        // All of them, one after the other.
+        let mut hit = Vec::new();
+        let _ = until(PATIENCE, || {
+            let next = (0..3).find_map(|shard| {
+                let running = processes(&out, &format!("SLURM_ARRAY_TASK_ID={shard}\0"));
+                running.into_iter().next().filter(|_| !hit.contains(&shard)).map(|process| (shard, process))
+            });
+            if let Some((shard, process)) = next {
+                std::thread::sleep(Duration::from_millis(random.random_range(0..150)));
+                // It may have ended meanwhile.
+                kills += usize::from(run(Command::new("kill").args(["-KILL", &process])).status.success());
+                hit.push(shard);
+            }
+            hit.len() == 3 || !queued()
+        });
+        let log = gathered(&gather);
+        assert!(log.contains("runs are missing or broken"), "{log}");
     }
-    let log = gathered(&gather);
-    assert!(log.contains("runs are missing or broken"), "{log}");
-    let (gather, message) = submit();
-    assert!(message.contains("1 of 3 shards"), "{message}");
+    let (gather, _) = submit();
     let log = gathered(&gather);
     assert!(!log.contains("missing") && log.contains("report in"), "{log}");
+    println!("{kills} kills, {submissions} submissions");
     place.write("plan.toml", &plan);
     place.run("whole", &["-j", "1"]);
-    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&place.path("out"))), [""; 0]);
+    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&out)), [""; 0]);
 }
