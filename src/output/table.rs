@@ -1,7 +1,7 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
@@ -264,8 +264,13 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with(path, |out| out.write_all(bytes).map_err(|error| Error::output(path, error)))
 }
 
+/// What can be written to in any order.
+pub trait Sink: Write + Seek {}
+
+impl<T: Write + Seek> Sink for T {}
+
 /// Gives `write` a file of a temporary name and renames it once all is written.
-pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>) -> Result<T> {
     let fail = |error: std::io::Error| Error::output(path, error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(fail)?;

@@ -36,6 +36,8 @@ pub struct Study {
     pub batch: Batch,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// The changes that were made to it.
+    pub set: Vec<String>,
     /// Where it was read, and what each cell changes: for messages.
     origin: Option<(Sources, Vec<Cell>)>,
 }
@@ -98,19 +100,33 @@ impl Study {
             }
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Study { name: plans[0].name.clone(), text, columns, batch, cells: plans, origin: Some((sources, cells)) })
+        let (name, set) = (plans[0].name.clone(), set.to_vec());
+        Ok(Study { name, text, columns, batch, cells: plans, set, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
     pub fn of(plan: Plan) -> Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
-        Study { name, text, columns: Vec::new(), batch: Batch::default(), cells: vec![plan], origin: None }
+        Study {
+            name,
+            text,
+            columns: Vec::new(),
+            batch: Batch::default(),
+            cells: vec![plan],
+            set: Vec::new(),
+            origin: None,
+        }
     }
 
     /// Gives an error about a key, found when a cell was run, the place of that key in the plan.
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((sources, cells)) = &self.origin else { return error };
         placed(sources, error, &cells[cell], &self.cells[cell].cell)
+    }
+
+    /// The file that it was read from, if it was.
+    pub fn file(&self) -> Option<&Path> {
+        self.origin.as_ref().map(|(sources, _)| sources.main().0)
     }
 
     /// Whether it has a sweep.
