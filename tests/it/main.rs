@@ -3,6 +3,7 @@
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
 mod browser;
+mod bundle;
 mod cases;
 mod check;
 mod check_whole;

@@ -9,7 +9,7 @@ use crate::study_run::{Place, SWEEP, contents};
 
 /// Runs the scripts that it is given at once, every task of an array in turn; notes its arguments in `calls`. With a file
 /// `broken` beside it the task of that index is lost.
-const SBATCH: &str = r#"#!/bin/sh
+pub const SBATCH: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$@" >> "$here/calls"
 for script in "$@"; do :; done
