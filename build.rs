@@ -10,7 +10,7 @@ const SOURCES: [&str; 4] = ["src", "build.rs", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
     SOURCES.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
-    if let Some(commit) = commit() {
+    if let Some(commit) = commit().or_else(packaged) {
         println!("cargo:rustc-env=PLIMSOLL_COMMIT={commit}");
     }
 }
@@ -30,4 +30,11 @@ fn commit() -> Option<String> {
     let commit = of_sources(&["log", "-1", "--format=%H"])?;
     let changes = of_sources(&["status", "--porcelain"])?;
     (commit.len() >= 40).then(|| if changes.is_empty() { commit } else { format!("{commit}+changes") })
+}
+
+/// What Cargo wrote when it packed the sources for a registry.
+fn packaged() -> Option<String> {
+    let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let commit = text.split("\"sha1\": \"").nth(1)?.split('"').next()?;
+    (commit.len() >= 40).then(|| commit.to_owned())
 }

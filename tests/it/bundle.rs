@@ -121,7 +121,7 @@ fn a_bundle_describes_all_that_is_in_it() {
         "results/small/run.json",
         "results/small/report.html",
         "results/small/statistics/differences.csv",
-        "results/small/cell=machines-2x8c16g/runs/policy=quota%3Agroups.toml/run=1/runs.parquet",
+        "results/small/cell=machines-2x8c16g/runs/policy=quota:groups.toml/run=1/runs.parquet",
     ] {
         assert!(unpacked.contains(name), "{name}: {unpacked:?}");
     }
@@ -169,7 +169,9 @@ fn a_bundle_describes_all_that_is_in_it() {
     let mut links = Vec::new();
     graph.iter().for_each(|entity| gather(entity, &mut links));
     links.retain(|link| !link.starts_with("https://w3id.org/ro/crate/"));
-    links.iter().for_each(|link| drop(entity(link)));
+    for link in &links {
+        entity(link);
+    }
     let action = entity("#run");
     assert_eq!(
         entity(action["instrument"]["@id"].as_str().expect("a program"))["softwareVersion"],

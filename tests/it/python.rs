@@ -88,7 +88,7 @@ fn polars_duckdb_and_pandas_read_results_as_the_docs_say() {
         );
         script += &format!(
             "{}\nfound['{table} polars'] = [runs.height, runs['{column}'].sum()]\n{}\nfound['{table} pandas'] = [len(runs), \
-             runs['{column}'].sum()]\nfound['{table} duckdb'] = list(duckdb.sql(\"\"\"{sql}\"\"\").fetchone())\n",
+             runs['{column}'].sum()]\nfound['{table} duckdb'] = list(duckdb.sql(\"\"\"{sql}\"\"\").fetchall()[0])\n",
             other(with_polars),
             other(with_pandas)
         );
