@@ -1,5 +1,6 @@
 //! From a plan to runs, and from runs to numbers.
 
+pub mod bundle;
 mod changes;
 mod collect;
 mod compare;

@@ -11,7 +11,7 @@ use super::gallery::Drawn;
 use super::html::{self, Column, Report};
 use super::page::inline;
 use super::table::{Cell, Field, Kind, TableWriter, write_whole};
-use super::{picture, sequence};
+use super::{picture, provenance, sequence};
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
 use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
@@ -49,8 +49,8 @@ fn table(
     fill: impl FnOnce(&mut TableWriter) -> Result<()>,
 ) -> Result<()> {
     let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    let metadata = [("plimsoll.version".to_owned(), version), ("plimsoll.plan".to_owned(), plan.text.clone())];
+    let mut metadata = provenance::program();
+    metadata.push(("plimsoll.plan".to_owned(), plan.text.clone()));
     let mut writer = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
     fill(&mut writer)?;
     writer.finish()
@@ -394,7 +394,7 @@ fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
         plan_toml: plan.text.clone(),
         reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
         notes: Vec::new(),
-        provenance: vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
+        provenance: provenance::rows(),
     }
 }
 

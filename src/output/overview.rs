@@ -8,8 +8,8 @@ use super::html::{self, Column as Heading, Report, Table as Sheet};
 use super::numbers::with_half;
 use super::page::inline;
 use super::read::Frame;
-use super::schema;
 use super::table::write_whole;
+use super::{provenance, schema};
 use crate::error::{Error, Result};
 use crate::metrics::Interval;
 use crate::units::Dim;
@@ -91,10 +91,10 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> R
         reproduce: vec![format!("plimsoll run {}.toml  # the plan of this page, saved under that name", sweep.name)],
         figures: gallery.figures.iter().map(inline).collect(),
         notes: sweep.folders.iter().map(|folder| format!("A report of its own: {folder}/report.html")).collect(),
-        provenance: vec![
-            ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("schema".to_owned(), schema::VERSION.to_string()),
-        ],
+        provenance: provenance::rows()
+            .into_iter()
+            .chain([("schema".to_owned(), schema::VERSION.to_string())])
+            .collect(),
         ..Report::default()
     };
     let path = folder.join("report.html");

@@ -3,11 +3,13 @@
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
 mod browser;
+mod bundle;
 mod cases;
 mod check;
 mod check_whole;
 mod determinism;
 mod deviation;
+mod docs;
 mod errors;
 mod example;
 mod failover;
@@ -34,6 +36,7 @@ mod nash;
 mod paper;
 mod paper_machines;
 mod parity;
+mod python;
 mod quota;
 mod quota_check;
 mod quota_groups;
@@ -45,8 +48,11 @@ mod quota_twin;
 mod replay;
 mod slow;
 mod slow_checks;
+#[cfg(target_os = "linux")]
+mod slurm;
 mod solve;
 mod study_compare;
+mod study_disk;
 mod study_kill;
 mod study_queue;
 mod study_run;

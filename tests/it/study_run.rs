@@ -74,6 +74,14 @@ impl Place {
         self.dir.path().join(name)
     }
 
+    /// The same in memory, where the system has a folder for that: for thousands of files that need not outlive a test.
+    pub fn in_memory(plan: &str) -> Place {
+        let memory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let place = Place { dir: memory.expect("a temporary folder") };
+        place.write("plan.toml", plan);
+        place
+    }
+
     /// A command that runs the plan into a folder.
     pub fn command(&self, out: &str, args: &[&str]) -> std::process::Command {
         let mut command = plimsoll(&["run"]);

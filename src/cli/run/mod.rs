@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::table::write_whole;
 
 /// Run an experiment: all runs, tables, figures, report
@@ -174,7 +175,9 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
     if let Some(folder) = how.folder {
         let shard = how.shard.map(|shard| format!("-{}-of-{}", shard.index, shard.of)).unwrap_or_default();
         let part = how.shard.map(|shard| shard.to_string());
-        let more = serde_json::json!({ "shard": part, "runs_made": done.made, "runs_kept": done.kept });
+        let more = serde_json::json!({
+            "plan": study.file(), "set": study.set, "shard": part, "runs_made": done.made, "runs_kept": done.kept,
+        });
         let text = provenance(context, how.threads, started, more);
         write_whole(&folder.join(format!("run{shard}.json")), text.as_bytes())?;
         if let Some(shard) = how.shard {
@@ -262,7 +265,8 @@ pub(super) fn provenance(context: &Context, threads: usize, started: Instant, mo
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut json = serde_json::json!({
         "command": context.line,
-        "version": env!("CARGO_PKG_VERSION"),
+        "version": VERSION,
+        "commit": COMMIT,
         "threads": threads,
         "finished_unix_s": clock,
         "elapsed_s": started.elapsed().as_secs_f64(),

@@ -39,6 +39,8 @@ pub struct Study {
     pub figures: Requests,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// The changes that were made to it.
+    pub set: Vec<String>,
     /// Where it was read, and what each cell changes: for messages.
     origin: Option<(Sources, Vec<Cell>)>,
 }
@@ -106,21 +108,27 @@ impl Study {
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
         let figures = Requests::take(&mut said, &scope(&plans)).map_err(|error| sources.located(error))?;
-        let name = plans[0].name.clone();
-        Ok(Study { name, text, columns, batch, figures, cells: plans, origin: Some((sources, cells)) })
+        let (name, set) = (plans[0].name.clone(), set.to_vec());
+        Ok(Study { name, text, columns, batch, figures, cells: plans, set, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
     pub fn of(plan: Plan) -> Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
         let (batch, figures) = (Batch::default(), Requests::default());
-        Study { name, text, columns: Vec::new(), batch, figures, cells: vec![plan], origin: None }
+        let (columns, cells, set) = (Vec::new(), vec![plan], Vec::new());
+        Study { name, text, columns, batch, figures, cells, set, origin: None }
     }
 
     /// Gives an error about a key, found when a cell was run, the place of that key in the plan.
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((sources, cells)) = &self.origin else { return error };
         placed(sources, error, &cells[cell], &self.cells[cell].cell)
+    }
+
+    /// The file that it was read from, if it was.
+    pub fn file(&self) -> Option<&Path> {
+        self.origin.as_ref().map(|(sources, _)| sources.main().0)
     }
 
     /// Whether it has a sweep.
