@@ -245,6 +245,7 @@ impl Sinks {
             Cell::Text(&group.name),
             group.label.as_deref().into(),
             Cell::Text(&dim.name),
+            amount(level.total),
             amount(level.runtime),
             amount(held.used),
             (held.request as f64 / scale).into(),

@@ -413,6 +413,7 @@ impl Table {
                 ("group", Text, "who"),
                 ("label", Text, "the label in whose tree it stands; null in the default tree"),
                 ("resource", Text, "name of the resource"),
+                ("total", Float, "what it and its siblings share: all of its tree, or its parent's runtime quota"),
                 ("runtime", Float, "its runtime quota, if a round were held now"),
                 ("used", Float, "what its running tasks use"),
                 (

@@ -77,6 +77,8 @@ pub struct GroupLimits {
 /// What a group may use of one resource, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLevel {
+    /// What it and its siblings share: what its tree has, or the runtime quota of the group above.
+    pub total: u64,
     /// What it has whatever the others request.
     pub base: u64,
     /// What it has when there is enough for all.
