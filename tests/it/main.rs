@@ -41,6 +41,8 @@ mod quota;
 mod quota_check;
 mod quota_groups;
 mod quota_inline;
+mod quota_label_tables;
+mod quota_labels;
 mod quota_policy;
 mod quota_slow;
 mod quota_solve;

@@ -378,13 +378,16 @@ fn without_levels_the_report_says_what_is_missing() {
 }
 
 #[test]
-fn the_page_shows_what_the_lending_experiment_says() {
+fn the_page_shows_what_the_experiments_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/quota.md")).expect("the page is there");
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let output = run(plimsoll(&["run", "-o"]).arg(dir.path()).arg(root.join("experiments/quota-lending.toml")));
-    let shown = String::from_utf8(output.stdout).expect("text");
     let blocks = crate::solve::blocks(&page, "text");
-    assert_eq!(blocks.len(), 1, "{blocks:?}");
-    assert!(shown.contains(&blocks[0]), "{shown}");
+    assert_eq!(blocks.len(), 2, "{blocks:?}");
+    for (plan, block) in ["quota-lending", "quota-labels"].into_iter().zip(blocks) {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let plan = root.join("experiments").join(plan).with_extension("toml");
+        let output = run(plimsoll(&["run", "-o"]).arg(dir.path()).arg(plan));
+        let shown = String::from_utf8(output.stdout).expect("text");
+        assert!(shown.contains(&block), "{shown}");
+    }
 }

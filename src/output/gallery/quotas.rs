@@ -40,7 +40,8 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
     };
     let panels: Vec<Panel> =
         chosen.iter().flat_map(|&group| resources.iter().map(move |&d| (group, d))).map(|(g, d)| panel(g, d)).collect();
-    let chart = chart(Axis::fraction("Share of the cluster (%)"), panels.len(), resources.len());
+    let what = if family.label.is_empty() { "cluster" } else { "label" };
+    let chart = chart(Axis::fraction(format!("Share of the {what} (%)")), panels.len(), resources.len());
     let chart = paper.fit(chart, panels.len());
     let mut left_out = String::new();
     if chosen.len() < family.groups.len() {
@@ -53,7 +54,7 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
     let caption = format!(
         "Use, runtime quota, demand and minimum of quota groups over time under {}{}. Demand is what a group holds and \
          waits for, cut to its max, and to the cluster. Of curves that are equal the first of the legend is seen.{left_out}",
-        results.contents.policies[family.policy],
+        family.name(results),
         seed_of(results, run)
     );
     let data = Data::of_panels(["group_and_resource", "measure", "time_s", "share"], &panels);
@@ -113,7 +114,7 @@ mod tests {
         };
         let used = [99.0, 1.0, 5.0, 2.0, 3.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.5];
         let groups = used.into_iter().enumerate().map(group).collect();
-        let mut family = Family { policy: 0, sunk: true, groups, end: 1.0 };
+        let mut family = Family { policy: 0, label: String::new(), sunk: true, groups, end: 1.0 };
         assert_eq!(largest(&family), [2, 3, 4, 5, 6, 7, 8, 9]);
         family.groups.truncate(8);
         assert_eq!(largest(&family), [0, 1, 2, 3, 4, 5, 6, 7]);

@@ -28,7 +28,7 @@ pub fn water(results: &Results, _: &Paper) -> Result<Gallery> {
     };
     let mut gallery = Gallery::default();
     for (nth, family) in families.iter().enumerate() {
-        let policy = &results.contents.policies[family.policy];
+        let policy = family.name(results);
         match draw(results, family) {
             Some((what, pools)) => gallery.figures.push(Drawn {
                 name: name("water", nth, families.len()),
@@ -204,7 +204,7 @@ mod tests {
     fn telling_instants_are_the_first_of_their_kind() {
         let lender = group("lender", 50.0, &[[60.0, 0.0, 80.0, 65.0, 80.0], [120.0, 65.0, 190.0, 65.0, 190.0]]);
         let borrower = group("borrower", 0.0, &[[0.0, 90.0, 90.0, 90.0, 90.0], [60.0, 90.0, 90.0, 35.0, 90.0]]);
-        let family = Family { policy: 0, sunk: true, groups: vec![lender, borrower], end: 200.0 };
+        let family = Family { policy: 0, label: String::new(), sunk: true, groups: vec![lender, borrower], end: 200.0 };
         // Before it asks for something the lender has no row: 50 of the 90 in use are not yet known to be its own.
         let instants = [(60.0, "most lent and most short of a min".to_owned()), (120.0, "most refused".to_owned())];
         assert_eq!(telling(&family), instants);
