@@ -70,6 +70,67 @@ const EXAMPLES: [Example; 7] = [
     ("drf-fig7-whole", "cell=two", 100.0, &[("ceei", &[500.0 / 21.0, 100.0 / 21.0]), ("drf", &[20.0, 5.0])]),
 ];
 
+/// Every plan of the sources' figures and tables is a good one; those without runs say so.
+#[test]
+fn all_plans_of_the_sources_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
+    let mut plans: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("a folder of plans")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    plans.sort();
+    assert!(plans.len() >= 12, "{plans:?}");
+    let output = run(plimsoll(&["run", "--dry-run"]).args(&plans));
+    assert!(output.status.success(), "{}", said(&output));
+    for path in &plans {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(path).expect("a plan");
+        assert!(text.contains(&format!("name = \"{name}\"")), "{name} is named otherwise inside");
+    }
+}
+
+/// Several plans go one after the other, each to its own folder; one folder for two is refused before anything runs.
+#[test]
+fn static_plans_make_figures_and_two_plans_need_two_folders() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
+    let plans = ["drf-table2", "drf-fig4-7", "fuxi-quota-tables"].map(|name| folder.join(format!("{name}.toml")));
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let output = run(plimsoll(&["run", "-o", "x"]).args(&plans).current_dir(dir.path()));
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("'x' with 3 plans"), "{}", said(&output));
+    let output = run(plimsoll(&["run"]).args([&plans[0], &plans[0]]).current_dir(dir.path()));
+    assert!(said(&output).contains("both named 'drf-table2'"), "{}", said(&output));
+    assert!(!dir.path().join("results").exists() && !dir.path().join("x").exists());
+    let output = run(plimsoll(&["run"]).args(&plans[1..]).current_dir(dir.path()));
+    assert!(output.status.success(), "{}", said(&output));
+    let quick = ["run", "--set", "check.effort=quick"];
+    let output = run(plimsoll(&quick).arg(&plans[0]).current_dir(dir.path()));
+    assert!(output.status.success(), "{}", said(&output));
+    for file in [
+        "drf-table2/figures/properties.pdf",
+        "drf-table2/figures/properties.csv",
+        "drf-table2/report.html",
+        "drf-fig4-7/figures/theorem-4-lie.csv",
+        "fuxi-quota-tables/figures/quota-variants-max-min-level.svg",
+        "fuxi-quota-tables/report.html",
+    ] {
+        assert!(dir.path().join("results").join(file).is_file(), "{file}");
+    }
+    let table = std::fs::read_to_string(dir.path().join("results/drf-table2/figures/properties.csv")).expect("a table");
+    // Table 2 of the paper.
+    let fails = |policy: &str| table.lines().filter(|row| row.contains(&format!(",{policy},fails,"))).count();
+    assert_eq!(["asset", "ceei", "drf"].map(fails), [3, 3, 1], "{table}");
+    let shares =
+        std::fs::read_to_string(dir.path().join("results/drf-fig4-7/figures/drf-example.csv")).expect("shares");
+    assert!(shares.contains("drf,cpu,A,0.333"), "{shares}");
+    let wrong = dir.path().join("wrong.toml");
+    std::fs::write(&wrong, "name = \"w\"\n[check]\npolicies = [\"drff\"]\n").expect("a writable folder");
+    let output = run(plimsoll(&["run"]).arg(&wrong));
+    assert!(said(&output).contains("wrong.toml: line 3") && said(&output).contains("drff"), "{}", said(&output));
+}
+
 #[test]
 fn every_worked_example_comes_out_in_whole_tasks() {
     for (name, cell, clusters, policies) in EXAMPLES {

@@ -112,10 +112,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
         match plan {
+            Any::Runs(study) => one(study, &folder, args, context)?,
+            _ if args.dry_run => context.say(&format!("{}: a plan without runs to list", plan.name())),
             Any::Failover(plan) => failover::study::run(plan, &folder, threads(args.jobs)?, args.format, context)?,
             Any::Check(plan) => plan.run(&folder, threads(args.jobs)?, args.format, context)?,
             Any::Solve(plan) => plan.run(&folder, args.format, context)?,
-            Any::Runs(study) => one(study, &folder, args, context)?,
         }
     }
     Ok(())

@@ -53,13 +53,14 @@ pub fn heat(
     let back = |part: f64| if scale.log { low * (high / low).powf(part) } else { low + (high - low) * part };
     let mut legend = Vec::new();
     if values().next().is_some() {
-        legend.push(Entry { text: format!("{}:", scale.label), sample: Sample::Heading });
+        legend.push(vec![Entry { text: scale.label.clone(), sample: Sample::Heading }]);
         let steps = if high > low { 5 } else { 1 };
-        legend.extend((0..steps).map(|nth| {
+        let shades = (0..steps).map(|nth| {
             let part = if steps > 1 { f64::from(nth) / 4.0 } else { 0.5 };
             let value = if high > low { back(part) } else { low };
             Entry { text: words(value), sample: Sample::Bar(Look::plain(shade(part))) }
-        }));
+        });
+        legend.push(shades.collect());
     }
     let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
     let mut frame = frame(Outline {
@@ -67,7 +68,7 @@ pub fn heat(
         titles,
         x: Horizontal::Categories(columns),
         y: Vertical::Names(rows),
-        legend: vec![legend],
+        legend,
         note: None,
     });
     for (nth, place) in frame.panels.clone().into_iter().enumerate() {
@@ -136,7 +137,7 @@ mod tests {
         let words = |value: f64| format!("{value:.1}");
         let draw = |rows| heat(&chart, &columns, &names, &Axis::number("wait"), &words, &[panel(rows)]);
         let svg = draw(vec![vec![Some(1.0), None], vec![Some(f64::NAN), Some(2.0)]]);
-        assert!(svg.contains("wait:") && svg.contains("\n2.0\n") && !svg.contains("NaN"));
+        assert!(svg.contains("wait") && svg.contains("\n2.0\n") && !svg.contains("NaN"));
         assert!(draw(vec![vec![None; 2]; 2]).contains("no data"));
         assert!(!draw(vec![vec![Some(3.0); 2]; 2]).contains("NaN"));
     }

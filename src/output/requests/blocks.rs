@@ -57,7 +57,7 @@ pub(super) fn bars(request: &Request, means: &Means) -> Picture {
         let (interval, _) = at(facet, one, place)?;
         let ends = (interval.low, interval.high);
         let (low, high) = if let (Some(low), Some(high), true) = (ends.0, ends.1, whiskers) {
-            (low, high)
+            (means.floor(low), high)
         } else {
             (interval.mean, interval.mean)
         };
@@ -248,18 +248,28 @@ pub(super) fn difference(request: &Request, whole: &Whole) -> Result<Option<Pict
             wanted.iter().any(|one| one.fits(&value))
         })
     };
-    let (many_cells, many) = (whole.is_swept(), |names: &[String]| names.windows(2).any(|pair| pair[0] != pair[1]));
-    let one_policy = !many(&policies);
+    let shown: Vec<usize> = (0..policies.len()).filter(|&at| passes(at)).collect();
+    let differs = |names: &[String]| shown.iter().any(|&at| names[at] != names[shown[0]]);
+    // What varies names a row: axes with more than one value, and the policy.
+    let cell_of = |at: usize| whole.cells.iter().find(|(name, ..)| *name == cells[at]).map(|(_, values, _)| values);
+    let varying: Vec<usize> = (0..request.axes.len())
+        .filter(|&axis| shown.iter().any(|&at| cell_of(at).map(|v| &v[axis]) != cell_of(shown[0]).map(|v| &v[axis])))
+        .collect();
+    let many_policies = differs(&policies);
+    let named = |at: usize| {
+        let axis = |&axis: &usize| Some(request.axes[axis].label(&Datum::of_axis(&cell_of(at)?[axis])));
+        let mut words: Vec<String> = varying.iter().filter_map(axis).collect();
+        if many_policies || words.is_empty() {
+            words.push(policies[at].clone());
+        }
+        words.join(", ")
+    };
     let mut names = Order::new();
     let mut found: Vec<(usize, usize, ForestRow, f64)> = Vec::new();
-    for at in (0..policies.len()).filter(|&at| passes(at)) {
+    for &at in &shown {
         let Some(panel) = request.y.iter().position(|column| column.name == metrics[at]) else { continue };
         let (Some(mean), Some(scale)) = (mean[at], scale(at)) else { continue };
-        let name = match (many_cells, one_policy) {
-            (true, true) => cells[at].clone(),
-            (true, false) => format!("{}, {}", cells[at], policies[at]),
-            (false, _) => policies[at].clone(),
-        };
+        let name = named(at);
         let end = |end: Option<f64>| end.map_or(f64::NAN, |end| end / scale);
         let interval =
             Interval { mean: mean / scale, low: end(low[at]), high: end(high[at]), n: seeds[at].unwrap_or(0.0) as u64 };

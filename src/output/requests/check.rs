@@ -49,6 +49,8 @@ pub struct Request {
     pub(super) bands: Option<bool>,
     pub(super) percent: bool,
     pub(super) paper: Paper,
+    /// All axes of the sweep.
+    pub(super) axes: Vec<Field>,
 }
 
 /// A value that is let through.
@@ -120,6 +122,7 @@ impl Checker<'_> {
             bands: file.bands,
             percent: file.percent.unwrap_or(false),
             paper: self.paper(paper)?,
+            axes: self.scope.axes.iter().map(|(axis, _)| self.field("x", axis, &[])).collect::<Result<_>>()?,
             kind,
         };
         if request.name.is_empty() || request.name.contains(['/', '\\']) || request.name.starts_with('.') {
@@ -316,7 +319,7 @@ impl Checker<'_> {
         Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
     }
 
-    /// What a name means: policy, cell, seed, metric, an axis, a column of the table, the last word of an axis.
+    /// What a name means: policy, cell, seed, metric, an axis, a column of the table, the last words of an axis.
     fn field(&self, key: &str, name: &str, columns: &[Column]) -> Result<Field> {
         match name {
             "policy" => return Ok(Field::Policy),
@@ -327,12 +330,16 @@ impl Checker<'_> {
         }
         let axes = &self.scope.axes;
         let plain = name.replace("].", "_").replace(['.', '['], "_").replace(']', "");
-        // The last word of its key where no other axis has it.
+        // Without the table that it is in, which the words after it imply.
         let word = |at: usize| {
-            let last = |axis: &str| axis.rsplit('_').next().unwrap_or_default().to_owned();
-            let alone = axes.iter().filter(|(other, _)| last(other) == last(&axes[at].0)).count() == 1;
-            if alone { last(&axes[at].0) } else { axes[at].0.clone() }
+            let axis = &axes[at].0;
+            let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
+            let alone = axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
+            if alone { short.to_owned() } else { axis.clone() }
         };
+        // Its last word, where no other axis ends with it.
+        let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
+        let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
         let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
         let measure = |at: usize| if spans(at) { Measure::Seconds } else { Measure::Number };
         let axis = |at: usize| Field::Axis(at, word(at), measure(at));
@@ -342,7 +349,7 @@ impl Checker<'_> {
         if let Some(column) = columns.iter().find(|column| column.name == name) {
             return Ok(Field::Column(column.clone()));
         }
-        if let Some(at) = (0..axes.len()).find(|&at| word(at) == plain) {
+        if let [at] = ending[..] {
             return Ok(axis(at));
         }
         let known = ["policy", "cell", "seed"].into_iter().chain(axes.iter().map(|(axis, _)| axis.as_str()));

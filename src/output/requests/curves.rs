@@ -2,7 +2,7 @@
 
 use super::check::Request;
 use super::draw::{FEW, Picture, over, split};
-use super::field::{Datum, Field};
+use super::field::{Datum, Field, capital};
 use super::rows::{Means, Row};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
@@ -52,7 +52,7 @@ pub(super) fn lines(request: &Request, means: &Means) -> Picture {
                 one.points.push((x, interval.mean));
                 one.n.push(interval.n as u64);
                 if let (Some(low), Some(high), true) = (interval.low, interval.high, bands) {
-                    band.push((x, low, high));
+                    band.push((x, means.floor(low), high));
                 }
             }
             one.band = (!band.is_empty()).then_some(band);
@@ -131,7 +131,8 @@ pub(super) fn time(request: &Request, rows: &[Row], ends: &[f64], grids: &[Vec<f
     }
     let chart = request.chart(panels.len(), x_axis(request), request.y_axis());
     let join = if most > 1 { Join::Straight } else { Join::Steps };
-    let caption = format!("{} over time{}", request.subject(), over((least, most), "bands"));
+    let far = if most > 1 { ", as long as most runs go on" } else { "" };
+    let caption = format!("{} over time{}{far}", request.subject(), over((least, most), "bands"));
     Picture { svg: small_multiples(&chart, join, &panels), data: data(request, &panels), caption }
 }
 
@@ -142,18 +143,23 @@ fn alone(run: &Steps, one: Series) -> Series {
     Series { points, ..one }
 }
 
+/// The mean of several runs as long as most of them go on, and a band as long as all do.
 fn together(runs: &[Steps], one: Series, bands: bool) -> Series {
+    let floor = runs.iter().all(|run| run.points.iter().all(|(_, value)| *value >= 0.0));
     let from = runs.iter().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
     let to = runs.iter().map(|run| run.end).fold(from, f64::max);
     let (mut one, mut band) = (one, Vec::new());
     for step in 0..=STEPS {
         let time = from + (to - from) * step as f64 / STEPS as f64;
         let values: Vec<f64> = runs.iter().filter_map(|run| run.at(time)).collect();
-        let Some(interval) = mean_interval(&values, LEVEL) else { continue };
+        // The mean of the few that take longest is not that of all.
+        let Some(interval) = mean_interval(&values, LEVEL).filter(|interval| 2 * interval.n > runs.len()) else {
+            continue;
+        };
         one.points.push((time, interval.mean));
         one.n.push(interval.n as u64);
-        if let (Some(low), Some(high), true) = (interval.low, interval.high, bands) {
-            band.push((time, low, high));
+        if let (Some(low), Some(high), true) = (interval.low, interval.high, bands && interval.n == runs.len()) {
+            band.push((time, if floor { low.max(0.0) } else { low }, high));
         }
     }
     one.band = (!band.is_empty()).then_some(band);
@@ -246,14 +252,6 @@ fn grid(rows: &[Row], log: bool) -> Vec<f64> {
 fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values
-}
-
-fn capital(word: &str) -> String {
-    let mut text = word.to_owned();
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    text
 }
 
 /// Pairs of values, a point a row.

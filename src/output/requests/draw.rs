@@ -107,9 +107,7 @@ impl Request {
             _ => {
                 let (last, first) = names.split_last().expect("there are two or more");
                 let first: Vec<String> = first.iter().map(|name| lower(name)).collect();
-                let mut text = format!("{} and {}", first.join(", "), lower(last));
-                text[..1].make_ascii_uppercase();
-                text
+                super::field::capital(&format!("{} and {}", first.join(", "), lower(last)))
             }
         };
         match self.stat {

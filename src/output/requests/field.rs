@@ -147,8 +147,11 @@ pub(super) fn heading(name: &str) -> String {
             return format!("{plain}{after}");
         }
     }
-    let stem = name.strip_suffix("_s").unwrap_or(name);
-    let words = stem.replace('_', " ");
+    capital(&name.strip_suffix("_s").unwrap_or(name).replace('_', " "))
+}
+
+/// With a large first letter.
+pub(super) fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
@@ -210,7 +213,9 @@ impl Field {
     pub fn axis(&self) -> Axis {
         match self {
             Field::Column(column) => column.axis(),
-            Field::Axis(_, word, measure) => Axis { label: heading(word), measure: *measure, ..Axis::default() },
+            Field::Axis(_, word, measure) => {
+                Axis { label: capital(&word.replace('_', " ")), measure: *measure, ..Axis::default() }
+            }
             Field::Seed => Axis::number("Seed"),
             // Categories that say what they are.
             Field::Policy | Field::Cell | Field::Metric => Axis::number(""),
@@ -220,7 +225,9 @@ impl Field {
     /// A value of it as a name that stands alone: numbers of axes say whose they are.
     pub fn label(&self, value: &Datum) -> String {
         match (self, value) {
-            (Field::Axis(..) | Field::Seed, Datum::Number(_)) => format!("{} = {}", self.name(), value.words()),
+            (Field::Axis(..) | Field::Seed, Datum::Number(_)) => {
+                format!("{} = {}", self.name().replace('_', " "), value.words())
+            }
             (Field::Column(column), Datum::Number(_)) => format!("{} = {}", column.name, value.words()),
             (Field::Metric, _) => heading(&value.words()),
             _ => value.words(),

@@ -24,6 +24,7 @@ use super::gallery::{self, Gallery};
 use super::paper::{Paper, Preset, points};
 use super::table::write_whole;
 use crate::error::{Error, Result, nearest};
+use crate::experiment::study::hinted;
 
 /// The file beside the results.
 pub const FILE: &str = "figures.toml";
@@ -53,7 +54,7 @@ impl Requests {
         }
         let text = if said.is_empty() { String::new() } else { said.to_string() };
         let misread = |key: &str, error: &toml::de::Error| {
-            Error::plan(key, "this table", format!("a figure's keys: {}", error.message()))
+            Error::plan(key, "this table", format!("a figure's keys: {}", hinted(error.message())))
         };
         let all: AllFile = match said.remove("figures") {
             Some(table) => table.try_into().map_err(|error| misread("figures", &error))?,
