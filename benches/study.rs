@@ -2,7 +2,7 @@
 //! memory (workload, engine and metrics, no files), in CPU time, which other processes disturb little; and the wall time with
 //! one thread and two.
 //!
-//! `cargo bench --bench study`; `-- --jobs 120000 --seeds 20` for longer and more runs.
+//! `cargo bench --bench study`; `-- --jobs 500000 --seeds 20` for longer and more runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,8 +12,8 @@ use plimsoll::experiment::{Destination, Simulation, Study, simulate};
 use plimsoll::policy::Registry;
 
 /// Runs of about a second on a machine of today.
-const JOBS: u64 = 60_000;
-const SEEDS: u64 = 6;
+const JOBS: u64 = 240_000;
+const SEEDS: u64 = 4;
 
 fn plan(jobs: u64, seeds: u64) -> String {
     format!(
@@ -97,7 +97,7 @@ fn main() {
     let path = dir.path().join("plan.toml");
     std::fs::write(&path, plan(jobs, seeds)).expect("a temporary folder is writable");
     println!("{seeds} runs of {jobs} jobs");
-    for round in 1..=3 {
+    for round in 1..=2 {
         let memory = in_memory(&path);
         let (one_cpu, one) = whole(&path, &dir.path().join("one"), "1");
         let (two_cpu, two) = whole(&path, &dir.path().join("two"), "2");

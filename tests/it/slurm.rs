@@ -77,9 +77,11 @@ impl Slurm {
         std::fs::set_permissions(self.path("munge.key"), private).expect("a file of ours");
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim().split('.').next().filter(|name| !name.is_empty()).unwrap_or("localhost");
-        let free = || std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         // Both are held until both are known.
-        let (one, two) = (free().expect("a free port").port(), free().expect("a free port").port());
+        let sockets = [free(), free()];
+        let [one, two] = sockets.each_ref().map(|socket| socket.local_addr().expect("it is bound").port());
+        drop(sockets);
         let text = CONFIG
             .replace("{dir}", &self.dir.path().display().to_string())
             .replace("{host}", host)
@@ -91,7 +93,16 @@ impl Slurm {
 
     fn daemon(&mut self, program: &str, args: &[String]) {
         let out = |name: &str| std::fs::File::create(self.path(name)).expect("a temporary folder is writable");
-        let mut command = self.command(program);
+        // Should the test be killed, they go with it.
+        let mut command = match found("setpriv") {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "TERM"]).arg(found(program).unwrap_or_else(|| program.into()));
+                self.environment(&mut command);
+                command
+            }
+            None => self.command(program),
+        };
         command.args(args).stdin(Stdio::null()).stdout(out(&format!("{program}.out")));
         command.stderr(out(&format!("{program}.err")));
         self.daemons.push(command.spawn().expect("it was found"));
