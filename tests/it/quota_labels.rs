@@ -468,3 +468,15 @@ fn labels_that_no_machine_carries_are_refused_with_their_line() {
     let pooled = message(TWO, Placement::Pooled);
     assert!(pooled.contains("line 8: label.name: 'g': a pooled cluster has no machines"), "{pooled}");
 }
+
+#[test]
+fn what_a_user_asks_under_one_label_is_not_forgotten_for_what_it_asks_under_another() {
+    // Both groups have eight cores and hold them. At 5 two of a come free, not through u: two of its small tasks start,
+    // though its large ones cannot.
+    let toml = "[[group]]\nname = 'a'\nusers = ['u', 'w']\n[[group]]\nname = 'b'\nusers = ['v']\n";
+    let rows = "1,v,0,99,8,1,1,0,s\n2,w,0,5,1,2,1,0,g\n3,w,0,99,6,1,1,0,g\n4,v,0,99,20,1,1,0,s\n5,u,1,50,4,1,1,0,g\n\
+                6,u,1,50,2,8,1,0,s\n";
+    let heard = replay(toml, rows, &by_hand(&["g", "s"], Vec::new()), false).expect("a run");
+    let at = |second| starts(&heard, "5").iter().filter(|start| **start == Some((second, 0))).count();
+    assert_eq!([at(5), at(55)], [2, 2]);
+}
