@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::books::{Books, Partition, Weights};
 use plimsoll::cluster::{Change, Cluster, ClusterSpec, LabelIndex, MachineEvent, MachineEvents, Placement};
-use plimsoll::engine::{self, Options};
+use plimsoll::engine::{self, Options, Preempt, PreemptFrom};
 use plimsoll::error::Result;
 use plimsoll::policy::{Ask, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, State, StuckRecord, TaskRecord};
-use plimsoll::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+use plimsoll::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -479,4 +479,16 @@ fn what_a_user_asks_under_one_label_is_not_forgotten_for_what_it_asks_under_anot
     let heard = replay(toml, rows, &by_hand(&["g", "s"], Vec::new()), false).expect("a run");
     let at = |second| starts(&heard, "5").iter().filter(|start| **start == Some((second, 0))).count();
     assert_eq!([at(5), at(55)], [2, 2]);
+}
+
+#[test]
+fn who_is_above_its_quota_of_a_label_is_asked_for_no_other_room() {
+    // b is promised six of the label's eight cores. a holds four of them for the label, above its quota, and four for none.
+    let toml = TWO.replace("name = 'a'\nmin = { cpu = 2 }\n", "name = 'a'\n") + "min = { cpu = 6 }\n";
+    let rows = "1,a,0,9,4,1,1,9,g\n2,a,0,9,4,1,1,9,\n3,b,1,9,6,1,1,0,g\n";
+    let mut case = by_hand(&["g", ""], Vec::new());
+    case.options.preempt = Some(Preempt { within: Span::ZERO, from: PreemptFrom::AboveQuota });
+    let heard = replay(&toml, rows, &case, false).expect("a run");
+    assert_eq!(starts(&heard, "2"), [Some((0, 0)); 4]);
+    assert_eq!(starts(&heard, "3"), [1, 1, 1, 1, 9, 9].map(|at| Some((at, 0))));
 }
