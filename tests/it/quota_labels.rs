@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::books::{Books, Partition, Weights};
 use plimsoll::cluster::{Change, Cluster, ClusterSpec, LabelIndex, MachineEvent, MachineEvents, Placement};
-use plimsoll::engine::{self, Options};
+use plimsoll::engine::{self, Options, Preempt, PreemptFrom};
 use plimsoll::error::Result;
 use plimsoll::policy::{Ask, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, State, StuckRecord, TaskRecord};
-use plimsoll::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+use plimsoll::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -467,4 +467,28 @@ fn labels_that_no_machine_carries_are_refused_with_their_line() {
     assert_eq!(wrong, expected);
     let pooled = message(TWO, Placement::Pooled);
     assert!(pooled.contains("line 8: label.name: 'g': a pooled cluster has no machines"), "{pooled}");
+}
+
+#[test]
+fn what_a_user_asks_under_one_label_is_not_forgotten_for_what_it_asks_under_another() {
+    // Both groups have eight cores and hold them. At 5 two of a come free, not through u: two of its small tasks start,
+    // though its large ones cannot.
+    let toml = "[[group]]\nname = 'a'\nusers = ['u', 'w']\n[[group]]\nname = 'b'\nusers = ['v']\n";
+    let rows = "1,v,0,99,8,1,1,0,s\n2,w,0,5,1,2,1,0,g\n3,w,0,99,6,1,1,0,g\n4,v,0,99,20,1,1,0,s\n5,u,1,50,4,1,1,0,g\n\
+                6,u,1,50,2,8,1,0,s\n";
+    let heard = replay(toml, rows, &by_hand(&["g", "s"], Vec::new()), false).expect("a run");
+    let at = |second| starts(&heard, "5").iter().filter(|start| **start == Some((second, 0))).count();
+    assert_eq!([at(5), at(55)], [2, 2]);
+}
+
+#[test]
+fn who_is_above_its_quota_of_a_label_is_asked_for_no_other_room() {
+    // b is promised six of the label's eight cores. a holds four of them for the label, above its quota, and four for none.
+    let toml = TWO.replace("name = 'a'\nmin = { cpu = 2 }\n", "name = 'a'\n") + "min = { cpu = 6 }\n";
+    let rows = "1,a,0,9,4,1,1,9,g\n2,a,0,9,4,1,1,9,\n3,b,1,9,6,1,1,0,g\n";
+    let mut case = by_hand(&["g", ""], Vec::new());
+    case.options.preempt = Some(Preempt { within: Span::ZERO, from: PreemptFrom::AboveQuota });
+    let heard = replay(&toml, rows, &case, false).expect("a run");
+    assert_eq!(starts(&heard, "2"), [Some((0, 0)); 4]);
+    assert_eq!(starts(&heard, "3"), [1, 1, 1, 1, 9, 9].map(|at| Some((at, 0))));
 }
