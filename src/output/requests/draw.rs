@@ -121,8 +121,8 @@ impl Request {
     pub(super) fn by(&self) -> String {
         match &self.x {
             Some(Field::Column(column)) if column.name == "bin" => " by job size".to_owned(),
+            None | Some(Field::Metric) => String::new(),
             Some(field) => format!(" by {}", field.name().replace('_', " ")),
-            None => String::new(),
         }
     }
 
