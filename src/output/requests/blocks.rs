@@ -174,9 +174,8 @@ pub(super) fn map(request: &Request, means: &Means) -> Picture {
         _ => trimmed(value),
     };
     let unit = if scale.measure == Measure::Seconds { " (s)" } else { "" };
-    let (log_value, _) = (request.log[1], request.log[0]);
     let label = request.labels[1].clone();
-    let scale = Axis { label: format!("{}{unit}", scale.label), log: log_value, ..scale };
+    let scale = Axis { label: format!("{}{unit}", scale.label), log: request.log[1], ..scale };
     let panel = |(facet, title): (usize, &String)| HeatPanel {
         title: title.clone(),
         rows: rows
