@@ -266,6 +266,7 @@ mod tests {
                 best: vec![(0, 0), (9, 9)],
             }],
             figures: vec![figure.clone(), figure],
+            figures_first: false,
             plan_toml: text(),
             reproduce: vec![text()],
             notes: vec![text()],
