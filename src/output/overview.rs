@@ -28,6 +28,9 @@ pub struct Sweep<'a> {
     pub folders: &'a [String],
 }
 
+/// More cells than this are not named one by one.
+const NOTES: usize = 12;
+
 /// The table of estimates, column by column.
 struct Estimates {
     cell: Vec<String>,
@@ -90,7 +93,13 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> R
         plan_toml: sweep.plan.to_owned(),
         reproduce: vec![format!("plimsoll run {}.toml  # the plan of this page, saved under that name", sweep.name)],
         figures: gallery.figures.iter().map(inline).collect(),
-        notes: sweep.folders.iter().map(|folder| format!("A report of its own: {folder}/report.html")).collect(),
+        figures_first: true,
+        notes: match sweep.folders {
+            few if few.len() <= NOTES => {
+                few.iter().map(|cell| format!("A report of its own: {cell}/report.html")).collect()
+            }
+            many => vec![format!("Each of the {} cells has a report of its own: cell=NAME/report.html", many.len())],
+        },
         provenance: provenance::rows()
             .into_iter()
             .chain([("schema".to_owned(), schema::VERSION.to_string())])

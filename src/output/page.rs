@@ -47,6 +47,7 @@ pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
         answer: comparison.as_ref().map(Comparison::sentences).unwrap_or_default(),
         summary,
         figures: gallery.figures.iter().map(inline).collect(),
+        figures_first: false,
         plan_toml: contents.plan.clone(),
         reproduce: reproduce(contents),
         notes,

@@ -15,7 +15,7 @@ machines = "4x4c8g"
 generator = "facebook"
 hours = 0.02
 [sweep]
-"workload.load" = [0.5, 1.0]
+"workload.load" = [0.05, 0.1]
 "cluster.machines" = ["4x4c8g", "8x4c8g"]
 "#;
 
@@ -87,7 +87,7 @@ fn a_sweep_without_figures_gets_sensible_ones() {
         names(&folder).iter().filter_map(|name| name.strip_suffix(".svg").map(str::to_owned)).collect();
     assert_eq!(stems, ["completion_mean_s", "jain", "slowdown_mean", "used_cpu"]);
     assert!(!dir.path().join("out/figures.toml").exists());
-    assert!(dir.path().join("out/cell=load-0.5,machines-4x4c8g/figures/completion.pdf").is_file());
+    assert!(dir.path().join("out/cell=load-0.05,machines-4x4c8g/figures/completion.pdf").is_file());
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn wrong_figures_are_refused_before_anything_runs() {
         (
             "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nwhere = { load = [0.6] }\n",
             5,
-            &["figure[0].where.load", "0.5, 1"],
+            &["figure[0].where.load", "0.05, 0.1"],
         ),
         ("[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nlog = \"z\"\n", 5, &["figure[0].log"]),
         ("[[figure]]\nkind = \"heatmap\"\nx = \"load\"\ny = \"machines\"\n", 1, &["figure[0].value"]),

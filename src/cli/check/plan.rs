@@ -117,8 +117,12 @@ fn under_key(error: Error) -> Error {
         Error::Plan { key, .. } => keys.iter().find(|(option, _)| option == key).map(|(_, key)| *key),
         _ => None,
     };
-    match key {
-        Some(key) => error.under(key),
-        None => error,
+    match (key, error) {
+        (Some(key), error) => error.under(key),
+        (None, Error::UnknownPolicy { name, suggestion, known }) => {
+            let hint = if suggestion.is_empty() { suggestion } else { format!(" (did you mean '{suggestion}'?)") };
+            Error::plan("check.policies", format!("'{name}'"), format!("one of {known}{hint}"))
+        }
+        (None, error) => error,
     }
 }

@@ -50,7 +50,7 @@ pub struct Interval {
 pub struct BarSeries {
     /// What the legend calls it.
     pub label: String,
-    /// What decides its colour.
+    /// What decides its colour; the category does where it is empty.
     pub key: String,
     /// One value a category; nothing is drawn where there is none.
     pub values: Vec<Option<Interval>>,
@@ -78,6 +78,8 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
     let all: Vec<&BarSeries> = panels.iter().flat_map(|panel| &panel.series).collect();
     let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();
     let looks = looks(&keys);
+    let names: Vec<&str> = categories.iter().map(|category| category.label.as_str()).collect();
+    let by_category = super::style::looks(&names);
     let drawn = |one: &'_ BarSeries| -> Vec<Interval> {
         let values = one.values.iter().take(categories.len()).flatten();
         values.copied().filter(|value| shown(&chart.y, value.mean)).collect()
@@ -109,13 +111,20 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
             frame.no_data(place);
             continue;
         }
-        panel_bars(&mut frame, &chart, categories.len(), place, (series, looks));
+        panel_bars(&mut frame, &chart, &by_category, place, (series, looks));
     }
     frame.canvas.finish()
 }
 
-/// The bars of one panel, and its line at 0.
-fn panel_bars(frame: &mut Frame, chart: &Chart, many: usize, panel: Panel, (series, looks): (&[BarSeries], &[Look])) {
+/// The bars of one panel, and its line at 0; `categories` are the looks of categories.
+fn panel_bars(
+    frame: &mut Frame,
+    chart: &Chart,
+    categories: &[Look],
+    panel: Panel,
+    (series, looks): (&[BarSeries], &[Look]),
+) {
+    let many = categories.len();
     let ((left, top), (right, bottom)) = panel.corners();
     let clip = frame.canvas.clip((left, top - 1.0), (right, bottom + 1.0));
     let room = panel.width() / many as f64;
@@ -123,15 +132,18 @@ fn panel_bars(frame: &mut Frame, chart: &Chart, many: usize, panel: Panel, (seri
     for (nth, (one, look)) in series.iter().zip(looks).enumerate() {
         let shift = (nth as f64 - series.len() as f64 / 2.0) * width;
         let centre = |category: usize| left + (category as f64 + 0.5) * room + shift + width / 2.0;
-        let values: Vec<(f64, Interval)> = one
+        let of = |category: usize| if one.key.is_empty() { &categories[category] } else { look };
+        let values: Vec<(f64, Interval, &Look)> = one
             .values
             .iter()
             .take(many)
             .enumerate()
-            .filter_map(|(category, value)| value.filter(|v| shown(&chart.y, v.mean)).map(|v| (centre(category), v)))
+            .filter_map(|(category, value)| {
+                value.filter(|v| shown(&chart.y, v.mean)).map(|v| (centre(category), v, of(category)))
+            })
             .collect();
         let group = Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
-        series_bars(frame, group, panel, look, width, &values);
+        series_bars(frame, group, panel, width, &values);
     }
     let zero = panel.y(frame.y.at(0.0));
     frame.canvas.layer(Group::class("axis"), |pen| {
@@ -142,19 +154,20 @@ fn panel_bars(frame: &mut Frame, chart: &Chart, many: usize, panel: Panel, (seri
 }
 
 /// The bars of one series with their whiskers.
-fn series_bars(frame: &mut Frame, group: Group, panel: Panel, look: &Look, width: f64, values: &[(f64, Interval)]) {
+fn series_bars(frame: &mut Frame, group: Group, panel: Panel, width: f64, values: &[(f64, Interval, &Look)]) {
     let y = |value: f64| panel.y(frame.y.at(value));
     // A sliver of paper between the bars of a group.
     let half = width / 2.0 - (width * 0.06).min(0.5);
     let zero = y(0.0);
-    let tops: Vec<(f64, f64)> = values.iter().map(|(centre, value)| (*centre, y(value.mean))).collect();
+    let tops: Vec<(f64, f64, &Look)> =
+        values.iter().map(|(centre, value, look)| (*centre, y(value.mean), *look)).collect();
     let whiskers: Vec<(f64, f64, f64)> = values
         .iter()
-        .filter(|(_, value)| drawable(value.low) && drawable(value.high) && value.low < value.high)
-        .map(|(centre, value)| (*centre, y(value.low), y(value.high)))
+        .filter(|(_, value, _)| drawable(value.low) && drawable(value.high) && value.low < value.high)
+        .map(|(centre, value, _)| (*centre, y(value.low), y(value.high)))
         .collect();
     frame.canvas.layer(group.clone(), |pen| {
-        for &(centre, top) in &tops {
+        for &(centre, top, look) in &tops {
             filled(pen, (centre - half, top.min(zero)), (centre + half, top.max(zero)), look.color, look.hatch);
         }
     });

@@ -57,7 +57,7 @@ impl Spread {
 pub struct BoxSeries {
     /// What the legend calls it.
     pub label: String,
-    /// What decides its colour.
+    /// What decides its colour; the category does where it is empty.
     pub key: String,
     /// One distribution a category; nothing is drawn where there is none.
     pub spreads: Vec<Option<Spread>>,
@@ -78,6 +78,8 @@ pub fn boxes(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> Str
     let all: Vec<&BoxSeries> = panels.iter().flat_map(|panel| &panel.series).collect();
     let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();
     let looks = looks(&keys);
+    let names: Vec<&str> = categories.iter().map(|category| category.label.as_str()).collect();
+    let by_category = super::style::looks(&names);
     let spreads = || all.iter().flat_map(|one| one.spreads.iter().flatten());
     let ends = spreads()
         .flat_map(|one| [one.quantiles[0], one.quantiles[4], one.mean].into_iter().chain(one.values.iter().copied()));
@@ -116,6 +118,7 @@ pub fn boxes(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> Str
             for (category, spread) in one.spreads.iter().take(categories.len()).enumerate() {
                 let Some(spread) = spread.as_ref().filter(|one| shown(&chart.y, one.quantiles[2])) else { continue };
                 let x = place.x(0.0) + (category as f64 + 0.5) * room + shift;
+                let look = if one.key.is_empty() { &by_category[category] } else { look };
                 draw(&mut frame, place, one, look, (x, width * 0.8), spread);
             }
         }

@@ -83,7 +83,7 @@ pub fn heat(
             .enumerate()
             .flat_map(|(row, values)| values.iter().enumerate().map(move |(column, value)| (row, column, *value)))
             .collect();
-        frame.canvas.layer(Group::class("series"), |pen| {
+        frame.canvas.layer(Group::class("cells"), |pen| {
             for &(row, column, value) in &cells {
                 let (left, right) = (place.x(column as f64 * wide), place.x((column + 1) as f64 * wide));
                 let (top, bottom) = (place.y(1.0 - row as f64 * tall), place.y(1.0 - (row + 1) as f64 * tall));

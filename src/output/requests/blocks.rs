@@ -3,7 +3,7 @@
 use super::check::Request;
 use super::draw::{Picture, over};
 use super::field::{Datum, Field, heading};
-use super::rows::{Mark, Means, Order, Row, Whole};
+use super::rows::{Mark, Means, Order, Row, Series, Whole};
 use crate::error::Result;
 use crate::experiment::DIFFERENCES;
 use crate::output::figure::{
@@ -28,6 +28,14 @@ fn x_name(request: &Request) -> &str {
 
 fn value_name(request: &Request) -> &str {
     if request.y.len() == 1 { &request.y[0].name } else { "value" }
+}
+
+/// What decides the colour: of bars that are policies themselves their names, of others without series one for all.
+fn key(request: &Request, name: &Series) -> String {
+    match name.key.is_empty() && request.x != Some(Field::Policy) {
+        true => "all".to_owned(),
+        false => name.key.clone(),
+    }
 }
 
 /// The horizontal axis of names.
@@ -71,7 +79,7 @@ pub(super) fn bars(request: &Request, means: &Means) -> Picture {
             .enumerate()
             .map(|(one, name)| BarSeries {
                 label: name.label.clone(),
-                key: name.key.clone(),
+                key: key(request, name),
                 values: order.iter().map(|&place| bar(facet, one, place)).collect(),
             })
             .collect(),
@@ -119,7 +127,7 @@ pub(super) fn boxed(request: &Request, rows: &[Row]) -> Picture {
             .enumerate()
             .map(|(one, name)| BoxSeries {
                 label: name.label.clone(),
-                key: name.key.clone(),
+                key: key(request, name),
                 spreads: (0..places.all.len())
                     .map(|place| groups.get(&(facet, one, place)).and_then(|values| Spread::of(values)))
                     .collect(),
@@ -166,9 +174,8 @@ pub(super) fn map(request: &Request, means: &Means) -> Picture {
         _ => trimmed(value),
     };
     let unit = if scale.measure == Measure::Seconds { " (s)" } else { "" };
-    let (log_value, _) = (request.log[1], request.log[0]);
     let label = request.labels[1].clone();
-    let scale = Axis { label: format!("{}{unit}", scale.label), log: log_value, ..scale };
+    let scale = Axis { label: format!("{}{unit}", scale.label), log: request.log[1], ..scale };
     let panel = |(facet, title): (usize, &String)| HeatPanel {
         title: title.clone(),
         rows: rows

@@ -71,9 +71,10 @@ impl Request {
         let mut chart = Chart::new(with(0, x), with(1, y));
         chart.title.clone_from(&self.title);
         if panels > 1 {
-            let columns = panels.min(COLUMNS);
-            let rows = panels.div_ceil(columns) as f64;
-            (chart.size_pt, chart.columns) = ((Chart::PAGE.0, AROUND + PANEL * rows), Some(columns));
+            // The fewest columns for that number of rows: no row is left nearly empty.
+            let rows = panels.div_ceil(COLUMNS);
+            (chart.size_pt, chart.columns) =
+                ((Chart::PAGE.0, AROUND + PANEL * rows as f64), Some(panels.div_ceil(rows)));
         }
         self.paper.fit(chart, panels)
     }
@@ -120,8 +121,8 @@ impl Request {
     pub(super) fn by(&self) -> String {
         match &self.x {
             Some(Field::Column(column)) if column.name == "bin" => " by job size".to_owned(),
+            None | Some(Field::Metric) => String::new(),
             Some(field) => format!(" by {}", field.name().replace('_', " ")),
-            None => String::new(),
         }
     }
 

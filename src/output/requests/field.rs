@@ -101,10 +101,15 @@ impl Column {
 
 /// What the numbers of a table's own column are.
 fn measure(table: Table, name: &str) -> Measure {
-    let resource_seconds = table == Table::Groups || (table == Table::Users && name.starts_with("used_"));
+    let amounts = ["used_s", "demand_s", "borrowed_s", "spare_s", "short_s", "lost_s"];
+    let resource_seconds = match table {
+        Table::Groups => amounts.contains(&name),
+        Table::Users => name.starts_with("used_"),
+        _ => false,
+    };
     let of_cluster = matches!(table, Table::Runs | Table::Fairness);
     let share = ["used_", "reserved_", "stranded_"].iter().any(|start| name.starts_with(start));
-    if name.ends_with("_s") && !(resource_seconds && !name.starts_with("return")) {
+    if name.ends_with("_s") && !name.ends_with("_per_s") && !resource_seconds {
         Measure::Seconds
     } else if (of_cluster && share)
         || ["dominant_share", "fluid_share", "share_gap", "shortfall", "located_hits"].contains(&name)
