@@ -206,7 +206,8 @@ pub fn verify(path: &Path) -> Result<usize> {
         let id = file["@id"].as_str().unwrap_or_default();
         let name = names.get(id).ok_or_else(|| wrong(id, "it is listed and not there"))?;
         let sum = archive.sum(name)?;
-        if file["contentSize"] != sum.size.to_string() || file["sha256"] != sum.sha256 {
+        let size = file["contentSize"].as_str().and_then(|size| size.parse().ok());
+        if size != Some(sum.size) || file["sha256"] != sum.sha256 {
             return Err(wrong(name, "it is not as it was packed: size or digest differ"));
         }
         if !listed.contains(id) {
