@@ -365,7 +365,7 @@ fn wrong_options_are_refused() {
         (&["--policy", "fifo"], &["--policy", "'fifo'", "static allocation"]),
         (&["--policy", "maxmin:disk"], &["maxmin:disk", "cpu, memory"]),
         (&["--policy", "drf", "--policy", "drf"], &["--policy: 'drf' twice"]),
-        (&["--figure", "shares.pdf"], &["--figure", "'shares.pdf'", ".svg or .png"]),
+        (&["--figure", "shares.gif"], &["--figure", "'shares.gif'", ".svg or .png"]),
         (&["--figure", "shares"], &["--figure", "'shares'", ".svg or .png"]),
     ];
     for (args, says) in table {
