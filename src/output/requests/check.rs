@@ -319,7 +319,7 @@ impl Checker<'_> {
         Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
     }
 
-    /// What a name means: policy, cell, seed, metric, an axis, a column of the table, the last words of an axis.
+    /// What a name means: policy, cell, seed, metric, an axis or its last words, a column of the table.
     fn field(&self, key: &str, name: &str, columns: &[Column]) -> Result<Field> {
         match name {
             "policy" => return Ok(Field::Policy),
@@ -346,11 +346,11 @@ impl Checker<'_> {
         if let Some(at) = axes.iter().position(|(axis, _)| *axis == plain) {
             return Ok(axis(at));
         }
-        if let Some(column) = columns.iter().find(|column| column.name == name) {
-            return Ok(Field::Column(column.clone()));
-        }
         if let [at] = ending[..] {
             return Ok(axis(at));
+        }
+        if let Some(column) = columns.iter().find(|column| column.name == name) {
+            return Ok(Field::Column(column.clone()));
         }
         let known = ["policy", "cell", "seed"].into_iter().chain(axes.iter().map(|(axis, _)| axis.as_str()));
         Err(self.unknown(key, name, known.chain(columns.iter().map(|column| column.name.as_str()))))
