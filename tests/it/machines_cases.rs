@@ -101,12 +101,20 @@ impl Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(2);
-        draw.hoard = Some(pick(&mut rng, &draw.spans()).max(1));
+        let spans = draw.spans();
+        draw.hoard = Some(pick(&mut rng, &spans).max(draw.impatience()));
         for row in &mut draw.case.rows {
             row.gang |= chance(&mut rng, 60);
         }
         draw.loosen_gangs(&mut rng);
         draw
+    }
+
+    /// The shortest time for which gangs hold room: a gang that gives up begins anew at once, so that each case has some
+    /// hundred instants of this kind at most.
+    pub fn impatience(&self) -> u64 {
+        let longest = self.case.rows.iter().map(|row| row.duration).max().unwrap_or(0);
+        (longest / 20).max(1000)
     }
 
     /// The time from any arrival to any possible end, and some that are none of these.

@@ -276,7 +276,7 @@ fn the_draws_reach_the_corners() {
     often(&[
         ("hoarding", 30, decides(all, |draw| draw.hoard = None)),
         ("patience", 20, decides(all, |draw| draw.hoard = Some(u64::MAX / 8))),
-        ("impatience", 15, decides(all, |draw| draw.hoard = Some(1))),
+        ("impatience", 15, decides(all, |draw| draw.hoard = Some(draw.impatience()))),
         ("events", 20, decides(all, |draw| draw.events.clear())),
     ]);
 }
