@@ -46,9 +46,10 @@ impl Hoards {
 
 impl<R: Recorder> Engine<'_, R> {
     /// Before a round: gives back what is held for too long, or for a gang that is not the next of its queue any more. Who has
-    /// given up stands aside in this round, so that others can have it.
+    /// given up holds nothing in this round, so that others can.
     pub(super) fn give_up_hoards(&mut self) {
         let Some(mut hoards) = self.hoards.take() else { return };
+        hoards.resting.clear();
         let its = |queue: QueueId, hoard: &Hoard| {
             let scope = self.queues.scope(queue);
             self.queues.head(queue) == Some(hoard.set)
@@ -64,16 +65,6 @@ impl<R: Recorder> Engine<'_, R> {
             self.outcome.hoards_given_up += 1;
         }
         self.hoards = Some(hoards);
-    }
-
-    /// After a round: who stood aside in it has its turn in another; whether there is anybody.
-    pub(super) fn rested(&mut self) -> bool {
-        let Some(hoards) = &mut self.hoards else { return false };
-        let rested = std::mem::take(&mut hoards.resting);
-        let waiting = rested.iter().filter(|queue| self.queues.head(**queue).is_some()).copied();
-        let waiting: Vec<QueueId> = waiting.collect();
-        waiting.into_iter().for_each(|queue| self.head_changed(queue));
-        !rested.is_empty()
     }
 
     /// A machine takes nothing new from now on: what is held there is of no use.

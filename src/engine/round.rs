@@ -116,9 +116,6 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn serve(&mut self) -> Result<()> {
         loop {
             self.round()?;
-            if self.rested() {
-                continue;
-            }
             // What was reserved for a task that has started elsewhere may serve others at once.
             if !self.needless_ask() && !self.make_asks()? {
                 return Ok(());

@@ -71,17 +71,10 @@ pub fn devices(key: &str, names: &[String], placement: Placement) -> Result<Vec<
     Ok(names.to_vec())
 }
 
-/// The least time for which gangs hold room: they begin anew as soon as they have given up, each time at a new instant.
-const LEAST_HOARD: Span = Span(1000);
-
 /// For how long gangs hold room.
 pub fn hoard(key: &str, text: &str, placement: Placement) -> Result<Span> {
     only_placed(key, placement)?;
-    let span = positive_span(key, text)?;
-    if span < LEAST_HOARD {
-        return Err(Error::plan(key, format!("'{text}'"), "a time span of at least 1ms"));
-    }
-    Ok(span)
+    positive_span(key, text)
 }
 
 /// How urgent tasks come by room: a span, and who may be asked. Errors: the second without the first.

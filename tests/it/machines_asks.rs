@@ -118,7 +118,7 @@ impl Simulation<'_> {
     pub fn unreserved(&self, machine: usize) -> Vec<u64> {
         let here = |at: &usize| self.requests[*at].machine == machine;
         let reserved = (0..self.requests.len()).filter(here).map(|at| self.reserved(at));
-        reserved.chain(self.hoarded(machine)).fold(self.free(machine), |free, reserved| minus(&free, &reserved))
+        reserved.fold(self.free(machine), |free, reserved| minus(&free, &reserved))
     }
 
     /// Whom an ask still asks: those who are gone are not, nor are, from the last to the first, those who are needless.

@@ -32,8 +32,6 @@ pub struct Draw {
     pub lose: bool,
     /// How long those who are asked may go on, and whether only a user's own are asked.
     pub preempt: Option<(u64, bool)>,
-    /// For how long gangs hold what is not enough.
-    pub hoard: Option<u64>,
     /// How things are written where there are several ways.
     pub style: u64,
 }
@@ -61,7 +59,6 @@ impl Draw {
             fall_back: None,
             lose: chance(&mut rng, 30),
             preempt: None,
-            hoard: None,
             style: rng.random_range(0..4),
             events: Vec::new(),
             case,
@@ -94,27 +91,6 @@ impl Draw {
             draw.case.rows[row].priority = pick(&mut rng, &[0, 1, 3, 5, 5, 9, 9]);
         }
         draw
-    }
-
-    /// A draw with many gangs, which hold room.
-    pub fn hoarding(seed: u64) -> Draw {
-        let mut draw = Draw::new(seed);
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(2);
-        let spans = draw.spans();
-        draw.hoard = Some(pick(&mut rng, &spans).max(draw.impatience()));
-        for row in &mut draw.case.rows {
-            row.gang |= chance(&mut rng, 60);
-        }
-        draw.loosen_gangs(&mut rng);
-        draw
-    }
-
-    /// The shortest time for which gangs hold room: a gang that gives up begins anew at once, so that each case has some
-    /// hundred instants of this kind at most.
-    pub fn impatience(&self) -> u64 {
-        let longest = self.case.rows.iter().map(|row| row.duration).max().unwrap_or(0);
-        (longest / 20).max(1000)
     }
 
     /// The time from any arrival to any possible end, and some that are none of these.
@@ -218,7 +194,6 @@ impl Draw {
             fall_back: self.fall_back,
             lose: self.lose,
             preempt: self.preempt,
-            hoard: self.hoard,
         };
         simulate(&self.case.rows, &self.asks, &world)
     }
@@ -328,9 +303,6 @@ impl Draw {
             if self.asks[row].place != Place::Cluster {
                 with(&|draw| draw.asks[row].place = Place::Cluster);
             }
-        }
-        if self.hoard.is_some() {
-            with(&|draw| draw.hoard = None);
         }
         if self.case.slowdown.is_some() {
             with(&|draw| draw.case.slowdown = None);

@@ -13,7 +13,6 @@ impl Simulation<'_> {
                 Change::Leave | Change::Fail => {
                     self.there[event.machine] = false;
                     self.withdraw_from(event.machine);
-                    self.scatter_from(event.machine);
                     if event.change == Change::Fail {
                         self.fail(now, event.machine);
                     }

@@ -7,7 +7,6 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::machines_asks::Request;
-use crate::machines_hoard::Hoard;
 use crate::machines_world::{Ask, Change, Place, World};
 use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, rate, seats, share, times};
 
@@ -77,7 +76,6 @@ pub struct Simulation<'a> {
     pub labels: Vec<BTreeSet<usize>>,
     /// In the order in which they were made.
     pub requests: Vec<Request>,
-    pub hoards: Vec<Hoard>,
     rounds: u64,
     /// The last instant.
     clock: Option<u64>,
@@ -126,7 +124,6 @@ impl<'a> Simulation<'a> {
                 .collect(),
             labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
             requests: Vec::new(),
-            hoards: Vec::new(),
             rounds: 0,
             clock: None,
             outcomes: Vec::new(),
@@ -140,8 +137,7 @@ impl<'a> Simulation<'a> {
         let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
         let deadlines = self.requests.iter().map(|request| request.deadline);
-        let hoards = self.hoards.iter().map(|hoard| hoard.gives_up);
-        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(hoards).min()
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -304,10 +300,10 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Launches one task at a time (or one gang), for the first queue in line, until none can.
-    pub fn launch_all(&mut self, now: u64, resting: &[(usize, Place)]) {
+    /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
+    pub fn round(&mut self, now: u64) {
         self.rounds += 1;
-        while let Some(launches) = self.choose(now, resting) {
+        while let Some(launches) = self.choose() {
             launches.into_iter().for_each(|(task, machine)| self.launch(now, task, machine));
         }
     }
@@ -319,20 +315,11 @@ impl<'a> Simulation<'a> {
     }
 
     /// Which tasks start next, and where.
-    fn choose(&mut self, now: u64, resting: &[(usize, Place)]) -> Option<Vec<(usize, usize)>> {
+    fn choose(&self) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
         let tried = self.tried(line.len());
-        line.into_iter().take(tried).find_map(|head| match self.world.hoard {
-            Some(patience) if self.gang(self.tasks[head].row) => {
-                if self.rests(head, resting) {
-                    None
-                } else {
-                    self.gather(now, head, patience)
-                }
-            }
-            _ => self.launches(head),
-        })
+        line.into_iter().take(tried).find_map(|head| self.launches(head))
     }
 
     /// How many of those in line are tried if the first do not fit.
@@ -394,26 +381,14 @@ impl<'a> Simulation<'a> {
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
     }
 
-    /// The tasks that start together with a queue's next one.
-    pub fn together(&self, head: usize) -> Vec<usize> {
+    /// The machines that a queue's next task would go to, or all tasks of a gang.
+    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
         let Task { row, .. } = self.tasks[head];
         let together = |&task: &usize| {
             let of_gang = self.gang(row) && self.tasks[task].row == row;
             task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
         };
-        (0..self.tasks.len()).filter(together).collect()
-    }
-
-    /// The machines that a queue's next task would go to, or all tasks of a gang.
-    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
-        let tasks = self.together(head);
-        let machines = self.seats_for(head, tasks.len() as u64)?;
-        Some(tasks.into_iter().zip(machines).collect())
-    }
-
-    /// Machines for so many tasks like a queue's next one, if there is room for all of them.
-    pub fn seats_for(&self, head: usize, tasks: u64) -> Option<Vec<usize>> {
-        let Task { row, .. } = self.tasks[head];
+        let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
         let offers = offers(&self.world.config);
         let fits = |&machine: &usize| self.will_do(head, machine);
         let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
@@ -425,7 +400,8 @@ impl<'a> Simulation<'a> {
         let capacity = sum(offers.iter().cloned(), offers[0].len());
         let need = need(&self.rows[row], &self.world.config);
         let rule = self.world.config.placement;
-        seats(rule, &need, &capacity, candidates.collect(), tasks)
+        let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
+        Some(tasks.into_iter().zip(machines).collect())
     }
 
     /// Whether tasks of a row start together; one alone is no gang.
