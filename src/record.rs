@@ -2,7 +2,7 @@
 //!
 //! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
 
-use crate::books::Books;
+use crate::books::{Books, Partition};
 use crate::cluster::{Held, Machines};
 use crate::error::Result;
 use crate::policy::{Groups, Rank};
@@ -90,6 +90,8 @@ pub struct TaskRecord<'a> {
     pub name: Named<'a>,
     /// Who submitted them.
     pub user: UserId,
+    /// What they are booked under besides their user.
+    pub partition: Partition,
     /// Number of the first within its job, in row order, from 0; the others follow on.
     pub first: u64,
     /// How many.

@@ -10,6 +10,22 @@ pub use weights::{WEIGHT_ONE, Weights};
 
 use crate::units::{MAX_DIMS, Resources, Time, UserId};
 
+/// What a task set is booked under besides its user, if a policy keeps that apart: nothing, or a label that it requires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition(pub u8);
+
+impl Partition {
+    /// Of task sets that require no label that is kept apart.
+    pub const DEFAULT: Partition = Partition(0);
+    /// The most labels that can be kept apart.
+    pub const LABELS: usize = u8::MAX as usize - 1;
+
+    /// Its place in a list of partitions.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// The state of one run. Amounts are in base units, one per dimension of the run.
 ///
 /// Everything about a user stands together, since a launch or an end touches all of it and, with many users, each
@@ -34,6 +50,8 @@ pub struct Books {
     total_waiting: u64,
     backlogged: u32,
     active: u32,
+    /// The same once more by [`Partition`], if a policy keeps them apart.
+    apart: Vec<Books>,
 }
 
 const RUNNING: usize = 0;
@@ -60,7 +78,37 @@ impl Books {
             total_waiting: 0,
             backlogged: 0,
             active: 0,
+            apart: Vec::new(),
         }
+    }
+
+    /// Keeps books of their own for so many labels and for what requires none of them; what there is in each is said by
+    /// [`Books::set_capacity`]. Panics: when accounts are open already (a programmer error).
+    pub fn keep_apart(&mut self, labels: usize) {
+        assert!(self.accounts.is_empty(), "asked for before the first account");
+        let nothing = Books { capacity: Resources::ZERO, offered: Resources::ZERO, ..self.clone() };
+        self.apart = vec![nothing; labels + 1];
+    }
+
+    /// The books of a partition, whose capacity is what it has at present; these, if nothing is kept apart. No demands
+    /// of heads stand in them.
+    pub fn partition(&self, partition: Partition) -> &Books {
+        if self.apart.is_empty() { self } else { &self.apart[partition.index()] }
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> usize {
+        self.apart.len().max(1)
+    }
+
+    /// The books of a partition, if they are kept: what is booked here is to be booked there too.
+    pub fn apart(&mut self, partition: Partition) -> Option<&mut Books> {
+        self.apart.get_mut(partition.index())
+    }
+
+    /// Says what there is. Only for the books of a partition: shares of the whole cluster go by its description.
+    pub fn set_capacity(&mut self, capacity: Resources) {
+        (self.capacity, self.offered) = (capacity, capacity);
     }
 
     /// Keeps what [`Books::wanted`] needs. Panics: when accounts are open already (a programmer error).
@@ -77,6 +125,7 @@ impl Books {
         if let Some(sums) = &mut self.waiting_demand {
             sums.resize(sums.len() + self.dims, 0);
         }
+        self.apart.iter_mut().for_each(|apart| apart.open(name));
     }
 
     fn account(&self, user: UserId) -> &[u64] {
@@ -271,5 +320,27 @@ impl Books {
         assert!(self.total_held.fits(&self.offered), "no more is held than offered at {now:?}");
         assert_eq!(running, self.total_running, "running tasks add up at {now:?}");
         assert_eq!(waiting, self.total_waiting, "waiting tasks add up at {now:?}");
+        if !self.apart.is_empty() {
+            self.audit_apart(now);
+        }
+    }
+
+    /// What stands apart is all there is. Panics: as [`Books::audit`].
+    fn audit_apart(&self, now: Time) {
+        for user in (0..self.users() as u32).map(UserId) {
+            let standing = |of: &Books| {
+                let waits = |d| of.waiting_demand.as_ref().map_or(0, |_| of.wanted(user, d));
+                let amounts = (0..self.dims).map(|d| (of.held(user)[d], of.used(user)[d], waits(d)));
+                (of.running(user), of.waiting(user), amounts.collect::<Vec<_>>())
+            };
+            let mut sum = (0, 0, vec![(0, 0, 0); self.dims]);
+            for (running, waiting, amounts) in self.apart.iter().map(standing) {
+                (sum.0, sum.1) = (sum.0 + running, sum.1 + waiting);
+                for (sum, part) in sum.2.iter_mut().zip(amounts) {
+                    *sum = (sum.0 + part.0, sum.1 + part.1, sum.2 + part.2);
+                }
+            }
+            assert_eq!(sum, standing(self), "what {user} has by label adds up at {now:?}");
+        }
     }
 }

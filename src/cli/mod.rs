@@ -3,6 +3,7 @@
 //! Data goes to standard output, progress and messages to standard error; the exit code is 0 when all is well, 1 when
 //! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
 
+mod bundle;
 mod check;
 mod cluster;
 mod compare;
@@ -17,6 +18,7 @@ mod report;
 mod run;
 mod schema;
 mod solve;
+mod static_plan;
 mod trace;
 
 use std::ffi::OsString;
@@ -60,6 +62,7 @@ enum Verb {
     Failover(failover::Args),
     Compare(compare::Args),
     Cluster(cluster::Args),
+    Bundle(bundle::Args),
     Plot(plot::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -125,6 +128,11 @@ pub fn main(registry: &Registry) -> ExitCode {
     run_args(registry, std::env::args_os())
 }
 
+/// The command line as it is described to its parser: what it accepts can be checked, and pages be made of it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = match Cli::try_parse_from(&args) {
@@ -158,6 +166,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Check(args) => check::run(args, context),
         Verb::Failover(args) => failover::run(args, context),
         Verb::Cluster(args) => cluster::run(args, context),
+        Verb::Bundle(args) => bundle::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
         Verb::Report(args) => report::run(args, context),
@@ -166,7 +175,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Policies(args) => policies::run(args, context),
         Verb::Completions(args) => {
             let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut script);
+            clap_complete::generate(args.shell, &mut command(), "plimsoll", &mut script);
             print::out(&String::from_utf8_lossy(&script))
         }
     }

@@ -5,27 +5,49 @@ use std::path::PathBuf;
 use super::{Context, print};
 use crate::error::Result;
 use crate::output::gallery;
-use crate::output::read::Results;
+use crate::output::paper::{Paper, Preset};
+use crate::output::picture::ENDINGS;
+use crate::output::requests::{Requests, Whole};
 
 /// Redraw the figures of a results folder from its tables, without simulating
+///
+/// What is drawn stands in figures.toml in the folder, as the plan said it; without that file the figures of every report.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll plot results/facebook
-  plimsoll plot results/facebook --only reduction --only completion")]
+  plimsoll plot results/facebook --only reduction --only completion
+  plimsoll plot results/facebook --preset ieee")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
-    /// Only this figure: reduction, completion, demands, utilisation, shares or fairness; may be given several times
+    /// Only this figure: a name of the plan's, or reduction, completion, demands, utilisation, shares, fairness, deviation,
+    /// water or quotas; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Draw for this width: acm, acm-wide, ieee, ieee-wide, usenix or slides
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Draw this wide
+    #[arg(long, value_name = "POINTS", conflicts_with = "preset")]
+    width: Option<f64>,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let results = Results::open(&args.folder)?;
-    let gallery = gallery::draw(&results, &args.only)?;
-    gallery::write(&results, &gallery)?;
+    let whole = Whole::open(&args.folder)?;
+    let mut requests = Requests::beside(&whole)?;
+    if let Some(name) = &args.preset {
+        requests = requests.on(Paper::of(Some(Preset::parse("--preset", name)?)));
+    } else if let Some(width) = args.width {
+        requests = requests.on(Paper::wide("--width", width)?);
+    }
+    let gallery = requests.draw(&whole, &args.only)?;
+    gallery::write(&args.folder, &gallery)?;
     gallery.notes.iter().for_each(|note| context.say(note));
-    let file = |name: &str| format!("{}\n", args.folder.join("figures").join(name).display());
-    let files = gallery.figures.iter().flat_map(|figure| ["svg", "png"].map(|kind| format!("{}.{kind}", figure.name)));
-    print::out(&files.map(|name| file(&name)).collect::<String>())
+    let mut files = String::new();
+    for figure in &gallery.figures {
+        let written =
+            ENDINGS.iter().map(|ending| args.folder.join("figures").join(format!("{}.{ending}", figure.name)));
+        written.filter(|file| file.is_file()).for_each(|file| files += &format!("{}\n", file.display()));
+    }
+    print::out(&files)
 }

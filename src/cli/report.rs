@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, print};
 use crate::error::Result;
-use crate::experiment::study::folder::{Described, of_cell};
-use crate::output::read::Results;
+use crate::experiment::study::folder::Described;
+use crate::output::requests::{Requests, Whole};
 use crate::output::{gallery, overview, page};
 
 /// Rewrite the HTML report of a results folder, with its figures, from its tables
@@ -27,31 +27,36 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// Draws the figures and writes the report, of a sweep those of every cell and an overview; returns its file, and notes
 /// on figures that are missing.
 pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
-    let Some(described) = Described::read(folder)? else { return of_one(folder) };
-    let mut notes = Vec::new();
-    let mut folders = Vec::new();
-    let cells: Vec<String> = described.cells.iter().map(|(name, _)| name.clone()).collect();
-    for cell in &cells {
-        let place = of_cell(folder, cell);
-        notes.extend(of_one(&place)?.1.into_iter().map(|note| format!("{cell}: {note}")));
-        folders.push(place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+    let whole = Whole::open(folder)?;
+    let requests = Requests::beside(&whole)?;
+    let gallery = requests.draw(&whole, &[])?;
+    gallery::write(folder, &gallery)?;
+    let plan = |text: &str| format!("{text}{}", requests.appendix());
+    if let Some(results) = whole.alone() {
+        page::write(results, &gallery, &plan(&results.contents.plan))?;
+        return Ok((folder.join("report.html"), gallery.notes));
     }
+    let mut notes = gallery.notes.clone();
+    let mut folders = Vec::new();
+    for (cell, _, results) in &whole.cells {
+        let mut own = gallery::Gallery::default();
+        for (kind, paper) in requests.builtin() {
+            own.add(gallery::draw(results, kind, &paper)?);
+        }
+        gallery::write(&results.folder, &own)?;
+        page::write(results, &own, &results.contents.plan)?;
+        notes.extend(own.notes.into_iter().map(|note| format!("{cell}: {note}")));
+        folders.push(results.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+    }
+    let cells: Vec<String> = whole.cells.iter().map(|(name, ..)| name.clone()).collect();
+    let Some(described) = Described::read(folder)? else { return Ok((folder.join("report.html"), notes)) };
     let sweep = overview::Sweep {
         name: &described.name,
         question: described.question.as_deref(),
-        plan: &described.plan,
+        plan: &plan(&described.plan),
         cells: &cells,
         folders: &folders,
     };
     let table = folder.join(crate::experiment::ESTIMATES);
-    Ok((overview::write(&sweep, &table, folder)?, notes))
-}
-
-/// The figures and the report of a plan without a sweep, or of one cell.
-fn of_one(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
-    let results = Results::open(folder)?;
-    let gallery = gallery::draw(&results, &[])?;
-    gallery::write(&results, &gallery)?;
-    page::write(&results, &gallery)?;
-    Ok((folder.join("report.html"), gallery.notes))
+    Ok((overview::write(&sweep, &table, folder, &gallery)?, notes))
 }

@@ -3,6 +3,8 @@
 //! A label is letters, digits and `_ - . : / =`. `!` binds tighter than `&`, `&` tighter than `|`; parentheses group.
 //! The language is ours: the articles on Fuxi name labels but give no syntax.
 
+use std::collections::BTreeMap;
+
 /// How deep parentheses and `!` may nest.
 const DEPTH: usize = 64;
 
@@ -47,6 +49,72 @@ impl Expression {
             Expression::All(parts) => parts.iter().all(|part| part.holds(carries)),
             Expression::Any(parts) => parts.iter().any(|part| part.holds(carries)),
         }
+    }
+
+    /// Whether it holds on no machine without the label: exactly, whatever other labels machines carry.
+    ///
+    /// Cost: linear, and twice that for every label that it names both plainly and negated.
+    pub fn requires(&self, label: &str) -> bool {
+        let mut signs = BTreeMap::new();
+        self.signs(true, &mut signs);
+        // What is only ever wanted is best carried, and what is only ever unwanted is best lacked.
+        let mut carried: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut open = Vec::new();
+        for (name, (wanted, unwanted)) in signs {
+            if name == label {
+                carried.insert(name, false);
+            } else if wanted && unwanted {
+                open.push(name);
+            } else {
+                carried.insert(name, wanted);
+            }
+        }
+        !self.may_hold(&mut carried, &open)
+    }
+
+    /// Which labels it names plainly, and which negated.
+    fn signs<'a>(&'a self, plain: bool, signs: &mut BTreeMap<&'a str, (bool, bool)>) {
+        match self {
+            Expression::Label(label) => {
+                let sign = signs.entry(label).or_default();
+                *sign = (sign.0 | plain, sign.1 | !plain);
+            }
+            Expression::Not(inner) => inner.signs(!plain, signs),
+            Expression::All(parts) | Expression::Any(parts) => parts.iter().for_each(|part| part.signs(plain, signs)),
+        }
+    }
+
+    /// Whether it can hold with these labels known to be carried or not, and those `open` either way.
+    fn may_hold<'a>(&'a self, carried: &mut BTreeMap<&'a str, bool>, open: &[&'a str]) -> bool {
+        let (first, rest) = match (self.known(carried), open.split_first()) {
+            (None, Some((first, rest))) => (first, rest),
+            (known, _) => return known.unwrap_or(false),
+        };
+        let holds = [true, false].into_iter().any(|with| {
+            carried.insert(first, with);
+            self.may_hold(carried, rest)
+        });
+        carried.remove(first);
+        holds
+    }
+
+    /// Whether it holds, if what is known of the labels decides that.
+    fn known(&self, carried: &BTreeMap<&str, bool>) -> Option<bool> {
+        let (parts, decides) = match self {
+            Expression::Label(label) => return carried.get(label.as_str()).copied(),
+            Expression::Not(inner) => return inner.known(carried).map(|holds| !holds),
+            Expression::All(parts) => (parts, false),
+            Expression::Any(parts) => (parts, true),
+        };
+        let mut all = Some(!decides);
+        for part in parts {
+            match part.known(carried) {
+                Some(holds) if holds == decides => return Some(decides),
+                Some(_) => {}
+                None => all = None,
+            }
+        }
+        all
     }
 
     /// Every label it names, in order, perhaps several times.
@@ -135,6 +203,8 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
 
     fn holds(text: &str, labels: &[&str]) -> bool {
         Expression::parse(text).expect("an expression").holds(&|label| labels.contains(&label))
@@ -153,6 +223,38 @@ mod tests {
         assert!(holds("room=hz & rack-7/a", &["room=hz", "rack-7/a"]));
         let same = |text| Expression::parse(text).expect("an expression");
         assert_eq!(same("ssd&!gpu"), same(" ssd & ( ! gpu ) "));
+    }
+
+    #[test]
+    fn what_is_required_is_what_every_machine_has_on_which_it_holds() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        let (mut required, mut open) = (0, 0);
+        for _ in 0..20_000 {
+            let expression = draw(rng, 4);
+            for label in NAMES {
+                let machines = (0..16).map(|bits: usize| {
+                    move |name: &str| NAMES.iter().position(|n| *n == name).is_some_and(|at| bits >> at & 1 == 1)
+                });
+                let without = machines.filter(|carries| expression.holds(carries) && !carries(label)).count();
+                assert_eq!(expression.requires(label), without == 0, "{expression:?} {label}");
+                *(if without == 0 { &mut required } else { &mut open }) += 1;
+            }
+        }
+        assert!(required > 2_000 && open > 2_000, "{required} {open}");
+        let requires = |text: &str, label| Expression::parse(text).expect("an expression").requires(label);
+        assert!(requires("gpu & !old", "gpu") && requires("(gpu | x) & (gpu | !x)", "gpu") && requires("!!gpu", "gpu"));
+        assert!(!requires("gpu | ssd", "gpu") && !requires("!gpu", "gpu") && requires("a & !a", "gpu"));
+    }
+
+    fn draw(rng: &mut ChaCha8Rng, depth: usize) -> Expression {
+        let parts = |rng: &mut ChaCha8Rng| (0..rng.random_range(2..4)).map(|_| draw(rng, depth - 1)).collect();
+        match rng.random_range(0..if depth == 0 { 1 } else { 5 }) {
+            0 => Expression::Label(["a", "b", "c", "d"][rng.random_range(0..4)].to_owned()),
+            1 => Expression::Not(Box::new(draw(rng, depth - 1))),
+            2 | 3 => Expression::All(parts(rng)),
+            _ => Expression::Any(parts(rng)),
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl LabelIndex {
         }
         let expression = Expression::parse(text)?;
         if let Some(unknown) = expression.labels().into_iter().find(|label| !self.carriers.contains_key(*label)) {
-            let known: Vec<&str> = self.carriers.keys().map(String::as_str).collect();
+            let known: Vec<&str> = self.known().collect();
             let known = if known.is_empty() { "no machine has labels".to_owned() } else { known.join(", ") };
             return Err(format!("'{unknown}' is no label of any machine; known: {known}"));
         }
@@ -70,6 +70,16 @@ impl LabelIndex {
     /// The machines of a class.
     pub fn members(&self, class: ClassId) -> &Members {
         &self.classes[class.0 as usize].1
+    }
+
+    /// Whether the expression of a class holds on no machine without the label.
+    pub fn requires(&self, class: ClassId, label: &str) -> bool {
+        self.classes[class.0 as usize].0.requires(label)
+    }
+
+    /// All labels that are carried or declared, in alphabetical order.
+    pub fn known(&self) -> impl Iterator<Item = &str> {
+        self.carriers.keys().map(String::as_str)
     }
 
     /// The machines that carry a label, if it is known.

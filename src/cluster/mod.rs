@@ -22,6 +22,7 @@ mod tests;
 
 pub use devices::{Hardware, Held};
 pub use events::{Change, MachineEvent, MachineEvents};
+pub use expression::is_label;
 pub use fragmentation::{Fragmentation, Mix};
 pub use labels::{ClassId, LabelIndex, Moved};
 pub use location::{Location, Locations, RackId, RoomId};

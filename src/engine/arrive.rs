@@ -174,7 +174,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
         let queue = self.queues.id(row.user, scope);
         self.round.open(self.queues.len());
-        let slot = self.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope));
+        let partition = self.partitions.of(self.scopes.get(scope).class, self.scopes.labels());
+        let slot = self.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));
         Ok(Some((slot, row.after)))
     }
 
@@ -226,7 +227,11 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn enqueue(&mut self, slot: SetSlot) {
         let set = &self.sets[slot];
         let (user, tasks) = (set.user, set.waiting);
-        self.books.queue(user, tasks, self.sets.needs(slot).0);
+        let (partition, demand) = (set.partition, self.sets.needs(slot).0);
+        self.books.queue(user, tasks, demand);
+        if let Some(books) = self.books.apart(partition) {
+            books.queue(user, tasks, demand);
+        }
         self.changed.mark(user);
         self.stand_in(slot);
         self.expect_fall(slot);

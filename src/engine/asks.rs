@@ -10,6 +10,7 @@ use super::jobs::SetSlot;
 use super::queues::{QueueId, Queues};
 use super::victims::Victim;
 use super::{Engine, OnBlocked};
+use crate::books::Partition;
 use crate::error::{Error, Result};
 use crate::policy::{Ask, Verdict};
 use crate::record::{Fate, Recorder, Turn};
@@ -335,7 +336,7 @@ impl<R: Recorder> Engine<'_, R> {
     /// Whom to ask for the next task of a set: the least urgent first, until some machine has room.
     fn request(&self, asks: &Asks, queue: QueueId, set: SetSlot, eligible: &[bool]) -> Option<Request> {
         let victims = self.victims.as_ref()?;
-        let need = self.sets.needs(set).1;
+        let (need, partitions) = (self.sets.needs(set).1, self.books.partitions());
         let (scope, priority) = (self.queues.scope(queue), self.sets[set].priority);
         let mut there: HashMap<MachineId, (Resources, Vec<(Victim, u32)>)> = HashMap::new();
         for (victim, ticket) in victims.all() {
@@ -347,7 +348,7 @@ impl<R: Recorder> Engine<'_, R> {
             let left = tasks.count.get() - asks.asked.get(victim).copied().unwrap_or(0).min(tasks.count.get());
             let Some(left) = NonZeroU32::new(left) else { continue };
             if other.stable
-                || !eligible.get(other.user.index()).copied().unwrap_or(true)
+                || !eligible.get(other.user.index() * partitions + other.partition.index()).copied().unwrap_or(true)
                 || !self.machines.is_present(tasks.machine)
                 || !self.scopes.holds(scope, tasks.machine)
             {
@@ -392,14 +393,16 @@ impl<R: Recorder> Engine<'_, R> {
         request
     }
 
-    /// Which users' tasks a user may ask, by id; those beyond the end may be.
+    /// Which users' tasks a user may ask, by id and partition; those beyond the end may be.
     fn eligible(&self, from: PreemptFrom, asker: UserId) -> Result<Vec<bool>> {
+        let partitions = self.books.partitions();
         let users = 0..self.books.users() as u32;
+        let all = |may: bool| std::iter::repeat_n(may, partitions);
         if from == PreemptFrom::Any {
             return Ok(Vec::new());
         }
         if from == PreemptFrom::SameUser {
-            return Ok(users.map(|user| user == asker.0).collect());
+            return Ok(users.flat_map(|user| all(user == asker.0)).collect());
         }
         let Some(groups) = self.policy.groups() else {
             let name = PreemptFrom::ALL.iter().find(|(_, of)| *of == from).map_or("", |(name, _)| name);
@@ -410,7 +413,7 @@ impl<R: Recorder> Engine<'_, R> {
         let group = |user: u32| tree.group_of(self.source.users().name(user));
         if from == PreemptFrom::SameGroup {
             let own = group(asker.0);
-            return Ok(users.map(|user| own.is_some() && group(user) == own).collect());
+            return Ok(users.flat_map(|user| all(own.is_some() && group(user) == own)).collect());
         }
         let levels = groups.levels()?;
         let dims = self.books.dims();
@@ -418,11 +421,12 @@ impl<R: Recorder> Engine<'_, R> {
         let resources = tree.groups.first().map_or(0, |about| about.limits.len());
         let places = tree.groups.len();
         let mut above = vec![false; places];
-        for user in users.clone() {
-            let mut next = group(user);
+        let who = users.flat_map(|user| (0..partitions as u8).map(move |at| (user, Partition(at))));
+        for (user, partition) in who.clone() {
+            let mut next = group(user).map(|group| tree.place_in(group, partition));
             while let Some(at) = next {
                 for d in 0..resources.min(dims) {
-                    held[at * resources + d] += self.books.held(UserId(user))[d];
+                    held[at * resources + d] += self.books.partition(partition).held(UserId(user))[d];
                 }
                 next = tree.groups[at].parent;
             }
@@ -430,10 +434,10 @@ impl<R: Recorder> Engine<'_, R> {
         for (at, above) in above.iter_mut().enumerate() {
             *above = (0..resources).any(|d| held[at * resources + d] > levels[at * resources + d].runtime);
         }
-        let over = |user: u32| {
-            let chain = std::iter::successors(group(user), |at| tree.groups[*at].parent);
-            chain.into_iter().any(|at| above[at])
+        let over = |(user, partition): (u32, Partition)| {
+            let leaf = group(user).map(|group| tree.place_in(group, partition));
+            std::iter::successors(leaf, |at| tree.groups[*at].parent).any(|at| above[at])
         };
-        Ok(users.map(over).collect())
+        Ok(who.map(over).collect())
     }
 }

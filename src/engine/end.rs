@@ -39,9 +39,12 @@ impl<R: Recorder> Engine<'_, R> {
         let count = tasks.count.get();
         let set = &mut self.sets[tasks.set];
         set.left -= count;
-        let user = set.user;
+        let (user, partition) = (set.user, set.partition);
         let (demand, footprint) = self.sets.needs(tasks.set);
         self.books.finish(user, demand, footprint, count);
+        if let Some(books) = self.books.apart(partition) {
+            books.finish(user, demand, footprint, count);
+        }
         self.machines.give(tasks.machine, footprint, count);
         if let Some(hosts) = &mut self.hosts {
             hosts.ended(tasks, demand, self.now);
@@ -66,6 +69,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.recorder.tasks(&TaskRecord {
             name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
             user: set.user,
+            partition: set.partition,
             first: u64::from(tasks.first),
             count: tasks.count.get(),
             attempt: set.attempt,

@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use super::queues::QueueId;
 use super::scopes::ScopeId;
+use crate::books::Partition;
 use crate::error::{Error, Result};
 use crate::record::{JobRecord, Named};
 use crate::units::{JobId, Span, Time, UserId};
@@ -48,6 +49,8 @@ pub struct ActiveSet {
     pub gang: bool,
     /// More urgent tasks may not ask for its room.
     pub stable: bool,
+    /// What it is booked under besides its user.
+    pub partition: Partition,
     /// Released by a stage, not by its own arrival.
     pub released: bool,
     /// Waits for a stage, not in line.
@@ -82,7 +85,7 @@ impl Sets {
         job: JobSlot,
         first: u32,
         footprint: &[u64],
-        at: (QueueId, ScopeId),
+        at: (QueueId, ScopeId, Partition),
     ) -> SetSlot {
         let set = ActiveSet {
             row: row.row,
@@ -93,6 +96,7 @@ impl Sets {
             user: row.user,
             queue: at.0,
             home: at.1,
+            partition: at.2,
             waiting: row.tasks,
             left: row.tasks,
             number: first,

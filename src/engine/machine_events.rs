@@ -19,6 +19,7 @@ impl<R: Recorder> Engine<'_, R> {
         while self.next_event().is_some_and(|at| at <= self.now) {
             let event = &self.cluster.events.events[self.events];
             self.events += 1;
+            self.count_machine(event.machine, false);
             match &event.change {
                 Change::Fail => self.fail(event.machine)?,
                 Change::Leave => {
@@ -36,6 +37,7 @@ impl<R: Recorder> Engine<'_, R> {
                     }
                 }
             }
+            self.count_machine(event.machine, true);
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ mod jobs;
 mod line;
 mod locality;
 mod machine_events;
+mod partitions;
 mod queues;
 mod round;
 mod scopes;
@@ -45,6 +46,7 @@ use held::Devices;
 use hoard::Hoards;
 use jobs::{Jobs, SetSlot, Sets};
 use locality::Falling;
+use partitions::Partitions;
 use queues::Queues;
 use scopes::{Empty, Scopes};
 use slowdown::Hosts;
@@ -207,7 +209,8 @@ pub fn run<R: Recorder>(
         let problem = "room cannot be reserved (preempt, hoard) where devices have identities".to_owned();
         return Err(Error::Mismatch { problem });
     }
-    let mut engine = Engine::new(source, policy, cluster, weights, options, recorder);
+    let partitions = Partitions::new(policy, cluster, options.placement)?;
+    let mut engine = Engine::new(source, policy, cluster, weights, options, recorder, partitions);
     if placed && !engine.books.lens_is_plain() {
         let problem = "a policy of slots knows no devices; compare it without 'devices'".to_owned();
         return Err(Error::Mismatch { problem });
@@ -260,6 +263,7 @@ struct Engine<'a, R> {
     changed: Changed,
     /// The horizon ended the run while something was still to come.
     cut: bool,
+    partitions: Partitions,
     outcome: Outcome,
 }
 
@@ -312,6 +316,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         weights: Weights,
         options: &Options,
         recorder: &'a mut R,
+        partitions: Partitions,
     ) -> Engine<'a, R> {
         let dims = cluster.dims.len();
         let seen: Vec<Resources> =
@@ -337,6 +342,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
         if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
         }
+        if partitions.labels() > 0 {
+            books.keep_apart(partitions.labels());
+        }
         let memory = cluster.dims.iter().position(|dim| dim.name == "memory");
         let memories = |d: usize| cluster.capacities.iter().map(move |capacity| capacity.0[d]);
         let slowdown = options.slowdown.filter(|_| options.placement != Placement::Pooled);
@@ -350,7 +358,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             Some(_) => Some(Victims::of_all()),
             None => (policy.takes_back() || eventful).then(Victims::default),
         };
-        Engine {
+        let mut engine = Engine {
             source,
             policy,
             recorder,
@@ -381,8 +389,11 @@ impl<'a, R: Recorder> Engine<'a, R> {
             moves_others,
             changed: Changed::default(),
             cut: false,
+            partitions,
             outcome: Outcome::default(),
-        }
+        };
+        engine.count_partitions();
+        engine
     }
 
     fn replay(&mut self) -> Result<()> {
@@ -443,6 +454,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 self.audit_waiting();
                 self.audit_gangs();
                 self.audit_devices();
+                self.audit_partitions();
             }
             self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
             if self.agenda.next_time() != Some(self.now) {

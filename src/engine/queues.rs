@@ -140,7 +140,8 @@ impl Queues {
 
     /// What a policy sees of a user's queue with this head.
     pub fn view(head: &ActiveSet) -> Queue {
-        Queue { user: head.user, release: head.release, place: place(head), priority: head.priority }
+        let ActiveSet { user, partition, release, priority, .. } = *head;
+        Queue { user, partition, release, place: place(head), priority }
     }
 
     /// Puts a set in its queue.

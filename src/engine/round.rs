@@ -12,6 +12,7 @@ use super::jobs::SetSlot;
 use super::line::Place;
 use super::queues::{QueueId, Queues, turn};
 use super::{Engine, OnBlocked, Running, Ties};
+use crate::books::Partition;
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
 use crate::policy::{Ask, Stale, Verdict};
@@ -404,6 +405,11 @@ impl<R: Recorder> Engine<'_, R> {
                 self.round.gated.push(queue);
                 Stand::Out
             }
+            // A policy that waits for one of a user's tasks knows of no other that is tried meanwhile.
+            Verdict::Wait if self.has_rivals(queue, set.partition) => {
+                self.round.gated.push(queue);
+                Stand::Out
+            }
             Verdict::Wait => {
                 self.policy.refused(&view, &ask, &self.books);
                 self.round.refuses = true;
@@ -412,6 +418,14 @@ impl<R: Recorder> Engine<'_, R> {
         };
         self.tell(queue, place, Turn::NotAdmitted)?;
         Ok(true)
+    }
+
+    /// Whether other tasks wait that a policy cannot tell from those of a queue: its user's, in the same partition.
+    fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
+        let rival = |other: QueueId| {
+            other != queue && self.queues.head(other).is_some_and(|head| self.sets[head].partition == partition)
+        };
+        self.queues.has_siblings(queue) && self.queues.of(self.queues.user(queue)).any(rival)
     }
 
     /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
@@ -428,6 +442,9 @@ impl<R: Recorder> Engine<'_, R> {
                 self.books.launch(user, demand, footprint);
                 self.machines.take(machine, footprint);
             }
+        }
+        if let Some(books) = self.books.apart(self.sets[slot].partition) {
+            (0..tasks).for_each(|_| books.launch(user, demand, footprint));
         }
         let ask = Ask { footprint, demand, tasks };
         self.policy.launched(&Queues::view(&self.sets[slot]), &ask, &self.books);

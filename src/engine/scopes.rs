@@ -189,6 +189,11 @@ impl<'a> Scopes<'a> {
         }
     }
 
+    /// Who carries which label now.
+    pub fn labels(&self) -> &LabelIndex {
+        &self.labels
+    }
+
     /// A machine carries exactly these labels from now on; whether it joined the class of any scope.
     pub fn relabel(&mut self, machine: MachineId, labels: &[String]) -> bool {
         !self.labels.relabel(machine, labels).joined.is_empty()

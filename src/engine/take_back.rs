@@ -58,6 +58,9 @@ impl<R: Recorder> Engine<'_, R> {
         let mut chosen: Vec<Choice> = Vec::new();
         for ticket in victims.of(&wanted.users) {
             let Some(tasks) = self.agenda.get(ticket).copied() else { continue };
+            if self.sets[tasks.set].partition != wanted.partition {
+                continue;
+            }
             let footprint = self.sets.needs(tasks.set).1;
             // As many as it takes for what is short in each resource that they hold.
             let needed = footprint.iter().zip(short.0).filter(|(each, short)| **each > 0 && *short > 0);

@@ -10,6 +10,7 @@ use super::summary::{RunSummary, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Interval, Paired, holm_by, mean_interval, paired};
+use crate::output::provenance::program;
 use crate::output::schema;
 use crate::output::table::{Cell, Constant, Field, Kind, TableWriter, write_with};
 
@@ -108,6 +109,9 @@ pub const FOLDER: &str = "statistics";
 /// The table of estimates, below the folder of the results.
 pub const ESTIMATES: &str = "statistics/estimates.parquet";
 
+/// The table of differences, below a results folder.
+pub const DIFFERENCES: &str = "statistics/differences.parquet";
+
 impl Findings {
     /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV. Errors: a file cannot
     /// be written.
@@ -167,11 +171,9 @@ impl Findings {
 
 /// Writes rows as Parquet and as CSV.
 fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec<Vec<Cell>>) -> Result<()> {
-    let metadata = [
-        ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ("plimsoll.schema".to_owned(), schema::VERSION.to_string()),
-        ("plimsoll.plan".to_owned(), study.text.clone()),
-    ];
+    let mut metadata = program();
+    metadata.push(("plimsoll.schema".to_owned(), schema::VERSION.to_string()));
+    metadata.push(("plimsoll.plan".to_owned(), study.text.clone()));
     let path = folder.join(format!("{name}.csv"));
     let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
     let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;

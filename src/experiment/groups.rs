@@ -1,11 +1,11 @@
 //! Listens to a run under a policy with groups of users: their promises kept and broken, and their levels over time.
 
 use super::sinks::Sinks;
-use crate::books::Books;
+use crate::books::{Books, Partition};
 use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::table::{Cell, TableWriter};
-use crate::policy::{GroupLevel, GroupTree, Groups, Variant};
+use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Variant};
 use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
@@ -20,8 +20,10 @@ pub(super) struct GroupWatch {
     dims: usize,
     /// The group of each user, if it has one.
     owner: Vec<Option<usize>>,
-    /// `dims` a user: as it was last told.
+    /// `dims` a user and partition: as it was last told.
     holdings: Vec<Holding>,
+    /// By partition: the most that it ever had.
+    most: Vec<Resources>,
     /// What the `levels` table last said of a group in a resource.
     written: Vec<Option<(GroupLevel, Holding)>>,
 }
@@ -43,6 +45,7 @@ impl GroupWatch {
         GroupWatch {
             log: GroupLog::new(dims, &promises),
             written: vec![None; promises.len() * dims],
+            most: vec![Resources::ZERO; tree.partitions],
             tree: tree.clone(),
             dims,
             owner: Vec::new(),
@@ -53,22 +56,28 @@ impl GroupWatch {
     /// A user appears.
     pub fn user(&mut self, name: &str) {
         self.owner.push(self.tree.group_of(name));
-        self.holdings.extend(std::iter::repeat_n(Holding::default(), self.dims));
+        self.holdings.extend(std::iter::repeat_n(Holding::default(), self.dims * self.tree.partitions));
     }
 
     /// These users hold or wait for something else than before.
     pub fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) {
         let mut after = [Holding::default(); MAX_DIMS];
-        for &user in changed {
-            let Some(group) = self.owner[user.index()] else { continue };
-            for (d, &used) in books.used(user).iter().enumerate() {
-                after[d] = Holding { used, request: books.wanted(user, d) };
-            }
-            let after = &after[..self.dims];
-            let before = &mut self.holdings[user.index() * self.dims..][..self.dims];
-            if before != after {
-                self.log.change(now, group, before, after);
-                before.copy_from_slice(after);
+        let partitions = self.tree.partitions;
+        for at in 0..partitions {
+            let partition = Partition(at as u8);
+            let books = books.partition(partition);
+            self.most[at].0.iter_mut().zip(books.capacity().0).for_each(|(most, now)| *most = now.max(*most));
+            for &user in changed {
+                let Some(group) = self.owner[user.index()] else { continue };
+                for (d, &used) in books.used(user).iter().enumerate() {
+                    after[d] = Holding { used, request: books.wanted(user, d) };
+                }
+                let after = &after[..self.dims];
+                let before = &mut self.holdings[(user.index() * partitions + at) * self.dims..][..self.dims];
+                if before != after {
+                    self.log.change(now, self.tree.place_in(group, partition), before, after);
+                    before.copy_from_slice(after);
+                }
             }
         }
     }
@@ -76,7 +85,7 @@ impl GroupWatch {
     /// Tasks of a user were stopped after they had `ran` so long.
     pub fn stopped(&mut self, tasks: &TaskRecord, ran: Span) {
         if let Some(group) = self.owner[tasks.user.index()] {
-            self.log.stopped(group, tasks.count, ran, tasks.demand);
+            self.log.stopped(self.tree.place_in(group, tasks.partition), tasks.count, ran, tasks.demand);
         }
     }
 
@@ -87,9 +96,13 @@ impl GroupWatch {
         }
         for (place, level) in groups.levels()?.into_iter().enumerate() {
             let (group, d) = (place / self.dims, place % self.dims);
+            let about = &self.tree.groups[group];
+            if !about.stated {
+                continue;
+            }
             let now = Some((level, self.log.holding(group, d)));
             if std::mem::replace(&mut self.written[place], now) != now {
-                sinks.level(at, &self.tree.groups[group].name, d, &level, self.log.holding(group, d))?;
+                sinks.level(at, about, d, &level, self.log.holding(group, d))?;
             }
         }
         Ok(())
@@ -100,12 +113,14 @@ impl GroupWatch {
     }
 
     /// Writes the `groups` table.
-    pub fn write(&self, table: &mut TableWriter, dims: &[Dim], capacity: &Resources) -> Result<()> {
+    pub fn write(&self, table: &mut TableWriter, dims: &[Dim]) -> Result<()> {
         let variant = match self.tree.variant {
             Variant::MinPlusShare => "min-plus-share",
             Variant::MaxMinLevel => "max-min-level",
         };
-        for (at, group) in self.tree.groups.iter().enumerate() {
+        let partitions = self.tree.groups.chunks(self.tree.groups.len() / self.tree.partitions).zip(&self.most);
+        let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |group| (group, most)));
+        for (at, (group, most)) in all.enumerate().filter(|(_, (group, _))| group.stated) {
             let times = self.log.times(at);
             for (d, (dim, limits)) in dims.iter().zip(&group.limits).enumerate() {
                 let (sums, scale) = (self.log.sums(at, d), dim.unit.scale() as f64);
@@ -113,8 +128,9 @@ impl GroupWatch {
                 table.push(&[
                     Cell::Text(&group.name),
                     group.parent.map(|parent| &*self.tree.groups[parent].name).into(),
+                    group.label.as_deref().into(),
                     Cell::Text(&dim.name),
-                    (capacity.0[d] as f64 / scale).into(),
+                    (most.0[d] as f64 / scale).into(),
                     Cell::Text(variant),
                     (limits.ratio as f64 / RATIO_ONE).into(),
                     (limits.min as f64 / scale).into(),
@@ -141,7 +157,7 @@ impl GroupWatch {
     /// What the terminal shows of each group, parents before the groups under them.
     pub fn summaries(&self, dims: &[Dim]) -> Vec<GroupSummary> {
         let children = |parent: Option<usize>| {
-            let of = move |at: &usize| self.tree.groups[*at].parent == parent;
+            let of = move |at: &usize| self.tree.groups[*at].parent == parent && self.tree.groups[*at].stated;
             (0..self.tree.groups.len()).rev().filter(of)
         };
         let mut summaries = Vec::new();
@@ -162,7 +178,9 @@ impl GroupWatch {
                     values.push((format!("{what} {} h", dim.name), Some(hours)));
                 }
             }
-            summaries.push(GroupSummary { name: self.tree.groups[at].name.clone(), depth, values });
+            let GroupAbout { name, label, .. } = &self.tree.groups[at];
+            let name = label.as_ref().map_or_else(|| name.clone(), |label| format!("{name} ({label})"));
+            summaries.push(GroupSummary { name, depth, values });
             left.extend(children(Some(at)).map(|at| (at, depth + 1)));
         }
         summaries

@@ -1,5 +1,6 @@
 //! From a plan to runs, and from runs to numbers.
 
+pub mod bundle;
 mod changes;
 mod collect;
 mod compare;
@@ -24,7 +25,7 @@ pub use collect::StuckExample;
 pub use compare::comparison;
 pub use contrast::{Change, Contrast, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
-pub use findings::{Difference, ESTIMATES, Estimate, Findings, findings};
+pub use findings::{DIFFERENCES, Difference, ESTIMATES, Estimate, Findings, findings};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use seeds::{Precision, Seeds};

@@ -127,7 +127,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
     if let Some(groups) = &collector.groups
         && let Some(mut table) = to.open(Table::Groups, dims)?
     {
-        groups.write(&mut table, dims, &parts.capacity)?;
+        groups.write(&mut table, dims)?;
         table.finish()?;
     }
     if let Some(mut table) = to.open(Table::Bins, dims)? {

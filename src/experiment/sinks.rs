@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::metrics::Holding;
 use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
-use crate::policy::GroupLevel;
+use crate::policy::{GroupAbout, GroupLevel};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId, trim_float};
 
@@ -235,15 +235,17 @@ impl Sinks {
     }
 
     /// What a group may use of resource `d`, and what it has and asks for, in the unit people write.
-    pub fn level(&mut self, at: Time, group: &str, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
+    pub fn level(&mut self, at: Time, group: &GroupAbout, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
         let Some(table) = &mut self.levels else { return Ok(()) };
         let dim = &self.dims[d];
         let scale = dim.unit.scale() as f64;
         let amount = |base: u64| Cell::Float(base as f64 / scale);
         table.push(&[
             at.0.into(),
-            Cell::Text(group),
+            Cell::Text(&group.name),
+            group.label.as_deref().into(),
             Cell::Text(&dim.name),
+            amount(level.total),
             amount(level.runtime),
             amount(held.used),
             (held.request as f64 / scale).into(),

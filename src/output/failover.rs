@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::figure::{
-    Axis, Category, Chart, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid, small_multiples,
-    stacked,
+    Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
+    small_multiples, stacked,
 };
 use super::gallery::Drawn;
-use super::html::{self, Column, Figure, Report};
-use super::picture::DOTS;
+use super::html::{self, Column, Report};
+use super::page::inline;
 use super::table::{Cell, Field, Kind, TableWriter, write_whole};
-use super::{raster, sequence};
+use super::{picture, provenance, sequence};
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
 use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
@@ -28,9 +28,7 @@ pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<
     tables(folder, plan, findings)?;
     let drawn = draw(plan, findings);
     for figure in &drawn {
-        let file = |ending: &str| folder.join("figures").join(format!("{}.{ending}", figure.name));
-        write_whole(&file("svg"), figure.svg.as_bytes())?;
-        write_whole(&file("png"), &raster::png(&figure.svg, DOTS)?)?;
+        picture::write_all(&folder.join("figures"), &figure.name, &figure.svg, &figure.data)?;
     }
     let path = folder.join("report.html");
     write_whole(&path, html::render(&report(plan, findings, &drawn)).as_bytes())?;
@@ -51,8 +49,8 @@ fn table(
     fill: impl FnOnce(&mut TableWriter) -> Result<()>,
 ) -> Result<()> {
     let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    let metadata = [("plimsoll.version".to_owned(), version), ("plimsoll.plan".to_owned(), plan.text.clone())];
+    let mut metadata = provenance::program();
+    metadata.push(("plimsoll.plan".to_owned(), plan.text.clone()));
     let mut writer = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
     fill(&mut writer)?;
     writer.finish()
@@ -168,7 +166,8 @@ pub fn draw(plan: &FailoverPlan, findings: &Findings) -> Vec<Drawn> {
             (diagram.scenario.number(), diagram.rules.missing().map(Rule::name).collect::<Vec<_>>());
         let (svg, title) = sequence::of_trial(&trial);
         let without = removed.iter().map(|name| format!("-without-{name}")).collect::<String>();
-        Drawn { name: format!("scenario-{number}{without}"), caption: format!("Scenario {number}: {title}."), svg }
+        let name = format!("scenario-{number}{without}");
+        Drawn { name, caption: format!("Scenario {number}: {title}."), svg, data: Data::default() }
     }));
     drawn
 }
@@ -208,6 +207,7 @@ fn fates(study: &Study, findings: &Findings) -> Drawn {
                   all whose application master does not report to a new FuxiMaster in time, start again elsewhere."
             .to_owned(),
         svg: stacked("Workers (%)", &categories(&study.scenarios), &layers(), &panels),
+        data: Data::of_stacks(["class", "scenario", "fate", "fraction"], &categories(&study.scenarios), &layers(), &panels),
     }
 }
 
@@ -234,16 +234,32 @@ fn needs(study: &Study, findings: &Findings) -> Drawn {
     };
     let section = GridSection { title: String::new(), rows: study.scenarios.iter().map(row).collect() };
     let columns: Vec<String> = study.rules.iter().map(|rule| rule.name().to_owned()).collect();
+    let mut data = Data::new(["scenario", "without", "outcome"]);
+    for row in &section.rows {
+        let word = |mark: &Mark| match mark {
+            Mark::Holds => NEEDS.holds,
+            Mark::Fails => NEEDS.fails,
+            Mark::Unknown => NEEDS.unknown,
+        };
+        let cells = columns.iter().zip(&row.marks);
+        data.rows.extend(cells.map(|(rule, mark)| vec![row.label.clone(), rule.clone(), word(mark).to_owned()]));
+    }
     Drawn {
         name: "rules".to_owned(),
         caption: "What each rule is for: every scenario in all its timings, without one rule. Found by running."
             .to_owned(),
         svg: grid(&columns, &[section], &NEEDS),
+        data,
     }
 }
 
 /// One panel a scenario, one curve a window, over heartbeats.
-fn by_clock(study: &Study, findings: &Findings, y: Axis, of: fn(&RecoveryRow) -> f64) -> String {
+fn by_clock(
+    study: &Study,
+    findings: &Findings,
+    (y, name): (Axis, &str),
+    of: fn(&RecoveryRow) -> f64,
+) -> (String, Data) {
     let sweep = &study.recovery;
     let panel = |scenario: &Scenario| {
         let curve = |window: &Span| {
@@ -256,7 +272,8 @@ fn by_clock(study: &Study, findings: &Findings, y: Axis, of: fn(&RecoveryRow) ->
     };
     let panels: Vec<Panel> = sweep.scenarios.iter().map(panel).collect();
     let x = Axis::number("Heartbeat (s)").log();
-    small_multiples(&sheet(x, y, panels.len(), 2), Join::Straight, &panels)
+    let svg = small_multiples(&sheet(x, y, panels.len(), 2), Join::Straight, &panels);
+    (svg, Data::of_panels(["scenario", "window", "heartbeat_s", name], &panels))
 }
 
 fn sheet(x: Axis, y: Axis, panels: usize, columns: usize) -> Chart {
@@ -266,23 +283,29 @@ fn sheet(x: Axis, y: Axis, panels: usize, columns: usize) -> Chart {
 }
 
 fn recovery(study: &Study, findings: &Findings) -> Drawn {
+    let y = (Axis::number("Time to recover (s)"), "mean_recovery_s");
+    let (svg, data) = by_clock(study, findings, y, |row| row.mean_s);
     Drawn {
         name: "recovery".to_owned(),
         caption: "From the first fault to the last change that it causes, by heartbeat and window: the mean over all \
                   timings in which services wait. A Tubo is given up after 15 heartbeats and an application master after 30."
             .to_owned(),
-        svg: by_clock(study, findings, Axis::number("Time to recover (s)"), |row| row.mean_s),
+        svg,
+        data,
     }
 }
 
 fn interrupted(study: &Study, findings: &Findings) -> Drawn {
     let stopped = |row: &RecoveryRow| 1.0 - f64::from(row.offline.kept()) / f64::from(row.offline.before.max(1));
+    let y = (Axis::fraction("Offline workers stopped (%)").range(0.0, 1.0), "stopped");
+    let (svg, data) = by_clock(study, findings, y, stopped);
     Drawn {
         name: "interrupted".to_owned(),
         caption: "Offline workers that are stopped, by heartbeat and window: a short window ends before application \
                   masters and Tubos are back, a short heartbeat gives up those that would have come back."
             .to_owned(),
-        svg: by_clock(study, findings, Axis::fraction("Offline workers stopped (%)").range(0.0, 1.0), stopped),
+        svg,
+        data,
     }
 }
 
@@ -290,19 +313,20 @@ fn interrupted(study: &Study, findings: &Findings) -> Drawn {
 fn by_rate(study: &Study, findings: &Findings, of: impl Fn(&StormRow) -> f64) -> Vec<Series> {
     let variants = [None].into_iter().chain(study.rules.iter().copied().map(Some));
     let curve = |without: Option<Rule>| {
-        let (mut points, mut band) = (Vec::new(), Vec::new());
+        let (mut points, mut band, mut n) = (Vec::new(), Vec::new(), Vec::new());
         for &rate in &study.storms.rates {
             let rows = findings.storms.iter().filter(|row| row.without == without && row.rate == rate);
             let values: Vec<f64> = rows.map(&of).collect();
             let Some(interval) = mean_interval(&values, LEVEL) else { continue };
             points.push((rate, interval.mean));
+            n.push(interval.n as u64);
             if let (Some(low), Some(high)) = (interval.low, interval.high) {
                 band.push((rate, low.max(0.0), high));
             }
         }
         // Only that of the rules as they are: nine bands would hide one another.
         let band = (without.is_none() && study.storms.seeds.len() > 1).then_some(band);
-        Series { band, ..Series::new(variant(without), points) }
+        Series { band, n, ..Series::new(variant(without), points) }
     };
     variants.map(curve).collect()
 }
@@ -333,7 +357,8 @@ fn storms(study: &Study, findings: &Findings) -> Drawn {
         if study.storms.seeds.len() > 1 { " The band is the 95 % interval with all rules." } else { "" }
     );
     let chart = sheet(rates(), Axis::fraction("Offline work (%)"), panels.len(), 3);
-    Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels) }
+    let data = Data::of_panels(["loss", "rules", "failures_per_hour", "fraction"], &panels);
+    Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
 }
 
 fn online(study: &Study, findings: &Findings) -> Drawn {
@@ -348,7 +373,8 @@ fn online(study: &Study, findings: &Findings) -> Drawn {
     let y = Axis::number("Stopped an hour").log();
     let chart = Chart { size_pt: (Chart::PAGE.0, 220.0), ..Chart::new(rates(), y) };
     let panels = [Panel { title: String::new(), series: stops }];
-    Drawn { name: "online".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels) }
+    let data = Data::of_panels(["panel", "rules", "failures_per_hour", "stopped_per_hour"], &panels);
+    Drawn { name: "online".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
 }
 
 fn of_seeds(study: &Study) -> String {
@@ -358,22 +384,18 @@ fn of_seeds(study: &Study) -> String {
 }
 
 fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
-    let figure = |drawn: &Drawn| Figure {
-        caption: drawn.caption.clone(),
-        svg: drawn.svg.clone(),
-        file: format!("figures/{}.svg", drawn.name),
-    };
     let file = format!("{}.toml", plan.name);
     Report {
         title: plan.name.clone(),
         question: plan.question.clone(),
         answer: sentences(plan, findings),
         summary: vec![summary(plan, findings)],
-        figures: drawn.iter().map(figure).collect(),
+        figures: drawn.iter().map(inline).collect(),
+        figures_first: false,
         plan_toml: plan.text.clone(),
         reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
         notes: Vec::new(),
-        provenance: vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
+        provenance: provenance::rows(),
     }
 }
 

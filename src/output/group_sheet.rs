@@ -29,7 +29,7 @@ const TIMES: [(&str, &str, &str); 4] = [
 /// One row a policy and group, of many groups those that were below their minimum longest. `None` without groups.
 pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let names: Vec<&str> =
-        ["group", "resource", "borrowed_s"].into_iter().chain(TIMES.map(|(_, column, _)| column)).collect();
+        ["group", "label", "resource", "borrowed_s"].into_iter().chain(TIMES.map(|(_, column, _)| column)).collect();
     let parts = results.table(Table::Groups, &names, None)?;
     let mut rows: Vec<Row> = Vec::new();
     for part in &parts {
@@ -65,7 +65,12 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
 /// Adds the values of a run to the rows of its policy.
 fn add(results: &Results, part: &Part, rows: &mut Vec<Row>) -> Result<()> {
     let first = rows.iter().position(|row| row.policy == part.policy).unwrap_or(rows.len());
-    let (names, resources, borrowed) = (part.names("group")?, part.names("resource")?, part.numbers("borrowed_s")?);
+    let (groups, labels) = (part.names("group")?, part.names("label")?);
+    let name = |(group, label): (&String, String)| {
+        if label.is_empty() { group.clone() } else { format!("{group} ({label})") }
+    };
+    let names: Vec<String> = groups.iter().zip(labels).map(name).collect();
+    let (resources, borrowed) = (part.names("resource")?, part.numbers("borrowed_s")?);
     let times = TIMES.iter().map(|(_, column, _)| part.numbers(column)).collect::<Result<Vec<_>>>()?;
     let mut at = first;
     for (line, (name, resource)) in names.iter().zip(&resources).enumerate() {

@@ -39,7 +39,7 @@ pub struct Figure {
     /// An SVG document.
     pub svg: String,
     /// The name of the file beside the report that holds it alone.
-    pub file: String,
+    pub files: Vec<String>,
 }
 
 /// Everything the page says.
@@ -55,6 +55,8 @@ pub struct Report {
     pub summary: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
+    /// Whether they stand before the tables.
+    pub figures_first: bool,
     /// The plan, as TOML.
     pub plan_toml: String,
     /// The commands that make these results again.
@@ -85,13 +87,12 @@ pub fn render(report: &Report) -> String {
     notes(&mut page, &report.notes);
     let sentence = |page: &mut String, text: &String| add(page, format_args!("<p>{}</p>\n", escape(text)));
     section(&mut page, "answer", "In words", &report.answer, sentence);
+    if report.figures_first {
+        figures(&mut page, &report.figures);
+    }
     section(&mut page, "results", "Results", &report.summary, table);
-    if !report.figures.is_empty() {
-        page += "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n";
-        for (nth, figure) in report.figures.iter().enumerate() {
-            draw(&mut page, nth + 1, figure);
-        }
-        page += "</div>\n</section>\n";
+    if !report.figures_first {
+        figures(&mut page, &report.figures);
     }
     if !report.reproduce.is_empty() {
         let commands = escape(&report.reproduce.join("\n"));
@@ -112,6 +113,17 @@ pub fn render(report: &Report) -> String {
     }
     add(&mut page, format_args!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
     page
+}
+
+fn figures(page: &mut String, figures: &[Figure]) {
+    if figures.is_empty() {
+        return;
+    }
+    *page += "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n";
+    for (nth, figure) in figures.iter().enumerate() {
+        draw(page, nth + 1, figure);
+    }
+    *page += "</div>\n</section>\n";
 }
 
 fn add(page: &mut String, text: std::fmt::Arguments) {
@@ -196,10 +208,8 @@ fn draw(page: &mut String, number: usize, figure: &Figure) {
     *page += &inlined(&figure.svg, number);
     let caption = escape(&figure.caption);
     add(page, format_args!("<figcaption><b>Figure {number}.</b> {caption}"));
-    if !figure.file.is_empty() {
-        let file = escape(&figure.file);
-        let link = escape(&link(&figure.file));
-        add(page, format_args!(" <a class=\"file\" href=\"{link}\">{file}</a>"));
+    for file in &figure.files {
+        add(page, format_args!(" <a class=\"file\" href=\"{}\">{}</a>", escape(&link(file)), escape(file)));
     }
     *page += "</figcaption>\n</figure>\n";
 }
@@ -244,7 +254,7 @@ mod tests {
         let text = || EVIL.to_owned();
         let series = Series { label: text(), ..Series::new(EVIL, vec![(0.0, 1.0), (1.0, 2.0)]) };
         let svg = lines(&Chart::new(Axis::number(EVIL), Axis::number(EVIL)), Join::Straight, &[series]);
-        let figure = Figure { caption: text(), svg, file: "javascript:alert(1)\"".into() };
+        let figure = Figure { caption: text(), svg, files: vec!["javascript:alert(1)\"".into()] };
         Report {
             title: text(),
             question: Some(text()),
@@ -256,6 +266,7 @@ mod tests {
                 best: vec![(0, 0), (9, 9)],
             }],
             figures: vec![figure.clone(), figure],
+            figures_first: false,
             plan_toml: text(),
             reproduce: vec![text()],
             notes: vec![text()],

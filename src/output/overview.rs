@@ -1,15 +1,15 @@
 //! The overview page of a sweep: every cell under every policy, made of the table of estimates.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::*;
-
+use super::gallery::Gallery;
 use super::headline::{Better, headline};
 use super::html::{self, Column as Heading, Report, Table as Sheet};
 use super::numbers::with_half;
-use super::schema;
+use super::page::inline;
+use super::read::Frame;
 use super::table::write_whole;
+use super::{provenance, schema};
 use crate::error::{Error, Result};
 use crate::metrics::Interval;
 use crate::units::Dim;
@@ -28,6 +28,9 @@ pub struct Sweep<'a> {
     pub folders: &'a [String],
 }
 
+/// More cells than this are not named one by one.
+const NOTES: usize = 12;
+
 /// The table of estimates, column by column.
 struct Estimates {
     cell: Vec<String>,
@@ -36,9 +39,9 @@ struct Estimates {
     intervals: Vec<Interval>,
 }
 
-/// Writes `report.html` in the sweep's folder from the table of estimates at `table`. Errors: the table cannot be read,
+/// Writes `report.html` in the sweep's folder from the table of estimates at `table` and figures over all cells. Errors: the table cannot be read,
 /// or the page not be written.
-pub fn write(sweep: &Sweep, table: &Path, folder: &Path) -> Result<PathBuf> {
+pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> Result<PathBuf> {
     let estimates = read(table)?;
     let mut policies: Vec<&String> = Vec::new();
     for policy in &estimates.policy {
@@ -89,11 +92,18 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path) -> Result<PathBuf> {
         summary: headline(&dims).into_iter().map(sheet).collect(),
         plan_toml: sweep.plan.to_owned(),
         reproduce: vec![format!("plimsoll run {}.toml  # the plan of this page, saved under that name", sweep.name)],
-        notes: sweep.folders.iter().map(|folder| format!("A report of its own: {folder}/report.html")).collect(),
-        provenance: vec![
-            ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("schema".to_owned(), schema::VERSION.to_string()),
-        ],
+        figures: gallery.figures.iter().map(inline).collect(),
+        figures_first: true,
+        notes: match sweep.folders {
+            few if few.len() <= NOTES => {
+                few.iter().map(|cell| format!("A report of its own: {cell}/report.html")).collect()
+            }
+            many => vec![format!("Each of the {} cells has a report of its own: cell=NAME/report.html", many.len())],
+        },
+        provenance: provenance::rows()
+            .into_iter()
+            .chain([("schema".to_owned(), schema::VERSION.to_string())])
+            .collect(),
         ..Report::default()
     };
     let path = folder.join("report.html");
@@ -102,22 +112,15 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path) -> Result<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<Estimates> {
-    let file = File::open(path).map_err(|source| Error::io(path, source))?;
-    let wrong = |error: PolarsError| Error::trace(path, 0, "", format!("not a table of estimates ({error})"));
-    let frame = ParquetReader::new(file).read_parallel(ParallelStrategy::None).finish().map_err(wrong)?;
-    let texts = |name: &str| -> Result<Vec<String>> {
-        let column = frame.column(name).and_then(|column| column.str()).map_err(wrong)?;
-        Ok(column.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+    let Some(table) = Frame::open(path)? else {
+        return Err(Error::trace(path, 0, "", "there is no table of estimates; run the plan again"));
     };
-    let numbers = |name: &str| -> Result<Vec<Option<f64>>> {
-        Ok(frame.column(name).and_then(|column| column.f64()).map_err(wrong)?.iter().collect())
-    };
-    let (mean, low, high) = (numbers("mean")?, numbers("low")?, numbers("high")?);
+    let (mean, low, high) = (table.numbers("mean")?, table.numbers("low")?, table.numbers("high")?);
     let interval = |at: usize| Interval { mean: mean[at].unwrap_or(f64::NAN), low: low[at], high: high[at], n: 0 };
     Ok(Estimates {
-        cell: texts("cell")?,
-        policy: texts("policy")?,
-        metric: texts("metric")?,
+        cell: table.names("cell")?,
+        policy: table.names("policy")?,
+        metric: table.names("metric")?,
         intervals: (0..mean.len()).map(interval).collect(),
     })
 }

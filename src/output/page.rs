@@ -1,11 +1,12 @@
 //! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
 
 use super::folder::Contents;
-use super::gallery::Gallery;
+use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
 use super::headline::{Better, Headline, headline};
 use super::html::{self, Column, Figure, Report, Table as Sheet};
 use super::numbers::{count, in_percent, with_half};
+use super::picture::ENDINGS;
 use super::read::{Part, Results};
 use super::schema::Table;
 use super::table::write_whole;
@@ -16,9 +17,9 @@ use crate::metrics::{BinRuns, Compared, Comparison, Interval, PolicyRuns, mean_i
 /// Users up to this many get a table of their own.
 const USERS_MOST: usize = 20;
 
-/// Writes `report.html` with these figures to the results folder.
-pub fn write(results: &Results, gallery: &Gallery) -> Result<()> {
-    let page = html::render(&report(results, gallery)?);
+/// Writes `report.html` with these figures and this plan to the results folder.
+pub fn write(results: &Results, gallery: &Gallery, plan: &str) -> Result<()> {
+    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, gallery)? });
     write_whole(&results.folder.join("report.html"), page.as_bytes())
 }
 
@@ -40,22 +41,26 @@ pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
     summary.extend(completion_by_bin(results)?);
     summary.extend(users(results)?);
     summary.extend(group_sheet::groups(results)?);
-    let figure = |drawn: &super::gallery::Drawn| Figure {
-        caption: drawn.caption.clone(),
-        svg: drawn.svg.clone(),
-        file: format!("figures/{}.svg", drawn.name),
-    };
     Ok(Report {
         title: contents.name.clone(),
         question: contents.question.clone(),
         answer: comparison.as_ref().map(Comparison::sentences).unwrap_or_default(),
         summary,
-        figures: gallery.figures.iter().map(figure).collect(),
+        figures: gallery.figures.iter().map(inline).collect(),
+        figures_first: false,
         plan_toml: contents.plan.clone(),
         reproduce: reproduce(contents),
         notes,
         provenance: provenance(results),
     })
+}
+
+/// A figure in the page, with links to its files.
+pub fn inline(drawn: &Drawn) -> Figure {
+    let has_data = !drawn.data.columns.is_empty();
+    let endings = ENDINGS.into_iter().filter(|ending| *ending != "png" && (*ending != "csv" || has_data));
+    let files = endings.map(|ending| format!("figures/{}.{ending}", drawn.name)).collect();
+    Figure { caption: drawn.caption.clone(), svg: drawn.svg.clone(), files }
 }
 
 /// The command; an experiment needs its plan as a file.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::figure::Data;
 use super::raster;
 use super::table::write_whole;
 use crate::error::{Error, Result};
@@ -9,29 +10,52 @@ use crate::error::{Error, Result};
 /// Dots of an image for each point of a figure: 288 per inch.
 pub const DOTS: f32 = 4.0;
 
+/// The formats that every figure of a results folder is written in: their endings.
+pub const ENDINGS: [&str; 4] = ["svg", "png", "pdf", "csv"];
+
+/// Writes a figure to `folder` in all formats, its data as CSV if it has some.
+pub fn write_all(folder: &Path, name: &str, svg: &str, data: &Data) -> Result<()> {
+    // What has no numbers, such as a sequence diagram, has no table of them.
+    let wanted = |ending: &&str| *ending != "csv" || !data.columns.is_empty();
+    for ending in ENDINGS.into_iter().filter(wanted) {
+        let bytes = match ending {
+            "csv" => data.csv().into_bytes(),
+            _ => rendered(ending, svg)?,
+        };
+        write_whole(&folder.join(format!("{name}.{ending}")), &bytes)?;
+    }
+    Ok(())
+}
+
+fn rendered(ending: &str, svg: &str) -> Result<Vec<u8>> {
+    match ending {
+        "png" => raster::png(svg, DOTS),
+        "pdf" => raster::pdf(svg),
+        _ => Ok(svg.as_bytes().to_vec()),
+    }
+}
+
 /// A picture that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Picture<'a> {
     path: &'a Path,
-    png: bool,
+    ending: &'static str,
 }
 
 impl Picture<'_> {
-    /// The format by the ending. Errors: [`Error::Plan`] for one that is neither .svg nor .png.
+    /// The format by the ending. Errors: [`Error::Plan`] for one that is none of .svg, .png and .pdf.
     pub fn of(path: &Path) -> Result<Picture<'_>> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-        match ending.as_deref() {
-            Some("svg") => Ok(Picture { path, png: false }),
-            Some("png") => Ok(Picture { path, png: true }),
-            _ => Err(Error::plan("--figure", format!("'{}'", path.display()), "a file that ends in .svg or .png")),
+        match ["svg", "png", "pdf"].into_iter().find(|known| ending.as_deref() == Some(*known)) {
+            Some(ending) => Ok(Picture { path, ending }),
+            None => {
+                Err(Error::plan("--figure", format!("'{}'", path.display()), "a file that ends in .svg, .png or .pdf"))
+            }
         }
     }
 
     /// Writes it whole or not at all.
     pub fn write(&self, svg: &str) -> Result<()> {
-        match self.png {
-            true => write_whole(self.path, &raster::png(svg, DOTS)?),
-            false => write_whole(self.path, svg.as_bytes()),
-        }
+        write_whole(self.path, &rendered(self.ending, svg)?)
     }
 }

@@ -1,4 +1,4 @@
-//! Images of figures: an SVG text becomes a PNG.
+//! Images of figures: an SVG text becomes a PNG, or a PDF in which lines stay lines and text stays text.
 //!
 //! The only font is the shipped one, so the bytes are the same on every machine.
 
@@ -40,6 +40,34 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
     image.encode_png().map_err(|error| wrong(error.to_string()))
 }
 
+/// Makes a PDF of one page of an SVG, a point for each of its units, with the font embedded and text that can be selected.
+///
+/// Errors: [`Error::Output`] when the text is no SVG.
+pub fn pdf(svg: &str) -> Result<Vec<u8>> {
+    let wrong = |problem: String| Error::output("the PDF", problem);
+    let tree = parse(svg).map_err(|error| wrong(error.to_string()))?;
+    let page = svg2pdf::PageOptions { dpi: 72.0 };
+    let pdf = svg2pdf::to_pdf(&tree, svg2pdf::ConversionOptions::default(), page);
+    pdf.map(ordered).map_err(|error| wrong(error.to_string()))
+}
+
+/// The same document, always in the same bytes: svg2pdf writes the entries of its lists of resources (`/xo1 10 0 R`) in the
+/// order of a hash map. Sorting the lines of each list moves nothing behind it.
+fn ordered(pdf: Vec<u8>) -> Vec<u8> {
+    let is_entry = |line: &[u8]| {
+        let Some(entry) = std::str::from_utf8(line).ok().and_then(|line| line.trim_start().strip_prefix('/')) else {
+            return false;
+        };
+        let mut words = entry.split(' ');
+        let name = words.next().unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let number = |word: Option<&str>| word.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+        !name.is_empty() && number(Some(name)) && number(words.next()) && words.eq(["0", "R"])
+    };
+    let mut lines: Vec<&[u8]> = pdf.split(|byte| *byte == b'\n').collect();
+    lines.chunk_by_mut(|a, b| is_entry(a) && is_entry(b)).for_each(<[&[u8]]>::sort_unstable);
+    lines.join(&b'\n')
+}
+
 fn parse(svg: &str) -> std::result::Result<Tree, resvg::usvg::Error> {
     let options = Options { font_family: font::SANS_NAME.to_owned(), fontdb: Arc::clone(&FONTS), ..Options::default() };
     Tree::from_str(svg, &options)
@@ -73,6 +101,32 @@ mod tests {
         let image = png(&svg, 1.5).expect("a valid SVG");
         assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(image, png(&svg, 1.5).expect("a valid SVG"));
+    }
+
+    #[test]
+    fn a_pdf_has_the_size_and_the_font_and_repeats() {
+        let svg = page("<text x=\"2\" y=\"15\" font-family=\"sans-serif\" font-size=\"12\">Share</text>");
+        let pdf_bytes = pdf(&svg).expect("a valid SVG");
+        let text = String::from_utf8_lossy(&pdf_bytes);
+        for part in ["%PDF-1", "/MediaBox [0 0 60 20]", "/FontFile2", "LiberationSans", "/ToUnicode"] {
+            assert!(text.contains(part), "{part} is missing");
+        }
+        assert_eq!(pdf_bytes, pdf(&svg).expect("a valid SVG"));
+        assert!(pdf("<svg").unwrap_err().to_string().contains("PDF"));
+    }
+
+    #[test]
+    fn lists_of_resources_are_sorted_and_nothing_else_moves() {
+        let text =
+            b"<<\n  /xo10 4 0 R\n  /xo2 9 0 R\n>>\n/Parent 2 0 R\n/Contents 1 0 R\n/gs1 3 0 R\n/gs0 5 0 R\n\xff/a\n";
+        let sorted =
+            b"<<\n  /xo10 4 0 R\n  /xo2 9 0 R\n>>\n/Parent 2 0 R\n/Contents 1 0 R\n/gs0 5 0 R\n/gs1 3 0 R\n\xff/a\n";
+        assert_eq!(ordered(text.to_vec()), sorted);
+        // Translucent groups make lists of many entries.
+        let group = |at: u32| format!("<g opacity=\"0.{at}\"><rect width=\"{at}\" height=\"9\"/></g>");
+        let svg = page(&(1..9).map(group).collect::<String>());
+        let first = pdf(&svg).expect("a valid SVG");
+        assert!((0..20).all(|_| pdf(&svg).expect("a valid SVG") == first));
     }
 
     #[test]

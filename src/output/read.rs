@@ -30,6 +30,11 @@ pub struct Part {
     pub policy: usize,
     /// Number of the run.
     pub run: usize,
+    frame: Frame,
+}
+
+/// A table, or some columns of one, in memory.
+pub struct Frame {
     path: PathBuf,
     frame: DataFrame,
 }
@@ -108,13 +113,32 @@ impl Results {
             let names = columns.iter().map(|&column| column.to_owned()).collect();
             let reader = reader.with_columns(Some(names)).read_parallel(ParallelStrategy::None);
             let frame = reader.finish().map_err(|error| damaged(&path, &error))?;
-            parts.push(Part { policy, run, path, frame });
+            parts.push(Part { policy, run, frame: Frame { path, frame } });
         }
         Ok(parts)
     }
 }
 
 impl Part {
+    /// A column of numbers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
+        self.frame.numbers(name)
+    }
+
+    /// A column of names; an absent one is empty.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
+        self.frame.names(name)
+    }
+}
+
+impl Frame {
+    /// Reads a whole file; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
+    pub fn open(path: &Path) -> Result<Option<Frame>> {
+        let Some(reader) = open(path)? else { return Ok(None) };
+        let frame = reader.read_parallel(ParallelStrategy::None).finish().map_err(|error| damaged(path, &error))?;
+        Ok(Some(Frame { path: path.to_owned(), frame }))
+    }
+
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
         let wrong = |error: PolarsError| damaged(&self.path, &error);

@@ -363,8 +363,9 @@ impl Table {
             Table::Groups => &[
                 ("group", Text, "name"),
                 ("parent", Text, "the group above it; null right under the cluster"),
+                ("label", Text, "the label in whose tree it stands; null in the default tree"),
                 ("resource", Text, "name of the resource"),
-                ("capacity", Float, "what the cluster has of it"),
+                ("capacity", Float, "the most that its tree ever shared of it: without labels what the cluster has"),
                 ("variant", Text, "how minimum and ratio go together: min-plus-share or max-min-level"),
                 ("ratio", Float, "by what is shared above the minimums"),
                 ("min", Float, "what it is guaranteed"),
@@ -410,7 +411,9 @@ impl Table {
             Table::Levels => &[
                 ("time_us", Int, "grid point"),
                 ("group", Text, "who"),
+                ("label", Text, "the label in whose tree it stands; null in the default tree"),
                 ("resource", Text, "name of the resource"),
+                ("total", Float, "what it and its siblings share: all of its tree, or its parent's runtime quota"),
                 ("runtime", Float, "its runtime quota, if a round were held now"),
                 ("used", Float, "what its running tasks use"),
                 (

@@ -2,7 +2,7 @@
 //!
 //! Drawn after figures 4 to 7 of Ghodsi et al., NSDI 2011.
 
-use super::figure::{Category, Stacks, stacked};
+use super::figure::{Category, Data, Stacks, stacked};
 
 /// What is compared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,8 +27,8 @@ pub struct Stack<'a> {
 /// More users than this are drawn as one.
 const USERS: usize = 24;
 
-/// Draws the comparison as an SVG. From the 25th user on, users share a colour.
-pub fn draw(comparison: &Comparison) -> String {
+/// Draws the comparison as an SVG, with what is drawn. From the 25th user on, users share a colour.
+pub fn draw(comparison: &Comparison) -> (String, Data) {
     let shown = if comparison.users.len() > USERS { USERS - 1 } else { comparison.users.len() };
     let mut users: Vec<String> = comparison.users.iter().take(shown).map(|&name| name.to_owned()).collect();
     if comparison.users.len() > shown {
@@ -50,7 +50,9 @@ pub fn draw(comparison: &Comparison) -> String {
         notes: if none(r) { vec!["(none)".to_owned()] } else { Vec::new() },
     };
     let categories: Vec<Category> = comparison.resources.iter().enumerate().map(category).collect();
-    stacked("Share of the capacity", &categories, &users, &comparison.policies.iter().map(panel).collect::<Vec<_>>())
+    let panels: Vec<Stacks> = comparison.policies.iter().map(panel).collect();
+    let data = Data::of_stacks(["policy", "resource", "user", "share"], &categories, &users, &panels);
+    (stacked("Share of the capacity", &categories, &users, &panels), data)
 }
 
 #[cfg(test)]
@@ -61,7 +63,7 @@ mod tests {
     fn many_users_become_others() {
         let names: Vec<String> = (0..40).map(|user| format!("user {user}")).collect();
         let (resources, shares) = (["cpu".to_owned(), "gpu".to_owned()], vec![vec![Some(1.0 / 40.0), None]; 40]);
-        let svg = draw(&Comparison {
+        let (svg, _) = draw(&Comparison {
             resources: &resources,
             users: names.iter().map(String::as_str).collect(),
             policies: vec![Stack { policy: "drf", shares }],

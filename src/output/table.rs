@@ -1,7 +1,7 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
@@ -10,6 +10,9 @@ use polars_parquet::write::ZstdLevel;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+
+/// How the names of files begin that are not whole yet.
+pub const TEMPORARY: &str = ".plimsoll-";
 
 /// What a column holds; every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +148,8 @@ const GROUP: usize = 1 << 17;
 /// Writes one table to one file.
 pub struct TableWriter {
     path: PathBuf,
-    writer: BatchedWriter<File>,
+    /// Buffered: a footer is written byte by byte, and flushed with the last of them.
+    writer: BatchedWriter<BufWriter<File>>,
     temporary: NamedTempFile,
     constants: Vec<(String, Constant)>,
     fields: Vec<Field>,
@@ -164,8 +168,7 @@ impl TableWriter {
         let fail = |error: &dyn std::fmt::Display| Error::output(path, error);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
-        let temporary =
-            tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(|error| fail(&error))?;
+        let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(|error| fail(&error))?;
         let mut schema = Schema::with_capacity(constants.len() + fields.len());
         for (name, constant) in constants {
             let dtype = match constant {
@@ -184,7 +187,7 @@ impl TableWriter {
             schema.with_column(PlSmallStr::from_str(&field.name), dtype);
         }
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
-        let writer = ParquetWriter::new(file)
+        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 16, file))
             .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(1).ok()))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
             .set_parallel(false)
@@ -261,12 +264,17 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with(path, |out| out.write_all(bytes).map_err(|error| Error::output(path, error)))
 }
 
+/// What can be written to in any order.
+pub trait Sink: Write + Seek {}
+
+impl<T: Write + Seek> Sink for T {}
+
 /// Gives `write` a file of a temporary name and renames it once all is written.
-pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>) -> Result<T> {
     let fail = |error: std::io::Error| Error::output(path, error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(fail)?;
-    let temporary = tempfile::Builder::new().prefix(".plimsoll-").tempfile_in(folder).map_err(fail)?;
+    let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(fail)?;
     let mut out = BufWriter::with_capacity(1 << 16, temporary);
     let result = write(&mut out)?;
     let temporary = out.into_inner().map_err(|error| fail(error.into_error()))?;

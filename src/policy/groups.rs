@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Variant;
+use crate::books::Partition;
 use crate::error::Result;
 use crate::fluid::water::Level;
 
@@ -22,20 +23,28 @@ pub trait Groups: std::fmt::Debug {
 pub struct GroupTree {
     /// How minimum and ratio go together.
     pub variant: Variant,
-    /// The groups.
+    /// The groups, once for each partition: all that stand in the default tree, then in the same order as often again for
+    /// each label.
     pub groups: Vec<GroupAbout>,
+    /// How many partitions there are.
+    pub partitions: usize,
     owners: Arc<Owners>,
 }
 
 impl GroupTree {
-    /// Groups and who owns which users.
-    pub fn new(variant: Variant, groups: Vec<GroupAbout>, owners: Owners) -> GroupTree {
-        GroupTree { variant, groups, owners: Arc::new(owners) }
+    /// Groups of so many partitions and who owns which users.
+    pub fn new(variant: Variant, groups: Vec<GroupAbout>, partitions: usize, owners: Owners) -> GroupTree {
+        GroupTree { variant, groups, partitions, owners: Arc::new(owners) }
     }
 
-    /// The group of a user, by its place; `None` for a user of no group.
+    /// The group of a user, by its place in the default tree; `None` for a user of no group.
     pub fn group_of(&self, user: &str) -> Option<usize> {
         self.owners.of(user)
+    }
+
+    /// Where a group of the default tree stands in a partition.
+    pub fn place_in(&self, group: usize, partition: Partition) -> usize {
+        partition.index() * (self.groups.len() / self.partitions) + group
     }
 }
 
@@ -44,6 +53,10 @@ impl GroupTree {
 pub struct GroupAbout {
     /// Its name.
     pub name: String,
+    /// The label in whose tree it stands here; `None` in the default tree.
+    pub label: Option<String>,
+    /// Whether the tree says anything of it; else it may use nothing there.
+    pub stated: bool,
     /// The group above it, by place; `None` right under the cluster.
     pub parent: Option<usize>,
     /// What it is promised of each resource.
@@ -64,6 +77,8 @@ pub struct GroupLimits {
 /// What a group may use of one resource, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLevel {
+    /// What it and its siblings share: what its tree has, or the runtime quota of the group above.
+    pub total: u64,
     /// What it has whatever the others request.
     pub base: u64,
     /// What it has when there is enough for all.
@@ -112,7 +127,7 @@ mod tests {
     #[test]
     fn names_go_before_beginnings_and_the_longest_beginning_wins() {
         let users = [(0, "nightly-*"), (1, "nightly-ads-*"), (2, "nightly-ads-7"), (3, "ann")];
-        let tree = |default| GroupTree::new(Variant::default(), Vec::new(), Owners::new(users, default));
+        let tree = |default| GroupTree::new(Variant::default(), Vec::new(), 1, Owners::new(users, default));
         let of = |user: &str| tree(Some(4)).group_of(user);
         let asked = ["nightly-1", "nightly-ads-1", "nightly-ads-7", "ann", "anna"].map(of);
         assert_eq!(asked, [Some(0), Some(1), Some(2), Some(3), Some(4)]);

@@ -24,13 +24,13 @@ mod target;
 
 pub use groups::{GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners};
 pub use price::{Prices, Shape};
-pub use quota::{Amount, GroupEntry, Inside, Quota, QuotaFile, Reclaim, Variant};
+pub use quota::{Amount, GroupEntry, Inside, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{NamedPolicy, Registry};
 pub use resolve::{Parameter, Resolve};
 pub use spec::{About, PolicySpec, Setup};
 pub use target::{Target, TargetSolver};
 
-use crate::books::Books;
+use crate::books::{Books, Partition};
 use crate::error::Result;
 use crate::units::{Resources, Time, UserId};
 
@@ -63,6 +63,9 @@ impl Rank {
 pub struct Queue {
     /// Whose line it is.
     pub user: UserId,
+    /// What the task at its head is booked under besides its user; [`Partition::DEFAULT`] unless the policy keeps labels
+    /// apart.
+    pub partition: Partition,
     /// When the task at its head could have started at the earliest.
     pub release: Time,
     /// Place of that task among all that were released at that instant: arrivals before rows that a stage released,
@@ -111,6 +114,8 @@ pub enum Stale {
 pub struct TakeBack {
     /// Whose tasks.
     pub users: Vec<UserId>,
+    /// Which of them.
+    pub partition: Partition,
     /// How much is to be free of each resource, through the policy's lens. Tasks that hold nothing of what is short are
     /// left alone, and tasks turn out to be stopped only where it is not enough without them.
     pub amount: Resources,
@@ -124,6 +129,13 @@ pub trait Policy {
     /// A user appears for the first time; ids are dense. Errors: it must not.
     fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
         Ok(())
+    }
+
+    /// The labels under which task sets are booked apart ([`Books::partition`]), those first that go before others: a task set
+    /// belongs to the first of them that its label expression requires. `known` are the labels that machines carry at some
+    /// time, in alphabetical order; `None` if there are no machines. Errors: a label that is not among them.
+    fn partitions(&self, _known: Option<&[&str]>) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     /// Recomputes what depends on everybody (prices, targets, quotas) at the start of a round, given the users that

@@ -70,7 +70,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::books::Weights;
+    use crate::books::{Partition, Weights};
     use crate::units::{Dim, Resources, Time, Unit, UserId};
 
     /// Ranks of users that hold these amounts of 9 CPU and 18 GB.
@@ -85,7 +85,16 @@ mod tests {
             books.open("somebody");
             books.queue(UserId(user), 1, held);
             books.launch(UserId(user), held, held);
-            policy.rank(&Queue { user: UserId(user), release: Time::ZERO, place: 0, priority: 0 }, &books)
+            policy.rank(
+                &Queue {
+                    user: UserId(user),
+                    partition: Partition::DEFAULT,
+                    release: Time::ZERO,
+                    place: 0,
+                    priority: 0,
+                },
+                &books,
+            )
         };
         (0..).zip(held).map(rank).collect()
     }

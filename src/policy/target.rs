@@ -191,7 +191,7 @@ impl<S: TargetSolver> Policy for Target<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::books::Weights;
+    use crate::books::{Partition, Weights};
     use crate::fluid::fill;
     use crate::units::{Dim, Resources, Span, Unit};
 
@@ -259,7 +259,8 @@ mod tests {
         }
 
         fn rank(&self, user: u32) -> Rank {
-            let queue = Queue { user: UserId(user), release: Time::ZERO, place: 0, priority: 0 };
+            let queue =
+                Queue { user: UserId(user), partition: Partition::DEFAULT, release: Time::ZERO, place: 0, priority: 0 };
             self.policy.rank(&queue, &self.books)
         }
 

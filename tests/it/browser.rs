@@ -69,7 +69,7 @@ fn figures_and_report_redraw_to_the_same_bytes() {
     }
     let one = run(plimsoll(&["plot", "--only", "reduction"]).arg(&folder));
     assert!(one.status.success(), "{}", said(&one));
-    assert_eq!(files(&folder.join("figures")).len(), 2);
+    assert_eq!(files(&folder.join("figures")).len(), 4);
     let all = run(plimsoll(&["plot"]).arg(&folder));
     assert!(String::from_utf8_lossy(&all.stdout).lines().all(|file| Path::new(file).is_file()), "{}", said(&all));
     let report = run(plimsoll(&["report"]).arg(&folder));

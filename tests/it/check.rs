@@ -453,7 +453,7 @@ fn the_command_line_speaks_json_and_says_what_is_wrong() {
         (vec!["check", "--property", "envy"], "sharing-incentive"),
         (vec!["check", "--domain", "zero"], "positive, zeros"),
         (vec!["check", "--effort", "huge"], "quick, normal, thorough"),
-        (vec!["check", "--figure", "grid.pdf"], ".svg or .png"),
+        (vec!["check", "--figure", "grid.gif"], ".svg, .png or .pdf"),
         (vec!["check", "--property", "one-task-bound"], "--whole-tasks"),
         (vec!["check", "--whole-tasks", "--on-blocked", "wait"], "skip or stop"),
     ] {

@@ -101,7 +101,7 @@ fn wrong_input_is_refused_with_what_would_be_right() {
         (&["failover", "--matrix", "--without", "clamp"], "cannot be used with"),
         (&["failover", "--links", "wet"], "ordered or lossy"),
         (&["failover", "--diagram", "x.svg"], "exactly one scenario"),
-        (&["failover", "1", "--diagram", "x.pdf"], "--diagram"),
+        (&["failover", "1", "--diagram", "x.gif"], "--diagram"),
     ] {
         let message = refused(args);
         assert!(message.contains(part), "{args:?}: {part} is missing in {message}");

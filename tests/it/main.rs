@@ -3,11 +3,13 @@
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
 mod browser;
+mod bundle;
 mod cases;
 mod check;
 mod check_whole;
 mod determinism;
 mod deviation;
+mod docs;
 mod errors;
 mod example;
 mod failover;
@@ -15,6 +17,7 @@ mod failover_cli;
 mod failover_model;
 mod failover_rules;
 mod failover_study;
+mod figures;
 mod interior;
 #[cfg(unix)]
 mod interrupt;
@@ -32,10 +35,13 @@ mod nash;
 mod paper;
 mod paper_machines;
 mod parity;
+mod python;
 mod quota;
 mod quota_check;
 mod quota_groups;
 mod quota_inline;
+mod quota_label_tables;
+mod quota_labels;
 mod quota_policy;
 mod quota_slow;
 mod quota_solve;
@@ -43,8 +49,11 @@ mod quota_twin;
 mod replay;
 mod slow;
 mod slow_checks;
+#[cfg(target_os = "linux")]
+mod slurm;
 mod solve;
 mod study_compare;
+mod study_disk;
 mod study_kill;
 mod study_queue;
 mod study_run;

@@ -1,4 +1,4 @@
-//! The DRF paper's worked examples (Ghodsi et al., NSDI 2011) as experiments: `experiments/paper-*.toml` and what they give.
+//! The DRF paper's worked examples (Ghodsi et al., NSDI 2011) as experiments: `experiments/paper/` and what they give.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,13 @@ use crate::replay::{plimsoll, run, said};
 /// Runs a plan of the house.
 fn experiment(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(format!("{name}.toml"));
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(format!("{name}.toml"));
     let output = run(plimsoll(&["run"]).arg(plan).arg("-o").arg(dir.path()));
     assert!(output.status.success(), "{name}: {}", said(&output));
     dir
 }
 
+/// A table of a plan without a sweep, or of a cell's folder.
 pub fn table(dir: &Path, name: &str, policy: &str) -> DataFrame {
     let path: PathBuf = dir.join(name).join(format!("policy={policy}/run=0/{name}.parquet"));
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -36,34 +37,106 @@ fn near(found: &[f64], wanted: &[f64], within: f64) -> bool {
     found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= within)
 }
 
-/// A plan, how many of the paper's clusters it has, and what each policy gives the users on one of them.
-type Example = (&'static str, f64, &'static [(&'static str, &'static [f64])]);
+/// A plan, the folder of a cell, how many of the paper's clusters it has, and what each policy gives the users on one of them.
+type Example = (&'static str, &'static str, f64, &'static [(&'static str, &'static [f64])]);
 
 /// Exact where the paper's numbers are fractions; theorem 5's are its three digits and two more.
 const EXAMPLES: [Example; 7] = [
-    ("paper-table1", 1.0, &[("drf", &[3.0, 2.0])]),
+    ("drf-table1", "", 1.0, &[("drf", &[3.0, 2.0])]),
     // Sections 4.1, 5.1 and 5.2.
-    ("paper-fig4", 100.0, &[("drf", &[3.0, 2.0]), ("asset", &[2.52, 2.16]), ("ceei", &[45.0 / 11.0, 18.0 / 11.0])]),
+    (
+        "drf-fig4-whole",
+        "",
+        100.0,
+        &[("drf", &[3.0, 2.0]), ("asset", &[2.52, 2.16]), ("ceei", &[45.0 / 11.0, 18.0 / 11.0])],
+    ),
     // Theorem 1.
-    ("paper-fig5", 1.0, &[("asset", &[6.0, 12.0]), ("drf", &[5.0, 15.0]), ("ceei", &[5.0, 15.0])]),
+    ("drf-fig5-whole", "", 1.0, &[("asset", &[6.0, 12.0]), ("drf", &[5.0, 15.0]), ("ceei", &[5.0, 15.0])]),
     // Theorem 4. The paper prints 48.8 for 1500/31.
-    ("paper-fig6-truth", 186.0, &[("ceei", &[100.0 / 31.0, 1500.0 / 31.0]), ("drf", &[25.0 / 6.0, 100.0 / 3.0])]),
-    ("paper-fig6-lie", 186.0, &[("ceei", &[25.0 / 6.0, 100.0 / 3.0]), ("drf", &[25.0 / 6.0, 100.0 / 3.0])]),
+    (
+        "drf-fig6-whole",
+        "cell=truth",
+        186.0,
+        &[("ceei", &[100.0 / 31.0, 1500.0 / 31.0]), ("drf", &[25.0 / 6.0, 100.0 / 3.0])],
+    ),
+    ("drf-fig6-whole", "cell=lie", 186.0, &[("ceei", &[25.0 / 6.0, 100.0 / 3.0]), ("drf", &[25.0 / 6.0, 100.0 / 3.0])]),
     // Theorem 5.
     (
-        "paper-fig7-three",
+        "drf-fig7-whole",
+        "cell=three",
         100.0,
         &[("ceei", &[11.283, 5.351, 3.095]), ("drf", &[400.0 / 33.0, 100.0 / 33.0, 100.0 / 33.0])],
     ),
-    ("paper-fig7-two", 100.0, &[("ceei", &[500.0 / 21.0, 100.0 / 21.0]), ("drf", &[20.0, 5.0])]),
+    ("drf-fig7-whole", "cell=two", 100.0, &[("ceei", &[500.0 / 21.0, 100.0 / 21.0]), ("drf", &[20.0, 5.0])]),
 ];
+
+/// Every plan of the sources' figures and tables is a good one; those without runs say so.
+#[test]
+fn all_plans_of_the_sources_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
+    let mut plans: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("a folder of plans")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    plans.sort();
+    assert!(plans.len() >= 12, "{plans:?}");
+    let output = run(plimsoll(&["run", "--dry-run"]).args(&plans));
+    assert!(output.status.success(), "{}", said(&output));
+    for path in &plans {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(path).expect("a plan");
+        assert!(text.contains(&format!("name = \"{name}\"")), "{name} is named otherwise inside");
+    }
+}
+
+/// Several plans go one after the other, each to its own folder; one folder for two is refused before anything runs.
+#[test]
+fn static_plans_make_figures_and_two_plans_need_two_folders() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
+    let plans = ["drf-table2", "drf-fig4-7", "fuxi-quota-tables"].map(|name| folder.join(format!("{name}.toml")));
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let output = run(plimsoll(&["run", "-o", "x"]).args(&plans).current_dir(dir.path()));
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("'x' with 3 plans"), "{}", said(&output));
+    let output = run(plimsoll(&["run"]).args([&plans[0], &plans[0]]).current_dir(dir.path()));
+    assert!(said(&output).contains("both named 'drf-table2'"), "{}", said(&output));
+    assert!(!dir.path().join("results").exists() && !dir.path().join("x").exists());
+    let output = run(plimsoll(&["run"]).args(&plans[1..]).current_dir(dir.path()));
+    assert!(output.status.success(), "{}", said(&output));
+    let quick = ["run", "--set", "check.effort=quick"];
+    let output = run(plimsoll(&quick).arg(&plans[0]).current_dir(dir.path()));
+    assert!(output.status.success(), "{}", said(&output));
+    for file in [
+        "drf-table2/figures/properties.pdf",
+        "drf-table2/figures/properties.csv",
+        "drf-table2/report.html",
+        "drf-fig4-7/figures/theorem-4-lie.csv",
+        "fuxi-quota-tables/figures/quota-variants-max-min-level.svg",
+        "fuxi-quota-tables/report.html",
+    ] {
+        assert!(dir.path().join("results").join(file).is_file(), "{file}");
+    }
+    let table = std::fs::read_to_string(dir.path().join("results/drf-table2/figures/properties.csv")).expect("a table");
+    // Table 2 of the paper.
+    let fails = |policy: &str| table.lines().filter(|row| row.contains(&format!(",{policy},fails,"))).count();
+    assert_eq!(["asset", "ceei", "drf"].map(fails), [3, 3, 1], "{table}");
+    let shares =
+        std::fs::read_to_string(dir.path().join("results/drf-fig4-7/figures/drf-example.csv")).expect("shares");
+    assert!(shares.contains("drf,cpu,A,0.333"), "{shares}");
+    let wrong = dir.path().join("wrong.toml");
+    std::fs::write(&wrong, "name = \"w\"\n[check]\npolicies = [\"drff\"]\n").expect("a writable folder");
+    let output = run(plimsoll(&["run"]).arg(&wrong));
+    assert!(said(&output).contains("wrong.toml: line 3") && said(&output).contains("drff"), "{}", said(&output));
+}
 
 #[test]
 fn every_worked_example_comes_out_in_whole_tasks() {
-    for (name, clusters, policies) in EXAMPLES {
+    for (name, cell, clusters, policies) in EXAMPLES {
         let dir = experiment(name);
         for (policy, tasks) in policies {
-            let launched = numbers(&table(dir.path(), "users", policy), "tasks_launched");
+            let launched = numbers(&table(&dir.path().join(cell), "users", policy), "tasks_launched");
             let wanted: Vec<f64> = tasks.iter().map(|tasks| tasks * clusters).collect();
             // Whole numbers come out whole; what is none may miss by what the parity tests prove, here at most 3 tasks.
             let whole = wanted.iter().all(|tasks| (tasks - tasks.round()).abs() < 1e-9);
@@ -75,10 +148,10 @@ fn every_worked_example_comes_out_in_whole_tasks() {
     }
 }
 
-/// Table 1, row by row; theorem 4's and theorem 5's point is that numbers of two plans differ.
+/// Table 1, row by row; theorem 4's and theorem 5's point is that numbers of two cells differ.
 #[test]
 fn the_experiment_of_table_1_has_its_rows() {
-    let dir = experiment("paper-table1");
+    let dir = experiment("drf-table1");
     let decisions = table(dir.path(), "decisions", "drf");
     let users = decisions.column("user").expect("a column").str().expect("text").clone();
     let users: Vec<&str> = users.iter().flatten().collect();
@@ -98,7 +171,7 @@ fn the_experiment_of_table_1_has_its_rows() {
 /// Figure 5 by its deviation: asset fairness gives 0.6 and 0.4 of the cluster, DRF half each; one task is at most 0.1.
 #[test]
 fn the_deviation_of_asset_fairness_in_figure_5_is_a_tenth() {
-    let dir = experiment("paper-fig5");
+    let dir = experiment("drf-fig5-whole");
     let value =
         |policy: &str, table_name: &str, column: &str| numbers(&table(dir.path(), table_name, policy), column)[0];
     for table in ["runs", "fairness"] {

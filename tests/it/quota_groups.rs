@@ -345,7 +345,7 @@ fn accumulators_and_levels_agree_with_everything_computed_anew() {
 #[test]
 fn the_lending_experiment_has_figures_and_the_same_bytes_on_any_number_of_threads() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/quota-lending.toml");
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper/fuxi-quota-lending.toml");
     let (one, two) = (dir.path().join("one"), dir.path().join("two"));
     let first = results(&plan, &one, &["-j", "1"]);
     for name in ["figures/water-1.svg", "figures/water-2.png", "figures/quotas-1.png", "figures/quotas-2.svg"] {
@@ -367,7 +367,7 @@ fn the_lending_experiment_has_figures_and_the_same_bytes_on_any_number_of_thread
 #[test]
 fn without_levels_the_report_says_what_is_missing() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/quota-lending.toml");
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper/fuxi-quota-lending.toml");
     let tables = "tables=[\"runs\", \"users\", \"groups\"]";
     let output = run(plimsoll(&["run", "--set", tables, "-o"]).arg(dir.path()).arg(plan));
     assert!(output.status.success(), "{}", said(&output));
@@ -378,13 +378,16 @@ fn without_levels_the_report_says_what_is_missing() {
 }
 
 #[test]
-fn the_page_shows_what_the_lending_experiment_says() {
+fn the_page_shows_what_the_experiments_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/quota.md")).expect("the page is there");
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let output = run(plimsoll(&["run", "-o"]).arg(dir.path()).arg(root.join("experiments/quota-lending.toml")));
-    let shown = String::from_utf8(output.stdout).expect("text");
     let blocks = crate::solve::blocks(&page, "text");
-    assert_eq!(blocks.len(), 1, "{blocks:?}");
-    assert!(shown.contains(&blocks[0]), "{shown}");
+    assert_eq!(blocks.len(), 2, "{blocks:?}");
+    for (plan, block) in ["paper/fuxi-quota-lending", "quota-labels"].into_iter().zip(blocks) {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let plan = root.join("experiments").join(plan).with_extension("toml");
+        let output = run(plimsoll(&["run", "-o"]).arg(dir.path()).arg(plan));
+        let shown = String::from_utf8(output.stdout).expect("text");
+        assert!(shown.contains(&block), "{shown}");
+    }
 }

@@ -12,21 +12,26 @@ use plimsoll::error::Result;
 use plimsoll::fluid::water::{Group, Standing, UnusedMin, by_sort};
 use plimsoll::policy::{Amount, Ask, Policy, Queue, Quota, QuotaFile, Rank, Reclaim, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, TaskRecord};
-use plimsoll::units::{Dim, MAX_DIMS, Time, UserId};
+use plimsoll::units::{Dim, MAX_DIMS, Resources, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-struct Plain<'a> {
+pub struct Plain<'a> {
     file: &'a QuotaFile,
     dims: Vec<Dim>,
-    capacity: [u64; MAX_DIMS],
+    pub capacity: [u64; MAX_DIMS],
     leaves: Vec<usize>,
     /// By group and resource, as of the last round.
     runtime: Vec<[u64; MAX_DIMS]>,
 }
 
-impl Plain<'_> {
+impl<'a> Plain<'a> {
+    pub fn new(file: &'a QuotaFile, dims: &[Dim], capacity: Resources) -> Plain<'a> {
+        let runtime = vec![[0; MAX_DIMS]; file.groups.len()];
+        Plain { file, dims: dims.to_vec(), capacity: capacity.0, leaves: Vec::new(), runtime }
+    }
+
     fn within(&self, leaf: usize, group: usize) -> bool {
         leaf == group || self.file.groups[leaf].parent.is_some_and(|parent| self.within(parent, group))
     }
@@ -41,7 +46,10 @@ impl Plain<'_> {
         let of = |list: &[(Amount, u64)], absent| {
             list.iter().find(|(amount, _)| amount.dim.name == self.dims[d].name).map_or(absent, |(_, value)| *value)
         };
-        let (min, max, ratio) = (of(&group.min, 0), of(&group.max, u64::MAX), of(&group.ratios, group.ratio));
+        let (min, max, ratio) = match group.stated {
+            true => (of(&group.min, 0), of(&group.max, u64::MAX), of(&group.ratios, group.ratio)),
+            false => (0, 0, 0),
+        };
         let users = (0..self.leaves.len()).filter(|&user| self.leaves[user] == at);
         let own: u128 = users.map(|user| books.wanted(UserId(user as u32), d)).sum();
         let below = (0..self.file.groups.len()).filter(|&child| self.file.groups[child].parent == Some(at));
@@ -172,8 +180,7 @@ fn replay(file: &QuotaFile, csv: &str, placement: Placement, plain: bool) -> Sta
     let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
     let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: 10, weights: &weights };
-    let (runtime, dims) = (vec![[0; MAX_DIMS]; file.groups.len()], cluster.dims.clone());
-    let mut twin = Plain { file, dims, capacity: cluster.total().0, leaves: Vec::new(), runtime };
+    let mut twin = Plain::new(file, &cluster.dims, cluster.total());
     let mut quota = Quota::new(file, &setup).expect("a policy");
     let policy: &mut dyn Policy = if plain { &mut twin } else { &mut quota };
     let options = Options { placement, audit: true, ..Options::default() };

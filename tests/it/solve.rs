@@ -365,8 +365,8 @@ fn wrong_options_are_refused() {
         (&["--policy", "fifo"], &["--policy", "'fifo'", "static allocation"]),
         (&["--policy", "maxmin:disk"], &["maxmin:disk", "cpu, memory"]),
         (&["--policy", "drf", "--policy", "drf"], &["--policy: 'drf' twice"]),
-        (&["--figure", "shares.pdf"], &["--figure", "'shares.pdf'", ".svg or .png"]),
-        (&["--figure", "shares"], &["--figure", "'shares'", ".svg or .png"]),
+        (&["--figure", "shares.gif"], &["--figure", "'shares.gif'", ".svg, .png or .pdf"]),
+        (&["--figure", "shares"], &["--figure", "'shares'", ".svg, .png or .pdf"]),
     ];
     for (args, says) in table {
         let output = run(plimsoll(&["solve"]).arg(instance("drf-example")).args(args));

@@ -41,7 +41,7 @@ fn temporary(folder: &Path) -> usize {
 
 /// Runs the plan without a break, and with so many kills on one thread, on two, and in three shards.
 fn compare(plan: &str, kills: u32) {
-    let place = Place::new(plan);
+    let place = Place::in_memory(plan);
     let started = Instant::now();
     place.run("whole", &["-j", "2"]);
     let whole = started.elapsed();
@@ -69,15 +69,26 @@ fn compare(plan: &str, kills: u32) {
     }
 }
 
+/// A plan of 500 runs: 5 cells, 2 policies, 50 seeds.
+pub fn five_hundred(jobs: u64) -> String {
+    let plan = SWEEP.replace("seeds = 3", "seeds = 50").replace("[2.0, 3.0, 5.0]", "[2.0, 2.5, 3.0, 4.0, 5.0]");
+    let tables = "tables = [\"runs\", \"users\", \"jobs\", \"bins\", \"fairness\", \"demands\"]";
+    plan.replace(tables, "tables = [\"runs\", \"jobs\"]").replace("jobs = 60", &format!("jobs = {jobs}"))
+}
+
 #[test]
-fn a_killed_study_ends_with_the_same_bytes() {
+fn a_study_killed_with_many_tables_ends_with_the_same_bytes() {
     compare(&SWEEP.replace("seeds = 3", "seeds = 8"), 4);
 }
 
-/// As long as it takes: 500 runs, 20 kills. `cargo test --release --test it -- --ignored killed_twenty`.
+#[test]
+fn a_study_of_500_runs_killed_twenty_times_ends_with_the_same_bytes() {
+    compare(&five_hundred(60), 20);
+}
+
+/// The same with longer runs. `cargo test --release --test it -- --ignored study_kill`.
 #[test]
 #[ignore = "minutes"]
-fn a_study_of_500_runs_killed_twenty_times_ends_with_the_same_bytes() {
-    let plan = SWEEP.replace("seeds = 3", "seeds = 50").replace("[2.0, 3.0, 5.0]", "[2.0, 2.5, 3.0, 4.0, 5.0]");
-    compare(&plan.replace("jobs = 60", "jobs = 600"), 20);
+fn a_study_of_500_longer_runs_killed_twenty_times_ends_with_the_same_bytes() {
+    compare(&five_hundred(2000), 20);
 }

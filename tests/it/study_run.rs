@@ -74,6 +74,20 @@ impl Place {
         self.dir.path().join(name)
     }
 
+    /// The same in memory, where the system has a folder with a gibibyte for that: for thousands of files that need not
+    /// outlive a test.
+    pub fn in_memory(plan: &str) -> Place {
+        const MEMORY: &str = "/dev/shm";
+        let free = std::process::Command::new("df").args(["-Pk", MEMORY]).output().ok().and_then(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok()
+        });
+        let memory = free.filter(|&kibibytes| kibibytes >= 1 << 20).and_then(|_| tempfile::tempdir_in(MEMORY).ok());
+        let place = Place { dir: memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder")) };
+        place.write("plan.toml", plan);
+        place
+    }
+
     /// A command that runs the plan into a folder.
     pub fn command(&self, out: &str, args: &[&str]) -> std::process::Command {
         let mut command = plimsoll(&["run"]);

@@ -1,16 +1,15 @@
-//! `plimsoll cluster slurm`: against a stand-in for `sbatch` everywhere, and against Slurm where there is one.
+//! `plimsoll cluster slurm` against a stand-in for `sbatch`; `slurm.rs` has the real one.
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use crate::determinism::differences;
-use crate::replay::{files, plimsoll, run, said};
+use crate::replay::{plimsoll, run, said};
 use crate::study_run::{Place, SWEEP, contents};
 
 /// Runs the scripts that it is given at once, every task of an array in turn; notes its arguments in `calls`. With a file
 /// `broken` beside it the task of that index is lost.
-const SBATCH: &str = r#"#!/bin/sh
+pub const SBATCH: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$@" >> "$here/calls"
 for script in "$@"; do :; done
@@ -28,14 +27,15 @@ fi
 wc -l < "$here/calls" | tr -d ' '
 "#;
 
-fn cluster(place: &Place, args: &[&str]) -> Command {
+/// The command that submits the plan of a place.
+pub fn cluster(place: &Place, args: &[&str]) -> Command {
     let mut command = plimsoll(&["cluster", "slurm"]);
     command.arg(place.path("plan.toml")).arg("-o").arg(place.path("out")).args(args);
     command
 }
 
 /// The results without what Slurm's scripts and logs add.
-fn without_logs(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+pub fn without_logs(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
     contents(folder).into_iter().filter(|(path, _)| !path.starts_with("slurm")).collect()
 }
 
@@ -83,49 +83,4 @@ fn wrong_tables_and_no_slurm_are_told() {
     let output = run(cluster(&place, &[]).env("PATH", place.path("nowhere")));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("sbatch cannot be called") && said(&output).contains("the scripts are there"));
-}
-
-/// With a Slurm that works: `sinfo` answers. A shard is cancelled in the middle, and the array submitted again.
-#[test]
-fn a_real_slurm_runs_the_array() {
-    let works = Command::new("sinfo").arg("--noheader").output().is_ok_and(|output| output.status.success());
-    if !works {
-        eprintln!("skipped: no Slurm here (`sinfo` does not answer)");
-        return;
-    }
-    let plan = SWEEP.replace("jobs = 60", "jobs = 20000");
-    let place = Place::new(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
-    let submit = || {
-        let output = run(&mut cluster(&place, &[]));
-        assert!(output.status.success(), "{}", said(&output));
-        (String::from_utf8_lossy(&output.stdout).trim().to_owned(), said(&output))
-    };
-    let wait = |job: &str| {
-        let deadline = Instant::now() + Duration::from_secs(300);
-        let queued = || {
-            let output = run(Command::new("squeue").args(["--noheader", "--states=all", "--format=%T", "--jobs", job]));
-            String::from_utf8_lossy(&output.stdout)
-                .lines()
-                .any(|state| !["COMPLETED", "FAILED", "CANCELLED"].contains(&state.trim()))
-        };
-        while queued() {
-            assert!(Instant::now() < deadline, "job {job} goes on");
-            std::thread::sleep(Duration::from_millis(500));
-        }
-    };
-    let (gather, message) = submit();
-    let array = message.split("job ").nth(1).and_then(|rest| rest.split(':').next()).unwrap_or_default().to_owned();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !files(&place.path("out")).iter().any(|path| path.to_string_lossy().contains("/done/")) {
-        assert!(Instant::now() < deadline, "no run has ended in two minutes");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    run(Command::new("scancel").args(["--signal=KILL", "--full", &format!("{array}_1")]));
-    wait(&array);
-    wait(&gather);
-    let (gather, _) = submit();
-    wait(&gather);
-    place.write("plan.toml", &plan);
-    place.run("whole", &["-j", "2"]);
-    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&place.path("out"))), [""; 0]);
 }

@@ -1,10 +1,13 @@
 //! `plimsoll check`: which promises a policy keeps, with counterexamples.
 
+mod plan;
 mod print;
 mod write;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+
+pub use plan::CheckPlan;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -16,7 +19,7 @@ use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
 
 /// Check fairness properties of policies, and show minimal counterexamples
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(
     after_help = "A property holds when no counterexample was found on anything that was tried: every small instance on a \
 grid, random instances, and climbs along the violation. What fails is shown with a counterexample from which no user, \
@@ -60,7 +63,7 @@ pub struct Args {
     /// Write every counterexample as instances for `plimsoll solve` into this folder
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// Draw the grid of properties and policies: a .svg or .png file
+    /// Draw the grid of properties and policies: a .svg, .png or .pdf file
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// Threads
@@ -85,10 +88,38 @@ struct Column {
     files: Vec<Vec<PathBuf>>,
 }
 
+/// What was asked for, and what was found.
+struct Found {
+    promises: Vec<Promise>,
+    matrices: Vec<Matrix>,
+    on_blocked: OnBlocked,
+}
+
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
+    let found = find(args, context)?;
+    if let Some(picture) = picture {
+        picture.write(&write::draw(&found.promises, &found.matrices))?;
+    }
+    say(args, &found, context)
+}
+
+/// Prints what was found.
+fn say(args: &Args, found: &Found, context: &Context) -> Result<()> {
+    for note in print::unsolved(&found.matrices) {
+        context.warn(&note);
+    }
+    let on_blocked = args.whole_tasks.then_some(found.on_blocked);
+    match args.format {
+        Format::Json => super::print::out(&print::json(&found.matrices)?),
+        Format::Table => super::print::out(&print::text(&found.promises, &found.matrices, on_blocked)),
+    }
+}
+
+/// Looks for counterexamples, and writes them where that is asked for.
+fn find(args: &Args, context: &Context) -> Result<Found> {
     let promises = promises(args)?;
     let searches = searches(args)?;
-    let picture = args.figure.as_deref().map(Picture::of).transpose()?;
     let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
     let candidates = candidates(args, on_blocked, context)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
@@ -116,16 +147,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(folder) = &args.write {
         write::files(folder, &mut matrices)?;
     }
-    if let Some(picture) = picture {
-        picture.write(&write::draw(&promises, &matrices))?;
-    }
-    for note in print::unsolved(&matrices) {
-        context.warn(&note);
-    }
-    match args.format {
-        Format::Json => super::print::out(&print::json(&matrices)?),
-        Format::Table => super::print::out(&print::text(&promises, &matrices, args.whole_tasks.then_some(on_blocked))),
-    }
+    Ok(Found { promises, matrices, on_blocked })
 }
 
 fn promises(args: &Args) -> Result<Vec<Promise>> {

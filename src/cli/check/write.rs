@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Matrix;
 use crate::error::{Error, Result};
-use crate::output::figure::{GridRow, GridSection, GridWords, Mark, grid};
+use crate::output::figure::{Data, GridRow, GridSection, GridWords, Mark, grid};
 use crate::output::table::write_whole;
 use crate::properties::{Domain, Finding, Promise};
 
@@ -37,17 +37,39 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
+fn mark(finding: &Finding) -> Mark {
+    match (&finding.counterexample, finding.cases) {
+        (Some(_), _) => Mark::Fails,
+        (None, 0) => Mark::Unknown,
+        (None, _) => Mark::Holds,
+    }
+}
+
+/// The grid as a table: a row a promise and policy.
+pub(super) fn data(promises: &[Promise], matrices: &[Matrix]) -> Data {
+    let mut data = Data::new(["domain", "property", "policy", "outcome", "instances"]);
+    for matrix in matrices {
+        for column in &matrix.columns {
+            for (promise, finding) in promises.iter().zip(&column.findings) {
+                let outcome = match mark(finding) {
+                    Mark::Holds => "holds",
+                    Mark::Fails => "fails",
+                    Mark::Unknown => "not defined",
+                };
+                let names = [matrix.search.domain.name(), &promise.title(), &column.policy, outcome].map(str::to_owned);
+                data.rows.push(names.into_iter().chain([finding.cases.to_string()]).collect());
+            }
+        }
+    }
+    data
+}
+
 /// Draws the grid of promises and policies.
 pub(super) fn draw(promises: &[Promise], matrices: &[Matrix]) -> String {
     let columns: Vec<String> = matrices
         .first()
         .map(|matrix| matrix.columns.iter().map(|column| column.policy.clone()).collect())
         .unwrap_or_default();
-    let mark = |finding: &Finding| match (&finding.counterexample, finding.cases) {
-        (Some(_), _) => Mark::Fails,
-        (None, 0) => Mark::Unknown,
-        (None, _) => Mark::Holds,
-    };
     let section = |matrix: &Matrix| GridSection {
         title: if matrices.len() > 1 { matrix.search.domain.title().to_owned() } else { String::new() },
         rows: promises

@@ -58,7 +58,7 @@ pub struct Args {
     /// Links that are ordered (each message arrives once, in order) or lossy (default: ordered; with --chaos, drawn)
     #[arg(long, value_name = "KIND")]
     links: Option<String>,
-    /// Draw the plainest run of the scenario as a sequence diagram (.svg or .png); with --without, the shortest broken one
+    /// Draw the plainest run of the scenario as a sequence diagram (.svg, .png or .pdf); with --without, the shortest broken one
     #[arg(long, visible_alias = "figure", value_name = "FILE")]
     diagram: Option<PathBuf>,
     /// How to print

@@ -11,13 +11,6 @@ use crate::experiment::failover::FailoverPlan;
 use crate::output::failover as output;
 use crate::output::table::write_whole;
 
-/// The plan of a file, if it is of this kind.
-pub fn plan(path: &Path, set: &[String]) -> Result<Option<FailoverPlan>> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    let text = text.trim_start_matches('\u{feff}');
-    FailoverPlan::is(text).then(|| FailoverPlan::read(path, text, set)).transpose()
-}
-
 /// Runs it, writes tables, figures and report, and prints what was found.
 pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
     let started = Instant::now();

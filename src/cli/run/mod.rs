@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::progress::Bar;
-use super::{Context, Format, failover, print, report, threads};
+use super::{Context, Format, check, failover, print, report, solve, threads};
 use crate::error::{Error, Result};
+use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::table::write_whole;
 
 /// Run an experiment: all runs, tables, figures, report
@@ -19,13 +21,15 @@ use crate::output::table::write_whole;
 #[command(after_help = "Examples:
   plimsoll run experiments/facebook.toml
   plimsoll run experiments/facebook.toml -o results/quick --set seeds=2 --set workload.load=0.6
+  plimsoll run experiments/paper/*.toml
   plimsoll run experiments/load-sweep.toml --dry-run
   plimsoll run experiments/load-sweep.toml --shard 0/4     # one of four machines; then, when all have ended:
   plimsoll run experiments/load-sweep.toml --gather")]
 pub struct Args {
-    /// The plan
-    plan: PathBuf,
-    /// The folder for the results [default: results/NAME]
+    /// The plan; of several each is run in turn
+    #[arg(required = true, value_name = "PLAN")]
+    plans: Vec<PathBuf>,
+    /// The folder for the results, of one plan [default: results/NAME]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Threads [default: all cores]
@@ -54,24 +58,83 @@ pub struct Args {
     format: Format,
 }
 
-pub fn run(args: &Args, context: &Context) -> Result<()> {
-    if let Some(plan) = failover::study::plan(&args.plan, &args.set)? {
-        let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&plan.name));
-        return failover::study::run(&plan, &folder, threads(args.jobs)?, args.format, context);
+/// A plan of one of the kinds that there are.
+enum Any {
+    Runs(Box<Study>),
+    Failover(Box<FailoverPlan>),
+    Check(Box<check::CheckPlan>),
+    Solve(Box<solve::SolvePlan>),
+}
+
+impl Any {
+    fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        let text = text.trim_start_matches('\u{feff}');
+        Ok(if FailoverPlan::is(text) {
+            Any::Failover(Box::new(FailoverPlan::read(path, text, set)?))
+        } else if check::CheckPlan::is(text) {
+            Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
+        } else if solve::SolvePlan::is(text) {
+            Any::Solve(Box::new(solve::SolvePlan::read(path, text, set, context)?))
+        } else {
+            Any::Runs(Box::new(Study::read(path, set, context.registry)?))
+        })
     }
-    let study = Study::read(&args.plan, &args.set, context.registry)?;
-    let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
+
+    fn name(&self) -> &str {
+        match self {
+            Any::Runs(study) => &study.name,
+            Any::Failover(plan) => &plan.name,
+            Any::Check(plan) => plan.name(),
+            Any::Solve(plan) => plan.name(),
+        }
+    }
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    // All are read before the first one runs: an error in the last one is said at once.
+    let read = |path: &PathBuf| Any::read(path, &args.set, context);
+    let plans = args.plans.iter().map(read).collect::<Result<Vec<Any>>>()?;
+    if let (Some(folder), true) = (&args.output, plans.len() > 1) {
+        let given = format!("'{}' with {} plans", folder.display(), plans.len());
+        return Err(Error::plan("--output", given, "one plan; without it each plan has its folder results/NAME"));
+    }
+    for (at, plan) in plans.iter().enumerate() {
+        if let Some(other) = plans[..at].iter().position(|other| other.name() == plan.name()) {
+            let both = format!("{} and {}", args.plans[other].display(), args.plans[at].display());
+            let problem = format!("{both} are both named '{}'; each plan needs a folder of its own", plan.name());
+            return Err(Error::Mismatch { problem });
+        }
+    }
+    for (at, plan) in plans.iter().enumerate() {
+        if plans.len() > 1 {
+            context.say(&format!("plan {} of {}: {}", at + 1, plans.len(), plan.name()));
+        }
+        let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
+        match plan {
+            Any::Runs(study) => one(study, &folder, args, context)?,
+            _ if args.dry_run => context.say(&format!("{}: a plan without runs to list", plan.name())),
+            Any::Failover(plan) => failover::study::run(plan, &folder, threads(args.jobs)?, args.format, context)?,
+            Any::Check(plan) => plan.run(&folder, threads(args.jobs)?, args.format, context)?,
+            Any::Solve(plan) => plan.run(&folder, args.format, context)?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs one study as it was asked for.
+fn one(study: &Study, folder: &Path, args: &Args, context: &Context) -> Result<()> {
     let mode = match (args.restart, args.gather) {
         (true, _) => Mode::Restart,
         (_, true) => Mode::Gather,
         _ => Mode::Resume,
     };
     let shard = args.shard.as_deref().map(|text| Shard::parse(text, |name| std::env::var(name).ok())).transpose()?;
-    let how = How { folder: Some(&folder), threads: threads(args.jobs)?, mode, shard, format: args.format };
+    let how = How { folder: Some(folder), threads: threads(args.jobs)?, mode, shard, format: args.format };
     if args.dry_run {
-        return dry::list(&study, &how, context);
+        return dry::list(study, &how, context);
     }
-    perform(&study, &how, Draw::Report, context)
+    perform(study, &how, Draw::Report, context)
 }
 
 /// Whether figures and report are drawn from the tables.
@@ -113,7 +176,9 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
     if let Some(folder) = how.folder {
         let shard = how.shard.map(|shard| format!("-{}-of-{}", shard.index, shard.of)).unwrap_or_default();
         let part = how.shard.map(|shard| shard.to_string());
-        let more = serde_json::json!({ "shard": part, "runs_made": done.made, "runs_kept": done.kept });
+        let more = serde_json::json!({
+            "plan": study.file(), "set": study.set, "shard": part, "runs_made": done.made, "runs_kept": done.kept,
+        });
         let text = provenance(context, how.threads, started, more);
         write_whole(&folder.join(format!("run{shard}.json")), text.as_bytes())?;
         if let Some(shard) = how.shard {
@@ -149,10 +214,16 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
 
 /// Draws figures and reports, and says where they are.
 fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
+    study.figures.write(folder)?;
     let (page, notes) = report::make(folder)?;
     notes.iter().for_each(|note| context.say(note));
     let figures = match study.is_swept() {
-        true => format!("figures and reports of {} cells in {}/cell=*", study.cells.len(), folder.display()),
+        true => format!(
+            "figures in {}, figures and reports of {} cells in {}/cell=*",
+            folder.join("figures").display(),
+            study.cells.len(),
+            folder.display()
+        ),
         false => format!("figures in {}", folder.join("figures").display()),
     };
     context.say(&format!("{figures}, report in {}", page.display()));
@@ -195,7 +266,8 @@ pub(super) fn provenance(context: &Context, threads: usize, started: Instant, mo
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut json = serde_json::json!({
         "command": context.line,
-        "version": env!("CARGO_PKG_VERSION"),
+        "version": VERSION,
+        "commit": COMMIT,
         "threads": threads,
         "finished_unix_s": clock,
         "elapsed_s": started.elapsed().as_secs_f64(),

@@ -2,6 +2,7 @@
 
 mod json;
 mod outcome;
+mod plan;
 mod quota;
 mod table;
 mod whole;
@@ -13,13 +14,15 @@ use crate::error::{Error, Result};
 use crate::fluid::Instance;
 use crate::fluid::quota::GroupInstance;
 use crate::fluid::read::{self, Question};
+use crate::output::figure::Data;
 use crate::output::picture::Picture;
 use crate::output::shares::{self, Comparison, Stack};
 use crate::policy::PolicySpec;
 use outcome::Outcome;
+pub use plan::SolvePlan;
 
 /// The static allocation of an instance under each policy
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   plimsoll solve traces/instances/drf-example.toml
   plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf --figure figure-5.svg
@@ -55,7 +58,7 @@ pub struct Args {
     policies: Vec<String>,
     #[command(flatten)]
     whole: whole::Args,
-    /// Draw the shares under each policy side by side, or the groups as buckets of water (.svg or .png)
+    /// Draw the shares under each policy side by side, or the groups as buckets of water (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// How to print
@@ -68,23 +71,35 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let figure = args.figure.as_deref().map(Picture::of).transpose()?;
-    match read::open(&args.instance)? {
-        Question::Users(instance) => users(&instance, args, figure.as_ref(), context),
-        Question::Groups(instance) => groups(&instance, args, figure.as_ref(), context),
+    let drawn = answer(&read::open(&args.instance)?, args, figure.is_some(), context)?;
+    match (figure, drawn) {
+        (Some(figure), Some((svg, _))) => figure.write(&svg),
+        _ => Ok(()),
+    }
+}
+
+/// A drawing, and what is drawn.
+type Drawing = (String, Data);
+
+/// Solves, prints, and draws if that is asked for.
+fn answer(question: &Question, args: &Args, draw: bool, context: &Context) -> Result<Option<Drawing>> {
+    match question {
+        Question::Users(instance) => users(instance, args, draw, context),
+        Question::Groups(instance) => groups(instance, args, draw, context),
     }
 }
 
 /// Quotas. Errors: options that are for users.
-fn groups(instance: &GroupInstance, args: &Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
+fn groups(instance: &GroupInstance, args: &Args, draw: bool, context: &Context) -> Result<Option<Drawing>> {
     if args.whole.given() {
         let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
         return Err(Error::Mismatch { problem });
     }
-    quota::run(instance, args, figure, context)
+    quota::run(instance, args, draw, context)
 }
 
 /// Allocations. Errors: options, and the policy, that are for groups.
-fn users(instance: &Instance, args: &Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
+fn users(instance: &Instance, args: &Args, draw: bool, context: &Context) -> Result<Option<Drawing>> {
     // Without a file every user is a group of its own.
     let of_file = |name: &&String| name.strip_prefix(quota::POLICY).is_some_and(|rest| rest.starts_with(':'));
     let quota = args.policies.iter().find(of_file);
@@ -100,22 +115,20 @@ fn users(instance: &Instance, args: &Args, figure: Option<&Picture>, context: &C
         true => everything(instance, args, context)?,
         false => asked(instance, args, context)?,
     };
-    if let Some(figure) = figure {
-        figure.write(&comparison(instance, &outcomes))?;
-    }
     match args.format {
         Format::Table => {
             let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(instance, outcome)).collect();
-            print::out(&tables.join("\n"))
+            print::out(&tables.join("\n"))?;
         }
         Format::Json => {
             let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(instance, outcome)).collect();
             // One object for one policy that was asked for, a list otherwise.
             let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))
+            print::out(&(text + "\n"))?;
         }
     }
+    Ok(draw.then(|| comparison(instance, &outcomes)))
 }
 
 /// The outcome under each policy that was asked for.
@@ -162,7 +175,7 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
 }
 
 /// The shares under each policy side by side.
-fn comparison(instance: &Instance, outcomes: &[Outcome]) -> String {
+fn comparison(instance: &Instance, outcomes: &[Outcome]) -> Drawing {
     let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
         let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
         outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()

@@ -9,7 +9,7 @@ use crate::fluid::{Instance, Mechanism, OnBlocked, Onto, Order, Ties};
 use crate::policy::Registry;
 
 /// Whole tasks instead of divisible ones.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Args {
     /// Serve whole tasks one by one in the policy's order; ceei and bmf serve who is furthest below its target
     #[arg(long)]

@@ -62,12 +62,12 @@ fn durations(measured: &[Curves], known: &[Curves]) -> String {
             label: one.kind.clone(),
             key: one.kind.clone(),
             points: one.duration_s.clone(),
-            band: None,
+            ..Series::default()
         })
         .collect();
     for one in known.iter().filter(|one| !one.duration_s.is_empty()) {
         let label = format!("{}, published", one.kind);
-        series.push(Series { key: label.clone(), label, points: one.duration_s.clone(), band: None });
+        series.push(Series { key: label.clone(), label, points: one.duration_s.clone(), ..Series::default() });
     }
     let chart = Chart::new(Axis::seconds("Duration of a task").log(), Axis::fraction("Tasks"));
     cdf(&chart, &series)
@@ -115,7 +115,10 @@ fn sizes(summary: &Summary, published: Option<&Published>) -> String {
     let series = |label: &str, bins: &[SizeBin]| BarSeries {
         label: label.to_owned(),
         key: label.to_owned(),
-        values: bins.iter().map(|bin| Some(Interval { mean: bin.share, low: bin.share, high: bin.share })).collect(),
+        values: bins
+            .iter()
+            .map(|bin| Some(Interval { mean: bin.share, low: bin.share, high: bin.share, n: 0 }))
+            .collect(),
     };
     let mut all = vec![series("this workload", &summary.sizes_drf)];
     all.extend(published.map(|published| series("published", &published.sizes_drf)));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::report;
 use crate::cli::Context;
 use crate::error::{Error, Result};
+use crate::output::provenance::{VERSION, program};
 use crate::output::table::{write_whole, write_with};
 use crate::output::trace;
 use crate::workload::Source;
@@ -60,10 +61,8 @@ pub fn save<S: Source>(
             path
         }
         Target::Parquet(path) => {
-            let metadata = [
-                ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-                ("plimsoll.trace".to_owned(), record.to_string()),
-            ];
+            let mut metadata = program();
+            metadata.push(("plimsoll.trace".to_owned(), record.to_string()));
             trace::write(path, &mut open()?, &layout, &metadata)?;
             path
         }
@@ -76,7 +75,7 @@ pub fn save<S: Source>(
 
 fn record(facts: Map<String, Value>, summary: &Summary) -> Value {
     let mut record = Map::new();
-    record.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+    record.insert("version".into(), VERSION.into());
     record.extend(facts);
     for (name, count) in
         [("rows", summary.rows), ("jobs", summary.jobs), ("users", summary.users), ("tasks", summary.tasks)]

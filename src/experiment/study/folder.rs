@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
 use crate::output::folder::{Contents, FILE as CONTENTS, STUDY};
 use crate::output::schema::{self, Table};
-use crate::output::table::write_whole;
+use crate::output::table::{TEMPORARY, write_whole};
 
 /// What [`STUDY`] says; the same for every way to run the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +173,9 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         for name in names {
             sweep_out(&place.join(name), kept)?;
         }
+        for drawn in [place.clone(), place.join("statistics"), place.join("figures")] {
+            remove_temporary(&drawn)?;
+        }
         if !ours.contains(&place) {
             // Of another plan, or beside the cells of this one.
             remove(&place.join(CONTENTS))?;
@@ -192,13 +195,23 @@ fn sweep_out(folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
                 sweep_out(&path, kept)?;
             }
         } else if !kept.contains(&path)
-            && (name.starts_with(".plimsoll-") || name.ends_with(".parquet") || name.ends_with(".json"))
+            && (name.starts_with(TEMPORARY) || name.ends_with(".parquet") || name.ends_with(".json"))
         {
             remove(&path)?;
         }
     }
     // It stays if something else stands in it.
     let _ = std::fs::remove_dir(folder);
+    Ok(())
+}
+
+/// Removes what processes that were killed left in a folder whose files are no tables of runs.
+fn remove_temporary(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && entry.path().is_file() {
+            remove(&entry.path())?;
+        }
+    }
     Ok(())
 }
 

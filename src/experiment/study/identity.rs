@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::experiment::plan::{Plan, WorkloadPlan};
+use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::schema;
 use crate::workload::Input;
 
@@ -33,12 +34,12 @@ impl Digests {
 
 /// What every file of a plan's results carries: nothing that differs between two ways to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
-    let mut metadata = vec![
-        ("plimsoll.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+    let mut metadata = program();
+    metadata.extend([
         ("plimsoll.schema".to_owned(), schema::VERSION.to_string()),
         ("plimsoll.plan".to_owned(), plan.text.clone()),
         ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
-    ];
+    ]);
     if let Some(trace) = trace(plan) {
         metadata.push(("plimsoll.trace_blake3".to_owned(), digests.of(trace)?));
     }
@@ -62,12 +63,18 @@ fn trace(plan: &Plan) -> Option<&Path> {
     }
 }
 
+/// The files that decide the results of a plan: its trace, what its policies read, weights, machines and their events.
+pub fn inputs(plan: &Plan) -> Vec<&Path> {
+    let of_policies = plan.policies.iter().flat_map(|policy| policy.files.iter());
+    trace(plan).into_iter().chain(of_policies.chain(&plan.inputs).map(PathBuf::as_path)).collect()
+}
+
 /// Whether the same results can be made again: not of standard input.
 pub fn is_repeatable(plan: &Plan) -> bool {
     matches!(plan.workload, WorkloadPlan::Generator(_)) || trace(plan).is_some()
 }
 
-/// The ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, schema, resolved
+/// The ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, commit, schema, resolved
 /// configuration, inputs, policy and seed.
 ///
 /// Errors: a file that the plan names cannot be read.
@@ -80,8 +87,9 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
     let resolved = toml::to_string(&table).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
     let tables: Vec<&str> = plan.tables.iter().map(|table| table.name()).collect();
     let mut common = vec![
-        "plimsoll run 1".to_owned(),
-        env!("CARGO_PKG_VERSION").to_owned(),
+        "plimsoll run 2".to_owned(),
+        VERSION.to_owned(),
+        COMMIT.unwrap_or_default().to_owned(),
         schema::VERSION.to_string(),
         resolved,
         tables.join(" "),

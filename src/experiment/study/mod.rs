@@ -14,6 +14,7 @@ use std::path::Path;
 use super::changes::parse_change;
 use super::plan::{Plan, PlanFile};
 use crate::error::{Error, Result};
+use crate::output::requests::{self, Requests, Scope};
 use crate::output::table::Constant;
 use crate::policy::{QuotaFile, Registry};
 pub use batch::Batch;
@@ -34,8 +35,12 @@ pub struct Study {
     pub columns: Vec<String>,
     /// What a job on a cluster of computers gets; no part of what is simulated.
     pub batch: Batch,
+    /// The figures that are asked for; no part of what is simulated.
+    pub figures: Requests,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// The changes that were made to it.
+    pub set: Vec<String>,
     /// Where it was read, and what each cell changes: for messages.
     origin: Option<(Sources, Vec<Cell>)>,
 }
@@ -70,6 +75,10 @@ impl Study {
                 }
             }
         }
+        let mut said = toml::Table::new();
+        for key in requests::KEYS {
+            said.extend(table.remove(key).map(|value| (key.to_owned(), value)));
+        }
         let reader = Reader { sources: &sources, changed: !set.is_empty(), registry };
         let cells = sweep.cells();
         if cells.is_empty() {
@@ -98,19 +107,28 @@ impl Study {
             }
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Study { name: plans[0].name.clone(), text, columns, batch, cells: plans, origin: Some((sources, cells)) })
+        let figures = Requests::take(&mut said, &scope(&plans)).map_err(|error| sources.located(error))?;
+        let (name, set) = (plans[0].name.clone(), set.to_vec());
+        Ok(Study { name, text, columns, batch, figures, cells: plans, set, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
     pub fn of(plan: Plan) -> Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
-        Study { name, text, columns: Vec::new(), batch: Batch::default(), cells: vec![plan], origin: None }
+        let (batch, figures) = (Batch::default(), Requests::default());
+        let (columns, cells, set) = (Vec::new(), vec![plan], Vec::new());
+        Study { name, text, columns, batch, figures, cells, set, origin: None }
     }
 
     /// Gives an error about a key, found when a cell was run, the place of that key in the plan.
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((sources, cells)) = &self.origin else { return error };
         placed(sources, error, &cells[cell], &self.cells[cell].cell)
+    }
+
+    /// The file that it was read from, if it was.
+    pub fn file(&self) -> Option<&Path> {
+        self.origin.as_ref().map(|(sources, _)| sources.main().0)
     }
 
     /// Whether it has a sweep.
@@ -128,6 +146,27 @@ impl Plan {
             _ => Err(Error::plan(SWEEP, "a table", "a plan without a sweep here")),
         }
     }
+}
+
+/// What the results of these cells will have.
+fn scope(plans: &[Plan]) -> Scope {
+    let first = &plans[0];
+    let mut scope = Scope { tables: first.tables.clone(), ..Scope::default() };
+    scope.policies = first.policies.iter().map(|policy| policy.name.clone()).collect();
+    scope.axes = first.axes.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
+    for plan in plans {
+        for (axis, (_, value)) in scope.axes.iter_mut().zip(&plan.axes) {
+            if !axis.1.contains(&shown(value)) {
+                axis.1.push(shown(value));
+            }
+        }
+        for (dim, _) in plan.cluster.groups.iter().flat_map(|group| &group.capacity) {
+            if !scope.dims.contains(dim) {
+                scope.dims.push(dim.clone());
+            }
+        }
+    }
+    scope
 }
 
 fn canonical(table: &toml::Table, path: &Path) -> Result<String> {

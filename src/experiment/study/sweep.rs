@@ -17,7 +17,8 @@ const VARIANT: &str = "variant";
 const CELLS: usize = 100_000;
 
 /// What a plan compares within every run, and what names it: no axes.
-const FIXED: [&str; 9] = ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", SWEEP];
+const FIXED: [&str; 11] =
+    ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", "figure", "figures", SWEEP];
 
 /// One direction of a sweep: a key, keys that go together, or named variants.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,10 @@
 //! Grouped bars with intervals: one group a category, one bar a series.
 
-use plotters::style::WHITE;
+use plotters::style::{RGBColor, WHITE};
 
-use super::canvas::{Group, INK};
-use super::frame::{Frame, Horizontal, Outline, Panel, frame};
+use super::canvas::{Group, INK, Pen};
+use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
+use super::hatch::filled;
 use super::legend::{Entry, Sample};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
@@ -32,7 +33,7 @@ impl Category {
 }
 
 /// A mean and the interval around it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// The height of the bar.
     pub mean: f64,
@@ -40,6 +41,8 @@ pub struct Interval {
     pub low: f64,
     /// Where it ends.
     pub high: f64,
+    /// Of how many values; 0 where that is no question.
+    pub n: u64,
 }
 
 /// One bar in each category.
@@ -47,57 +50,100 @@ pub struct Interval {
 pub struct BarSeries {
     /// What the legend calls it.
     pub label: String,
-    /// What decides its colour.
+    /// What decides its colour; the category does where it is empty.
     pub key: String,
     /// One value a category; nothing is drawn where there is none.
     pub values: Vec<Option<Interval>>,
 }
 
+/// One of several charts of bars with the same axes and categories.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BarPanel {
+    /// Its heading.
+    pub title: String,
+    /// Its bars.
+    pub series: Vec<BarSeries>,
+}
+
 /// A chart of grouped bars. The vertical axis is linear and includes 0; values may be negative.
 pub fn bars(chart: &Chart, categories: &[Category], series: &[BarSeries]) -> String {
+    bar_panels(chart, categories, &[BarPanel { title: String::new(), series: series.to_vec() }])
+}
+
+/// Charts of grouped bars that share their axes, categories and legend.
+pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -> String {
     let mut chart = chart.clone();
     // Bars stand for lengths, and a logarithm has no 0 to measure them from.
     chart.y = Axis { log: false, ..chart.y };
-    let keys: Vec<&str> = series.iter().map(|one| one.key.as_str()).collect();
+    let all: Vec<&BarSeries> = panels.iter().flat_map(|panel| &panel.series).collect();
+    let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();
     let looks = looks(&keys);
+    let names: Vec<&str> = categories.iter().map(|category| category.label.as_str()).collect();
+    let by_category = super::style::looks(&names);
     let drawn = |one: &'_ BarSeries| -> Vec<Interval> {
         let values = one.values.iter().take(categories.len()).flatten();
         values.copied().filter(|value| shown(&chart.y, value.mean)).collect()
     };
-    let values: Vec<Interval> = series.iter().flat_map(drawn).collect();
+    let values: Vec<Interval> = all.iter().flat_map(|one| drawn(one)).collect();
     let ends = values.iter().flat_map(|value| [value.mean, value.low, value.high]);
     let heights = extent(&chart.y, ends).map(|(low, high)| (low.min(0.0), high.max(0.0)));
-    let entry = |(one, look): (&BarSeries, &Look)| Entry { text: one.label.clone(), sample: Sample::Bar(look.clone()) };
-    let legend: Vec<Entry> = series.iter().zip(&looks).map(entry).filter(|entry| !entry.text.is_empty()).collect();
+    let mut legend: Vec<Entry> = Vec::new();
+    for (one, look) in all.iter().zip(&looks) {
+        if !one.label.is_empty() && !legend.iter().any(|entry| entry.text == one.label) {
+            legend.push(Entry { text: one.label.clone(), sample: Sample::Bar(look.clone()) });
+        }
+    }
+    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
     let mut frame = frame(Outline {
         chart: &chart,
-        titles: vec![""],
+        titles,
         x: Horizontal::Categories(categories),
-        y: (heights, Ends::Ticks),
+        y: Vertical::Values(heights, Ends::Ticks),
         legend: vec![legend],
         note: None,
     });
-    let panel = frame.panels[0];
-    if values.is_empty() {
-        frame.no_data(panel);
-        return frame.canvas.finish();
+    let mut nth = 0;
+    for (at, place) in frame.panels.clone().into_iter().enumerate() {
+        let series = panels.get(at).map_or(&[][..], |panel| &panel.series);
+        let looks = &looks[nth..nth + series.len()];
+        nth += series.len();
+        if !series.iter().any(|one| !drawn(one).is_empty()) {
+            frame.no_data(place);
+            continue;
+        }
+        panel_bars(&mut frame, &chart, &by_category, place, (series, looks));
     }
+    frame.canvas.finish()
+}
+
+/// The bars of one panel, and its line at 0; `categories` are the looks of categories.
+fn panel_bars(
+    frame: &mut Frame,
+    chart: &Chart,
+    categories: &[Look],
+    panel: Panel,
+    (series, looks): (&[BarSeries], &[Look]),
+) {
+    let many = categories.len();
     let ((left, top), (right, bottom)) = panel.corners();
     let clip = frame.canvas.clip((left, top - 1.0), (right, bottom + 1.0));
-    let room = panel.width() / categories.len() as f64;
+    let room = panel.width() / many as f64;
     let width = (room * FILLED / series.len() as f64).min(WIDEST);
-    for (nth, (one, look)) in series.iter().zip(&looks).enumerate() {
+    for (nth, (one, look)) in series.iter().zip(looks).enumerate() {
         let shift = (nth as f64 - series.len() as f64 / 2.0) * width;
         let centre = |category: usize| left + (category as f64 + 0.5) * room + shift + width / 2.0;
-        let values: Vec<(f64, Interval)> = one
+        let of = |category: usize| if one.key.is_empty() { &categories[category] } else { look };
+        let values: Vec<(f64, Interval, &Look)> = one
             .values
             .iter()
-            .take(categories.len())
+            .take(many)
             .enumerate()
-            .filter_map(|(category, value)| value.filter(|v| shown(&chart.y, v.mean)).map(|v| (centre(category), v)))
+            .filter_map(|(category, value)| {
+                value.filter(|v| shown(&chart.y, v.mean)).map(|v| (centre(category), v, of(category)))
+            })
             .collect();
         let group = Group { key: Some(&one.key), tip: Some(&one.label), clip: Some(clip), ..Group::class("series") };
-        series_bars(&mut frame, group, panel, look, width, &values);
+        series_bars(frame, group, panel, width, &values);
     }
     let zero = panel.y(frame.y.at(0.0));
     frame.canvas.layer(Group::class("axis"), |pen| {
@@ -105,35 +151,38 @@ pub fn bars(chart: &Chart, categories: &[Category], series: &[BarSeries]) -> Str
             pen.path(&[(left, zero), (right, zero)], &INK, 0.75);
         }
     });
-    frame.canvas.finish()
 }
 
 /// The bars of one series with their whiskers.
-fn series_bars(frame: &mut Frame, group: Group, panel: Panel, look: &Look, width: f64, values: &[(f64, Interval)]) {
+fn series_bars(frame: &mut Frame, group: Group, panel: Panel, width: f64, values: &[(f64, Interval, &Look)]) {
     let y = |value: f64| panel.y(frame.y.at(value));
     // A sliver of paper between the bars of a group.
     let half = width / 2.0 - (width * 0.06).min(0.5);
     let zero = y(0.0);
-    let tops: Vec<(f64, f64)> = values.iter().map(|(centre, value)| (*centre, y(value.mean))).collect();
+    let tops: Vec<(f64, f64, &Look)> =
+        values.iter().map(|(centre, value, look)| (*centre, y(value.mean), *look)).collect();
     let whiskers: Vec<(f64, f64, f64)> = values
         .iter()
-        .filter(|(_, value)| drawable(value.low) && drawable(value.high) && value.low < value.high)
-        .map(|(centre, value)| (*centre, y(value.low), y(value.high)))
+        .filter(|(_, value, _)| drawable(value.low) && drawable(value.high) && value.low < value.high)
+        .map(|(centre, value, _)| (*centre, y(value.low), y(value.high)))
         .collect();
     frame.canvas.layer(group.clone(), |pen| {
-        for &(centre, top) in &tops {
-            pen.rectangle((centre - half, top.min(zero)), (centre + half, top.max(zero)), &look.color);
+        for &(centre, top, look) in &tops {
+            filled(pen, (centre - half, top.min(zero)), (centre + half, top.max(zero)), look.color, look.hatch);
         }
     });
     let cap = (half * 0.5).clamp(0.8, 2.2);
     // A halo of paper keeps a whisker visible on a dark bar.
     for (class, color, stroke) in [("halo", WHITE, 2.0), ("whisker", INK, 0.75)] {
         frame.canvas.layer(Group { class, key: None, tip: None, ..group.clone() }, |pen| {
-            for &(centre, low, high) in &whiskers {
-                pen.path(&[(centre, low), (centre, high)], &color, stroke);
-                pen.path(&[(centre - cap, low), (centre + cap, low)], &color, stroke);
-                pen.path(&[(centre - cap, high), (centre + cap, high)], &color, stroke);
-            }
+            whiskers.iter().for_each(|&(centre, low, high)| whisker(pen, centre, (low, high), cap, &color, stroke));
         });
     }
+}
+
+/// A vertical line with its ends marked.
+pub(super) fn whisker(pen: &mut Pen, x: f64, (low, high): (f64, f64), cap: f64, color: &RGBColor, stroke: f64) {
+    pen.path(&[(x, low), (x, high)], color, stroke);
+    pen.path(&[(x - cap, low), (x + cap, low)], color, stroke);
+    pen.path(&[(x - cap, high), (x + cap, high)], color, stroke);
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::canvas::Group;
-use super::frame::{Horizontal, Outline, frame};
+use super::frame::{Horizontal, Outline, Vertical, frame};
 use super::legend::{Entry, Sample, bubble};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
@@ -52,7 +52,7 @@ pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> Stri
         chart,
         titles: vec![""],
         x: Horizontal::Values(padded(&chart.x, extent(&chart.x, all().filter(visible).map(|p| p.0))), Ends::Ticks),
-        y: (padded(&chart.y, extent(&chart.y, all().filter(visible).map(|p| p.1))), Ends::Ticks),
+        y: Vertical::Values(padded(&chart.y, extent(&chart.y, all().filter(visible).map(|p| p.1))), Ends::Ticks),
         legend: vec![names, sizes],
         note: super::hidden_note(hidden),
     });
@@ -86,7 +86,7 @@ fn radius(size: f64, largest: f64, most: f64) -> f64 {
 }
 
 /// Some room around the bubbles, so that the outermost are whole where the range is free.
-fn padded(axis: &Axis, extent: Option<(f64, f64)>) -> Option<(f64, f64)> {
+pub(super) fn padded(axis: &Axis, extent: Option<(f64, f64)>) -> Option<(f64, f64)> {
     let (low, high) = extent?;
     if axis.log {
         let factor = (high / low).powf(0.04).max(1.1);

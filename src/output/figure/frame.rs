@@ -19,12 +19,23 @@ const PANEL_MIN: f64 = 36.0;
 /// The least part of the height that the panels share; a chart with much around it grows.
 const PANELS_PART: f64 = 0.45;
 
+/// The most of the width that names along the vertical axis take.
+const NAMES_PART: f64 = 0.42;
+
 /// What runs along the horizontal axis.
 pub(super) enum Horizontal<'a> {
     /// Numbers, over this extent if there are any.
     Values(Option<(f64, f64)>, Ends),
     /// Categories.
     Categories(&'a [Category]),
+}
+
+/// What runs along the vertical axis.
+pub(super) enum Vertical<'a> {
+    /// Numbers, over this extent if there are any.
+    Values(Option<(f64, f64)>, Ends),
+    /// Names, the first one on top; the scale is over their places from the bottom, 0 to their number.
+    Names(&'a [String]),
 }
 
 /// What a frame needs to know of the data.
@@ -35,8 +46,8 @@ pub(super) struct Outline<'a> {
     pub titles: Vec<&'a str>,
     /// The horizontal axis.
     pub x: Horizontal<'a>,
-    /// The vertical extent, if there is any data, and where it ends.
-    pub y: (Option<(f64, f64)>, Ends),
+    /// The vertical axis.
+    pub y: Vertical<'a>,
     /// The legend.
     pub legend: Vec<Vec<Entry>>,
     /// What is said under the chart.
@@ -206,7 +217,14 @@ fn layout(outline: &Outline, width: f64, below: f64, beside: f64) -> Layout {
 }
 
 fn vertical(outline: &Outline, layout: &Layout) -> Scale {
-    let (extent, ends) = outline.y;
+    let (extent, ends) = match outline.y {
+        Vertical::Values(extent, ends) => (extent, ends),
+        Vertical::Names(names) => {
+            let most = outline.chart.size_pt.0 * NAMES_PART;
+            let fitted: Vec<String> = names.iter().map(|name| font::fit(name, SMALL, most)).collect();
+            return Scale::names(&fitted, &outline.chart.y.label);
+        }
+    };
     let target = (layout.panel.1 / 18.0) as usize;
     let mut scale = Scale::new(&outline.chart.y, extent.unwrap_or((0.1, 1.0)), ends, target.clamp(2, 7), |_| true);
     if extent.is_none() {

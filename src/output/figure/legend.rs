@@ -1,6 +1,9 @@
 //! The legend: what each look means, outside of the data.
 
+use plotters::style::WHITE;
+
 use super::canvas::{Canvas, GREY, Group, INK, Pen, Run, Side};
+use super::hatch::filled;
 use super::style::{Look, Marker};
 use crate::output::font;
 
@@ -28,6 +31,8 @@ pub(super) enum Sample {
     Bar(Look),
     /// A bubble.
     Bubble(Look),
+    /// A marker alone.
+    Point(Look),
     /// An empty circle of this radius.
     Ring(f64),
     /// Nothing: a heading for the entries that follow.
@@ -57,7 +62,8 @@ impl Entry {
         match &self.sample {
             Sample::Heading => 0.0,
             Sample::Ring(radius) => 2.0 * radius + GAP,
-            Sample::Bar(_) | Sample::Bubble(_) => 8.0 + GAP,
+            Sample::Bar(_) => 10.0 + GAP,
+            Sample::Bubble(_) | Sample::Point(_) => 8.0 + GAP,
             Sample::Line(..) => SAMPLE + GAP,
         }
     }
@@ -129,11 +135,12 @@ impl Legend {
                     }
                 }
                 Sample::Bar(look) => canvas.layer(Group::class("legend"), |pen| {
-                    pen.rectangle((x, y - 3.2), (x + 8.0, y + 3.2), &look.color);
+                    filled(pen, (x, y - 3.2), (x + 10.0, y + 3.2), look.color, look.hatch);
                 }),
                 Sample::Bubble(look) => canvas.layer(Group::class("legend"), |pen| {
                     bubble(pen, (x + 4.0, y), 3.6, look);
                 }),
+                Sample::Point(look) => canvas.layer(Group::class("legend"), |pen| marker(pen, (x + 4.0, y), look)),
                 Sample::Ring(radius) => canvas.layer(Group::class("legend"), |pen| {
                     pen.ring((x + radius, y), *radius, &GREY, 0.75);
                 }),
@@ -171,6 +178,12 @@ pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &Look) {
         Marker::Diamond => pen.polygon(&at(&[(0.0, -2.5), (2.5, 0.0), (0.0, 2.5), (-2.5, 0.0)]), &look.color),
         Marker::Down => pen.polygon(&at(&[(0.0, 2.3), (2.2, -1.7), (-2.2, -1.7)]), &look.color),
     }
+}
+
+/// Draws a marker with a hole: a value of little weight.
+pub(super) fn hollow(pen: &mut Pen, (x, y): (f64, f64), look: &Look) {
+    marker(pen, (x, y), look);
+    pen.disc((x, y), 1.0, &WHITE);
 }
 
 /// Draws a translucent bubble with its outline.

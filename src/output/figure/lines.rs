@@ -3,8 +3,8 @@
 use plotters::style::Color;
 
 use super::canvas::Group;
-use super::frame::{Frame, Horizontal, Outline, Panel as Spot, frame};
-use super::legend::{Entry, Marked, Sample, marker};
+use super::frame::{Frame, Horizontal, Outline, Panel as Spot, Vertical, frame};
+use super::legend::{Entry, Marked, Sample, hollow, marker};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
 use super::thin::thin;
@@ -43,13 +43,17 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// `(x, low, high)` around the curve, if it has one.
     pub band: Option<Vec<(f64, f64, f64)>>,
+    /// Of how many values each point is made; empty where that is no question.
+    pub n: Vec<u64>,
+    /// Points that few values made, by place: their markers are hollow.
+    pub few: Vec<usize>,
 }
 
 impl Series {
     /// A curve whose label is its key.
     pub fn new(key: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         let key = key.into();
-        Series { label: key.clone(), key, points, band: None }
+        Series { label: key.clone(), key, points, ..Series::default() }
     }
 }
 
@@ -93,14 +97,20 @@ pub fn small_multiples(chart: &Chart, join: Join, panels: &[Panel]) -> String {
 /// The vertical axis shows 0 to 100 % unless the chart says otherwise. On a logarithmic axis the curve starts with the
 /// fraction of values that the axis cannot show.
 pub fn cdf(chart: &Chart, series: &[Series]) -> String {
+    cdf_panels(chart, &[Panel { title: String::new(), series: series.to_vec() }])
+}
+
+/// Charts of distributions that share their axes and their legend.
+pub fn cdf_panels(chart: &Chart, panels: &[Panel]) -> String {
     let mut chart = chart.clone();
     chart.y = Axis { measure: Measure::Fraction, range: chart.y.range.or(Some((0.0, 1.0))), ..chart.y };
     let views = |series: &[&Series]| extent(&chart.x, series.iter().flat_map(|one| one.points.iter().map(|p| p.0)));
-    let all: Vec<&Series> = series.iter().collect();
+    let all: Vec<&Series> = panels.iter().flat_map(|panel| &panel.series).collect();
     let range = chart.x.range.or(views(&all));
     let complete = |one: &Series| complete_cdf(one, range, chart.x.log);
-    let series: Vec<Series> = series.iter().map(complete).collect();
-    lines(&chart, Join::Steps, &series)
+    let panel = |panel: &Panel| Panel { series: panel.series.iter().map(complete).collect(), ..panel.clone() };
+    let panels: Vec<Panel> = panels.iter().map(panel).collect();
+    small_multiples(&chart, Join::Steps, &panels)
 }
 
 /// The curve from its rise at the left to the right end of the axis.
@@ -147,7 +157,7 @@ fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
         chart,
         titles,
         x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
-        y: (extent(&chart.y, all.iter().flat_map(|one| ys(one))), Ends::Ticks),
+        y: Vertical::Values(extent(&chart.y, all.iter().flat_map(|one| ys(one))), Ends::Ticks),
         legend: if legend { vec![entries(&all, &looks, join)] } else { Vec::new() },
         note: super::hidden_note(hidden),
     });
@@ -238,6 +248,12 @@ impl Curve<'_> {
             for run in runs.iter().filter(|run| all || run.len() == 1) {
                 run.iter().filter(|point| inside(panel, **point)).for_each(|&point| marker(pen, point, self.look));
             }
+            // Marked whether or not the others are: they are what a reader must not trust.
+            let few = self.series.few.iter().filter_map(|&at| self.series.points.get(at));
+            few.filter(visible)
+                .map(place)
+                .filter(|point| inside(panel, *point))
+                .for_each(|at| hollow(pen, at, self.look));
         });
     }
 

@@ -2,20 +2,26 @@
 //!
 //! There is one drawing path: plotters draws at ten times the final size (its coordinates are integers) and the SVG
 //! says the final size in points, so a chart is ready for a column of a paper; `raster` makes PNGs of it. A policy has
-//! the same colour, dashes and marker in every figure. The bytes depend on nothing but the arguments.
+//! the same colour, dashes, marker and hatch in every figure. The bytes depend on nothing but the arguments.
 //!
 //! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithm) are counted under the chart,
 //! never dropped in silence.
 
 mod bars;
+mod boxes;
 mod bubbles;
 mod buckets;
 mod canvas;
+mod data;
+mod forest;
 mod frame;
 mod grid;
+mod hatch;
+mod heat;
 mod legend;
 mod lines;
 mod names;
+mod points;
 mod scale;
 mod sequence;
 mod stacked;
@@ -24,11 +30,16 @@ mod style;
 mod tests;
 mod thin;
 
-pub use bars::{BarSeries, Category, Interval, bars};
+pub use bars::{BarPanel, BarSeries, Category, Interval, bar_panels, bars};
+pub use boxes::{BoxPanel, BoxSeries, Spread, boxes};
 pub use bubbles::{BubbleSeries, bubbles};
 pub use buckets::{Bucket, Pool, buckets};
+pub use data::{Data, number as exactly};
+pub use forest::{ForestPanel, ForestRow, ROW as FOREST_ROW, forest};
 pub use grid::{GridRow, GridSection, GridWords, Mark, grid};
-pub use lines::{Join, Panel, Series, cdf, ecdf, lines, small_multiples};
+pub use heat::{HeatPanel, ROW as HEAT_ROW, heat};
+pub use lines::{Join, Panel, Series, cdf, cdf_panels, ecdf, lines, small_multiples};
+pub use points::points;
 pub use sequence::{SequenceRow, Step, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 

@@ -93,6 +93,14 @@ impl Scale {
         }
     }
 
+    /// A scale of names, one a unit, the first one on top.
+    pub fn names(names: &[String], label: &str) -> Scale {
+        let many = names.len().max(1) as f64;
+        let tick = |(nth, name): (usize, &String)| (1.0 - (nth as f64 + 0.5) / many, Label::plain(name.clone()));
+        let ticks = names.iter().enumerate().map(tick).collect();
+        Scale { log: false, low: 0.0, high: many, ticks, minor: Vec::new(), label: label.to_owned() }
+    }
+
     /// The place of a value, 0 at the low end and 1 at the high end. Values that a logarithm lacks are at the low end.
     pub fn at(&self, value: f64) -> f64 {
         if !self.log {

@@ -3,7 +3,7 @@
 use plotters::style::{RGBColor, WHITE};
 
 use super::canvas::{Group, INK, Pen, Run, Side};
-use super::frame::{Frame, Horizontal, Outline, Panel, frame};
+use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::legend::{Entry, Sample};
 use super::names::{SMALL, category_height};
 use super::scale::{Ends, drawable};
@@ -54,7 +54,7 @@ pub fn stacked(label: &str, categories: &[Category], layers: &[String], panels: 
         chart: &chart,
         titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(categories),
-        y: (Some((0.0, highest)), Ends::Ticks),
+        y: Vertical::Values(Some((0.0, highest)), Ends::Ticks),
         legend: vec![legend],
         note: None,
     });

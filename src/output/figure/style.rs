@@ -1,10 +1,12 @@
-//! Which colour, dashes and marker a series has: the same for a policy in all figures.
+//! Which colour, dashes, marker and hatch a series has: the same for a policy in all figures.
 //!
-//! The colours are those of Okabe and Ito, which readers with any colour vision tell apart; dashes and markers say it
-//! a second time, for prints in grey. Members of one family (`slot:3`, `slot:12`) share the colour and differ in
-//! dashes, marker and tint.
+//! The colours are those of Okabe and Ito, which readers with any colour vision tell apart; dashes, markers and
+//! hatches say it a second time, for prints in grey. Members of one family (`slot:3`, `slot:12`) share the colour and differ in
+//! dashes, marker, hatch and tint.
 
 use plotters::style::RGBColor;
+
+use super::hatch::{HATCHES, Hatch};
 
 /// The shape of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,15 @@ pub(super) struct Look {
     pub dash: &'static [f64],
     /// Its marker.
     pub marker: Marker,
+    /// What lies over its areas.
+    pub hatch: Hatch,
+}
+
+impl Look {
+    /// A colour alone.
+    pub fn plain(color: RGBColor) -> Look {
+        Look { color, dash: SOLID, marker: Marker::Square, hatch: Hatch::Plain }
+    }
 }
 
 const BLUE: RGBColor = RGBColor(0, 114, 178);
@@ -57,7 +68,8 @@ const WIDE: &[f64] = &[8.0, 2.0];
 const DASHES: [&[f64]; 7] = [SOLID, DASHED, DOTTED, DASH_DOT, LONG, DASH_DOT_DOT, WIDE];
 const MARKERS: [Marker; 5] = [Marker::Disc, Marker::Square, Marker::Up, Marker::Diamond, Marker::Down];
 
-/// A family of policies: the name before the colon, its colour, and the index of its dashes and marker.
+/// A family of policies: the name before the colon, its colour, and the indices of its dashes and marker. Its hatch has
+/// the index of the family.
 const FAMILIES: [(&str, RGBColor, usize, usize); 9] = [
     ("drf", BLUE, 0, 0),
     ("slot", VERMILION, 2, 1),
@@ -91,6 +103,7 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
     }
     let mut dashes = Pool { used: present.iter().map(|&at| FAMILIES[at].2).collect(), size: DASHES.len() };
     let mut markers = Pool { used: present.iter().map(|&at| FAMILIES[at].3).collect(), size: MARKERS.len() };
+    let mut hatches = Pool { used: present.clone(), size: HATCHES.len() };
     let mut members: Vec<Vec<&str>> = vec![Vec::new(); FAMILIES.len()];
     let mut others: Vec<&str> = Vec::new();
     let mut known: Vec<(&str, Look)> = Vec::new();
@@ -99,22 +112,27 @@ pub(super) fn looks(keys: &[&str]) -> Vec<Look> {
             if let Some((_, look)) = known.iter().find(|(name, _)| name == key) {
                 return look.clone();
             }
-            let (color, dash, marker) = match family(key) {
+            let (color, dash, marker, hatch) = match family(key) {
                 Some(at) => {
                     let (_, color, dash, marker) = FAMILIES[at];
                     match nth(&mut members[at], key) {
-                        0 => (color, dash, marker),
-                        nth => (tint(color, nth), dashes.take(dash + nth), markers.take(marker + nth)),
+                        0 => (color, dash, marker, at),
+                        nth => (
+                            tint(color, nth),
+                            dashes.take(dash + nth),
+                            markers.take(marker + nth),
+                            hatches.take(at + nth),
+                        ),
                     }
                 }
                 None => {
                     let nth = nth(&mut others, key);
                     // A second round through the colours meets other dashes.
                     let round = nth + nth / free.len();
-                    (free[nth % free.len()], dashes.take(round), markers.take(round))
+                    (free[nth % free.len()], dashes.take(round), markers.take(round), hatches.take(nth))
                 }
             };
-            let look = Look { color, dash: DASHES[dash], marker: MARKERS[marker] };
+            let look = Look { color, dash: DASHES[dash], marker: MARKERS[marker], hatch: HATCHES[hatch] };
             known.push((key, look.clone()));
             look
         })
@@ -128,7 +146,7 @@ pub(super) fn fills(count: usize) -> Vec<Look> {
     let colors: Vec<RGBColor> = COLORS.into_iter().filter(|color| *color != BLACK).collect();
     let look = |nth: usize| {
         let color = tint(colors[nth % colors.len()], nth / colors.len());
-        Look { color, dash: SOLID, marker: Marker::Square }
+        Look::plain(color)
     };
     (0..count).map(look).collect()
 }
@@ -198,6 +216,7 @@ mod tests {
         for (at, look) in all.iter().enumerate() {
             assert!(all[..at].iter().all(|other| other.color != look.color));
             assert!(all[..at].iter().all(|other| (other.dash, other.marker) != (look.dash, look.marker)));
+            assert!(all[..at].iter().all(|other| other.hatch != look.hatch));
         }
     }
 

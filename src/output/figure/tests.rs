@@ -12,21 +12,42 @@ fn ramp(key: &str, count: u32, step: f64) -> Series {
 }
 
 fn interval(mean: f64) -> Option<Interval> {
-    Some(Interval { mean, low: mean - 0.1, high: mean + 0.1 })
+    Some(Interval { mean, low: mean - 0.1, high: mean + 0.1, n: 3 })
 }
 
 /// One chart of every kind from the same few numbers.
 fn every_chart(chart: &Chart, points: &[(f64, f64)]) -> Vec<String> {
     let series = [Series::new("drf", points.to_vec()), Series::new("fifo", Vec::new())];
     let panel = |title: &str| Panel { title: title.into(), series: series.to_vec() };
-    let heights = points.iter().map(|&(x, y)| Some(Interval { mean: x, low: y, high: x })).collect();
+    let heights = points.iter().map(|&(x, y)| Some(Interval { mean: x, low: y, high: x, n: 2 })).collect();
     let categories: Vec<Category> = (0..points.len()).map(|at| Category::new(format!("bin {at}"))).collect();
     let bubble = BubbleSeries {
         key: "x".into(),
         label: "demands".into(),
         points: points.iter().map(|&(x, y)| (x, y, y)).collect(),
     };
+    let names: Vec<String> = categories.iter().map(|one| one.label.clone()).collect();
+    let boxed = BoxSeries {
+        label: "drf".into(),
+        key: "drf".into(),
+        spreads: points.iter().map(|&(x, y)| Spread::of(&[x, y, x, y, x, y, 1.0])).collect(),
+    };
+    let row = |&(x, y): &(f64, f64)| {
+        Some(ForestRow {
+            interval: Interval { mean: x, low: y, high: x, n: 2 },
+            key: "drf".into(),
+            ..ForestRow::default()
+        })
+    };
+    let rows: Vec<Option<ForestRow>> = points.iter().map(row).collect();
+    let map: Vec<Vec<Option<f64>>> = points.iter().map(|&(x, y)| vec![Some(x), Some(y)]).collect();
+    let two = [Category::new("x"), Category::new("y")];
+    let words = |value: f64| format!("{value:.1e}");
     vec![
+        boxes(chart, &categories, &[BoxPanel { title: "one".into(), series: vec![boxed] }]),
+        super::points(chart, &[panel("one"), panel("two")]),
+        forest(chart, &names, &[ForestPanel { title: "one".into(), rows }]),
+        heat(chart, &two, &names, &chart.y, &words, &[HeatPanel { title: "one".into(), rows: map }]),
         lines(chart, Join::Straight, &series),
         lines(chart, Join::Steps, &series),
         small_multiples(chart, Join::Steps, &[panel("one"), panel("two"), panel("three")]),

@@ -4,9 +4,12 @@ use super::{Gallery, HALF, seeds_of};
 use crate::error::Result;
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Reduction, mean_interval};
-use crate::output::figure::{Axis, BarSeries, Category, Chart, Interval, Join, Series, bars, lines};
+use crate::output::figure::{
+    Axis, BarPanel, BarSeries, Category, Chart, Data, Interval, Join, Panel, Series, bars, lines,
+};
 use crate::output::numbers::count;
 use crate::output::page::comparison;
+use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
@@ -14,7 +17,7 @@ use crate::output::schema::Table;
 const STEPS: usize = 240;
 
 /// The distribution of completion times: the mean over seeds of each seed's distribution, with its interval.
-pub fn completion(results: &Results) -> Result<Gallery> {
+pub fn completion(results: &Results, paper: &Paper) -> Result<Gallery> {
     let parts = results.table(Table::Quantiles, &["metric", "q", "value"], None)?;
     if parts.is_empty() {
         return Ok(Gallery::without_table("completion", Table::Quantiles));
@@ -43,23 +46,28 @@ pub fn completion(results: &Results) -> Result<Gallery> {
         .collect();
     let x = Axis::seconds("Completion time").log().range(low, high);
     let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Jobs (%)").range(0.0, 1.0)) };
+    let chart = paper.fit(chart, 1);
     let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
     let caption = format!("Distribution of job completion times{}{bands}.", seeds_of(results));
-    Ok(Gallery::of("completion", caption, lines(&chart, Join::Straight, &series)))
+    let svg = lines(&chart, Join::Straight, &series);
+    let panels = [Panel { title: String::new(), series }];
+    let data = Data::of_panels(["panel", "policy", "completion_s", "fraction"], &panels);
+    Ok(Gallery::of("completion", caption, svg, data))
 }
 
 /// The mean of distributions, and its interval where there are several.
 fn pooled(policy: &str, axis: &[f64], curves: &[&[(f64, f64)]]) -> Series {
-    let (mut points, mut band) = (Vec::new(), Vec::new());
+    let (mut points, mut band, mut n) = (Vec::new(), Vec::new(), Vec::new());
     for &x in axis {
         let below: Vec<f64> = curves.iter().map(|curve| fraction(curve, x)).collect();
         let Some(interval) = mean_interval(&below, LEVEL) else { continue };
         points.push((x, interval.mean));
+        n.push(interval.n as u64);
         if let (Some(low), Some(high)) = (interval.low, interval.high) {
             band.push((x, low.max(0.0), high.min(1.0)));
         }
     }
-    Series { band: (!band.is_empty()).then_some(band), ..Series::new(policy, points) }
+    Series { band: (!band.is_empty()).then_some(band), n, ..Series::new(policy, points) }
 }
 
 /// The fraction of values at or below `x`, read between the quantiles `(value, q)`.
@@ -73,7 +81,7 @@ fn fraction(quantiles: &[(f64, f64)], x: f64) -> f64 {
 }
 
 /// By how much mean completion time is smaller than under the baseline, by job size (the DRF paper's Figure 14).
-pub fn reduction(results: &Results) -> Result<Gallery> {
+pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some(comparison) = comparison(results)? else {
         return Ok(Gallery::without("reduction", "there is nothing to compare: one policy, or no job that finished"));
     };
@@ -89,6 +97,7 @@ pub fn reduction(results: &Results) -> Result<Gallery> {
             mean: interval.mean,
             low: interval.low.unwrap_or(interval.mean),
             high: interval.high.unwrap_or(interval.mean),
+            n: interval.n as u64,
         })
     };
     let series: Vec<BarSeries> = comparison
@@ -102,13 +111,20 @@ pub fn reduction(results: &Results) -> Result<Gallery> {
         .collect();
     let y = Axis::fraction("Reduction of mean completion time (%)");
     let chart = Chart { size_pt: (Chart::PAGE.0, 190.0), ..Chart::new(Axis::number("Job size (tasks)"), y) };
+    let chart = paper.fit(chart, 1);
     let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
     let caption = format!(
         "Reduction of mean job completion time against {} by job size{}{bands}. A large bin holds few jobs.",
         comparison.baseline,
         seeds_of(results)
     );
-    Ok(Gallery::of("reduction", caption, bars(&chart, &categories, &series)))
+    let svg = bars(&chart, &categories, &series);
+    let panels = [BarPanel { title: String::new(), series }];
+    let mut data = Data::of_bars(["panel", "tasks", "policy", "reduction"], &categories, &panels);
+    let jobs = |label: &str| comparison.bins.iter().find(|(bin, _)| bin == label).map_or(comparison.jobs, |(_, n)| *n);
+    data.columns.push("jobs".to_owned());
+    data.rows.iter_mut().for_each(|row| row.push(jobs(&row[1]).to_string()));
+    Ok(Gallery::of("reduction", caption, svg, data))
 }
 
 #[cfg(test)]

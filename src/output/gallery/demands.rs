@@ -2,7 +2,8 @@
 
 use super::{Drawn, Gallery, HALF, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Axis, BubbleSeries, Chart, bubbles};
+use crate::output::figure::{Axis, BubbleSeries, Chart, Data, bubbles};
+use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 use crate::units::Dim;
@@ -14,7 +15,7 @@ const STAGES: usize = 4;
 const WIDE: f64 = 20.0;
 
 /// Every further resource against the first: `demands`, and `demands-NAME` from the third on.
-pub fn demands(results: &Results) -> Result<Gallery> {
+pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some((first, others)) = results.dims.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Ok(Gallery::without("demands", "the workload has one resource"));
     };
@@ -28,6 +29,7 @@ pub fn demands(results: &Results) -> Result<Gallery> {
     for (nth, other) in others.iter().enumerate() {
         let series = series(part, first, other)?;
         let chart = Chart { size_pt: HALF, ..Chart::new(axis(first, &series, 0), axis(other, &series, 1)) };
+        let chart = paper.fit(chart, 1);
         gallery.figures.push(Drawn {
             name: if nth == 0 { "demands".to_owned() } else { format!("demands-{}", file_name(&other.name)) },
             caption: format!(
@@ -36,6 +38,7 @@ pub fn demands(results: &Results) -> Result<Gallery> {
                 seed_of(results, 0)
             ),
             svg: bubbles(&chart, "tasks", &series),
+            data: Data::of_bubbles(["stage", &columns[0], &columns[nth + 1], "tasks"], &series),
         });
     }
     Ok(gallery)

@@ -4,6 +4,7 @@ use super::fairness::panels;
 use super::{Gallery, seeds_of};
 use crate::error::Result;
 use crate::output::figure::Axis;
+use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
@@ -11,7 +12,7 @@ use crate::output::schema::Table;
 const PANELS: [(&str, &str); 2] = [("Mean over users", "deviation_mean"), ("Largest", "deviation_max")];
 
 /// Distances of dominant shares from divisible DRF while two or more users wait.
-pub fn deviation(results: &Results) -> Result<Gallery> {
+pub fn deviation(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some(panels) = panels(results, PANELS, 0.0)? else {
         return Ok(Gallery::without_table("deviation", Table::Fairness));
     };
@@ -24,5 +25,6 @@ pub fn deviation(results: &Results) -> Result<Gallery> {
          wait.",
         seeds_of(results)
     );
-    Ok(Gallery::of("deviation", caption, panels.draw(Axis::fraction("Distance (% of the cluster)"))))
+    let svg = panels.draw(Axis::fraction("Distance (% of the cluster)"), paper);
+    Ok(Gallery::of("deviation", caption, svg, panels.data("distance")))
 }

@@ -4,7 +4,8 @@
 
 use super::{Ends, Gallery, seeds_of};
 use crate::error::Result;
-use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
+use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, small_multiples};
+use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 
@@ -13,7 +14,7 @@ const PANELS: [(&str, &str); 2] =
     [("Jain index of dominant shares", "jain"), ("Largest minus smallest dominant share", "share_gap")];
 
 /// Jain index and share gap while two or more users wait.
-pub fn fairness(results: &Results) -> Result<Gallery> {
+pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
     let Some(panels) = panels(results, PANELS, 1.0)? else {
         return Ok(Gallery::without_table("fairness", Table::Fairness));
     };
@@ -26,7 +27,8 @@ pub fn fairness(results: &Results) -> Result<Gallery> {
          and a gap of 0.",
         seeds_of(results)
     );
-    Ok(Gallery::of("fairness", caption, panels.draw(Axis::number("Index or share"))))
+    let svg = panels.draw(Axis::number("Index or share"), paper);
+    Ok(Gallery::of("fairness", caption, svg, panels.data("value")))
 }
 
 /// Distributions over the time in which two or more users wait, one panel a column of the `fairness` table.
@@ -67,14 +69,19 @@ impl Panels {
         self.panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty()))
     }
 
+    /// What is drawn.
+    pub fn data(&self, value: &str) -> Data {
+        Data::of_panels(["measure", "policy", value, "fraction_of_time"], &self.panels)
+    }
+
     /// Side by side, over values from 0 to the largest.
-    pub fn draw(&self, x: Axis) -> String {
+    pub fn draw(&self, x: Axis, paper: &Paper) -> String {
         let chart = Chart {
             size_pt: (Chart::PAGE.0, 160.0),
             columns: Some(2),
             ..Chart::new(x.range(0.0, self.largest), Axis::fraction("Time (%)").range(0.0, 1.0))
         };
-        small_multiples(&chart, Join::Steps, &self.panels)
+        small_multiples(&paper.fit(chart, self.panels.len()), Join::Steps, &self.panels)
     }
 }
 

@@ -7,10 +7,12 @@ use crate::error::Result;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 
-/// The groups of a run.
+/// The groups of a run that share together: of the default tree, or of a label's.
 pub(super) struct Family {
     /// Index of the policy in the plan.
     pub policy: usize,
+    /// The label; empty for the default tree.
+    pub label: String,
     /// Minimums stand below the water.
     pub sunk: bool,
     /// In the order of the policy.
@@ -31,7 +33,7 @@ pub(super) struct Group {
 /// A group in one resource, in the unit people write.
 #[derive(Default)]
 pub(super) struct Account {
-    /// What the cluster has.
+    /// What the cluster has, or the machines of its tree at most.
     pub capacity: f64,
     pub ratio: f64,
     pub min: f64,
@@ -68,6 +70,12 @@ impl Account {
 }
 
 impl Family {
+    /// Its policy, and the label whose machines it shares.
+    pub fn name(&self, results: &Results) -> String {
+        let policy = &results.contents.policies[self.policy];
+        if self.label.is_empty() { policy.clone() } else { format!("{policy}, label {}", self.label) }
+    }
+
     /// The groups right under one, or under the cluster.
     pub fn children(&self, parent: Option<usize>) -> Vec<usize> {
         (0..self.groups.len()).filter(|&at| self.groups[at].parent == parent).collect()
@@ -91,12 +99,12 @@ pub(super) enum Told {
 
 /// Reads the groups of one run of every policy that has some.
 pub(super) fn read(results: &Results, run: usize) -> Result<Told> {
-    let names = ["group", "parent", "resource", "capacity", "variant", "ratio", "min", "max", "used_s"];
+    let names = ["group", "parent", "label", "resource", "capacity", "variant", "ratio", "min", "max", "used_s"];
     let about = results.table(Table::Groups, &names, Some(run))?;
     if about.is_empty() {
         return Ok(Told::Nothing);
     }
-    let names = ["time_us", "group", "resource", "runtime", "used", "request", "level", "base", "reach"];
+    let names = ["time_us", "group", "label", "resource", "runtime", "used", "request", "level", "base", "reach"];
     let levels = results.table(Table::Levels, &names, Some(run))?;
     if levels.is_empty() {
         return Ok(Told::NoLevels);
@@ -105,13 +113,18 @@ pub(super) fn read(results: &Results, run: usize) -> Result<Told> {
     let mut families = Vec::new();
     for about in &about {
         if let Some(levels) = levels.iter().find(|levels| levels.policy == about.policy) {
-            families.push(family(results, about, levels, &ends)?);
+            let mut labels = about.names("label")?;
+            // The rows of a tree stand together.
+            labels.dedup();
+            for label in labels {
+                families.push(family(results, about, levels, label, &ends)?);
+            }
         }
     }
     Ok(Told::Families(families))
 }
 
-fn family(results: &Results, about: &Part, levels: &Part, ends: &Ends) -> Result<Family> {
+fn family(results: &Results, about: &Part, levels: &Part, label: String, ends: &Ends) -> Result<Family> {
     let numbers = |part: &Part, column: &str, absent: f64| -> Result<Vec<f64>> {
         Ok(part.numbers(column)?.into_iter().map(|value| value.unwrap_or(absent)).collect())
     };
@@ -122,7 +135,8 @@ fn family(results: &Results, about: &Part, levels: &Part, ends: &Ends) -> Result
     let (capacity, ratio) = (numbers(about, "capacity", 0.0)?, numbers(about, "ratio", 0.0)?);
     let (min, max) = (numbers(about, "min", 0.0)?, numbers(about, "max", f64::INFINITY)?);
     let used_s = numbers(about, "used_s", 0.0)?;
-    for (row, name) in names.iter().enumerate() {
+    let of = about.names("label")?;
+    for (row, name) in names.iter().enumerate().filter(|(row, _)| of[*row] == label) {
         let at = *places.entry(name.clone()).or_insert_with(|| {
             let none = results.dims.iter().map(|_| Account::default()).collect();
             groups.push(Group { name: name.clone(), parent: None, at: none });
@@ -134,21 +148,23 @@ fn family(results: &Results, about: &Part, levels: &Part, ends: &Ends) -> Result
         }
     }
     for (name, parent) in names.iter().zip(&parents) {
-        groups[places[name]].parent = places.get(parent).copied();
+        if let Some(&at) = places.get(name) {
+            groups[at].parent = places.get(parent).copied();
+        }
     }
-    let (who, what) = (levels.names("group")?, levels.names("resource")?);
+    let (who, what, of) = (levels.names("group")?, levels.names("resource")?, levels.names("label")?);
     let columns = ["time_us", "runtime", "used", "request", "level", "base", "reach"];
     let columns = columns.iter().map(|column| numbers(levels, column, 0.0)).collect::<Result<Vec<_>>>()?;
     let mut last = 0.0;
     for (row, (who, what)) in who.iter().zip(&what).enumerate() {
         let [time, runtime, used, request, level, base, reach] = std::array::from_fn(|column| columns[column][row]);
         last = time / 1e6;
-        if let (Some(&at), Some(d)) = (places.get(who), resource(what)) {
+        if let (Some(&at), Some(d), true) = (places.get(who), resource(what), of[row] == label) {
             groups[at].at[d].points.push(Point { time: last, runtime, used, request, level, base, reach });
         }
     }
     let sunk = about.names("variant")?.first().is_some_and(|variant| variant == "min-plus-share");
-    Ok(Family { policy: about.policy, sunk, groups, end: ends.after(levels, last) })
+    Ok(Family { policy: about.policy, label, sunk, groups, end: ends.after(levels, last) })
 }
 
 /// The name of a figure of which there is one a family.

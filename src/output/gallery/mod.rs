@@ -13,13 +13,14 @@ mod quotas;
 mod water;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::picture::DOTS;
-use super::raster;
+use super::figure::Data;
+use super::paper::Paper;
+use super::picture;
 use super::read::{Part, Results};
 use super::schema::Table;
-use super::table::write_whole;
-use crate::error::{Error, Result, nearest};
+use crate::error::Result;
 
 /// A figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Drawn {
     pub caption: String,
     /// The drawing.
     pub svg: String,
+    /// What is drawn.
+    pub data: Data,
 }
 
 /// Figures, and what has to be said of those that are not there.
@@ -42,21 +45,29 @@ pub struct Gallery {
 }
 
 impl Gallery {
-    fn of(name: &str, caption: String, svg: String) -> Gallery {
-        Gallery { figures: vec![Drawn { name: name.to_owned(), caption, svg }], notes: Vec::new() }
+    /// Puts the figures and notes of another one behind those of this one.
+    pub fn add(&mut self, other: Gallery) {
+        self.figures.extend(other.figures);
+        self.notes.extend(other.notes);
     }
 
-    fn without(name: &str, why: &str) -> Gallery {
+    /// No figure, and why.
+    pub fn without(name: &str, why: &str) -> Gallery {
         Gallery { figures: Vec::new(), notes: vec![format!("no figure '{name}': {why}")] }
     }
 
-    fn without_table(name: &str, table: Table) -> Gallery {
+    /// No figure, because its table was not written.
+    pub fn without_table(name: &str, table: Table) -> Gallery {
         Gallery::without(name, &format!("the {} table was not written", table.name()))
+    }
+
+    fn of(name: &str, caption: String, svg: String, data: Data) -> Gallery {
+        Gallery { figures: vec![Drawn { name: name.to_owned(), caption, svg, data }], notes: Vec::new() }
     }
 }
 
 /// The kinds of figures, each with who draws it.
-const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 9] = [
+const KINDS: [(&str, fn(&Results, &Paper) -> Result<Gallery>); 9] = [
     ("reduction", delays::reduction),
     ("completion", delays::completion),
     ("demands", demands::demands),
@@ -68,35 +79,27 @@ const KINDS: [(&str, fn(&Results) -> Result<Gallery>); 9] = [
     ("quotas", quotas::quotas),
 ];
 
-/// Draws all figures, or those of the kinds named in `only`. Errors: an unknown kind, a damaged table.
-pub fn draw(results: &Results, only: &[String]) -> Result<Gallery> {
-    let names = || KINDS.iter().map(|(name, _)| *name);
-    if let Some(unknown) = only.iter().find(|one| !names().any(|name| name == one.as_str())) {
-        let hint = nearest(unknown, names()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-        return Err(Error::plan("--only", format!("'{unknown}'"), names().collect::<Vec<_>>().join(", ") + &hint));
+/// The names of the kinds, in the order of a report.
+pub const NAMES: [&str; 9] =
+    [KINDS[0].0, KINDS[1].0, KINDS[2].0, KINDS[3].0, KINDS[4].0, KINDS[5].0, KINDS[6].0, KINDS[7].0, KINDS[8].0];
+
+/// Draws the figures of one kind; none for a name that is no kind's. Errors: a damaged table.
+pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {
+    let Some((_, draw)) = KINDS.iter().find(|(name, _)| *name == kind) else { return Ok(Gallery::default()) };
+    let mut gallery = draw(results, paper)?;
+    for figure in &mut gallery.figures {
+        figure.svg = paper.zoomed(std::mem::take(&mut figure.svg));
     }
-    let mut all = Gallery::default();
-    for (name, draw) in KINDS {
-        if only.is_empty() || only.iter().any(|one| one == name) {
-            let one = draw(results)?;
-            all.figures.extend(one.figures);
-            all.notes.extend(one.notes);
-        }
-    }
-    Ok(all)
+    Ok(gallery)
 }
 
 /// The size of a figure that stands beside another in the report, in points.
 const HALF: (f64, f64) = (270.0, 205.0);
 
-/// Writes the figures to `figures/NAME.svg` and `.png` in the results folder.
-pub fn write(results: &Results, gallery: &Gallery) -> Result<()> {
-    let folder = results.folder.join("figures");
-    for figure in &gallery.figures {
-        write_whole(&folder.join(format!("{}.svg", figure.name)), figure.svg.as_bytes())?;
-        write_whole(&folder.join(format!("{}.png", figure.name)), &raster::png(&figure.svg, DOTS)?)?;
-    }
-    Ok(())
+/// Writes the figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder.
+pub fn write(folder: &Path, gallery: &Gallery) -> Result<()> {
+    let folder = folder.join("figures");
+    gallery.figures.iter().try_for_each(|figure| picture::write_all(&folder, &figure.name, &figure.svg, &figure.data))
 }
 
 /// When runs ended, in seconds, by policy and run: until then what the last row of a series says holds, for rows are

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Ends, Gallery, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Axis, Chart, Join, Panel, Series, small_multiples};
+use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, small_multiples};
+use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 
@@ -56,7 +57,7 @@ pub(super) fn chart(y: Axis, panels: usize, columns: usize) -> Chart {
 }
 
 /// How much of each resource is in use, one panel a resource.
-pub fn utilisation(results: &Results) -> Result<Gallery> {
+pub fn utilisation(results: &Results, paper: &Paper) -> Result<Gallery> {
     let columns: Vec<(String, String)> =
         results.dims.iter().map(|dim| (dim.name.clone(), format!("used_{}", dim.name))).collect();
     let mut names = vec!["time_us"];
@@ -67,16 +68,17 @@ pub fn utilisation(results: &Results) -> Result<Gallery> {
         return Ok(Gallery::without_table("utilisation", Table::Fairness));
     }
     let panels = by_column(results, &parts, &columns, &Ends::read(results, Some(run))?)?;
-    let chart = chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(3));
+    let chart = paper.fit(chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(3)), panels.len());
     let caption = format!(
         "Share of each resource that running tasks use over time{}; more than 100 % is overcommitted.",
         seed_of(results, run)
     );
-    Ok(Gallery::of("utilisation", caption, small_multiples(&chart, Join::Steps, &panels)))
+    let data = Data::of_panels(["resource", "policy", "time_s", "used"], &panels);
+    Ok(Gallery::of("utilisation", caption, small_multiples(&chart, Join::Steps, &panels), data))
 }
 
 /// Dominant shares of the users that hold most, one panel a policy.
-pub fn shares(results: &Results) -> Result<Gallery> {
+pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let users = results.table(Table::Runs, &["users"], Some(run))?;
     let users = users.iter().map(|part| part.numbers("users")).collect::<Result<Vec<_>>>()?;
@@ -106,7 +108,7 @@ pub fn shares(results: &Results) -> Result<Gallery> {
         series: chosen.iter().map(|user| Series::new(user, curves.get(user).cloned().unwrap_or_default())).collect(),
     };
     let panels: Vec<Panel> = parts.iter().zip(&curves).map(panel).collect();
-    let chart = chart(Axis::fraction("Dominant share (%)"), panels.len(), panels.len().min(3));
+    let chart = paper.fit(chart(Axis::fraction("Dominant share (%)"), panels.len(), panels.len().min(3)), panels.len());
     let left_out = users as usize - chosen.len().min(users as usize);
     let others = match left_out {
         0 => String::new(),
@@ -114,7 +116,8 @@ pub fn shares(results: &Results) -> Result<Gallery> {
         n => format!("; {n} users that hold less are left out"),
     };
     let caption = format!("Dominant share of each user over time{}{others}.", seed_of(results, run));
-    Ok(Gallery::of("shares", caption, small_multiples(&chart, Join::Steps, &panels)))
+    let data = Data::of_panels(["policy", "user", "time_s", "dominant_share"], &panels);
+    Ok(Gallery::of("shares", caption, small_multiples(&chart, Join::Steps, &panels), data))
 }
 
 /// The share of each user at every grid point: 0 where the table has no row of it, since it is not active then.

@@ -4,7 +4,8 @@ use super::groups::{Account, Family, Point, Told, name, read};
 use super::over_time::chart;
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Axis, Join, Panel, Series, small_multiples};
+use crate::output::figure::{Axis, Data, Join, Panel, Series, small_multiples};
+use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
@@ -15,18 +16,19 @@ const GROUPS: usize = 8;
 const RESOURCES: usize = 3;
 
 /// One figure a policy that has groups.
-pub fn quotas(results: &Results) -> Result<Gallery> {
+pub fn quotas(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
         Told::Nothing => return Ok(Gallery::default()),
         Told::NoLevels => return Ok(Gallery::without_table("quotas", Table::Levels)),
         Told::Families(families) => families,
     };
-    let drawn = |(nth, family): (usize, &Family)| draw(results, run, family, name("quotas", nth, families.len()));
+    let drawn =
+        |(nth, family): (usize, &Family)| draw(results, run, family, (name("quotas", nth, families.len()), paper));
     Ok(Gallery { figures: families.iter().enumerate().map(drawn).collect(), notes: Vec::new() })
 }
 
-fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
+fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, &Paper)) -> Drawn {
     let chosen = largest(family);
     let resources: Vec<usize> = (0..results.dims.len().min(RESOURCES)).collect();
     let panel = |group: usize, d: usize| {
@@ -38,7 +40,9 @@ fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
     };
     let panels: Vec<Panel> =
         chosen.iter().flat_map(|&group| resources.iter().map(move |&d| (group, d))).map(|(g, d)| panel(g, d)).collect();
-    let chart = chart(Axis::fraction("Share of the cluster (%)"), panels.len(), resources.len());
+    let what = if family.label.is_empty() { "cluster" } else { "label" };
+    let chart = chart(Axis::fraction(format!("Share of the {what} (%)")), panels.len(), resources.len());
+    let chart = paper.fit(chart, panels.len());
     let mut left_out = String::new();
     if chosen.len() < family.groups.len() {
         let others = family.groups.len() - chosen.len();
@@ -50,10 +54,11 @@ fn draw(results: &Results, run: usize, family: &Family, name: String) -> Drawn {
     let caption = format!(
         "Use, runtime quota, demand and minimum of quota groups over time under {}{}. Demand is what a group holds and \
          waits for, cut to its max, and to the cluster. Of curves that are equal the first of the legend is seen.{left_out}",
-        results.contents.policies[family.policy],
+        family.name(results),
         seed_of(results, run)
     );
-    Drawn { name, caption, svg: small_multiples(&chart, Join::Steps, &panels) }
+    let data = Data::of_panels(["group_and_resource", "measure", "time_s", "share"], &panels);
+    Drawn { name, caption, svg: small_multiples(&chart, Join::Steps, &panels), data }
 }
 
 /// The groups with panels: all of them if they are few, else the leaves that used most of any resource; in the order
@@ -109,7 +114,7 @@ mod tests {
         };
         let used = [99.0, 1.0, 5.0, 2.0, 3.0, 4.0, 9.0, 8.0, 7.0, 6.0, 0.5];
         let groups = used.into_iter().enumerate().map(group).collect();
-        let mut family = Family { policy: 0, sunk: true, groups, end: 1.0 };
+        let mut family = Family { policy: 0, label: String::new(), sunk: true, groups, end: 1.0 };
         assert_eq!(largest(&family), [2, 3, 4, 5, 6, 7, 8, 9]);
         family.groups.truncate(8);
         assert_eq!(largest(&family), [0, 1, 2, 3, 4, 5, 6, 7]);

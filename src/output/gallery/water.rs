@@ -3,8 +3,9 @@
 use super::groups::{Account, Family, Point, Told, name, read};
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
-use crate::output::figure::{Bucket, Pool, buckets};
+use crate::output::figure::{Bucket, Data, Pool, buckets};
 use crate::output::numbers::number;
+use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 
@@ -18,7 +19,7 @@ const PANELS: usize = 12;
 const BUCKETS: usize = 24;
 
 /// One figure a policy that has groups.
-pub fn water(results: &Results) -> Result<Gallery> {
+pub fn water(results: &Results, _: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
         Told::Nothing => return Ok(Gallery::default()),
@@ -27,12 +28,13 @@ pub fn water(results: &Results) -> Result<Gallery> {
     };
     let mut gallery = Gallery::default();
     for (nth, family) in families.iter().enumerate() {
-        let policy = &results.contents.policies[family.policy];
+        let policy = family.name(results);
         match draw(results, family) {
-            Some((what, svg)) => gallery.figures.push(Drawn {
+            Some((what, pools)) => gallery.figures.push(Drawn {
                 name: name("water", nth, families.len()),
                 caption: format!("Water levels of quota groups under {policy}{}: {what}", seed_of(results, run)),
-                svg,
+                svg: buckets(&pools),
+                data: Data::of_pools(&pools),
             }),
             None => gallery.notes.push(format!("no figure 'water' of {policy}: its groups never asked for anything")),
         }
@@ -40,8 +42,8 @@ pub fn water(results: &Results) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// What it shows, and the drawing. `None` if nothing ever was asked for.
-fn draw(results: &Results, family: &Family) -> Option<(String, String)> {
+/// What it shows, and the panels. `None` if nothing ever was asked for.
+fn draw(results: &Results, family: &Family) -> Option<(String, Vec<Pool>)> {
     let instants = telling(family);
     if instants.is_empty() {
         return None;
@@ -76,7 +78,7 @@ fn draw(results: &Results, family: &Family) -> Option<(String, String)> {
          asked for, and most was asked for but not granted. A bucket is as wide as its group's ratio; its rim is what \
          the group asks for, and numbers are its runtime quota of that.{left_out}"
     );
-    Some((what, buckets(&pools)))
+    Some((what, pools))
 }
 
 /// A time of a run in words, to the second.
@@ -202,7 +204,7 @@ mod tests {
     fn telling_instants_are_the_first_of_their_kind() {
         let lender = group("lender", 50.0, &[[60.0, 0.0, 80.0, 65.0, 80.0], [120.0, 65.0, 190.0, 65.0, 190.0]]);
         let borrower = group("borrower", 0.0, &[[0.0, 90.0, 90.0, 90.0, 90.0], [60.0, 90.0, 90.0, 35.0, 90.0]]);
-        let family = Family { policy: 0, sunk: true, groups: vec![lender, borrower], end: 200.0 };
+        let family = Family { policy: 0, label: String::new(), sunk: true, groups: vec![lender, borrower], end: 200.0 };
         // Before it asks for something the lender has no row: 50 of the 90 in use are not yet known to be its own.
         let instants = [(60.0, "most lent and most short of a min".to_owned()), (120.0, "most refused".to_owned())];
         assert_eq!(telling(&family), instants);

@@ -61,8 +61,8 @@ impl Reader<'_> {
     }
 
     /// Refuses limits below minimums, and minimums that sum to more than the parent's.
-    pub(super) fn amounts(&self, file: &QuotaFile) -> Result<()> {
-        for group in &file.groups {
+    pub(super) fn amounts(&self, groups: &[GroupEntry]) -> Result<()> {
+        for group in groups {
             for (amount, min) in &group.min {
                 let max = group.max.iter().find(|(other, _)| other.dim.name == amount.dim.name);
                 if let Some((at, max)) = max.filter(|(_, max)| max < min) {
@@ -78,17 +78,17 @@ impl Reader<'_> {
         }
         // By parent and resource: the sum so far.
         let mut sums: HashMap<(usize, &str), u64> = HashMap::new();
-        for group in &file.groups {
+        for group in groups {
             let Some(parent) = group.parent else { continue };
             for (amount, min) in &group.min {
-                let above = file.groups[parent].min.iter().find(|(other, _)| other.dim.name == amount.dim.name);
+                let above = groups[parent].min.iter().find(|(other, _)| other.dim.name == amount.dim.name);
                 let limit = above.map_or(0, |(_, min)| *min);
                 let sum = sums.entry((parent, amount.dim.name.as_str())).or_default();
                 *sum = sum.saturating_add(*min);
                 if *sum > limit {
                     let problem = format!(
                         "the minimums under '{}' sum to {} with that of '{}', above its own min of {}",
-                        file.groups[parent].name,
+                        groups[parent].name,
                         amount.dim.display(*sum),
                         group.name,
                         amount.dim.display(limit)

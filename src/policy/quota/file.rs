@@ -55,6 +55,19 @@ pub struct QuotaFile {
     pub reclaim: Reclaim,
     /// The groups in the order of the file.
     pub groups: Vec<GroupEntry>,
+    /// Labels with a tree of their own, in the order of the file.
+    pub labels: Vec<LabelTree>,
+}
+
+/// What groups are promised of the machines that carry a label.
+#[derive(Clone, Debug, Default)]
+pub struct LabelTree {
+    /// The label.
+    pub name: String,
+    /// The line of its name.
+    pub line: usize,
+    /// As many as there are groups, in the same order.
+    pub groups: Vec<GroupEntry>,
 }
 
 /// A group as it is written.
@@ -62,8 +75,10 @@ pub struct QuotaFile {
 pub struct GroupEntry {
     /// Its name.
     pub name: String,
-    /// The line of its name.
+    /// The line of its name; 0 where nothing is stated of it.
     pub line: usize,
+    /// Whether its tree says anything of it; if not, it may use nothing there.
+    pub stated: bool,
     /// The group above it, by place in the file; `None` right under the cluster.
     pub parent: Option<usize>,
     /// The ratio of resources without one of their own, in millionths.
@@ -93,11 +108,11 @@ pub struct Amount {
     pub line: usize,
 }
 
-const TOP: [&str; 5] = ["variant", "inside", "reclaim", "users", "group"];
+const TOP: [&str; 6] = ["variant", "inside", "reclaim", "users", "group", "label"];
 const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "lend", "users", "default"];
 
-type Table<'a> = DeTable<'a>;
-type Item<'a> = Spanned<DeValue<'a>>;
+pub(super) type Table<'a> = DeTable<'a>;
+pub(super) type Item<'a> = Spanned<DeValue<'a>>;
 
 /// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, what is wrong and what would be accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
@@ -168,10 +183,12 @@ impl<'a> Reader<'a> {
         let inside = self.choice("inside", choice("inside"), &INSIDES)?;
         let reclaim = self.reclaim(choice("reclaim"))?;
         let (groups, parents) = self.groups(top, line)?;
-        let mut file = QuotaFile { path: self.path.to_owned(), files: Vec::new(), variant, inside, reclaim, groups };
+        let (path, files, labels) = (self.path.to_owned(), Vec::new(), Vec::new());
+        let mut file = QuotaFile { path, files, variant, inside, reclaim, groups, labels };
         self.connect(&mut file, &parents)?;
         self.users(&file)?;
-        self.amounts(&file)?;
+        self.amounts(&file.groups)?;
+        file.labels = self.labels(top, &file.groups)?;
         if let Some(item) = top.get("users") {
             let list = folder.join(self.string("users", item)?);
             roster::read(&list, &mut file)?;
@@ -180,7 +197,7 @@ impl<'a> Reader<'a> {
         Ok(file)
     }
 
-    fn line(&self, byte: usize) -> usize {
+    pub(super) fn line(&self, byte: usize) -> usize {
         1 + self.lines.partition_point(|&end| end < byte)
     }
 
@@ -189,7 +206,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses keys that nobody knows.
-    fn known(&self, table: &Table, keys: &[&str], within: &str) -> Result<()> {
+    pub(super) fn known(&self, table: &Table, keys: &[&str], within: &str) -> Result<()> {
         for key in table.keys() {
             let name: &str = key.get_ref();
             if !keys.contains(&name) {
@@ -266,24 +283,10 @@ impl<'a> Reader<'a> {
             Some(item) => Some((self.string("parent", item)?, self.line(item.span().start))),
             None => None,
         };
-        let mut group = GroupEntry { name, line, ratio: RATIO_ONE, lend: true, ..GroupEntry::default() };
-        match table.get("ratio") {
-            Some(item) if item.get_ref().as_table().is_some() => group.ratios = self.table("ratio", item, true)?,
-            Some(item) => group.ratio = self.ratio("ratio", item)?,
-            None => {}
-        }
-        for (key, amounts) in [("min", &mut group.min), ("max", &mut group.max)] {
-            if let Some(item) = table.get(key) {
-                *amounts = self.table(key, item, false)?;
-            }
-        }
-        for (key, truth) in [("lend", &mut group.lend), ("default", &mut group.default)] {
-            if let Some(item) = table.get(key) {
-                *truth = item.get_ref().as_bool().ok_or_else(|| {
-                    let problem = format!("{} is not accepted; expected true or false", shown(item));
-                    self.wrong(self.line(item.span().start), key, problem)
-                })?;
-            }
+        let mut group = GroupEntry { name, line, ..GroupEntry::default() };
+        self.shares(table, &mut group)?;
+        if let Some(item) = table.get("default") {
+            group.default = self.truth("default", item)?;
         }
         if let Some(item) = table.get("users") {
             let expected = "expected a list of users, such as [\"a\", \"b\", \"batch-*\"]";
@@ -294,7 +297,33 @@ impl<'a> Reader<'a> {
         Ok((group, parent.filter(|(name, _)| name != "root")))
     }
 
-    fn string(&self, key: &str, item: &Item) -> Result<String> {
+    /// What a group is promised: of the cluster, or of the machines of a label.
+    pub(super) fn shares(&self, table: &Table, group: &mut GroupEntry) -> Result<()> {
+        (group.stated, group.ratio, group.lend) = (true, RATIO_ONE, true);
+        match table.get("ratio") {
+            Some(item) if item.get_ref().as_table().is_some() => group.ratios = self.table("ratio", item, true)?,
+            Some(item) => group.ratio = self.ratio("ratio", item)?,
+            None => {}
+        }
+        for (key, amounts) in [("min", &mut group.min), ("max", &mut group.max)] {
+            if let Some(item) = table.get(key) {
+                *amounts = self.table(key, item, false)?;
+            }
+        }
+        if let Some(item) = table.get("lend") {
+            group.lend = self.truth("lend", item)?;
+        }
+        Ok(())
+    }
+
+    fn truth(&self, key: &str, item: &Item) -> Result<bool> {
+        item.get_ref().as_bool().ok_or_else(|| {
+            let problem = format!("{} is not accepted; expected true or false", shown(item));
+            self.wrong(self.line(item.span().start), key, problem)
+        })
+    }
+
+    pub(super) fn string(&self, key: &str, item: &Item) -> Result<String> {
         let text = item.get_ref().as_str().map(str::to_owned);
         text.ok_or_else(|| {
             let problem = format!("{} is not accepted; expected text in quotes", shown(item));

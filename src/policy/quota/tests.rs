@@ -118,3 +118,73 @@ fn resources_that_a_run_has_not_are_refused() {
     let message = Quota::new(&file, &setup).expect_err("no GPU").to_string();
     assert!(message.contains("line 13: ratio.gpu: is no resource of this run"), "{message}");
 }
+
+/// Labels after [`RIGHT`], whose last line is 28.
+const LABELS: &str = r#"
+[[label]]
+name = "gpu"
+
+[[label.group]]
+name = "ads"
+min = { gpu = 4 }
+
+[[label.group]]
+name = "shop"
+ratio = 2
+min = { gpu = 3 }
+max = { gpu = 6 }
+lend = false
+
+[[label]]
+name = "nic=100g"
+group = [{ name = "rest" }]
+"#;
+
+#[test]
+fn labels_read_as_they_are_written() {
+    let file = parse(&format!("{RIGHT}{LABELS}")).expect("a right file");
+    let names: Vec<(&str, usize)> = file.labels.iter().map(|tree| (&*tree.name, tree.line)).collect();
+    assert_eq!(names, [("gpu", 31), ("nic=100g", 45)]);
+    let gpu = &file.labels[0].groups;
+    let stated: Vec<(&str, bool, Option<usize>)> =
+        gpu.iter().map(|group| (&*group.name, group.stated, group.parent)).collect();
+    assert_eq!(
+        stated,
+        [("ads", true, None), ("search", false, Some(0)), ("shop", true, Some(0)), ("rest", false, None)]
+    );
+    assert_eq!((gpu[2].ratio, gpu[2].min[0].1, gpu[2].max[0].1, gpu[2].lend), (2_000_000, 3000, 6000, false));
+    assert!(file.labels[1].groups[3].stated && file.labels[1].groups[3].ratio == 1_000_000);
+}
+
+#[test]
+fn every_wrong_label_has_its_line() {
+    for (from, to, expected) in [
+        ("\"gpu\"", "\"gpu & ssd\"", "line 31: label.name: 'gpu & ssd' is no label; expected the name of one"),
+        ("\"gpu\"", "\"!gpu\"", "line 31: label.name: '!gpu' is no label"),
+        ("name = \"gpu\"\n", "", "line 30: label.name: is missing"),
+        ("\"nic=100g\"", "\"gpu\"", "line 45: label.name: 'gpu' has a tree on line 31 already"),
+        ("\"shop\"", "\"shp\"", "line 38: label.group.name: 'shp' is no group (did you mean 'shop'?)"),
+        ("\"shop\"", "\"ads\"", "line 38: label.group.name: 'ads' stands on line 34 too"),
+        ("ratio = 2", "parent = \"ads\"", "line 39: 'parent' is no key of a label's group, whose parent and users are"),
+        ("ratio = 2", "ratio = -2", "line 39: ratio: -2 is negative"),
+        ("gpu = 6", "gpu = 2", "line 41: max.gpu: 2"),
+        ("gpu = 3", "gpu = 5", "line 40: min.gpu: the minimums under 'ads' sum to 5"),
+        ("gpu = 4", "cpu = 4", "line 40: min.gpu: the minimums under 'ads' sum to 3"),
+        ("[{ name = \"rest\" }]", "[]", "line 45: label.group: is missing; expected a [[label.group]] for each group"),
+        (
+            "{ name = \"rest\" }",
+            "{ name = \"search\" }",
+            "line 46: label.group: 'search' is under 'ads', which has no group",
+        ),
+        ("{ name = \"rest\" }", "3", "line 46: label.group: expected a [[label.group]]"),
+        ("group = [{", "groups = [{", "line 46: 'groups' is no key of a label (did you mean 'group'?)"),
+    ] {
+        assert!(LABELS.contains(from), "{from}");
+        let message = parse(&format!("{RIGHT}{}", LABELS.replacen(from, to, 1))).expect_err(to).to_string();
+        assert!(message.contains(expected), "{message}\nnot: {expected}");
+    }
+    let many: String =
+        (0..255).map(|at| format!("[[label]]\nname = 'l{at}'\ngroup = [{{ name = 'rest' }}]\n")).collect();
+    let message = parse(&format!("{RIGHT}{many}")).expect_err("too many").to_string();
+    assert!(message.contains("'l254' is one too many; expected at most 254 labels"), "{message}");
+}

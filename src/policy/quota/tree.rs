@@ -9,7 +9,7 @@ use super::file::{GroupEntry, QuotaFile, Reclaim, wrong};
 use crate::error::{Result, nearest};
 use crate::fluid::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
 use crate::policy::Setup;
-use crate::units::MAX_DIMS;
+use crate::units::{MAX_DIMS, Resources};
 
 /// No group: the cluster itself is above.
 pub(super) const TOP: u32 = u32::MAX;
@@ -77,13 +77,14 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Errors: a resource that the run has not, or has in another unit; with its line.
-    pub fn new(file: &QuotaFile, setup: &Setup) -> Result<Tree> {
+    /// What a file says of these groups: its own, or those of a label. Errors: a resource that the run has not, or has in
+    /// another unit; with its line.
+    pub fn new(file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Tree> {
         let dims = setup.dims.len();
         let mut tree = Tree {
-            nodes: Vec::with_capacity(file.groups.len()),
-            accounts: vec![Account::default(); file.groups.len() * dims],
-            passed: vec![0; file.groups.len() * dims],
+            nodes: Vec::with_capacity(groups.len()),
+            accounts: vec![Account::default(); groups.len() * dims],
+            passed: vec![0; groups.len() * dims],
             sets: Vec::new(),
             waters: Vec::new(),
             dims,
@@ -91,17 +92,17 @@ impl Tree {
             ceiling: setup.capacity.0,
             reclaim: file.reclaim,
             look: 1,
-            plain: file.groups.iter().all(|group| group.lend && group.parent.is_none())
+            plain: groups.iter().all(|group| group.lend && group.parent.is_none())
                 && setup.capacity.0.iter().all(|&capacity| capacity <= LIMIT),
             easy: false,
             requested: [0; MAX_DIMS],
             behind: Vec::new(),
         };
         // The set under a group, by its place, and under the cluster, last.
-        let mut under: Vec<Option<u32>> = vec![None; file.groups.len() + 1];
-        for entry in &file.groups {
+        let mut under: Vec<Option<u32>> = vec![None; groups.len() + 1];
+        for entry in groups {
             let parent = entry.parent.map_or(TOP, |parent| parent as u32);
-            let set = *under[entry.parent.unwrap_or(file.groups.len())].get_or_insert_with(|| {
+            let set = *under[entry.parent.unwrap_or(groups.len())].get_or_insert_with(|| {
                 tree.sets.push(Set { parent, read: 0 });
                 tree.waters.extend((0..dims).map(|_| Water::new(file.variant)));
                 tree.sets.len() as u32 - 1
@@ -119,6 +120,11 @@ impl Tree {
             tree.tell(at)?;
         }
         Ok(tree)
+    }
+
+    /// Says what all groups share from the next [`Tree::update`] on: no more than the cluster has.
+    pub fn set_total(&mut self, total: &Resources) {
+        self.capacity = total.0;
     }
 
     /// A group and those above it, upwards.
@@ -338,7 +344,8 @@ impl Tree {
 /// that the run has not, or has in another unit.
 fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
-    let mut limits = [Group { unused_min, ..Group::new(0, 0, u64::MAX, entry.ratio) }; MAX_DIMS];
+    let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };
+    let mut limits = [Group { unused_min, ..Group::new(0, 0, max, ratio) }; MAX_DIMS];
     for (key, amounts) in [("min", &entry.min), ("max", &entry.max), ("ratio", &entry.ratios)] {
         for (amount, value) in amounts {
             let place = setup.dims.iter().position(|dim| dim.name == amount.dim.name);

@@ -1,14 +1,14 @@
 //! Quotas as a picture: a panel a resource and parent.
 
 use crate::fluid::quota::{GroupAllocation, GroupInstance, Variant};
-use crate::output::figure::{Bucket, Pool, buckets};
+use crate::output::figure::{Bucket, Data, Pool, buckets};
 use crate::output::numbers::number;
 
 /// More panels than this are no picture any more.
 const PANELS: usize = 12;
 
-/// The picture, and how many panels it has no room for. Without the resources that nobody has.
-pub fn draw(instance: &GroupInstance, allocation: &GroupAllocation, variant: Variant) -> (String, usize) {
+/// The picture, what is drawn, and how many panels it has no room for. Without the resources that nobody has.
+pub fn draw(instance: &GroupInstance, allocation: &GroupAllocation, variant: Variant) -> (String, Data, usize) {
     let parents = std::iter::once(None).chain(instance.depth_first().into_iter().map(|(group, _)| Some(group)));
     let families: Vec<Option<usize>> = parents.filter(|parent| !instance.children(*parent).is_empty()).collect();
     let mut pools = Vec::new();
@@ -17,7 +17,7 @@ pub fn draw(instance: &GroupInstance, allocation: &GroupAllocation, variant: Var
     }
     let left_out = pools.len().saturating_sub(PANELS);
     pools.truncate(PANELS);
-    (buckets(&pools), left_out)
+    (buckets(&pools), Data::of_pools(&pools), left_out)
 }
 
 fn pool(

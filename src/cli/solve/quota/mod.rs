@@ -8,13 +8,12 @@ use clap::ValueEnum;
 use super::super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::fluid::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
-use crate::output::picture::Picture;
 
 /// The one policy that divides among groups.
 pub const POLICY: &str = "quota";
 
 /// How runtime quotas are worked out, for an instance of groups.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Quota groups")]
 pub struct Args {
     /// What a min is [default: min-plus-share]
@@ -91,6 +90,16 @@ impl Args {
         options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
     }
 
+    /// With this variant, by its name. Errors: [`Error::Plan`] for a name that is none.
+    pub fn of_variant(name: &str) -> Result<Args> {
+        let variant = VariantName::from_str(name, false).map_err(|_| {
+            let names = VariantName::value_variants().iter().filter_map(|one| one.to_possible_value());
+            let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
+            Error::plan("--variant", format!("'{name}'"), format!("one of {}", names.join(", ")))
+        })?;
+        Ok(Args { variant: Some(variant), ..Args::default() })
+    }
+
     fn quota(&self) -> Quota {
         Quota {
             variant: match self.variant.unwrap_or_default() {
@@ -126,8 +135,13 @@ impl Args {
     }
 }
 
-/// Solves, prints and draws. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
-pub fn run(instance: &GroupInstance, args: &super::Args, figure: Option<&Picture>, context: &Context) -> Result<()> {
+/// Solves, prints, and draws if that is asked for. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
+pub fn run(
+    instance: &GroupInstance,
+    args: &super::Args,
+    draw: bool,
+    context: &Context,
+) -> Result<Option<super::Drawing>> {
     match args.policies.as_slice() {
         [] => {}
         [one] if one == POLICY => {}
@@ -146,21 +160,21 @@ pub fn run(instance: &GroupInstance, args: &super::Args, figure: Option<&Picture
         other => other,
     })?;
     warn(instance, &allocation, context);
-    if let Some(figure) = figure {
-        let (svg, left_out) = draw::draw(instance, &allocation, quota.variant);
-        figure.write(&svg)?;
-        if left_out > 0 {
-            context.warn(&format!("the figure has no room for {left_out} more panels"));
-        }
-    }
     match args.format {
-        Format::Table => print::out(&show::table(instance, &allocation, &rules)),
+        Format::Table => print::out(&show::table(instance, &allocation, &rules))?,
         Format::Json => {
             let value = show::json(instance, &allocation, &rules);
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))
+            print::out(&(text + "\n"))?;
         }
     }
+    Ok(draw.then(|| {
+        let (svg, data, left_out) = draw::draw(instance, &allocation, quota.variant);
+        if left_out > 0 {
+            context.warn(&format!("the figure has no room for {left_out} more panels"));
+        }
+        (svg, data)
+    }))
 }
 
 /// Says where more must be given than there is.

@@ -23,7 +23,7 @@ impl Tree {
         let above = |set: &u32| if self.sets[*set as usize].parent == TOP { 0 } else { self.depth(*set) };
         let mut order: Vec<u32> = (0..self.sets.len() as u32).collect();
         order.sort_by_cached_key(above);
-        let nothing = GroupLevel { base: 0, reach: 0, runtime: 0, level: Level::ZERO };
+        let nothing = GroupLevel { total: 0, base: 0, reach: 0, runtime: 0, level: Level::ZERO };
         let mut looked = vec![nothing; self.nodes.len() * self.dims];
         for set in order {
             let (parent, members) = (self.sets[set as usize].parent, &members[set as usize]);
@@ -37,7 +37,7 @@ impl Tree {
                 for (&at, standing) in members.iter().zip(&standings) {
                     let runtime = standing.runtime(semantics, level);
                     let (base, reach) = (standing.base(), standing.reach());
-                    looked[at * self.dims + d] = GroupLevel { base, reach, runtime, level };
+                    looked[at * self.dims + d] = GroupLevel { total, base, reach, runtime, level };
                 }
             }
         }

@@ -1,0 +1,40 @@
+//! Tells the program which commit its sources are of, where they come from Git.
+//!
+//! It is the last commit that changed what the program is made of, so that the same sources make the same bytes of results,
+//! and it is looked up only when these change. `+changes` behind it says that they were not as committed.
+
+use std::process::Command;
+
+/// What the program is made of.
+const SOURCES: [&str; 4] = ["src", "build.rs", "Cargo.toml", "Cargo.lock"];
+
+fn main() {
+    SOURCES.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
+    if let Some(commit) = commit().or_else(packaged) {
+        println!("cargo:rustc-env=PLIMSOLL_COMMIT={commit}");
+    }
+}
+
+/// `None` without Git, and in a folder that is no repository of its own, as a registry unpacks one.
+fn commit() -> Option<String> {
+    let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
+    let git = |args: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(&root).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    if std::fs::canonicalize(top).ok()? != std::fs::canonicalize(&root).ok()? {
+        return None;
+    }
+    let of_sources = |args: &[&str]| git(&[args, &["--"], &SOURCES].concat());
+    let commit = of_sources(&["log", "-1", "--format=%H"])?;
+    let changes = of_sources(&["status", "--porcelain"])?;
+    (commit.len() >= 40).then(|| if changes.is_empty() { commit } else { format!("{commit}+changes") })
+}
+
+/// What Cargo wrote when it packed the sources for a registry.
+fn packaged() -> Option<String> {
+    let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let commit = text.split("\"sha1\": \"").nth(1)?.split('"').next()?;
+    (commit.len() >= 40).then(|| commit.to_owned())
+}

@@ -1,0 +1,211 @@
+//! `plimsoll bundle`: results as one file that others can check and run again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Context, print};
+use crate::error::{Error, Result};
+use crate::experiment::bundle::{Parcel, collect};
+use crate::output::archive::{Content, Sum, write};
+use crate::output::crate_json::{About, Author, FILE, describe, is_orcid, verify};
+use crate::output::provenance::{COMMIT, VERSION};
+
+/// Pack results for publication: plan, input files, tables, figures and an RO-Crate description, in one zip file
+///
+/// Results that are not complete are refused. The same results make the same bytes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll bundle results/facebook
+  plimsoll bundle results/load-sweep -o load-sweep.zip --author 'Josiah Carberry' --orcid 0000-0002-1825-0097 --license CC-BY-4.0
+  plimsoll bundle --verify load-sweep.zip")]
+pub struct Args {
+    /// A folder that `run` has written, or with --verify a bundle
+    path: PathBuf,
+    /// The file to write [default: NAME.zip]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Who made the results; may be given several times
+    #[arg(long, value_name = "NAME")]
+    author: Vec<String>,
+    /// Their ORCID iDs, in the order of the authors
+    #[arg(long, value_name = "ID", requires = "author")]
+    orcid: Vec<String>,
+    /// The licence of the results, by its SPDX name, such as CC-BY-4.0
+    #[arg(long, value_name = "SPDX")]
+    license: Option<String>,
+    /// Input files up to this size are packed; of larger ones the digest is kept
+    #[arg(long, value_name = "MIB", default_value_t = 100)]
+    largest: u64,
+    /// Pack results though runs are missing or broken, and say so in them
+    #[arg(long)]
+    incomplete: bool,
+    /// Check a bundle: that all files are there, and as they were packed
+    #[arg(long, conflicts_with_all = ["output", "author", "license", "largest", "incomplete"])]
+    verify: bool,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if args.verify {
+        let files = verify(&args.path)?;
+        return print::out(&format!("{}: {files} files, all as they were packed\n", args.path.display()));
+    }
+    let authors = authors(args)?;
+    if let Some(licence) = args.license.as_ref().filter(|name| !name.chars().all(is_spdx)) {
+        return Err(Error::plan("--license", format!("'{licence}'"), "the SPDX name of a licence, such as CC-BY-4.0"));
+    }
+    let parcel = collect(&args.path, args.largest << 20, context.registry)?;
+    if !parcel.missing.is_empty() {
+        let shown: Vec<&str> = parcel.missing.iter().take(5).map(String::as_str).collect();
+        let more = if parcel.missing.len() > shown.len() { "; .." } else { "" };
+        let lacking = format!("{} ({}{more})", amount(parcel.missing.len(), "part"), shown.join("; "));
+        if !args.incomplete {
+            let problem = format!(
+                "{} is not complete: {lacking} missing or broken; `plimsoll run` with its plan makes what is missing, \
+                 --incomplete packs it as it is",
+                args.path.display()
+            );
+            return Err(Error::Mismatch { problem });
+        }
+        context.warn(&format!("not complete: {lacking} missing or broken; the bundle says so"));
+    }
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", parcel.name)));
+    let mut entries = entries(&parcel);
+    let sums: BTreeMap<String, Sum> =
+        entries.iter().map(|(name, content)| Ok((name.clone(), content.sum()?))).collect::<Result<_>>()?;
+    let about = About {
+        name: parcel.name.clone(),
+        question: parcel.question.clone().unwrap_or_else(|| format!("Results of the experiment {}", parcel.name)),
+        date: parcel.made["finished_unix_s"].as_u64().map_or_else(|| "1970-01-01".to_owned(), date),
+        authors,
+        licence: args.license.clone(),
+        command: parcel.made["command"].as_str().unwrap_or_default().to_owned(),
+        plan: parcel.plan_at.clone(),
+        results: results(&parcel),
+        inputs: parcel.inputs.keys().cloned().collect(),
+        elsewhere: parcel.elsewhere.clone(),
+    };
+    let description = format!("{:#}\n", describe(&about, &sums));
+    entries.insert(FILE.to_owned(), Content::Bytes(description.into_bytes()));
+    write(&output, &entries)?;
+    parcel.notes.iter().for_each(|note| context.warn(note));
+    for (name, sum) in &parcel.elsewhere {
+        context.say(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
+    }
+    if args.author.is_empty() || args.license.is_none() {
+        context.say("without --author and --license nobody knows whom to credit and what is allowed");
+    }
+    print::out(&format!("{}\n", output.display()))?;
+    context.say(&format!("{} and {}", amount(parcel.runs, "run"), amount(entries.len(), "file")));
+    Ok(())
+}
+
+fn is_spdx(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-.+".contains(c)
+}
+
+fn amount(many: usize, what: &str) -> String {
+    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+}
+
+fn authors(args: &Args) -> Result<Vec<Author>> {
+    if let Some(wrong) = args.orcid.iter().find(|orcid| !is_orcid(orcid)) {
+        let expected = "an ORCID iD such as 0000-0002-1825-0097, whose last digit checks the others";
+        return Err(Error::plan("--orcid", format!("'{wrong}'"), expected));
+    }
+    if args.orcid.len() > args.author.len() {
+        return Err(Error::plan("--orcid", args.orcid.len(), "at most one for every --author"));
+    }
+    let orcid = |at: usize| args.orcid.get(at).cloned();
+    Ok(args.author.iter().enumerate().map(|(at, name)| Author { name: name.clone(), orcid: orcid(at) }).collect())
+}
+
+fn results(parcel: &Parcel) -> String {
+    format!("results/{}/", parcel.name)
+}
+
+/// All files of a bundle but its description.
+fn entries(parcel: &Parcel) -> BTreeMap<String, Content> {
+    let bytes = |text: &str| Content::Bytes(text.as_bytes().to_vec());
+    let mut entries = BTreeMap::new();
+    entries.insert("README.md".to_owned(), bytes(&readme(parcel)));
+    entries.insert("CITATION.cff".to_owned(), bytes(include_str!("../../CITATION.cff")));
+    entries.insert(parcel.plan_at.clone(), bytes(&parcel.plan));
+    for (name, path) in &parcel.inputs {
+        entries.insert(name.clone(), Content::File(path.clone()));
+    }
+    for (name, path) in &parcel.files {
+        entries.insert(format!("{}{name}", results(parcel)), Content::File(path.clone()));
+    }
+    entries
+}
+
+fn readme(parcel: &Parcel) -> String {
+    let name = &parcel.name;
+    let question = parcel.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
+    let mut text = format!(
+        "# {name}\n\n{question}{} of an experiment with Plimsoll, a discrete-event simulator for the fair sharing of \
+         clusters.\n\n",
+        amount(parcel.runs, "run")
+    );
+    if !parcel.missing.is_empty() {
+        text += &format!("**Not complete**: {} missing or broken.\n\n", amount(parcel.missing.len(), "part"));
+        text += &parcel.missing.iter().take(100).map(|part| format!("- {part}\n")).collect::<String>();
+        text.push('\n');
+    }
+    text += &format!(
+        "- `results/{name}/report.html`: tables with intervals, figures and provenance on one page\n\
+         - `results/{name}/statistics/`: means and paired differences with 95 % intervals, as Parquet and CSV\n\
+         - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` says what they hold\n\
+         - `{}`: the plan, with the files that it reads beside it\n\
+         - `ro-crate-metadata.json`: every file with its SHA-256 digest, who made this, and how (RO-Crate 1.1)\n\
+         - `CITATION.cff`: how to cite the program\n\n",
+        parcel.plan_at
+    );
+    let commit = COMMIT.map(|commit| format!(", commit {commit}")).unwrap_or_default();
+    text += &format!(
+        "## To make it again\n\nWith Plimsoll {VERSION}{commit}:\n\n```sh\nplimsoll run {} -o again\nplimsoll compare results/{name} \
+         again\n```\n\nThe same version on the same plan gives the same bytes, whatever the number of threads or machines; \
+         `compare` then says that nothing changed. `plimsoll bundle --verify {name}.zip` checks the digests.\n",
+        parcel.plan_at
+    );
+    if !parcel.elsewhere.is_empty() {
+        text += "\nFiles that the plan reads and that are not here:\n\n";
+        for (name, sum) in &parcel.elsewhere {
+            text += &format!("- `{name}`: {} bytes, SHA-256 {}\n", sum.size, sum.sha256);
+        }
+    }
+    text += &parcel.notes.iter().map(|note| format!("\n{note}\n")).collect::<String>();
+    text
+}
+
+/// The day of a moment, in the proleptic Gregorian calendar and UTC: `YYYY-MM-DD`.
+fn date(unix_s: u64) -> String {
+    // Eras of 400 years that begin on the first of March, so that leap days end them.
+    let days = unix_s / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", year + era * 400 + next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        for (unix_s, expected) in [
+            (0, "1970-01-01"),
+            (951_782_399, "2000-02-28"),
+            (951_782_400, "2000-02-29"),
+            (951_868_800, "2000-03-01"),
+            (1_795_290_363, "2026-11-21"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(date(unix_s), expected);
+        }
+    }
+}

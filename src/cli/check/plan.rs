@@ -1,0 +1,128 @@
+//! A plan of its own kind: a TOML file with a table `[check]`, which is run like any other experiment.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::super::static_plan::{self, About};
+use super::super::{Context, Format};
+use super::{Args, candidates, find, promises, say, searches, write};
+use crate::engine::OnBlocked;
+use crate::error::{Error, Result};
+use crate::output::gallery::Drawn;
+
+/// The plan as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    question: Option<String>,
+    check: Section,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    policies: Vec<String>,
+    #[serde(default)]
+    properties: Vec<String>,
+    domains: Option<Vec<String>>,
+    effort: Option<String>,
+    seed: Option<u64>,
+    #[serde(default)]
+    whole_tasks: bool,
+    on_blocked: Option<String>,
+}
+
+/// A plan, checked.
+#[derive(Debug)]
+pub struct CheckPlan {
+    about: About,
+    args: Args,
+}
+
+impl CheckPlan {
+    /// Whether a text is such a plan rather than one of another kind.
+    pub fn is(text: &str) -> bool {
+        static_plan::has(text, "check")
+    }
+
+    /// Checks a plan; `set` are `key=value` changes made to it first. Errors: [`Error::PlanSyntax`] with line and column.
+    pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<CheckPlan> {
+        let check = |file: File| {
+            let args = arguments(file.check);
+            promises(&args).map_err(under_key)?;
+            searches(&args).map_err(under_key)?;
+            let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("check.on_blocked"))?;
+            candidates(&args, on_blocked, context).map_err(under_key)?;
+            Ok(args)
+        };
+        let about = |file: &File| (file.name.clone(), file.question.clone());
+        let (about, args) = static_plan::read((path, text), (set, "check.effort=quick"), check, about)?;
+        Ok(CheckPlan { about, args })
+    }
+
+    /// The experiment's name.
+    pub fn name(&self) -> &str {
+        &self.about.name
+    }
+
+    /// Runs it, writes counterexamples, the figure and the report to a folder, and prints what was found.
+    pub fn run(&self, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
+        let started = Instant::now();
+        let counterexamples = folder.join("counterexamples");
+        let args = Args { write: Some(counterexamples), jobs: Some(threads), format, ..self.args.clone() };
+        let found = find(&args, context)?;
+        let drawn = Drawn {
+            name: "properties".to_owned(),
+            caption:
+                "Which properties hold for which policies: on every small instance on a grid, random instances, and \
+                      climbs along the violation."
+                    .to_owned(),
+            svg: write::draw(&found.promises, &found.matrices),
+            data: write::data(&found.promises, &found.matrices),
+        };
+        say(&args, &found, context)?;
+        self.about.report(folder, &[drawn], (context, threads, started)).map(|_| ())
+    }
+}
+
+/// The command line that asks for the same.
+fn arguments(check: Section) -> Args {
+    Args {
+        policies: check.policies,
+        properties: check.properties,
+        domains: check.domains.unwrap_or_else(|| vec!["positive".to_owned()]),
+        effort: check.effort.unwrap_or_else(|| "normal".to_owned()),
+        seed: check.seed.unwrap_or(1),
+        whole_tasks: check.whole_tasks,
+        on_blocked: check.on_blocked.unwrap_or_else(|| "skip".to_owned()),
+        write: None,
+        figure: None,
+        jobs: None,
+        format: Format::Table,
+    }
+}
+
+/// An error about an option of `plimsoll check` as one about the key of a plan.
+fn under_key(error: Error) -> Error {
+    let keys = [
+        ("--policy", "check.policies"),
+        ("--property", "check.properties"),
+        ("--domain", "check.domains"),
+        ("--effort", "check.effort"),
+    ];
+    let key = match &error {
+        Error::Plan { key, .. } => keys.iter().find(|(option, _)| option == key).map(|(_, key)| *key),
+        _ => None,
+    };
+    match (key, error) {
+        (Some(key), error) => error.under(key),
+        (None, Error::UnknownPolicy { name, suggestion, known }) => {
+            let hint = if suggestion.is_empty() { suggestion } else { format!(" (did you mean '{suggestion}'?)") };
+            Error::plan("check.policies", format!("'{name}'"), format!("one of {known}{hint}"))
+        }
+        (None, error) => error,
+    }
+}

@@ -1,0 +1,124 @@
+//! A plan of its own kind: a TOML file with a table `[solve]`, static instances instead of runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::super::static_plan::{self, About};
+use super::super::{Context, Format, print};
+use super::{Args, answer, quota, whole};
+use crate::error::{Error, Result};
+use crate::fluid::read::{self, Question};
+use crate::output::gallery::Drawn;
+
+/// The plan as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    question: Option<String>,
+    solve: Section,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    instances: Vec<PathBuf>,
+    #[serde(default)]
+    policies: Vec<String>,
+    #[serde(default)]
+    variants: Vec<String>,
+}
+
+/// A plan, checked.
+#[derive(Debug)]
+pub struct SolvePlan {
+    about: About,
+    /// Each with the name of its figure, what it is of, and the command line that asks for the same.
+    asked: Vec<(String, Question, Args)>,
+}
+
+impl SolvePlan {
+    /// Whether a text is such a plan rather than one of another kind.
+    pub fn is(text: &str) -> bool {
+        static_plan::has(text, "solve")
+    }
+
+    /// Checks a plan, whose instances are read relative to its folder; `set` are `key=value` changes made to it first.
+    ///
+    /// Errors: [`Error::PlanSyntax`] with line and column, and those of the instances.
+    pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<SolvePlan> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let about = |file: &File| (file.name.clone(), file.question.clone());
+        let check = |file: File| asked(file.solve, folder, context);
+        let (about, asked) = static_plan::read((path, text), (set, "solve.policies=[\"drf\"]"), check, about)?;
+        Ok(SolvePlan { about, asked })
+    }
+
+    /// The experiment's name.
+    pub fn name(&self) -> &str {
+        &self.about.name
+    }
+
+    /// Solves everything, writes figures and the report to a folder, and prints what came out.
+    pub fn run(&self, folder: &Path, format: Format, context: &Context) -> Result<()> {
+        let started = Instant::now();
+        let mut drawn = Vec::new();
+        for (nth, (name, question, args)) in self.asked.iter().enumerate() {
+            let args = Args { format, ..args.clone() };
+            if format == Format::Table {
+                print::out(&format!("{}# {name}\n", if nth > 0 { "\n" } else { "" }))?;
+            }
+            let drawing = answer(question, &args, true, context)?;
+            let caption = match question {
+                Question::Users(_) => format!("Shares of the capacity under each policy: {name}."),
+                Question::Groups(_) => {
+                    format!("Runtime quotas as water in buckets, as wide as a group's ratio: {name}.")
+                }
+            };
+            drawn.extend(drawing.map(|(svg, data)| Drawn { name: name.clone(), caption, svg, data }));
+        }
+        self.about.report(folder, &drawn, (context, 1, started)).map(|_| ())
+    }
+}
+
+/// What is asked of each instance; of one of groups once a variant.
+fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String, Question, Args)>> {
+    if solve.instances.is_empty() {
+        return Err(Error::plan("solve.instances", "[]", "at least one file with an instance"));
+    }
+    for name in &solve.policies {
+        // Whether it is defined for an instance is seen there.
+        if name != quota::POLICY {
+            context
+                .registry
+                .policy(name)
+                .map_err(|error| Error::plan("solve.policies", format!("'{name}'"), error.to_string()))?;
+        }
+    }
+    let mut asked = Vec::new();
+    for file in &solve.instances {
+        let question = || read::open(&folder.join(file));
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let args = |policies: &[String], quota| Args {
+            instance: file.clone(),
+            policies: policies.to_vec(),
+            whole: whole::Args::default(),
+            figure: None,
+            format: Format::Table,
+            quota,
+        };
+        match question()? {
+            Question::Groups(_) if !solve.variants.is_empty() => {
+                for variant in &solve.variants {
+                    let quota = quota::Args::of_variant(variant).map_err(|error| error.under("solve.variants"))?;
+                    asked.push((format!("{stem}-{variant}"), question()?, args(&[], quota)));
+                }
+            }
+            groups @ Question::Groups(_) => asked.push((stem, groups, args(&[], quota::Args::default()))),
+            users => asked.push((stem, users, args(&solve.policies, quota::Args::default()))),
+        }
+    }
+    Ok(asked)
+}

@@ -1,0 +1,240 @@
+//! The description of a bundle: an RO-Crate 1.1 (`ro-crate-metadata.json`, JSON-LD) with the run as a process, as the Process Run
+//! Crate profile has it (<https://w3id.org/ro/wfrun/process/0.5>).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::archive::{Archive, Sum};
+use super::provenance::{COMMIT, VERSION};
+use crate::error::{Error, Result};
+
+/// The name of the description.
+pub const FILE: &str = "ro-crate-metadata.json";
+
+const CRATE: &str = "https://w3id.org/ro/crate/1.1";
+const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
+
+/// Who made the results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// The name.
+    pub name: String,
+    /// The ORCID iD, 0000-0002-1825-0097.
+    pub orcid: Option<String>,
+}
+
+/// What a bundle is about.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The experiment's name.
+    pub name: String,
+    /// What it asks.
+    pub question: String,
+    /// When the results were made, as YYYY-MM-DD.
+    pub date: String,
+    /// Who made them.
+    pub authors: Vec<Author>,
+    /// The licence of the results, by its SPDX name.
+    pub licence: Option<String>,
+    /// The command that made them.
+    pub command: String,
+    /// Where the plan stands.
+    pub plan: String,
+    /// The folder of the results, with `/` at its end.
+    pub results: String,
+    /// Files that were read and are packed.
+    pub inputs: Vec<String>,
+    /// Files that were read and are not packed.
+    pub elsewhere: BTreeMap<String, Sum>,
+}
+
+/// The description of a bundle with these files.
+pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
+    let link = |id: &str| json!({ "@id": id });
+    let file_id = |name: &str| encoded(name);
+    let authors: Vec<(String, &Author)> = about.authors.iter().map(|author| (author_id(author), author)).collect();
+    let author_links: Vec<Value> = authors.iter().map(|(id, _)| link(id)).collect();
+    let licence = about.licence.as_ref().map(|name| format!("https://spdx.org/licenses/{name}"));
+    let parts: Vec<Value> = files.keys().map(|name| link(&file_id(name))).chain([link(&about.results)]).collect();
+    let mut root = Map::new();
+    root.insert("@id".to_owned(), json!("./"));
+    root.insert("@type".to_owned(), json!("Dataset"));
+    root.insert("conformsTo".to_owned(), link(PROFILE));
+    root.insert("name".to_owned(), json!(about.name));
+    root.insert("description".to_owned(), json!(about.question));
+    root.insert("datePublished".to_owned(), json!(about.date));
+    if let Some(licence) = &licence {
+        root.insert("license".to_owned(), link(licence));
+    }
+    if !author_links.is_empty() {
+        root.insert("author".to_owned(), json!(author_links));
+    }
+    root.insert("mentions".to_owned(), json!([link("#run")]));
+    root.insert("hasPart".to_owned(), json!(parts));
+    let elsewhere = |name: &String| format!("#elsewhere-{}", encoded(name));
+    let objects = [&about.plan].into_iter().chain(&about.inputs).map(|name| link(&file_id(name)));
+    let objects: Vec<Value> = objects.chain(about.elsewhere.keys().map(|name| link(&elsewhere(name)))).collect();
+    let mut run = json!({
+        "@id": "#run", "@type": "CreateAction", "name": format!("plimsoll run {}.toml", about.name),
+        "description": about.command, "endTime": about.date, "instrument": link("#plimsoll"), "object": objects,
+        "result": [link(&about.results)],
+    });
+    let mut program = json!({
+        "@id": "#plimsoll", "@type": "SoftwareApplication", "name": "Plimsoll", "softwareVersion": VERSION,
+        "description": env!("CARGO_PKG_DESCRIPTION"), "license": env!("CARGO_PKG_LICENSE"),
+        "author": link("#plimsoll-developers"),
+    });
+    if let (Some(agent), Some(run)) = (author_links.first(), run.as_object_mut()) {
+        run.insert("agent".to_owned(), agent.clone());
+    }
+    if let (Some(commit), Some(program)) = (COMMIT, program.as_object_mut()) {
+        program.insert("identifier".to_owned(), json!(format!("git commit {commit}")));
+    }
+    let of_results: Vec<Value> =
+        files.keys().filter(|name| name.starts_with(&about.results)).map(|name| link(&file_id(name))).collect();
+    let mut graph = vec![
+        json!({ "@id": FILE, "@type": "CreativeWork", "about": link("./"), "conformsTo": link(CRATE) }),
+        Value::Object(root),
+        run,
+        program,
+        json!({ "@id": "#plimsoll-developers", "@type": "Organization", "name": "The Plimsoll developers" }),
+        json!({ "@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5" }),
+        json!({ "@id": about.results, "@type": "Dataset", "name": format!("results of {}", about.name), "hasPart": of_results }),
+    ];
+    if let Some(id) = &licence {
+        graph.push(json!({ "@id": id, "@type": "CreativeWork", "name": about.licence }));
+    }
+    for (id, author) in &authors {
+        graph.push(json!({ "@id": id, "@type": "Person", "name": author.name }));
+    }
+    for (name, sum) in &about.elsewhere {
+        graph.push(json!({
+            "@id": elsewhere(name), "@type": "CreativeWork", "name": name, "contentSize": sum.size.to_string(),
+            "sha256": sum.sha256, "description": "read by the run; not part of this bundle",
+        }));
+    }
+    for (name, sum) in files {
+        let mut file = json!({
+            "@id": file_id(name), "@type": "File", "name": name, "contentSize": sum.size.to_string(),
+            "encodingFormat": media_type(name), "sha256": sum.sha256,
+        });
+        if let (Some(text), Some(file)) = (explained(name), file.as_object_mut()) {
+            file.insert("description".to_owned(), json!(text));
+        }
+        graph.push(file);
+    }
+    json!({ "@context": [format!("{CRATE}/context"), { "sha256": "https://schema.org/sha256" }], "@graph": graph })
+}
+
+fn author_id(author: &Author) -> String {
+    match &author.orcid {
+        Some(orcid) => format!("https://orcid.org/{orcid}"),
+        None => format!("#{}", encoded(&author.name)),
+    }
+}
+
+/// Whether a text is an ORCID iD: four groups of four digits, the last of which checks the others (ISO 7064, MOD 11-2).
+pub fn is_orcid(text: &str) -> bool {
+    let digits: Vec<char> = text.chars().filter(|c| *c != '-').collect();
+    let shaped = text.len() == 19 && text.split('-').all(|group| group.len() == 4) && digits.len() == 16;
+    let Some(sum) = digits.iter().take(15).try_fold(0, |sum, c| Some((sum + c.to_digit(10)?) * 2)) else {
+        return false;
+    };
+    let check = (12 - sum % 11) % 11;
+    let expected = if check == 10 { 'X' } else { char::from_digit(check, 10).unwrap_or('?') };
+    shaped && digits.last() == Some(&expected)
+}
+
+/// A path as a relative URI.
+fn encoded(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/=,+@".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit('.').next().unwrap_or_default() {
+        "parquet" => "application/vnd.apache.parquet",
+        "json" => "application/json",
+        "csv" => "text/csv",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "pdf" => "application/pdf",
+        "html" => "text/html",
+        "toml" => "application/toml",
+        "md" => "text/markdown",
+        "cff" => "application/yaml",
+        "tex" => "application/x-tex",
+        _ => "application/octet-stream",
+    }
+}
+
+/// What files are that everybody will look for.
+fn explained(name: &str) -> Option<&'static str> {
+    match name.rsplit('/').next()? {
+        "README.md" => Some("what this is, and how to make it again"),
+        "report.html" => Some("tables with intervals, figures, plan and provenance on one page"),
+        "run.json" => Some("what differs between two ways to run the plan: machine, threads, clock"),
+        "estimates.csv" => Some("means with 95 % intervals over seeds"),
+        "differences.csv" => Some("differences from the baseline, paired by seed, with intervals and p-values"),
+        "CITATION.cff" => Some("how to cite the program"),
+        _ => None,
+    }
+}
+
+/// Checks a bundle: that it says what it must of itself, that every file it lists is there with its size and digest, and that
+/// it lists every file. Returns how many there are.
+///
+/// Errors: [`Error::Trace`] with the first thing that is wrong.
+pub fn verify(path: &Path) -> Result<usize> {
+    let mut archive = Archive::open(path)?;
+    let wrong = |name: &str, what: &str| Error::trace(path, 0, "", format!("{name}: {what}"));
+    let text = archive.text(FILE)?;
+    let json: Value = serde_json::from_str(&text).map_err(|error| wrong(FILE, &error.to_string()))?;
+    let graph = json["@graph"].as_array().ok_or_else(|| wrong(FILE, "it has no @graph"))?;
+    let entity = |id: &str| graph.iter().find(|entity| entity["@id"] == id);
+    let descriptor = entity(FILE).filter(|entity| entity["about"]["@id"] == "./");
+    descriptor.ok_or_else(|| wrong(FILE, "it does not say that it describes this bundle"))?;
+    let root = entity("./").ok_or_else(|| wrong(FILE, "the bundle itself is not described"))?;
+    let listed: BTreeSet<&str> =
+        root["hasPart"].as_array().into_iter().flatten().filter_map(|part| part["@id"].as_str()).collect();
+    let names: BTreeMap<String, String> =
+        archive.names()?.into_iter().filter(|name| name != FILE).map(|name| (encoded(&name), name)).collect();
+    let mut described = BTreeSet::new();
+    for file in graph.iter().filter(|entity| entity["@type"] == "File") {
+        let id = file["@id"].as_str().unwrap_or_default();
+        let name = names.get(id).ok_or_else(|| wrong(id, "it is listed and not there"))?;
+        let sum = archive.sum(name)?;
+        let size = file["contentSize"].as_str().and_then(|size| size.parse().ok());
+        if size != Some(sum.size) || file["sha256"] != sum.sha256 {
+            return Err(wrong(name, "it is not as it was packed: size or digest differ"));
+        }
+        if !listed.contains(id) {
+            return Err(wrong(name, "it is no part of the bundle (hasPart)"));
+        }
+        described.insert(id.to_owned());
+    }
+    if let Some((_, name)) = names.iter().find(|(id, _)| !described.contains(*id)) {
+        return Err(wrong(name, "it is there and not listed"));
+    }
+    Ok(described.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orcids_check_themselves() {
+        assert!(is_orcid("0000-0002-1825-0097") && is_orcid("0000-0002-1694-233X"));
+        for wrong in ["0000-0002-1825-0098", "0000-0002-1694-2330", "0000000218250097", "0000-0002-1825-009", ""] {
+            assert!(!is_orcid(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(encoded("r/policy=slot%3A2/a b.csv"), "r/policy=slot%253A2/a%20b.csv");
+    }
+}

@@ -1,0 +1,91 @@
+//! Forest plots: one row a comparison, a marker at its mean and a line for its interval, against a line at 0.
+
+use super::canvas::{GREY, Group};
+use super::frame::{Horizontal, Outline, Vertical, frame};
+use super::legend::{Entry, Sample, hollow, marker};
+use super::scale::{Ends, drawable, extent, shown};
+use super::style::looks;
+use super::{Chart, Interval};
+
+/// The height of a row.
+pub const ROW: f64 = 11.0;
+
+/// One comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForestRow {
+    /// What stands before it.
+    pub label: String,
+    /// What decides its colour, and what the legend calls it; none is said of an empty one.
+    pub key: String,
+    /// The mean and its interval.
+    pub interval: Interval,
+    /// Whether it cannot be told from 0: its marker is hollow.
+    pub open: bool,
+}
+
+/// One of several charts with the same rows and axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForestPanel {
+    /// Its heading.
+    pub title: String,
+    /// One row a name.
+    pub rows: Vec<Option<ForestRow>>,
+}
+
+/// Charts of comparisons, side by side; `names` stand before their rows, the first one on top.
+pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String {
+    let all: Vec<&ForestRow> = panels.iter().flat_map(|panel| panel.rows.iter().flatten()).collect();
+    let keys: Vec<&str> = all.iter().map(|row| row.key.as_str()).collect();
+    let looks = looks(&keys);
+    let good = |row: &&&ForestRow| shown(&chart.x, row.interval.mean);
+    let ends = all.iter().filter(good).flat_map(|row| [row.interval.mean, row.interval.low, row.interval.high, 0.0]);
+    let mut legend: Vec<Entry> = Vec::new();
+    for (row, look) in all.iter().zip(&looks) {
+        if !row.label.is_empty() && !legend.iter().any(|entry| entry.text == row.label) {
+            legend.push(Entry { text: row.label.clone(), sample: Sample::Point(look.clone()) });
+        }
+    }
+    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
+    let mut frame = frame(Outline {
+        chart,
+        titles,
+        x: Horizontal::Values(extent(&chart.x, ends), Ends::Ticks),
+        y: Vertical::Names(names),
+        legend: vec![legend],
+        note: None,
+    });
+    let mut nth = 0;
+    for (at, place) in frame.panels.clone().into_iter().enumerate() {
+        let rows = panels.get(at).map_or(&[][..], |panel| &panel.rows);
+        if !rows.iter().flatten().any(|row| good(&&row)) {
+            frame.no_data(place);
+        }
+        let zero = place.x(frame.x.at(0.0));
+        let x = |value: f64| place.x(frame.x.at(value));
+        let line = [(zero, place.y(0.0)), (zero, place.y(1.0))];
+        frame.canvas.layer(Group::class("axis"), |pen| pen.path(&line, &GREY, 0.75));
+        for (row_at, row) in rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let look = &looks[nth];
+            nth += 1;
+            if !shown(&chart.x, row.interval.mean) {
+                continue;
+            }
+            let y = place.y(frame.y.at(names.len() as f64 - row_at as f64 - 0.5));
+            let (low, high) = (row.interval.low, row.interval.high);
+            let ends = (drawable(low) && drawable(high)).then(|| (x(low), x(high)));
+            let spot = (x(row.interval.mean), y);
+            let group = Group { key: Some(&row.key), tip: Some(&row.label), ..Group::class("series") };
+            frame.canvas.layer(group, |pen| {
+                if let Some((low, high)) = ends {
+                    pen.path(&[(low, y), (high, y)], &look.color, 1.0);
+                    for end in [low, high] {
+                        pen.path(&[(end, y - 1.8), (end, y + 1.8)], &look.color, 0.9);
+                    }
+                }
+                if row.open { hollow(pen, spot, look) } else { marker(pen, spot, look) }
+            });
+        }
+    }
+    frame.canvas.finish()
+}

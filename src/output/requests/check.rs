@@ -1,0 +1,462 @@
+//! Checks what a plan asks for against what its results will have.
+
+use super::field::{Column, Datum, Field, seconds};
+use super::file::{FigureFile, Words};
+use super::kind::{Kind, Stat};
+use crate::error::{Error, Result, nearest};
+use crate::output::figure::Measure;
+use crate::output::gallery;
+use crate::output::paper::{Paper, Preset, points};
+use crate::output::schema::Table;
+use crate::units::Dim;
+
+/// What results have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scope {
+    /// The axes of the sweep: columns, and what each has as values, in order.
+    pub axes: Vec<(String, Vec<String>)>,
+    /// The policies.
+    pub policies: Vec<String>,
+    /// The resources.
+    pub dims: Vec<Dim>,
+    /// The tables that are written.
+    pub tables: Vec<Table>,
+}
+
+/// A figure that is asked for, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Its name: the files' stem.
+    pub name: String,
+    pub(super) kind: Kind,
+    pub(super) table: Table,
+    pub(super) x: Option<Field>,
+    /// Which columns are shown.
+    pub(super) y: Vec<Column>,
+    /// The second field of pairs: rows of a heat map.
+    pub(super) rows: Option<Field>,
+    pub(super) series: Vec<Field>,
+    pub(super) facet: Vec<Field>,
+    pub(super) filter: Vec<(Field, Vec<Wanted>)>,
+    pub(super) stat: Stat,
+    /// What the values of each column are multiplied by.
+    pub(super) scale: Vec<f64>,
+    pub(super) title: Option<String>,
+    pub(super) caption: Option<String>,
+    pub(super) log: [bool; 2],
+    pub(super) labels: [Option<String>; 2],
+    pub(super) ranges: [Option<(f64, f64)>; 2],
+    pub(super) bands: Option<bool>,
+    pub(super) percent: bool,
+    pub(super) paper: Paper,
+    /// All axes of the sweep.
+    pub(super) axes: Vec<Field>,
+}
+
+/// A value that is let through.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Wanted {
+    /// This one.
+    Value(Datum),
+    /// Names that begin like this.
+    Begins(String),
+}
+
+impl Wanted {
+    pub fn fits(&self, value: &Datum) -> bool {
+        match self {
+            Wanted::Value(wanted) => wanted == value,
+            Wanted::Begins(start) => matches!(value, Datum::Text(text) if text.starts_with(start)),
+        }
+    }
+}
+
+impl Request {
+    /// Whether the figure is a built-in one: drawn for every cell of a sweep.
+    pub fn builtin(&self) -> Option<&'static [&'static str]> {
+        match &self.kind {
+            Kind::BuiltIn(names) => Some(names),
+            _ => None,
+        }
+    }
+}
+
+/// Finds what a figure asks for; `at` is its place in the plan.
+pub(super) struct Checker<'a> {
+    pub scope: &'a Scope,
+    pub file: &'a FigureFile,
+    pub at: usize,
+}
+
+impl Checker<'_> {
+    fn key(&self, key: &str) -> String {
+        format!("figure[{}].{key}", self.at)
+    }
+
+    /// A name among those known.
+    fn unknown<'k>(&self, key: &str, name: &str, known: impl Iterator<Item = &'k str> + Clone) -> Error {
+        let hint = nearest(name, known.clone()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        Error::plan(self.key(key), format!("'{name}'"), format!("{}{hint}", known.collect::<Vec<_>>().join(", ")))
+    }
+
+    pub fn request(&self, paper: Paper) -> Result<Request> {
+        let file = self.file;
+        let kind = Kind::parse(&file.kind).ok_or_else(|| self.unknown("kind", &file.kind, Kind::names()))?;
+        let table = self.table(&kind)?;
+        let request = Request {
+            name: file.name.clone().unwrap_or_else(|| file.kind.clone()),
+            table,
+            x: None,
+            y: Vec::new(),
+            rows: None,
+            series: Vec::new(),
+            facet: Vec::new(),
+            filter: Vec::new(),
+            stat: Stat::Mean,
+            scale: Vec::new(),
+            title: file.title.clone(),
+            caption: file.caption.clone(),
+            log: self.log()?,
+            labels: [file.x_label.clone(), file.y_label.clone()],
+            ranges: [self.range("x_range", file.x_range)?, self.range("y_range", file.y_range)?],
+            bands: file.bands,
+            percent: file.percent.unwrap_or(false),
+            paper: self.paper(paper)?,
+            axes: self.scope.axes.iter().map(|(axis, _)| self.field("x", axis, &[])).collect::<Result<_>>()?,
+            kind,
+        };
+        if request.name.is_empty() || request.name.contains(['/', '\\']) || request.name.starts_with('.') {
+            return Err(Error::plan(
+                self.key("name"),
+                format!("'{}'", request.name),
+                "a name for files, without slashes",
+            ));
+        }
+        if request.builtin().is_some() {
+            return self.nothing_else(request);
+        }
+        let request = self.fields(request)?;
+        self.suits(&request)?;
+        Ok(request)
+    }
+
+    /// A built-in figure decides for itself what it shows.
+    fn nothing_else(&self, request: Request) -> Result<Request> {
+        let file = self.file;
+        let given = [
+            ("table", file.table.is_some()),
+            ("x", file.x.is_some()),
+            ("y", file.y.is_some()),
+            ("value", file.value.is_some()),
+            ("series", file.series.is_some()),
+            ("facet", file.facet.is_some()),
+            ("where", !file.filter.is_empty()),
+            ("stat", file.stat.is_some()),
+            ("scale", file.scale.is_some()),
+            ("log", file.log.is_some()),
+            ("name", file.name.is_some()),
+            ("title", file.title.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(request),
+            Some((key, _)) => {
+                let expected = format!("no '{key}': '{}' decides for itself what it shows", file.kind);
+                Err(Error::plan(self.key(key), "a value", expected))
+            }
+        }
+    }
+
+    fn paper(&self, all: Paper) -> Result<Paper> {
+        let file = self.file;
+        let mut paper = all;
+        if let Some(name) = &file.preset {
+            paper = Paper::of(Some(Preset::parse(&self.key("preset"), name)?));
+        }
+        for (key, value) in [("width", file.width), ("height", file.height)] {
+            if let Some(value) = value {
+                let points = points(&self.key(key), value)?;
+                if key == "width" { paper.width = Some(points) } else { paper.height = Some(points) }
+            }
+        }
+        Ok(paper)
+    }
+
+    fn table(&self, kind: &Kind) -> Result<Table> {
+        let Some(name) = &self.file.table else {
+            let table = kind.table();
+            let needed = kind.reads() && !self.scope.tables.contains(&table);
+            return match needed {
+                false => Ok(table),
+                true => Err(Error::plan(
+                    self.key("kind"),
+                    format!("'{}'", self.file.kind),
+                    format!("the table '{}', which this plan does not write (see its key 'tables')", table.name()),
+                )),
+            };
+        };
+        if !kind.reads() {
+            let expected = format!("no table: '{}' shows the statistics", self.file.kind);
+            return Err(Error::plan(self.key("table"), format!("'{name}'"), expected));
+        }
+        let known = Table::ALL.into_iter().find(|table| table.name() == name);
+        let table = known.ok_or_else(|| self.unknown("table", name, Table::ALL.iter().map(|table| table.name())))?;
+        match self.scope.tables.contains(&table) {
+            true => Ok(table),
+            false => {
+                let expected = "a table that this plan writes (see its key 'tables')";
+                Err(Error::plan(self.key("table"), format!("'{name}'"), expected))
+            }
+        }
+    }
+
+    fn log(&self) -> Result<[bool; 2]> {
+        let words = self.file.log.clone().unwrap_or_default().0;
+        match words.iter().find(|word| !["x", "y"].contains(&word.as_str())) {
+            Some(word) => Err(Error::plan(self.key("log"), format!("'{word}'"), "\"x\", \"y\" or [\"x\", \"y\"]")),
+            None => Ok(["x", "y"].map(|axis| words.iter().any(|word| word == axis))),
+        }
+    }
+
+    /// One number for all columns, or one a column.
+    fn scale(&self, columns: usize) -> Result<Vec<f64>> {
+        let Some(given) = &self.file.scale else { return Ok(vec![1.0; columns]) };
+        let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|int| int as f64));
+        let scale: Option<Vec<f64>> = match given {
+            toml::Value::Array(items) if items.len() == columns => items.iter().map(number).collect(),
+            one => number(one).map(|one| vec![one; columns]),
+        };
+        let good = |scale: &Vec<f64>| scale.iter().all(|one| one.is_finite() && *one != 0.0);
+        scale.filter(good).ok_or_else(|| {
+            let expected = "a number that values are multiplied by, not 0, or a list of one for each column of 'y'";
+            Error::plan(self.key("scale"), given, expected)
+        })
+    }
+
+    fn range(&self, key: &str, range: Option<[f64; 2]>) -> Result<Option<(f64, f64)>> {
+        match range {
+            Some([low, high]) if !(low < high && low.is_finite() && high.is_finite()) => {
+                Err(Error::plan(self.key(key), format!("[{low}, {high}]"), "two numbers, the smaller one first"))
+            }
+            range => Ok(range.map(|[low, high]| (low, high))),
+        }
+    }
+
+    fn fields(&self, request: Request) -> Result<Request> {
+        let (file, table) = (self.file, request.table);
+        let columns = Column::all(table, &self.scope.dims);
+        let field = |key: &str, name: &str| self.field(key, name, &columns);
+        let list = |key: &str, words: &Option<Words>| -> Result<Option<Vec<Field>>> {
+            words.as_ref().map(|words| words.0.iter().map(|name| field(key, name)).collect()).transpose()
+        };
+        let kind = &request.kind;
+        // A heat map's y is its second axis; what it shows is `value`.
+        let map = *kind == Kind::Heatmap;
+        let shown = if map { file.value.clone().map(|name| Words(vec![name])) } else { file.y.clone() };
+        let shown_key = if map { "value" } else { "y" };
+        let names = match (shown, kind) {
+            (Some(words), _) if !words.0.is_empty() => words.0,
+            (_, Kind::Cdf) => vec!["completion_s".to_owned()],
+            _ => {
+                let expected = format!("a column of the table '{}', such as {}", table.name(), example(table));
+                return Err(Error::plan(self.key(shown_key), "nothing", expected));
+            }
+        };
+        if !map && file.value.is_some() {
+            return Err(Error::plan(self.key("value"), "a column", "no 'value': only a heatmap has one"));
+        }
+        let number = |name: &String| match columns.iter().find(|column| column.name == *name) {
+            Some(column) if !column.text => Ok(column.clone()),
+            Some(_) => Err(Error::plan(self.key(shown_key), format!("'{name}'"), "a column of numbers")),
+            None => {
+                let numbers = columns.iter().filter(|column| !column.text).map(|column| column.name.as_str());
+                Err(self.unknown(shown_key, name, numbers))
+            }
+        };
+        let y: Vec<Column> = names.iter().map(number).collect::<Result<_>>()?;
+        let x = match (&file.x, kind.x()) {
+            (Some(name), true) => Some(field("x", name)?),
+            (None, true) => {
+                let expected = "an axis of the sweep, policy, cell, or a column";
+                return Err(Error::plan(self.key("x"), "nothing", expected));
+            }
+            (Some(_), false) => {
+                let expected = format!("no 'x': '{}' has one of its own", file.kind);
+                return Err(Error::plan(self.key("x"), "a value", expected));
+            }
+            (None, false) => columns.iter().find(|column| column.name == "time_s").cloned().map(Field::Column),
+        };
+        let x = x.filter(|_| kind.x() || *kind == Kind::Time);
+        let rows = match (&file.y, map) {
+            (Some(Words(names)), true) if names.len() == 1 => Some(field("y", &names[0])?),
+            (_, true) => return Err(Error::plan(self.key("y"), "nothing", "a second axis of the sweep, or a column")),
+            _ => None,
+        };
+        let mut facet = list("facet", &file.facet)?;
+        let mut series = list("series", &file.series)?;
+        let used = |field: &Field, facet: &Option<Vec<Field>>| {
+            x.as_ref() == Some(field) || rows.as_ref() == Some(field) || facet.iter().flatten().any(|one| one == field)
+        };
+        // What is not said: several columns are panels, and policies are curves, or the panels of maps.
+        let asked = |fields: &Option<Vec<Field>>, field: &Field| fields.iter().flatten().any(|one| one == field);
+        if y.len() > 1 && !used(&Field::Metric, &facet) && !asked(&series, &Field::Metric) {
+            facet.get_or_insert_default().push(Field::Metric);
+        }
+        let many = self.scope.policies.len() > 1;
+        if many && map && !asked(&facet, &Field::Policy) && !used(&Field::Policy, &facet) {
+            facet.get_or_insert_default().push(Field::Policy);
+        }
+        if series.is_none() && !map && many && !used(&Field::Policy, &facet) {
+            series = Some(vec![Field::Policy]);
+        }
+        let stat = match &file.stat {
+            None => Stat::Mean,
+            Some(name) => Stat::parse(name).ok_or_else(|| self.unknown("stat", name, Stat::names()))?,
+        };
+        let filter =
+            file.filter.iter().map(|(name, value)| self.filter(name, value, &columns)).collect::<Result<_>>()?;
+        let (series, facet) = (series.unwrap_or_default(), facet.unwrap_or_default());
+        let scale = self.scale(y.len())?;
+        Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
+    }
+
+    /// What a name means: policy, cell, seed, metric, an axis or its last words, a column of the table.
+    fn field(&self, key: &str, name: &str, columns: &[Column]) -> Result<Field> {
+        match name {
+            "policy" => return Ok(Field::Policy),
+            "cell" => return Ok(Field::Cell),
+            "seed" => return Ok(Field::Seed),
+            "metric" => return Ok(Field::Metric),
+            _ => {}
+        }
+        let axes = &self.scope.axes;
+        let plain = name.replace("].", "_").replace(['.', '['], "_").replace(']', "");
+        // Without the table that it is in, which the words after it imply.
+        let word = |at: usize| {
+            let axis = &axes[at].0;
+            let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
+            let alone = axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
+            if alone { short.to_owned() } else { axis.clone() }
+        };
+        // Its last word, where no other axis ends with it.
+        let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
+        let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
+        let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
+        let measure = |at: usize| if spans(at) { Measure::Seconds } else { Measure::Number };
+        let axis = |at: usize| Field::Axis(at, word(at), measure(at));
+        if let Some(at) = axes.iter().position(|(axis, _)| *axis == plain) {
+            return Ok(axis(at));
+        }
+        if let [at] = ending[..] {
+            return Ok(axis(at));
+        }
+        if let Some(column) = columns.iter().find(|column| column.name == name) {
+            return Ok(Field::Column(column.clone()));
+        }
+        let known = ["policy", "cell", "seed"].into_iter().chain(axes.iter().map(|(axis, _)| axis.as_str()));
+        Err(self.unknown(key, name, known.chain(columns.iter().map(|column| column.name.as_str()))))
+    }
+
+    fn filter(&self, name: &str, value: &toml::Value, columns: &[Column]) -> Result<(Field, Vec<Wanted>)> {
+        let key = format!("where.{name}");
+        let field = self.field(&key, name, columns)?;
+        let items = match value {
+            toml::Value::Array(items) => items.clone(),
+            one => vec![one.clone()],
+        };
+        let wanted = |item: &toml::Value| match item {
+            toml::Value::Integer(value) => Ok(Wanted::Value(Datum::Number(*value as f64))),
+            toml::Value::Float(value) => Ok(Wanted::Value(Datum::Number(*value))),
+            toml::Value::String(text) => Ok(match (text.strip_suffix('*'), &field) {
+                (Some(start), _) => Wanted::Begins(start.to_owned()),
+                (None, Field::Axis(..)) => Wanted::Value(Datum::of_axis(text)),
+                (None, _) => Wanted::Value(Datum::Text(text.clone())),
+            }),
+            other => Err(Error::plan(self.key(&key), other, "a number or a name, or a list of them")),
+        };
+        let wanted: Vec<Wanted> = items.iter().map(wanted).collect::<Result<_>>()?;
+        // What is known beforehand must be there.
+        let there: Option<Vec<Datum>> = match &field {
+            Field::Policy => Some(self.scope.policies.iter().cloned().map(Datum::Text).collect()),
+            Field::Axis(at, ..) => Some(self.scope.axes[*at].1.iter().map(|text| Datum::of_axis(text)).collect()),
+            _ => None,
+        };
+        if let Some(there) = there
+            && let Some(stranger) = wanted.iter().position(|one| !there.iter().any(|value| one.fits(value)))
+        {
+            let names: Vec<String> = there.iter().map(Datum::words).collect();
+            let given = items[stranger].as_str().map_or_else(|| items[stranger].to_string(), str::to_owned);
+            return Err(self.unknown(&key, &given, names.iter().map(String::as_str)));
+        }
+        Ok((field, wanted))
+    }
+
+    /// Whether the kind can show that.
+    fn suits(&self, request: &Request) -> Result<()> {
+        let numbers = |field: &Field| match field {
+            Field::Axis(at, ..) => {
+                self.scope.axes[*at].1.iter().all(|text| matches!(Datum::of_axis(text), Datum::Number(_)))
+            }
+            Field::Column(column) => !column.text,
+            Field::Seed => true,
+            _ => false,
+        };
+        if let (Some(x), true) = (&request.x, request.kind.numeric_x())
+            && !numbers(x)
+        {
+            let expected =
+                format!("numbers along x; for names such as these take kind = \"bars\" instead of {}", self.file.kind);
+            return Err(Error::plan(self.key("x"), format!("'{}'", x.name()), expected));
+        }
+        if request.kind == Kind::Time && !Column::all(request.table, &[]).iter().any(|one| one.name == "time_s") {
+            let series =
+                Table::ALL.into_iter().filter(|table| Column::all(*table, &[]).iter().any(|c| c.name == "time_s"));
+            let names = series.map(|table| table.name()).collect::<Vec<_>>().join(", ");
+            return Err(Error::plan(
+                self.key("table"),
+                format!("'{}'", request.table.name()),
+                format!("a table over time: {names}"),
+            ));
+        }
+        if request.kind == Kind::Difference && self.scope.policies.len() < 2 {
+            let expected = "two policies or more: it shows how they differ from the baseline";
+            return Err(Error::plan(self.key("kind"), "'difference'", expected));
+        }
+        for (key, given, fits) in [
+            ("series", self.file.series.is_some(), !matches!(request.kind, Kind::Heatmap | Kind::Difference)),
+            ("facet", self.file.facet.is_some(), request.kind != Kind::Difference),
+            ("stat", self.file.stat.is_some(), request.kind.sums_up()),
+            ("scale", self.file.scale.is_some(), request.kind != Kind::Difference),
+            ("percent", self.file.percent.is_some(), request.kind == Kind::Difference),
+            (
+                "bands",
+                self.file.bands.is_some(),
+                matches!(request.kind, Kind::Lines | Kind::Time | Kind::Cdf | Kind::Bars),
+            ),
+        ] {
+            if given && !fits {
+                let expected = format!("no '{key}': a figure of kind '{}' has none", self.file.kind);
+                return Err(Error::plan(self.key(key), "a value", expected));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A column that people would want to see.
+fn example(table: Table) -> &'static str {
+    match table {
+        Table::Runs | Table::Users | Table::Bins => "completion_mean_s",
+        Table::Jobs => "completion_s",
+        Table::Fairness => "used_cpu",
+        Table::Shares => "dominant_share",
+        _ => "one of those that `plimsoll schema` lists",
+    }
+}
+
+/// The names of the built-in figures.
+pub(super) fn builtin(name: &str) -> Option<&'static [&'static str]> {
+    match gallery::NAMES.iter().position(|known| *known == name) {
+        Some(at) => Some(&gallery::NAMES[at..=at]),
+        None => (name == "standard").then_some(&gallery::NAMES[..]),
+    }
+}

@@ -1,0 +1,172 @@
+//! Draws what a plan asks for: the chart around the data, the caption, and which kind is drawn by whom.
+
+use super::check::Request;
+use super::field::Field;
+use super::kind::{Kind, Stat};
+use super::rows::{Means, Row, Rows, Whole};
+use super::{blocks, curves};
+use crate::error::Result;
+use crate::output::figure::{Axis, Chart, Data, Measure};
+use crate::output::gallery::{Drawn, Gallery};
+
+/// The height of a panel with what stands below it, and of what stands around all of them.
+const PANEL: f64 = 120.0;
+const AROUND: f64 = 40.0;
+
+/// The most panels side by side.
+const COLUMNS: usize = 3;
+
+/// Fewer jobs than this behind a value are few.
+pub(super) const FEW: u64 = 10;
+
+/// A drawing with its data and what is said of it.
+pub(super) struct Picture {
+    pub svg: String,
+    pub data: Data,
+    /// What it shows, without a full stop.
+    pub caption: String,
+}
+
+impl Request {
+    /// Draws it. Errors: a damaged table.
+    pub(super) fn draw(&self, whole: &Whole) -> Result<Gallery> {
+        if self.kind == Kind::Difference {
+            return Ok(match blocks::difference(self, whole)? {
+                Some(picture) => self.gallery(picture),
+                None => Gallery::without(&self.name, "there is nothing to compare"),
+            });
+        }
+        let Rows { rows, ends, grids, there } = self.rows(whole)?;
+        if !there {
+            return Ok(Gallery::without_table(&self.name, self.table));
+        }
+        if rows.is_empty() {
+            return Ok(Gallery::without(&self.name, "no row has what it shows"));
+        }
+        let picture = match self.kind {
+            Kind::Lines => curves::lines(self, &Means::of(self, &rows)),
+            Kind::Time => curves::time(self, &rows, &ends, &grids),
+            Kind::Cdf => curves::cdf(self, &rows),
+            Kind::Scatter => curves::scatter(self, &rows),
+            Kind::Box => blocks::boxed(self, &rows),
+            Kind::Heatmap => blocks::map(self, &Means::of(self, &rows)),
+            _ => blocks::bars(self, &Means::of(self, &rows)),
+        };
+        Ok(self.gallery(picture))
+    }
+
+    fn gallery(&self, picture: Picture) -> Gallery {
+        let caption = self.caption.clone().unwrap_or_else(|| format!("{}.", picture.caption));
+        let svg = self.paper.zoomed(picture.svg);
+        let figure = Drawn { name: self.name.clone(), caption, svg, data: picture.data };
+        Gallery { figures: vec![figure], notes: Vec::new() }
+    }
+
+    /// The chart around so many panels.
+    pub(super) fn chart(&self, panels: usize, x: Axis, y: Axis) -> Chart {
+        let with = |at: usize, axis: Axis| {
+            let label = self.labels[at].clone().unwrap_or(axis.label);
+            Axis { label, log: axis.log || self.log[at], range: self.ranges[at].or(axis.range), ..axis }
+        };
+        let mut chart = Chart::new(with(0, x), with(1, y));
+        chart.title.clone_from(&self.title);
+        if panels > 1 {
+            // The fewest columns for that number of rows: no row is left nearly empty.
+            let rows = panels.div_ceil(COLUMNS);
+            (chart.size_pt, chart.columns) =
+                ((Chart::PAGE.0, AROUND + PANEL * rows as f64), Some(panels.div_ceil(rows)));
+        }
+        self.paper.fit(chart, panels)
+    }
+
+    /// The axis of what is shown: one column, or several of one measure.
+    pub(super) fn y_axis(&self) -> Axis {
+        let first = self.y[0].axis();
+        let axis = match &self.y[..] {
+            // In other units than those of the column.
+            [only] if self.scale != [1.0] => Axis::number(super::field::heading(&only.name)),
+            [_] => first,
+            all if all.iter().any(|one| one.measure != all[0].measure) => Axis::number("Value"),
+            _ => match first.measure {
+                Measure::Fraction => Axis::fraction("Share (%)"),
+                Measure::Seconds => Axis::seconds("Time"),
+                Measure::Number => Axis::number("Value"),
+            },
+        };
+        match self.stat {
+            Stat::Mean => axis,
+            Stat::Count => Axis::number("Number"),
+            stat => Axis { label: format!("{}{}", stat.words(), lower(&axis.label)), ..axis },
+        }
+    }
+
+    /// What is shown, in words, by what.
+    pub(super) fn subject(&self) -> String {
+        let names: Vec<String> = self.y.iter().map(|column| super::field::heading(&column.name)).collect();
+        let what = match self.y.len() {
+            1 => names[0].clone(),
+            _ => {
+                let (last, first) = names.split_last().expect("there are two or more");
+                let first: Vec<String> = first.iter().map(|name| lower(name)).collect();
+                super::field::capital(&format!("{} and {}", first.join(", "), lower(last)))
+            }
+        };
+        match self.stat {
+            Stat::Mean => what,
+            stat => format!("{}{}", stat.words(), lower(&what)),
+        }
+    }
+
+    /// By what, in words: ` by load`, or nothing.
+    pub(super) fn by(&self) -> String {
+        match &self.x {
+            Some(Field::Column(column)) if column.name == "bin" => " by job size".to_owned(),
+            None | Some(Field::Metric) => String::new(),
+            Some(field) => format!(" by {}", field.name().replace('_', " ")),
+        }
+    }
+
+    /// Whether rows stand for jobs, or count them.
+    pub(super) fn counts(&self) -> Option<&'static str> {
+        use crate::output::schema::Table;
+        match self.table {
+            Table::Jobs | Table::Bins => Some("jobs"),
+            Table::Tasks | Table::Demands => Some("tasks"),
+            _ => None,
+        }
+    }
+}
+
+/// The first letter small, unless it is a name of capitals.
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next();
+    let second = letters.clone().next().is_some_and(char::is_lowercase);
+    match first {
+        Some(first) if second && !text.starts_with("Jain") => first.to_lowercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// What is said of means over runs.
+pub(super) fn over((least, most): (usize, usize), whiskers: &str) -> String {
+    match (least, most) {
+        (_, 0 | 1) => String::new(),
+        (least, most) if least == most => format!("; means over {most} runs with {whiskers} of 95 % intervals"),
+        (least, most) => format!("; means over {least} to {most} runs with {whiskers} of 95 % intervals"),
+    }
+}
+
+/// Rows by panel and curve, each in the order of first appearance.
+pub(super) fn split(rows: &[Row]) -> (Vec<String>, Vec<super::rows::Series>, Vec<Vec<Vec<&Row>>>) {
+    let (mut facets, mut series) = (super::rows::Order::new(), super::rows::Order::new());
+    let mut groups: Vec<Vec<Vec<&Row>>> = Vec::new();
+    for row in rows {
+        let (facet, one) = (facets.place(&row.facet), series.place(&row.series));
+        groups.resize_with(groups.len().max(facet + 1), Vec::new);
+        let panel = &mut groups[facet];
+        panel.resize_with(panel.len().max(one + 1), Vec::new);
+        panel[one].push(row);
+    }
+    (facets.all, series.all, groups)
+}

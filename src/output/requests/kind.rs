@@ -1,0 +1,161 @@
+//! The kinds of figures that a plan can ask for, and how rows of one run become one value.
+
+use super::check::builtin;
+use crate::output::figure::Spread;
+use crate::output::gallery;
+use crate::output::schema::Table;
+
+/// A kind of figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Means over numbers, with bands.
+    Lines,
+    /// Means over names, with whiskers.
+    Bars,
+    /// Distributions.
+    Cdf,
+    /// Distributions side by side.
+    Box,
+    /// How policies differ from the baseline.
+    Difference,
+    /// Means over two axes.
+    Heatmap,
+    /// Pairs of values.
+    Scatter,
+    /// Means over time, with bands.
+    Time,
+    /// Figures that need no description: their names.
+    BuiltIn(&'static [&'static str]),
+}
+
+/// The kinds that are described, by name.
+const DESCRIBED: [(&str, Kind); 8] = [
+    ("lines", Kind::Lines),
+    ("bars", Kind::Bars),
+    ("cdf", Kind::Cdf),
+    ("box", Kind::Box),
+    ("difference", Kind::Difference),
+    ("heatmap", Kind::Heatmap),
+    ("scatter", Kind::Scatter),
+    ("time", Kind::Time),
+];
+
+impl Kind {
+    pub fn parse(name: &str) -> Option<Kind> {
+        let described = DESCRIBED.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind);
+        described.or_else(|| builtin(name).map(Kind::BuiltIn))
+    }
+
+    /// The names of all kinds.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        DESCRIBED.into_iter().map(|(name, _)| name).chain(["standard"]).chain(gallery::NAMES)
+    }
+
+    /// The table that it shows unless told otherwise.
+    pub fn table(&self) -> Table {
+        match self {
+            Kind::Cdf => Table::Jobs,
+            Kind::Time => Table::Fairness,
+            _ => Table::Runs,
+        }
+    }
+
+    /// Whether it shows a table of the runs.
+    pub fn reads(&self) -> bool {
+        !matches!(self, Kind::Difference | Kind::BuiltIn(_))
+    }
+
+    /// Whether it needs an x.
+    pub fn x(&self) -> bool {
+        matches!(self, Kind::Lines | Kind::Bars | Kind::Box | Kind::Heatmap | Kind::Scatter)
+    }
+
+    /// Whether its x has to be numbers.
+    pub fn numeric_x(&self) -> bool {
+        matches!(self, Kind::Lines | Kind::Scatter)
+    }
+
+    /// Whether it makes one value of the rows of a run.
+    pub fn sums_up(&self) -> bool {
+        matches!(self, Kind::Lines | Kind::Bars | Kind::Heatmap | Kind::Time)
+    }
+}
+
+/// How the rows of one run become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stat {
+    Mean,
+    Sum,
+    Min,
+    Max,
+    Count,
+    Median,
+    P95,
+}
+
+const STATS: [(&str, Stat); 7] = [
+    ("mean", Stat::Mean),
+    ("sum", Stat::Sum),
+    ("min", Stat::Min),
+    ("max", Stat::Max),
+    ("count", Stat::Count),
+    ("median", Stat::Median),
+    ("p95", Stat::P95),
+];
+
+impl Stat {
+    pub fn parse(name: &str) -> Option<Stat> {
+        STATS.into_iter().find(|(known, _)| *known == name).map(|(_, stat)| stat)
+    }
+
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        STATS.into_iter().map(|(name, _)| name)
+    }
+
+    /// Of values of which there is one at least.
+    pub fn of(self, values: &[f64]) -> f64 {
+        let quantile = |at: usize| Spread::of(values).map_or(f64::NAN, |spread| spread.quantiles[at]);
+        match self {
+            Stat::Mean => values.iter().sum::<f64>() / values.len() as f64,
+            Stat::Sum => values.iter().sum(),
+            Stat::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+            Stat::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Stat::Count => values.len() as f64,
+            Stat::Median => quantile(2),
+            Stat::P95 => quantile(4),
+        }
+    }
+
+    /// In words, before a quantity.
+    pub fn words(self) -> &'static str {
+        match self {
+            Stat::Mean => "",
+            Stat::Sum => "Sum of ",
+            Stat::Min => "Least ",
+            Stat::Max => "Largest ",
+            Stat::Count => "Number of ",
+            Stat::Median => "Median ",
+            Stat::P95 => "95 % quantile of ",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_kind() {
+        assert!(Kind::names().all(|name| Kind::parse(name).is_some()));
+        assert_eq!(Kind::names().count(), DESCRIBED.len() + 1 + gallery::NAMES.len());
+        assert_eq!(Kind::parse("pie"), None);
+    }
+
+    #[test]
+    fn rows_of_a_run_become_one_value() {
+        let of = |name: &str| Stat::parse(name).expect(name).of(&[4.0, 1.0, 1.0]);
+        let names: Vec<f64> = Stat::names().map(of).collect();
+        assert_eq!(names[..6], [2.0, 6.0, 1.0, 4.0, 3.0, 1.0]);
+        assert!((names[6] - 3.7).abs() < 1e-9);
+    }
+}

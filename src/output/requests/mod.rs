@@ -1,0 +1,205 @@
+//! The figures that a plan asks for: `[[figure]]`, each described by kind, x, y, series and facet.
+//!
+//! What is asked for is checked before anything runs, is no part of what a run is, and stands beside the results in
+//! `figures.toml`, so that figures are drawn again, or others in their place, from the tables alone.
+
+mod blocks;
+mod check;
+mod curves;
+mod draw;
+mod field;
+mod file;
+mod kind;
+mod rows;
+
+use std::path::Path;
+
+use check::Checker;
+pub use check::{Request, Scope};
+use file::{AllFile, FigureFile};
+use kind::Kind;
+pub use rows::Whole;
+
+use super::gallery::{self, Gallery};
+use super::paper::{Paper, Preset, points};
+use super::table::write_whole;
+use crate::error::{Error, Result, nearest};
+use crate::experiment::study::hinted;
+
+/// The file beside the results.
+pub const FILE: &str = "figures.toml";
+
+/// The keys of a plan that speak of figures.
+pub const KEYS: [&str; 2] = ["figure", "figures"];
+
+/// The figures of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requests {
+    /// What the plan says of figures, as TOML; empty if it says nothing.
+    pub text: String,
+    /// What figures are drawn on that do not say otherwise.
+    pub paper: Paper,
+    /// What is asked for, in order; without anything the figures that every report has.
+    pub list: Vec<Request>,
+}
+
+impl Requests {
+    /// Takes what a plan says of figures out of it, and checks it. Errors: [`Error::Plan`] with the key.
+    pub fn take(plan: &mut toml::Table, scope: &Scope) -> Result<Requests> {
+        let mut said = toml::Table::new();
+        for key in KEYS {
+            if let Some(value) = plan.remove(key) {
+                said.insert(key.to_owned(), value);
+            }
+        }
+        let text = if said.is_empty() { String::new() } else { said.to_string() };
+        let misread = |key: &str, error: &toml::de::Error| {
+            Error::plan(key, "this table", format!("a figure's keys: {}", hinted(error.message())))
+        };
+        let all: AllFile = match said.remove("figures") {
+            Some(table) => table.try_into().map_err(|error| misread("figures", &error))?,
+            None => AllFile::default(),
+        };
+        let mut paper = Paper::of(all.preset.map(|name| Preset::parse("figures.preset", &name)).transpose()?);
+        if let Some(width) = all.width {
+            paper.width = Some(points("figures.width", width)?);
+        }
+        let items = match said.remove("figure") {
+            None => Vec::new(),
+            Some(toml::Value::Array(items)) => items,
+            Some(other) => return Err(Error::plan("figure", other.type_str(), "tables [[figure]]")),
+        };
+        let mut list: Vec<Request> = Vec::new();
+        for (at, item) in items.into_iter().enumerate() {
+            let file: FigureFile = item.try_into().map_err(|error| misread(&format!("figure[{at}]"), &error))?;
+            let named = file.name.is_some();
+            let mut request = Checker { scope, file: &file, at }.request(paper)?;
+            if list.iter().any(|other| other.name == request.name) {
+                if named {
+                    let expected = "a name that no other figure has";
+                    return Err(Error::plan(format!("figure[{at}].name"), format!("'{}'", request.name), expected));
+                }
+                request.name = format!("{}-{}", request.name, at + 1);
+            }
+            list.push(request);
+        }
+        Ok(Requests { text, paper, list })
+    }
+
+    /// Reads what stands beside results. Errors: [`Error::PlanSyntax`] with the file.
+    pub fn beside(whole: &Whole) -> Result<Requests> {
+        let path = whole.folder.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(Error::io(path, source)),
+        };
+        let placed = |message: String| Error::PlanSyntax { path: path.clone(), message };
+        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| placed(error.to_string()))?;
+        Requests::take(&mut table, &whole.scope()).map_err(|error| placed(error.to_string()))
+    }
+
+    /// Writes what the plan says of figures beside the results; nothing said, no file.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        if !self.text.is_empty() {
+            return write_whole(&path, self.text.as_bytes());
+        }
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::output(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same on other paper, whatever the plan says.
+    pub fn on(mut self, paper: Paper) -> Requests {
+        self.paper = paper;
+        for request in &mut self.list {
+            request.paper = Paper { height: request.paper.height, ..paper };
+        }
+        self
+    }
+
+    /// The built-in figures that are asked for; all of them if nothing is.
+    pub fn builtin(&self) -> Vec<(&'static str, Paper)> {
+        let with = |names: &'static [&'static str], paper: Paper| names.iter().map(move |name| (*name, paper));
+        match self.list.iter().any(|request| request.builtin().is_some()) {
+            true => self.list.iter().flat_map(|one| with(one.builtin().unwrap_or_default(), one.paper)).collect(),
+            false => with(&gallery::NAMES, self.paper).collect(),
+        }
+    }
+
+    /// What is said of figures, to be put behind a plan.
+    pub fn appendix(&self) -> String {
+        if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
+    }
+
+    /// Draws the figures of a study: those that are asked for, or those of every report; of a sweep those over all its
+    /// cells. `only` are names, of figures or of built-in kinds; all if empty.
+    ///
+    /// Errors: a name that is none, a damaged table.
+    pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {
+        let sensible;
+        let list = match self.list.is_empty() && whole.is_swept() {
+            true => {
+                sensible = sensible_ones(&whole.scope(), self.paper)?;
+                &sensible
+            }
+            false => &self.list,
+        };
+        let names = list.iter().map(|request| request.name.as_str()).chain(gallery::NAMES);
+        if let Some(unknown) = only.iter().find(|one| !names.clone().any(|name| name == one.as_str())) {
+            let hint = nearest(unknown, names.clone()).map(|hint| format!(" (did you mean '{hint}'?)"));
+            let expected = names.collect::<Vec<_>>().join(", ") + &hint.unwrap_or_default();
+            return Err(Error::plan("--only", format!("'{unknown}'"), expected));
+        }
+        let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+        let mut all = Gallery::default();
+        for request in list {
+            match (request.builtin(), whole.alone()) {
+                (None, _) if wanted(&request.name) => all.add(request.draw(whole)?),
+                (Some(kinds), Some(results)) => {
+                    for kind in kinds.iter().filter(|kind| wanted(kind)) {
+                        all.add(gallery::draw(results, kind, &request.paper)?);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(results) = whole.alone() {
+            // Without any description all of them, and those that are named.
+            let listed: Vec<&str> = list.iter().flat_map(|one| one.builtin().unwrap_or_default()).copied().collect();
+            let more = |kind: &&str| !listed.contains(kind) && (list.is_empty() || !only.is_empty()) && wanted(kind);
+            for kind in gallery::NAMES.into_iter().filter(more) {
+                all.add(gallery::draw(results, kind, &self.paper)?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The headline metrics over the first axis, one figure each; panels for what the other axes vary.
+fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
+    let Some(((first, values), others)) = scope.axes.split_first() else { return Ok(Vec::new()) };
+    let kind = match values.iter().all(|text| field::number(text).is_some()) {
+        true => "lines",
+        false => "bars",
+    };
+    debug_assert!(Kind::parse(kind).is_some());
+    let mut metrics = vec!["completion_mean_s".to_owned(), "slowdown_mean".to_owned()];
+    metrics.extend(scope.dims.first().map(|dim| format!("used_{}", dim.name)));
+    metrics.push("jain".to_owned());
+    let request = |(at, metric): (usize, String)| {
+        let facet: Vec<String> = others.iter().map(|(axis, _)| axis.clone()).collect();
+        let file = FigureFile {
+            kind: kind.to_owned(),
+            name: Some(metric.clone()),
+            x: Some(first.clone()),
+            y: Some(file::Words(vec![metric])),
+            facet: (!facet.is_empty()).then_some(file::Words(facet)),
+            ..FigureFile::default()
+        };
+        Checker { scope, file: &file, at }.request(paper)
+    };
+    metrics.into_iter().enumerate().map(request).collect()
+}

@@ -1,0 +1,377 @@
+//! The rows that a figure shows: of all cells, policies and seeds, from the tables alone.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+
+use super::check::{Request, Scope};
+use super::field::{Column, Datum, Field, From};
+use super::kind::Kind;
+use crate::error::Result;
+use crate::experiment::study::folder::{Described, of_cell};
+use crate::metrics::compare::LEVEL;
+use crate::metrics::{Interval, mean_interval};
+use crate::output::read::{Part, Results};
+use crate::output::schema::Table;
+
+/// All results of a study.
+pub struct Whole {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The columns of the axes of the sweep.
+    axes: Vec<String>,
+    /// The cells: names, values of the axes as text, results. One without a name if there is no sweep.
+    pub cells: Vec<(String, Vec<String>, Results)>,
+}
+
+impl Whole {
+    /// Opens a results folder, of a sweep or not. Errors: it is none, or a table in it is damaged.
+    pub fn open(folder: &Path) -> Result<Whole> {
+        let (axes, cells) = match Described::read(folder)? {
+            None => (Vec::new(), vec![(String::new(), Vec::new(), Results::open(folder)?)]),
+            Some(described) => {
+                let open = |(name, values): (String, Vec<String>)| {
+                    let results = Results::open(&of_cell(folder, &name))?;
+                    Ok((name, values, results))
+                };
+                (described.columns, described.cells.into_iter().map(open).collect::<Result<_>>()?)
+            }
+        };
+        Ok(Whole { folder: folder.to_owned(), axes, cells })
+    }
+
+    /// Whether it is a sweep.
+    pub fn is_swept(&self) -> bool {
+        self.cells.iter().any(|(name, ..)| !name.is_empty())
+    }
+
+    /// The results of a study that is no sweep.
+    pub fn alone(&self) -> Option<&Results> {
+        self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
+    }
+
+    /// What can be shown of it. Tables count as there: one that is not says so when it is drawn.
+    pub fn scope(&self) -> Scope {
+        let mut scope = Scope { tables: Table::ALL.to_vec(), ..Scope::default() };
+        scope.axes = self.axes.iter().map(|axis| (axis.clone(), Vec::new())).collect();
+        for (_, values, results) in &self.cells {
+            for (axis, value) in scope.axes.iter_mut().zip(values) {
+                if !axis.1.contains(value) {
+                    axis.1.push(value.clone());
+                }
+            }
+            for dim in &results.dims {
+                if !scope.dims.contains(dim) {
+                    scope.dims.push(dim.clone());
+                }
+            }
+            scope.policies.clone_from(&results.contents.policies);
+        }
+        scope
+    }
+}
+
+/// A row as a figure sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    /// The panel.
+    pub facet: String,
+    /// The curve.
+    pub series: Series,
+    /// Its x, and the second field of pairs.
+    pub at: Vec<Datum>,
+    /// Its y.
+    pub y: f64,
+    /// Which run it is of.
+    pub run: usize,
+    /// How many jobs or tasks stand behind it; 0 if it is of none.
+    pub weight: u64,
+}
+
+/// What a curve is called, and what decides its look.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Series {
+    pub label: String,
+    pub key: String,
+}
+
+/// All rows, and when each run ended, in seconds.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub rows: Vec<Row>,
+    /// By run.
+    pub ends: Vec<f64>,
+    /// By run the instants at which who has no row has nothing; none where that is not so.
+    pub grids: Vec<Vec<f64>>,
+    /// Whether the table was there at all.
+    pub there: bool,
+}
+
+impl Request {
+    /// Reads its rows, cell by cell, policy by policy, seed by seed, in the order of the table.
+    pub(super) fn rows(&self, whole: &Whole) -> Result<Rows> {
+        let mut all = Rows::default();
+        for (name, values, results) in &whole.cells {
+            let mut columns: Vec<&str> = Vec::new();
+            let fields = self.x.iter().chain(&self.rows).chain(&self.series).chain(&self.facet);
+            let fields = fields.chain(self.filter.iter().map(|(field, _)| field));
+            let asked = fields.filter_map(|field| if let Field::Column(column) = field { Some(column) } else { None });
+            for need in asked.chain(&self.y).flat_map(Column::needs).chain(weight(self.table)) {
+                if !columns.contains(&need) {
+                    columns.push(need);
+                }
+            }
+            let ends = results.table(Table::Runs, &["end_us"], None)?;
+            for part in results.table(self.table, &columns, None)? {
+                let end = ends.iter().find(|end| (end.policy, end.run) == (part.policy, part.run));
+                let end =
+                    end.map(|end| end.numbers("end_us")).transpose()?.and_then(|end| end.first().copied().flatten());
+                let of = Of { request: self, cell: name, axes: values, results, part: &part, run: all.ends.len() };
+                all.ends.push(end.unwrap_or(0.0) / 1e6);
+                // Users that are not active have no row of shares.
+                if self.kind == Kind::Time && self.table == Table::Shares {
+                    let grid = results.table(Table::Fairness, &["time_us"], Some(part.run))?;
+                    let grid = grid.iter().find(|grid| grid.policy == part.policy);
+                    let times = grid.map(|grid| grid.numbers("time_us")).transpose()?.unwrap_or_default();
+                    let mut times: Vec<f64> = times.into_iter().flatten().map(|time| time / 1e6).collect();
+                    times.dedup();
+                    all.grids.push(times);
+                }
+                of.read(&mut all.rows)?;
+                all.there = true;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The column of a table that counts what stands behind a row.
+fn weight(table: Table) -> Option<&'static str> {
+    match table {
+        Table::Bins => Some("jobs"),
+        Table::Demands => Some("tasks"),
+        _ => None,
+    }
+}
+
+/// One run of a table.
+struct Of<'a> {
+    request: &'a Request,
+    cell: &'a str,
+    axes: &'a [String],
+    results: &'a Results,
+    part: &'a Part,
+    run: usize,
+}
+
+/// The values of a field in all rows of a run.
+enum Values {
+    Same(Datum),
+    Numbers(Vec<Option<f64>>),
+    Texts(Vec<String>),
+    /// The column that is shown.
+    Shown,
+}
+
+impl Values {
+    fn at(&self, row: usize, shown: &str) -> Option<Datum> {
+        match self {
+            Values::Same(datum) => Some(datum.clone()),
+            Values::Numbers(values) => values[row].map(Datum::Number),
+            Values::Texts(values) => Some(Datum::Text(values[row].clone())),
+            Values::Shown => Some(Datum::Text(shown.to_owned())),
+        }
+    }
+}
+
+impl Of<'_> {
+    fn column(&self, column: &Column) -> Result<Vec<Option<f64>>> {
+        let numbers = |name: &str| self.part.numbers(name);
+        let each = |values: Vec<Option<f64>>, scale: f64| values.into_iter().map(|v| v.map(|v| v / scale)).collect();
+        Ok(match &column.from {
+            From::Itself => numbers(&column.name)?,
+            From::Seconds(of) => each(numbers(of)?, 1e6),
+            From::Between(from, to) => between(&numbers(from)?, &numbers(to)?, |span| Some(span / 1e6)),
+            From::Ratio(from, to, over) => {
+                let (spans, over) = (between(&numbers(from)?, &numbers(to)?, Some), numbers(over)?);
+                let ratio = |(span, over): (Option<f64>, Option<f64>)| Some(span? / over.filter(|over| *over > 0.0)?);
+                spans.into_iter().zip(over).map(ratio).collect()
+            }
+        })
+    }
+
+    fn values(&self, field: &Field) -> Result<Values> {
+        Ok(match field {
+            Field::Policy => Values::Same(Datum::Text(self.results.contents.policies[self.part.policy].clone())),
+            Field::Cell => Values::Same(Datum::Text(self.cell.to_owned())),
+            Field::Seed => {
+                let seed = self.results.contents.seeds.get(self.part.run).copied().flatten();
+                Values::Same(Datum::Number(seed.unwrap_or(self.part.run as u64) as f64))
+            }
+            Field::Metric => Values::Shown,
+            Field::Axis(at, ..) => Values::Same(Datum::of_axis(&self.axes[*at])),
+            Field::Column(column) if column.text => Values::Texts(self.part.names(&column.name)?),
+            Field::Column(column) => Values::Numbers(self.column(column)?),
+        })
+    }
+
+    fn read(&self, rows: &mut Vec<Row>) -> Result<()> {
+        let request = self.request;
+        let all = |fields: &[Field]| fields.iter().map(|field| self.values(field)).collect::<Result<Vec<_>>>();
+        let at: Vec<Field> = request.x.iter().chain(&request.rows).cloned().collect();
+        let (at, series, facet) = (all(&at)?, all(&request.series)?, all(&request.facet)?);
+        let filter: Vec<Values> =
+            request.filter.iter().map(|(field, _)| self.values(field)).collect::<Result<Vec<_>>>()?;
+        let weights = weight(request.table).map(|name| self.part.numbers(name)).transpose()?;
+        let each = u64::from(matches!(request.table, Table::Jobs | Table::Tasks));
+        for (column, scale) in request.y.iter().zip(&request.scale) {
+            let shown = &column.name;
+            for (nth, y) in self.column(column)?.into_iter().enumerate() {
+                let passes = |(values, (_, wanted)): (&Values, &(Field, Vec<super::check::Wanted>))| {
+                    values.at(nth, shown).is_some_and(|value| wanted.iter().any(|one| one.fits(&value)))
+                };
+                if !filter.iter().zip(&request.filter).all(passes) {
+                    continue;
+                }
+                let Some(y) = y.filter(|y| y.is_finite()) else { continue };
+                let Some(at) = at.iter().map(|one| one.at(nth, shown)).collect::<Option<Vec<_>>>() else { continue };
+                let label = |fields: &[Field], values: &[Values]| {
+                    let words = fields.iter().zip(values);
+                    let words =
+                        words.map(|(field, one)| one.at(nth, shown).map(|v| field.label(&v)).unwrap_or_default());
+                    words.collect::<Vec<_>>()
+                };
+                let facet = label(&request.facet, &facet).join(", ");
+                let series = named(&request.series, label(&request.series, &series));
+                let weight = weights.as_ref().map_or(each, |weights| weights[nth].unwrap_or(0.0) as u64);
+                rows.push(Row { facet, series, at, y: y * scale, run: self.run, weight });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a curve; one of a policy and something else looks like the policy.
+pub(super) fn named(fields: &[Field], words: Vec<String>) -> Series {
+    let label = words.join(", ");
+    let Some(at) = fields.iter().position(|field| *field == Field::Policy) else {
+        return Series { key: label.clone(), label };
+    };
+    let others = words.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, word)| word.as_str());
+    let key = std::iter::once(words[at].as_str()).chain(others).collect::<Vec<_>>().join(":");
+    Series { label, key }
+}
+
+fn between(from: &[Option<f64>], to: &[Option<f64>], scale: impl Fn(f64) -> Option<f64>) -> Vec<Option<f64>> {
+    from.iter().zip(to).map(|(from, to)| scale((*to)? - (*from)?)).collect()
+}
+
+/// Names in the order of their first appearance.
+pub(super) struct Order<T> {
+    /// In order.
+    pub all: Vec<T>,
+    places: HashMap<T, usize>,
+}
+
+impl<T: Clone + Eq + Hash> Order<T> {
+    pub fn new() -> Order<T> {
+        Order { all: Vec::new(), places: HashMap::new() }
+    }
+
+    /// The place of a name, behind all others if it is new.
+    pub fn place(&mut self, name: &T) -> usize {
+        if let Some(&at) = self.places.get(name) {
+            return at;
+        }
+        self.places.insert(name.clone(), self.all.len());
+        self.all.push(name.clone());
+        self.all.len() - 1
+    }
+}
+
+/// What can be told apart of a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Mark {
+    Number(u64),
+    Text(String),
+}
+
+impl Mark {
+    pub fn of(datum: &Datum) -> Mark {
+        match datum {
+            // There is one zero.
+            Datum::Number(value) => Mark::Number((value + 0.0).to_bits()),
+            Datum::Text(text) => Mark::Text(text.clone()),
+        }
+    }
+
+    pub fn datum(&self) -> Datum {
+        match self {
+            Mark::Number(bits) => Datum::Number(f64::from_bits(*bits)),
+            Mark::Text(text) => Datum::Text(text.clone()),
+        }
+    }
+}
+
+/// Means over runs, by panel, curve and place.
+pub(super) struct Means {
+    pub facets: Vec<String>,
+    pub series: Vec<Series>,
+    /// The places: x, and the second field of pairs, each in the order of first appearance.
+    pub places: [Vec<Datum>; 2],
+    cells: HashMap<[usize; 4], (Interval, u64)>,
+    /// Whether no value is below 0.
+    positive: bool,
+}
+
+impl Means {
+    /// One value a run by the figure's own rule, then the mean of those.
+    pub fn of(request: &Request, rows: &[Row]) -> Means {
+        let (mut facets, mut series) = (Order::new(), Order::new());
+        let mut places = [Order::new(), Order::new()];
+        let mut groups: HashMap<[usize; 4], (BTreeMap<usize, Vec<f64>>, u64)> = HashMap::new();
+        for row in rows {
+            let mut key = [facets.place(&row.facet), series.place(&row.series), 0, 0];
+            for (nth, datum) in row.at.iter().enumerate().take(2) {
+                key[2 + nth] = places[nth].place(&Mark::of(datum));
+            }
+            let group = groups.entry(key).or_default();
+            group.0.entry(row.run).or_default().push(row.y);
+            group.1 += row.weight;
+        }
+        let mean = |(key, (runs, weight)): ([usize; 4], (BTreeMap<usize, Vec<f64>>, u64))| {
+            let values: Vec<f64> = runs.values().map(|values| request.stat.of(values)).collect();
+            Some((key, (mean_interval(&values, LEVEL)?, weight)))
+        };
+        let places = places.map(|order| order.all.iter().map(Mark::datum).collect());
+        let positive = rows.iter().all(|row| row.y >= 0.0);
+        let cells = groups.into_iter().filter_map(mean).collect();
+        Means { facets: facets.all, series: series.all, places, cells, positive }
+    }
+
+    /// The lower end of an interval as it is drawn: of what cannot be negative not below 0.
+    pub fn floor(&self, low: f64) -> f64 {
+        if self.positive { low.max(0.0) } else { low }
+    }
+
+    /// The mean at a place, and how many jobs stand behind it.
+    pub fn at(&self, facet: usize, series: usize, x: usize, row: usize) -> Option<&(Interval, u64)> {
+        self.cells.get(&[facet, series, x, row])
+    }
+
+    /// The most and the fewest runs behind a mean.
+    pub fn runs(&self) -> (usize, usize) {
+        let n = || self.cells.values().map(|(interval, _)| interval.n);
+        (n().min().unwrap_or(0), n().max().unwrap_or(0))
+    }
+
+    /// The places along x in order: numbers by size, names as they come.
+    pub fn sorted(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.places[0].len()).collect();
+        if self.places[0].iter().all(|place| matches!(place, Datum::Number(_))) {
+            let value = |at: &usize| if let Datum::Number(value) = self.places[0][*at] { value } else { 0.0 };
+            order.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        }
+        order
+    }
+}

@@ -1,0 +1,285 @@
+//! Bundles: everything is in them, described and checked, and what is in them can be run again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::determinism::differences;
+use crate::replay::{files, plimsoll, run, said};
+use crate::study_run::contents;
+
+/// A plan whose inputs stand beside it and in another folder.
+const PLAN: &str = r#"
+name = "small"
+question = "Is it all there?"
+policies = ["drf", "fifo", "quota:groups.toml"]
+seeds = 2
+weights = "weights.csv"
+[cluster]
+machines = "2x8c16g"
+[workload]
+trace = "../data/trace.csv"
+thin = 0.8
+[sweep]
+"cluster.machines" = ["2x8c16g", "3x8c16g"]
+"#;
+
+const GROUPS: &str = "[[group]]\nname = \"all\"\nusers = [\"*\"]\n";
+
+/// A folder with the plan, its inputs and its results.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(tempfile::tempdir().expect("a temporary folder"));
+        let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
+        for job in 0..40u64 {
+            let (user, submit, tasks) = (job % 3, job * 4, 1 + job % 5);
+            trace += &format!("j{job},u{user},{submit},{},{tasks},1,{}\n", 20 + job % 7, 1 + job % 2);
+        }
+        place.write("plans/small.toml", PLAN);
+        place.write("plans/groups.toml", GROUPS);
+        place.write("plans/weights.csv", "user,weight\nu0,2\nu1,1\nu2,1\n");
+        place.write("data/trace.csv", &trace);
+        place.ok(&["run", "plans/small.toml", "-o", "out"]);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a temporary folder");
+        std::fs::write(path, text).expect("a temporary file is writable");
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let output = run(plimsoll(args).current_dir(self.0.path()));
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output))
+    }
+
+    fn refused(&self, args: &[&str]) -> String {
+        let output = run(plimsoll(args).current_dir(self.0.path()));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        said(&output)
+    }
+
+    /// Unpacks a bundle into a folder.
+    fn unpack(&self, bundle: &str, to: &str) {
+        let file = std::fs::File::open(self.path(bundle)).expect("it was written");
+        zip::ZipArchive::new(file).expect("an archive").extract(self.path(to)).expect("a temporary folder is writable");
+    }
+
+    fn description(&self, folder: &str) -> Value {
+        let text = std::fs::read_to_string(self.path(folder).join("ro-crate-metadata.json")).expect("a description");
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+/// A relative URI as a path.
+fn decoded(id: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), id.as_bytes());
+    while let Some((&first, next)) = rest.split_first() {
+        let hex = |at: usize| next.get(at).and_then(|byte| char::from(*byte).to_digit(16)).expect("two digits");
+        (bytes, rest) = match first {
+            b'%' => ([bytes, vec![(hex(0) * 16 + hex(1)) as u8]].concat(), &next[2..]),
+            byte => ([bytes, vec![byte]].concat(), next),
+        };
+    }
+    String::from_utf8(bytes).expect("text")
+}
+
+/// The digest as another program computes it.
+fn sha256(path: &Path) -> Option<String> {
+    let output = std::process::Command::new("sha256sum").arg(path).output().ok()?;
+    // A name with a backslash has one before its digest.
+    Some(String::from_utf8_lossy(&output.stdout).trim_start_matches('\\').split(' ').next()?.to_owned())
+}
+
+#[test]
+fn a_bundle_describes_all_that_is_in_it() {
+    let place = Place::new();
+    let author = ["--author", "Josiah Carberry", "--orcid", "0000-0002-1825-0097", "--license", "CC-BY-4.0"];
+    place.ok(&[&["bundle", "out", "-o", "one.zip"], &author[..]].concat());
+    place.ok(&[&["bundle", "out", "-o", "two.zip"], &author[..]].concat());
+    let bytes = |name: &str| std::fs::read(place.path(name)).expect("it was written");
+    assert!(bytes("one.zip") == bytes("two.zip"), "the same results, other bytes");
+    place.unpack("one.zip", "unpacked");
+    let unpacked: BTreeSet<String> = contents_of(&place.path("unpacked")).into_keys().collect();
+    for name in [
+        "README.md",
+        "CITATION.cff",
+        "study/plans/small.toml",
+        "study/plans/groups.toml",
+        "study/plans/weights.csv",
+        "study/data/trace.csv",
+        "results/small/study.json",
+        "results/small/run.json",
+        "results/small/report.html",
+        "results/small/statistics/differences.csv",
+        "results/small/cell=machines-2x8c16g/runs/policy=quota:groups.toml/run=1/runs.parquet",
+    ] {
+        assert!(unpacked.contains(name), "{name}: {unpacked:?}");
+    }
+    // All results, byte by byte.
+    assert_eq!(differences(&contents(&place.path("out")), &contents(&place.path("unpacked/results/small"))), [""; 0]);
+    // RO-Crate 1.1: the descriptor, the root with what it must have, and every file as an entity and a part.
+    let json = place.description("unpacked");
+    assert_eq!(json["@context"][0], "https://w3id.org/ro/crate/1.1/context");
+    let graph = json["@graph"].as_array().expect("a graph");
+    let ids: Vec<&str> = graph.iter().map(|entity| entity["@id"].as_str().expect("every entity has an id")).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an entity twice");
+    let entity = |id: &str| graph.iter().find(|entity| entity["@id"] == id).unwrap_or_else(|| panic!("no {id}"));
+    let descriptor = entity("ro-crate-metadata.json");
+    assert_eq!(
+        (&descriptor["@type"], &descriptor["conformsTo"]["@id"], &descriptor["about"]["@id"]),
+        (&"CreativeWork".into(), &"https://w3id.org/ro/crate/1.1".into(), &"./".into())
+    );
+    let root = entity("./");
+    assert_eq!((&root["@type"], &root["name"]), (&"Dataset".into(), &"small".into()));
+    assert_eq!(root["description"], "Is it all there?");
+    let date = root["datePublished"].as_str().expect("a date");
+    assert!(date.len() == 10 && date > "2020", "{date}");
+    assert_eq!(entity(root["license"]["@id"].as_str().expect("a licence"))["name"], "CC-BY-4.0");
+    assert_eq!(entity("https://orcid.org/0000-0002-1825-0097")["name"], "Josiah Carberry");
+    let listed: BTreeSet<String> = graph
+        .iter()
+        .filter(|entity| entity["@type"] == "File")
+        .map(|file| decoded(file["@id"].as_str().expect("an id")))
+        .collect();
+    let all: BTreeSet<String> = unpacked.iter().filter(|name| *name != "ro-crate-metadata.json").cloned().collect();
+    assert_eq!(listed, all);
+    let parts: BTreeSet<&str> =
+        root["hasPart"].as_array().expect("parts").iter().filter_map(|part| part["@id"].as_str()).collect();
+    for file in graph.iter().filter(|entity| entity["@type"] == "File") {
+        let id = file["@id"].as_str().expect("an id");
+        let path = place.path("unpacked").join(decoded(id));
+        assert!(parts.contains(id) && file["encodingFormat"].as_str().is_some_and(|kind| kind.contains('/')), "{file}");
+        let size = path.metadata().expect("it was unpacked").len().to_string();
+        assert_eq!(file["contentSize"], size.as_str(), "{file}");
+        if let Some(digest) = sha256(&path) {
+            assert_eq!(file["sha256"], digest.as_str(), "{file}");
+        }
+    }
+    // What is referred to is there, or on the web.
+    let mut links = Vec::new();
+    graph.iter().for_each(|entity| gather(entity, &mut links));
+    links.retain(|link| !link.starts_with("https://w3id.org/ro/crate/"));
+    for link in &links {
+        entity(link);
+    }
+    let action = entity("#run");
+    assert_eq!(
+        entity(action["instrument"]["@id"].as_str().expect("a program"))["softwareVersion"],
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(
+        action["object"].as_array().expect("inputs").contains(&serde_json::json!({ "@id": "study/data/trace.csv" }))
+    );
+    assert!(place.ok(&["bundle", "--verify", "one.zip"]).contains("all as they were packed"));
+}
+
+fn gather(value: &Value, links: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            if let (Some(id), 1) = (object.get("@id"), object.len()) {
+                links.push(id.as_str().expect("text").to_owned());
+            }
+            object.values().for_each(|value| gather(value, links));
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, links)),
+        _ => {}
+    }
+}
+
+/// All files below a folder, by path.
+fn contents_of(folder: &Path) -> BTreeMap<String, PathBuf> {
+    let below = |path: &PathBuf| path.strip_prefix(folder).expect("files were listed there").display().to_string();
+    files(folder).into_iter().map(|path| (below(&path), path)).collect()
+}
+
+#[test]
+fn what_is_in_a_bundle_runs_again_to_the_same_bytes() {
+    let place = Place::new();
+    place.ok(&["bundle", "out"]);
+    place.unpack("small.zip", "unpacked");
+    place.ok(&["run", "unpacked/study/plans/small.toml", "-o", "again", "-j", "1"]);
+    assert_eq!(differences(&contents(&place.path("out")), &contents(&place.path("again"))), [""; 0]);
+    assert!(place.ok(&["compare", "unpacked/results/small", "again"]).contains("nothing changed"));
+    // The README has these commands.
+    let readme = std::fs::read_to_string(place.path("unpacked/README.md")).expect("text");
+    for part in
+        ["plimsoll run study/plans/small.toml -o again", "plimsoll compare results/small again", "Is it all there?"]
+    {
+        assert!(readme.contains(part), "{part}: {readme}");
+    }
+}
+
+#[test]
+fn what_is_not_whole_is_refused() {
+    let place = Place::new();
+    let table = place.path("out/cell=machines-2x8c16g/users/policy=fifo/run=1/users.parquet");
+    let whole = std::fs::read(&table).expect("a table");
+    std::fs::write(&table, &whole[..whole.len() / 2]).expect("writable");
+    let message = place.refused(&["bundle", "out"]);
+    for part in ["not complete", "is not as it was written", "machines-2x8c16g, fifo run 1", "--incomplete"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(!place.path("small.zip").exists());
+    place.ok(&["bundle", "out", "--incomplete"]);
+    place.unpack("small.zip", "unpacked");
+    let readme = std::fs::read_to_string(place.path("unpacked/README.md")).expect("text");
+    assert!(readme.contains("Not complete") && readme.contains("fifo run 1"), "{readme}");
+    assert!(!place.path("unpacked/results/small/cell=machines-2x8c16g/users/policy=fifo/run=1").exists());
+    std::fs::write(&table, &whole).expect("writable");
+    // A plan that has changed since: its files may be others.
+    place.write("plans/small.toml", &PLAN.replace("2x8c16g", "2x9c16g"));
+    let message = place.ok(&["bundle", "out"]);
+    assert!(message.contains("has changed since"), "{message}");
+    place.write("plans/small.toml", PLAN);
+    // Too large to pack: the digest is kept.
+    let message = place.ok(&["bundle", "out", "--largest", "0", "-o", "slim.zip"]);
+    assert!(message.contains("trace.csv") && message.contains("only its digest"), "{message}");
+    place.ok(&["bundle", "--verify", "slim.zip"]);
+    let message = place.refused(&["bundle", "out", "--author", "A", "--orcid", "0000-0002-1825-0098"]);
+    assert!(message.contains("0000-0002-1825-0097"), "{message}");
+    assert!(place.refused(&["bundle", "plans"]).contains("not a results folder"));
+    assert!(place.refused(&["bundle", "--verify", "data/trace.csv"]).contains("not a whole archive"));
+}
+
+/// An archive that another program has changed.
+#[test]
+fn a_bundle_that_was_changed_is_found_out() {
+    use std::io::Write;
+    let place = Place::new();
+    place.ok(&["bundle", "out"]);
+    place.unpack("small.zip", "unpacked");
+    let packed = |change: &dyn Fn(&str, Vec<u8>) -> Option<Vec<u8>>, more: Option<&str>| {
+        let file = std::fs::File::create(place.path("other.zip")).expect("writable");
+        let mut writer = zip::ZipWriter::new(file);
+        let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        for (name, path) in contents_of(&place.path("unpacked")) {
+            let Some(bytes) = change(&name, std::fs::read(path).expect("readable")) else { continue };
+            writer.start_file(name, options).expect("a new name");
+            writer.write_all(&bytes).expect("writable");
+        }
+        if let Some(name) = more {
+            writer.start_file(name, options).expect("a new name");
+        }
+        writer.finish().expect("writable");
+        place.refused(&["bundle", "--verify", "other.zip"])
+    };
+    let longer = |name: &str, bytes: Vec<u8>| {
+        Some(if name == "study/data/trace.csv" { [bytes, b"x".to_vec()].concat() } else { bytes })
+    };
+    assert!(packed(&longer, None).contains("study/data/trace.csv: it is not as it was packed"));
+    let without = |name: &str, bytes: Vec<u8>| (name != "results/small/report.html").then_some(bytes);
+    assert!(packed(&without, None).contains("results/small/report.html: it is listed and not there"));
+    assert!(packed(&|_, bytes| Some(bytes), Some("extra.txt")).contains("extra.txt: it is there and not listed"));
+    let undescribed = |name: &str, bytes: Vec<u8>| (name != "ro-crate-metadata.json").then_some(bytes);
+    assert!(packed(&undescribed, None).contains("ro-crate-metadata.json"));
+}

@@ -1,0 +1,338 @@
+//! The docs are true: every command in them is run, or at least parsed; every link leads somewhere; the book is whole.
+//!
+//! Blocks of `sh` are scripts, run page by page in a copy of the repository's data, in which `plimsoll` and `cargo run` are the
+//! program of this build with small settings where a command takes long ([`SHIM`]). Blocks of `console` are commands behind
+//! `$`, and what they print; with `PLIMSOLL_UPDATE_DOCS=1` that is written anew. A comment before a block says otherwise:
+//!
+//! - `<!-- test: parse -->`: it needs hours, files or programs that are not here; its arguments are only parsed.
+//! - `<!-- test: file NAME -->`: the block is that file for the page's commands.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::error::ErrorKind;
+
+use crate::replay::{files, run, said};
+use crate::study_slurm::SBATCH;
+
+/// The repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A fenced block of a page.
+#[derive(Debug)]
+pub struct Block {
+    /// What stands behind the fence.
+    pub language: String,
+    /// What is in it.
+    pub text: String,
+    /// What the comment before it says to this test.
+    directive: Option<String>,
+    /// The line of the fence, from 1.
+    line: usize,
+}
+
+/// The blocks of a page.
+pub fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut open, mut directive) = (false, None);
+    for (at, line) in page.lines().enumerate() {
+        if let Some(language) = line.strip_prefix("```") {
+            open = !open;
+            if open {
+                let (language, text) = (language.trim().to_owned(), String::new());
+                blocks.push(Block { language, text, directive: directive.take(), line: at + 1 });
+            }
+        } else if let Some(block) = blocks.last_mut().filter(|_| open) {
+            block.text += line;
+            block.text.push('\n');
+        } else {
+            let comment = line.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->"));
+            directive = comment.map(str::to_owned);
+        }
+    }
+    assert!(!open, "a block has no end");
+    blocks
+}
+
+/// All pages: names below the repository.
+fn pages() -> Vec<PathBuf> {
+    let below = |path: PathBuf| path.strip_prefix(root()).expect("files were listed there").to_owned();
+    let is_page =
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md") && !path.starts_with("docs/book");
+    let mut pages: Vec<PathBuf> = files(&root().join("docs")).into_iter().map(below).filter(is_page).collect();
+    pages.extend(["README.md", "experiments/README.md", "notebooks/README.md"].map(PathBuf::from));
+    pages.sort();
+    pages
+}
+
+fn read(page: &Path) -> String {
+    std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{}: {error}", page.display()))
+}
+
+/// The program as commands of the docs find it. What takes long is made small, the same way for all commands on a plan.
+const SHIM: &str = r#"#!/bin/sh
+last=
+for arg do
+    shift
+    case "$last $arg" in
+        "--chaos "*) arg=3 ;;
+        "--machines 20000") arg=40 ;;
+        "--effort "*) arg=quick; effort=told ;;
+    esac
+    set -- "$@" "$arg"
+    last=$arg
+done
+case "$1 $2" in
+    "run experiments/paper/fuxi-failover.toml") set -- "$@" --set seeds=2 --set failover.storm.lasts=5m --set 'failover.storm.rates=[2]' \
+        --set 'failover.recovery.scenarios=["fm-failover"]' ;;
+    "run experiments/load-sweep.toml" | "cluster slurm")
+        set -- "$@" --set seeds=2 --set workload.hours=0.1 --set measure.from=1m ;;
+    "run experiments/facebook.toml" | "run experiments/complementary.toml")
+        set -- "$@" --set seeds=2 --set workload.hours=0.1 ;;
+    "run experiments/figures.toml" | "run experiments/quota-labels.toml") set -- "$@" --set seeds=2 ;;
+    "check "*) [ -n "$effort" ] || set -- "$@" --effort quick ;;
+esac
+exec PROGRAM "$@"
+"#;
+
+/// What is built is built: only the program itself is run.
+const CARGO: &str = "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 0\nshift 3\nexec plimsoll \"$@\"\n";
+
+/// A copy of the repository's data, with the programs of the docs in `bin`.
+struct Yard(tempfile::TempDir);
+
+impl Yard {
+    fn new() -> Yard {
+        let yard = Yard(tempfile::tempdir().expect("a temporary folder"));
+        for folder in ["docs", "experiments", "traces", "notebooks"] {
+            for file in files(&root().join(folder)) {
+                let to = yard.0.path().join(file.strip_prefix(root()).expect("files were listed there"));
+                std::fs::create_dir_all(to.parent().expect("it is below a folder")).expect("a temporary folder");
+                std::fs::copy(&file, to).expect("a temporary folder is writable");
+            }
+        }
+        yard.program("plimsoll", &SHIM.replace("PROGRAM", env!("CARGO_BIN_EXE_plimsoll")));
+        yard.program("cargo", CARGO);
+        yard.program("sbatch", SBATCH);
+        yard
+    }
+
+    #[cfg(unix)]
+    fn program(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.0.path().join("bin").join(name);
+        std::fs::create_dir_all(self.0.path().join("bin")).expect("a temporary folder");
+        std::fs::write(&path, text).expect("a temporary folder is writable");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
+    }
+
+    /// Runs a script; returns what it printed, or what it said when it failed.
+    fn run(&self, script: &str) -> Result<String, String> {
+        let path = format!("{}:{}", self.0.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = Command::new("sh");
+        command.args(["-e", "-c", script]).current_dir(self.0.path()).env("PATH", path).env("NO_COLOR", "1");
+        let output = run(&mut command);
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(format!("{}: {}", output.status, said(&output)))
+        }
+    }
+}
+
+/// Whether a script has anything of ours in it.
+fn is_ours(script: &str) -> bool {
+    script.lines().any(|line| ["plimsoll ", "cargo run "].iter().any(|program| line.contains(program)))
+}
+
+/// Parses the arguments of every `plimsoll` in a line.
+fn parse(line: &str) -> Result<(), clap::Error> {
+    let line = line.split(" #").next().unwrap_or_default().replace("cargo run --release -- ", "plimsoll ");
+    for part in line.split(['|', '&', '>', ';']).filter_map(|part| Some(&part[part.find("plimsoll ")?..])) {
+        let words: Vec<String> = part.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect();
+        plimsoll::cli::command().try_get_matches_from(&words)?;
+    }
+    Ok(())
+}
+
+/// Commands and outputs of a block of `console`.
+fn sessions(text: &str) -> Vec<(String, String)> {
+    let mut sessions: Vec<(String, String)> = Vec::new();
+    for line in text.lines() {
+        match (line.strip_prefix("$ "), sessions.last_mut()) {
+            (Some(command), _) => sessions.push((command.to_owned(), String::new())),
+            (None, Some((_, output))) => *output += &format!("{line}\n"),
+            (None, None) => panic!("output without a command: {line}"),
+        }
+    }
+    sessions
+}
+
+/// Runs or parses all that a page has; returns what went wrong.
+#[cfg(unix)]
+fn check(page: &Path) -> Vec<String> {
+    let text = read(page);
+    let blocks = blocks(&text);
+    let (mut wrong, mut updated) = (Vec::new(), text.clone());
+    let yard = Yard::new();
+    for block in &blocks {
+        let at = format!("{}, line {}", page.display(), block.line);
+        if let Some(name) = block.directive.as_ref().and_then(|directive| directive.strip_prefix("file ")) {
+            std::fs::write(yard.0.path().join(name), &block.text).expect("a temporary folder is writable");
+            continue;
+        }
+        let only_parsed = block.directive.as_deref() == Some("parse");
+        assert!(only_parsed || block.directive.is_none(), "{at}: nobody knows this comment");
+        match block.language.as_str() {
+            "sh" if only_parsed => {
+                wrong.extend(block.text.lines().filter_map(|line| Some(format!("{at}: {}", parse(line).err()?))));
+            }
+            "sh" if is_ours(&block.text) => {
+                wrong.extend(yard.run(&block.text).err().map(|error| format!("{at}: {error}")));
+            }
+            "console" => {
+                for (command, expected) in sessions(&block.text) {
+                    match yard.run(&command) {
+                        Err(error) => wrong.push(format!("{at}: {error}")),
+                        Ok(found) if lines(&found) == lines(&expected) => {}
+                        Ok(found) => {
+                            let found = lines(&found).join("\n") + "\n";
+                            updated = updated.replacen(&expected, &found, 1);
+                            wrong.push(format!("{at}: {command} prints\n{found}"));
+                        }
+                    }
+                }
+            }
+            "" if is_ours(&block.text) => wrong.push(format!("{at}: a block of commands is marked with sh or console")),
+            _ => {}
+        }
+    }
+    if updated != text && std::env::var_os("PLIMSOLL_UPDATE_DOCS").is_some() {
+        std::fs::write(root().join(page), updated).expect("the docs are writable");
+    }
+    wrong
+}
+
+/// Without what nobody sees.
+fn lines(text: &str) -> Vec<&str> {
+    text.trim_end().lines().map(str::trim_end).collect()
+}
+
+fn none(wrong: Vec<String>) {
+    assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn every_command_of_the_docs_runs() {
+    let pages = pages();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut wrong = Vec::new();
+        while let Some(page) = pages.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+            wrong.extend(check(page));
+        }
+        wrong
+    };
+    let wrong = std::thread::scope(|scope| {
+        let two = [scope.spawn(work), scope.spawn(work)];
+        two.into_iter().flat_map(|thread| thread.join().expect("no page ends the test")).collect::<Vec<_>>()
+    });
+    none(wrong);
+}
+
+/// Commands in running text are at least parts of commands: words in capitals stand for verbs, files and numbers.
+#[test]
+fn commands_in_running_text_parse() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let text = read(&page);
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find("`plimsoll ") {
+            let span = rest[at + 1..].split('`').next().unwrap_or_default().replace('\n', " ");
+            rest = &rest[at + 1 + span.len()..];
+            // One of several words, or a part left out, is no command.
+            let several = span.contains(" .. ") || span.ends_with(" ..") || span.contains(['|', '[']);
+            if several || span.contains("plimsoll VERB") {
+                continue;
+            }
+            let Err(error) = parse(&span) else { continue };
+            let lacks_only = [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+            if !lacks_only.contains(&error.kind()) {
+                wrong.push(format!("{}: `{span}`: {error}", page.display()));
+            }
+        }
+    }
+    none(wrong);
+}
+
+/// Links to other files, without those to the web and to places within a page.
+fn links(page: &str) -> Vec<String> {
+    let target = |rest: &str| rest.split([')', '#', ' ']).next().unwrap_or_default().to_owned();
+    let mut links: Vec<String> = page.split("](").skip(1).map(target).collect();
+    links.retain(|link| !link.is_empty() && !link.contains("://"));
+    links
+}
+
+#[test]
+fn links_lead_somewhere_and_the_book_is_whole() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let folder = root().join(&page).parent().expect("pages are in a folder").to_owned();
+        let dead = links(&read(&page)).into_iter().filter(|link| !folder.join(link).exists());
+        wrong.extend(dead.map(|link| format!("{}: no {link}", page.display())));
+    }
+    none(wrong);
+    let summary = links(&read(Path::new("docs/SUMMARY.md")));
+    let listed: BTreeSet<PathBuf> = summary.iter().map(|link| Path::new("docs").join(link)).collect();
+    assert_eq!(listed.len(), summary.len(), "a page is listed twice");
+    let pages: BTreeSet<PathBuf> = pages().into_iter().filter(|page| page.starts_with("docs")).collect();
+    let missing: Vec<&PathBuf> =
+        pages.iter().filter(|page| !page.ends_with("SUMMARY.md") && !listed.contains(*page)).collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+}
+
+#[test]
+fn the_book_is_built() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    // Beside Python, where it came as a wheel.
+    let beside = std::env::var_os("PLIMSOLL_PYTHON").map(|python| Path::new(&python).with_file_name("mdbook"));
+    let mdbook = beside.filter(|path| path.is_file()).unwrap_or_else(|| "mdbook".into());
+    let output = Command::new(mdbook).arg("build").arg(root().join("docs")).arg("-d").arg(dir.path()).output();
+    let Ok(output) = output else {
+        eprintln!("skipped: no mdbook here (pip install -r docs/requirements.txt, or cargo install mdbook)");
+        return;
+    };
+    let said = said(&output);
+    assert!(output.status.success() && !said.contains("ERROR") && !said.contains("WARN"), "{said}");
+    let page = std::fs::read_to_string(dir.path().join("tutorial.html")).expect("a page");
+    assert!(page.contains("howto/publish.html") && page.contains("policies.html"));
+}
+
+/// What GitHub, Zenodo and others read: of the Citation File Format 1.2.0, and of this version.
+#[test]
+fn the_citation_is_of_this_version() {
+    let text = read(Path::new("CITATION.cff"));
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(&format!("{key}:"))).map(str::trim);
+    assert_eq!(value("cff-version"), Some("1.2.0"));
+    assert_eq!(value("version"), Some(env!("CARGO_PKG_VERSION")));
+    for key in ["message", "title", "authors", "license", "type"] {
+        assert!(value(key).is_some(), "{key}");
+    }
+    assert!(
+        text.contains("\nlicense:\n  - MIT\n  - Apache-2.0\n"),
+        "a list says or; a text is no licence of SPDX's list"
+    );
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let indent = line.len() - line.trim_start().len();
+        let own = line.trim_start().trim_start_matches("- ");
+        let keyed = own.split_once(':').is_some_and(|(key, rest)| {
+            key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+                && (rest.is_empty() || rest.starts_with(' '))
+        });
+        assert!(indent % 2 == 0 && !line.contains('\t') && (keyed || own.len() + indent + 2 == line.len()), "{line}");
+    }
+}

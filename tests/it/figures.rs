@@ -1,0 +1,223 @@
+//! Figures that plans ask for: drawn from the tables alone, in every format, and wrong ones refused with their place.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::replay::{plimsoll, run, said};
+
+/// A small sweep, without figures.
+const PLAN: &str = r#"name = "swept"
+policies = ["drf", "fifo"]
+seeds = 3
+[cluster]
+machines = "4x4c8g"
+[workload]
+generator = "facebook"
+hours = 0.02
+[sweep]
+"workload.load" = [0.05, 0.1]
+"cluster.machines" = ["4x4c8g", "8x4c8g"]
+"#;
+
+fn written(dir: &Path, figures: &str) -> PathBuf {
+    let plan = dir.join("swept.toml");
+    std::fs::write(&plan, format!("{PLAN}{figures}")).expect("a writable folder");
+    plan
+}
+
+/// Runs a plan into `out` and returns what it said.
+fn made(dir: &Path, figures: &str) -> String {
+    let plan = written(dir, figures);
+    let output = run(plimsoll(&["run", "-o"]).arg(dir.join("out")).arg(&plan));
+    assert!(output.status.success(), "{}", said(&output));
+    said(&output)
+}
+
+/// The names of the files in a folder of figures.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("figures were drawn").flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let lines = "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"completion_mean_s\"\nfacet = \"machines\"\n";
+    made(dir.path(), lines);
+    let folder = dir.path().join("out/figures");
+    assert_eq!(names(&folder), ["lines.csv", "lines.pdf", "lines.png", "lines.svg"]);
+    let csv = std::fs::read_to_string(folder.join("lines.csv")).expect("data");
+    let (header, rows) = csv.split_once('\n').expect("a header");
+    assert_eq!(header, "panel,series,load,completion_mean_s,low,high,n");
+    assert_eq!(rows.lines().count(), 8, "two loads, two shapes of machines, two policies: {csv}");
+    assert!(rows.lines().all(|row| row.ends_with(",3")), "three seeds each: {csv}");
+    let report = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
+    for part in ["figures/lines.pdf", "figures/lines.csv", "kind = &quot;lines&quot;"] {
+        assert!(report.contains(part), "{part} is missing in the report");
+    }
+    // Another figure: all runs are kept, whatever the figure is.
+    let told = made(dir.path(), "[figures]\nwidth = 300\n[[figure]]\nkind = \"cdf\"\nname = \"mine\"\nlog = \"x\"\n");
+    assert!(told.contains("24 runs were there already, 0 were made"), "{told}");
+    let svg = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a figure");
+    assert!(svg("mine.svg").contains("width=\"300\""));
+    // Drawn again, from the tables and figures.toml alone, to the same bytes.
+    let before: Vec<Vec<u8>> = ["mine.svg", "mine.png", "mine.pdf", "mine.csv"]
+        .map(|name| std::fs::read(folder.join(name)).expect(name))
+        .into();
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    let output = run(plimsoll(&["plot"]).arg(dir.path().join("out")));
+    assert!(output.status.success(), "{}", said(&output));
+    let after: Vec<Vec<u8>> = ["mine.svg", "mine.png", "mine.pdf", "mine.csv"]
+        .map(|name| std::fs::read(folder.join(name)).expect(name))
+        .into();
+    assert!(before == after);
+    let output = run(plimsoll(&["plot", "--preset", "slides", "--only", "mine"]).arg(dir.path().join("out")));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(svg("mine.svg").contains("width=\"640\""));
+}
+
+#[test]
+fn a_sweep_without_figures_gets_sensible_ones() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    made(dir.path(), "");
+    let folder = dir.path().join("out/figures");
+    let stems: Vec<String> =
+        names(&folder).iter().filter_map(|name| name.strip_suffix(".svg").map(str::to_owned)).collect();
+    assert_eq!(stems, ["completion_mean_s", "jain", "slowdown_mean", "used_cpu"]);
+    assert!(!dir.path().join("out/figures.toml").exists());
+    assert!(dir.path().join("out/cell=load-0.05,machines-4x4c8g/figures/completion.pdf").is_file());
+}
+
+#[test]
+fn wrong_figures_are_refused_before_anything_runs() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let line = PLAN.lines().count();
+    let cases: [(&str, usize, &[&str]); 16] = [
+        ("[[figure]]\nkind = \"linse\"\n", 2, &["figure[0].kind", "column 8", "did you mean 'lines'"]),
+        ("[[figure]]\nknd = \"lines\"\n", 2, &["unknown field `knd`", "kind"]),
+        ("[[figure]]\nkind = \"lines\"\ny = \"jain\"\n", 1, &["figure[0].x", "an axis of the sweep"]),
+        (
+            "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"completion_mean\"\n",
+            4,
+            &["did you mean 'completion_mean_s'"],
+        ),
+        ("[[figure]]\nkind = \"lines\"\nx = \"laod\"\ny = \"jain\"\n", 3, &["figure[0].x: 'laod'", "workload_load"]),
+        ("[[figure]]\nkind = \"lines\"\nx = \"machines\"\ny = \"jain\"\n", 3, &["numbers along x", "bars"]),
+        ("[[figure]]\nkind = \"lines\"\nx = \"policy\"\ny = \"jain\"\n", 3, &["numbers along x"]),
+        (
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\ntable = \"tasks\"\n",
+            5,
+            &["a table that this plan writes"],
+        ),
+        (
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nwhere = { policy = \"dfr\" }\n",
+            5,
+            &["did you mean 'drf'"],
+        ),
+        (
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nwhere = { load = [0.6] }\n",
+            5,
+            &["figure[0].where.load", "0.05, 0.1"],
+        ),
+        ("[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nlog = \"z\"\n", 5, &["figure[0].log"]),
+        ("[[figure]]\nkind = \"heatmap\"\nx = \"load\"\ny = \"machines\"\n", 1, &["figure[0].value"]),
+        ("[[figure]]\nkind = \"completion\"\nx = \"load\"\n", 3, &["decides for itself"]),
+        (
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nstat = \"average\"\n",
+            5,
+            &["figure[0].stat", "median"],
+        ),
+        ("[figures]\npreset = \"acn\"\n", 2, &["figures.preset", "did you mean 'acm'"]),
+        ("[[figure]]\nkind = \"cdf\"\nwidth = 3\n", 3, &["figure[0].width", "points"]),
+    ];
+    for (figures, at, says) in cases {
+        let plan = written(dir.path(), figures);
+        let output = run(plimsoll(&["run", "-o"]).arg(dir.path().join("out")).arg(&plan));
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{figures}: {told}");
+        assert!(told.contains(&format!("line {}", line + at)), "line {} of {figures}: {told}", line + at);
+        says.iter().for_each(|part| assert!(told.contains(part), "{part} for {figures}: {told}"));
+        assert!(!dir.path().join("out").exists(), "nothing ran");
+    }
+}
+
+#[test]
+fn the_text_of_a_pdf_is_text() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    made(dir.path(), "[[figure]]\nkind = \"bars\"\nx = \"load\"\ny = \"completion_mean_s\"\n");
+    let pdf = dir.path().join("out/figures/bars.pdf");
+    let bytes = std::fs::read(&pdf).expect("a PDF");
+    let text = String::from_utf8_lossy(&bytes);
+    for part in ["/FontFile2", "LiberationSans", "/ToUnicode"] {
+        assert!(text.contains(part), "{part} is missing");
+    }
+    match Command::new("pdftotext").arg(&pdf).arg("-").output() {
+        Err(_) => println!("skipped: pdftotext is not installed"),
+        Ok(output) => {
+            let read = String::from_utf8_lossy(&output.stdout).into_owned();
+            ["Mean completion time", "drf", "fifo"]
+                .iter()
+                .for_each(|part| assert!(read.contains(part), "{part}: {read}"));
+        }
+    }
+}
+
+/// The page and the plan that it shows figures of.
+const PAGE: &str = "docs/figures.md";
+const SHOWN: &str = "experiments/figures.toml";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The tables `[[figure]]` of a text, without comments and blank lines.
+fn described(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut open = false;
+    for line in text.lines() {
+        match line {
+            "[[figure]]" => {
+                open = true;
+                all.push(String::new());
+            }
+            _ if line.is_empty() || line.starts_with(['[', '#', '`']) => open = false,
+            _ if open => all.last_mut().expect("one is open").extend([line, "\n"]),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Draws the figures of the documentation. With `PLIMSOLL_BLESS=1` in the environment its pictures are written anew.
+#[test]
+fn the_figures_of_the_documentation_are_drawn() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).expect(file);
+    let (page, plan) = (read(PAGE), read(SHOWN));
+    let (in_page, in_plan) = (described(&page), described(&plan));
+    let missing: Vec<&String> = in_page.iter().filter(|figure| !in_plan.contains(figure)).collect();
+    assert!(missing.is_empty() && in_page.len() == in_plan.len(), "not in {SHOWN}: {missing:?}");
+    let bless = std::env::var_os("PLIMSOLL_BLESS").is_some();
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut command = plimsoll(&["run", "-o"]);
+    command.arg(dir.path().join("out")).arg(root().join(SHOWN));
+    if !bless {
+        // As many figures of fewer runs.
+        command.args(["--set", "seeds=2", "--set", "workload.hours=0.1"]);
+    }
+    let output = run(&mut command);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!said(&output).contains("no figure '"), "{}", said(&output));
+    let drawn = names(&dir.path().join("out/figures"));
+    let svgs: Vec<&String> = drawn.iter().filter(|name| name.ends_with(".svg")).collect();
+    assert_eq!(svgs.len(), in_page.len());
+    for name in svgs {
+        assert!(page.contains(&format!("(figures/{name})")), "{name} is not shown in {PAGE}");
+        let picture = root().join("docs/figures").join(name);
+        if bless {
+            std::fs::copy(dir.path().join("out/figures").join(name), &picture).expect("a writable folder");
+        }
+        assert!(picture.is_file(), "{} is missing; make it with PLIMSOLL_BLESS=1", picture.display());
+    }
+}

@@ -1,0 +1,172 @@
+//! Results as Python reads them: with polars, DuckDB and pandas as the docs print it, and in the notebooks.
+//!
+//! `PLIMSOLL_PYTHON` names a Python that has the packages of `notebooks/requirements.txt`; `python3` is tried without it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use polars::prelude::{ParquetReader, SerReader};
+
+use crate::docs::{blocks, root};
+use crate::replay::{files, plimsoll, run, said};
+
+/// A Python with these packages, or why there is none.
+fn python(packages: &str) -> Result<PathBuf, String> {
+    let python = PathBuf::from(std::env::var_os("PLIMSOLL_PYTHON").unwrap_or_else(|| "python3".into()));
+    match Command::new(&python).args(["-c", &format!("import {packages}")]).output() {
+        Ok(output) if output.status.success() => Ok(python),
+        Ok(output) => Err(said(&output).lines().last().unwrap_or_default().to_owned()),
+        Err(error) => Err(format!("{}: {error}", python.display())),
+    }
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Small results of the experiments that docs and notebooks speak of, in `results/` of a folder.
+fn small_results(dir: &Path, wanted: &[(&str, &[&str])]) {
+    for (name, set) in wanted {
+        let mut command = plimsoll(&["run", "-q"]);
+        command.arg(root().join(format!("experiments/{name}.toml"))).arg("-o").arg(dir.join("results").join(name));
+        set.iter().for_each(|change| {
+            command.args(["--set", change]);
+        });
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", said(&output));
+    }
+}
+
+const SWEEP: (&str, &[&str]) = ("load-sweep", &["seeds=3", "workload.hours=0.3", "measure.from=2m"]);
+
+/// What Rust reads of a table of all cells: rows, and the sum of a column.
+fn read(dir: &Path, table: &str, column: &str) -> (usize, f64) {
+    let is = |path: &PathBuf| path.file_name().is_some_and(|name| name == format!("{table}.parquet").as_str());
+    let mut found = (0, 0.0);
+    for path in files(&dir.join("results/load-sweep")).into_iter().filter(is) {
+        let file = std::fs::File::open(&path).expect("a table that was listed");
+        let frame = ParquetReader::new(file).finish().expect("a table");
+        found.0 += frame.height();
+        let values = frame.column(column).expect("a column").f64().expect("numbers").clone();
+        found.1 += values.iter().flatten().sum::<f64>();
+    }
+    found
+}
+
+#[test]
+fn polars_duckdb_and_pandas_read_results_as_the_docs_say() {
+    let python = match python("polars, duckdb, pandas, pyarrow") {
+        Ok(python) => python,
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    small_results(dir.path(), &[SWEEP]);
+    let page = std::fs::read_to_string(root().join("docs/experiments.md")).expect("a page");
+    let of = |language: &str| -> Vec<String> {
+        blocks(&page).into_iter().filter(|block| block.language == language).map(|block| block.text).collect()
+    };
+    let ([with_polars, with_pandas], [with_duckdb]) = (&of("python")[..], &of("sql")[..]) else {
+        panic!("the page has two blocks of Python and one of SQL")
+    };
+    // As printed; then the same of other tables.
+    let mut script = format!(
+        "import json, duckdb\nfound = {{}}\n{with_polars}\nfound['polars'] = [runs.height, runs['completion_mean_s'].sum()]\n\
+         {with_pandas}\nfound['pandas'] = [len(runs), runs['completion_mean_s'].sum()]\n\
+         groups = duckdb.sql(\"\"\"{with_duckdb}\"\"\".strip().rstrip(';')).fetchall()\n\
+         found['duckdb'] = [len(groups), sum(mean for _, _, mean in groups)]\n"
+    );
+    let others = [("users", "dominant_share"), ("bins", "completion_mean_s"), ("quantiles", "value")];
+    for (table, column) in others {
+        let other = |text: &str| text.replace("/runs/", &format!("/{table}/"));
+        let sql = format!(
+            "SELECT count(*), sum({column}) FROM read_parquet('results/load-sweep/cell=*/{table}/**/*.parquet')"
+        );
+        script += &format!(
+            "{}\nfound['{table} polars'] = [runs.height, runs['{column}'].sum()]\n{}\nfound['{table} pandas'] = [len(runs), \
+             runs['{column}'].sum()]\nfound['{table} duckdb'] = list(duckdb.sql(\"\"\"{sql}\"\"\").fetchall()[0])\n",
+            other(with_polars),
+            other(with_pandas)
+        );
+    }
+    script += "print(json.dumps(found))\n";
+    let output = run(Command::new(&python).args(["-c", &script]).current_dir(dir.path()));
+    let found: BTreeMap<String, (usize, f64)> = serde_json::from_str(&printed(&output)).expect("JSON");
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(1.0);
+    let (rows, sum) = read(dir.path(), "runs", "completion_mean_s");
+    assert_eq!(rows, 54, "six cells, three policies, three seeds");
+    for reader in ["polars", "pandas"] {
+        assert!(found[reader].0 == rows && close(found[reader].1, sum), "{reader}: {found:?}, not {rows} and {sum}");
+    }
+    // A mean of three seeds for every cell and policy.
+    assert!(found["duckdb"].0 == 18 && close(found["duckdb"].1, sum / 3.0), "{found:?}, not {}", sum / 3.0);
+    for (table, column) in others {
+        let (rows, sum) = read(dir.path(), table, column);
+        for reader in ["polars", "pandas", "duckdb"] {
+            let one = found[&format!("{table} {reader}")];
+            assert!(
+                one.0 == rows && close(one.1, sum) && rows > 50,
+                "{table}, {reader}: {one:?}, not {rows} and {sum}"
+            );
+        }
+    }
+}
+
+fn notebooks() -> Vec<PathBuf> {
+    let mut found = files(&root().join("notebooks"));
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
+    found.retain(|path| !path.components().any(|part| part.as_os_str() == ".ipynb_checkpoints"));
+    found.sort();
+    found
+}
+
+#[test]
+fn notebooks_are_kept_without_outputs() {
+    let notebooks = notebooks();
+    assert_eq!(notebooks.len(), 3);
+    for path in notebooks {
+        let text = std::fs::read_to_string(&path).expect("a notebook");
+        let notebook: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for cell in notebook["cells"].as_array().expect("cells") {
+            let is_code = cell["cell_type"] == "code";
+            let empty = cell["outputs"].as_array().is_some_and(Vec::is_empty) && cell["execution_count"].is_null();
+            assert!(!is_code || empty, "{}: outputs in {cell}", path.display());
+        }
+    }
+}
+
+/// Executes every cell, as `jupyter execute` does.
+const EXECUTE: &str = "
+import sys, nbclient, nbformat
+notebook = nbformat.read(sys.argv[1], 4)
+nbclient.NotebookClient(notebook, timeout=120, resources={'metadata': {'path': sys.argv[2]}}).execute()
+print(sum(len(cell.get('outputs', [])) for cell in notebook.cells))
+";
+
+#[test]
+fn notebooks_run_on_small_results() {
+    let python = match python("polars, altair, matplotlib, nbclient, nbformat, ipykernel") {
+        Ok(python) => python,
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let facebook = ("facebook", &["seeds=2", "workload.hours=0.3"][..]);
+    let complementary = ("complementary", &["seeds=4", "workload.hours=0.2"][..]);
+    small_results(dir.path(), &[facebook, complementary, SWEEP]);
+    for path in notebooks() {
+        let mut command = Command::new(&python);
+        command.args(["-c", EXECUTE]).arg(&path).arg(root().join("notebooks"));
+        command.env("PLIMSOLL_RESULTS", dir.path().join("results")).env("PYTHONDONTWRITEBYTECODE", "1");
+        // What a kernel writes of itself is not the user's.
+        command.env("IPYTHONDIR", dir.path().join("ipython")).env("JUPYTER_RUNTIME_DIR", dir.path().join("jupyter"));
+        let outputs: usize = printed(&run(&mut command)).trim().parse().expect("a number");
+        assert!(outputs >= 4, "{}: {outputs} outputs", path.display());
+    }
+}

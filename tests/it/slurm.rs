@@ -1,0 +1,285 @@
+//! A Slurm of one machine, for the length of a test: the real daemons in the foreground, with all their files in one folder;
+//! and `plimsoll cluster slurm` against it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll::workload::synthetic::random::stream;
+use rand::RngExt;
+
+use crate::determinism::differences;
+use crate::replay::{run, said};
+use crate::study_kill::five_hundred;
+use crate::study_run::{Place, contents};
+use crate::study_slurm::{cluster, without_logs};
+
+/// Slurm's controller and node, and the authentication that they need; all ended when it is dropped.
+struct Slurm {
+    dir: tempfile::TempDir,
+    daemons: Vec<Child>,
+}
+
+/// The longest that the daemons may take to be ready, or to go.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Slurm {
+    /// Starts it with so many processors; why not, where it is not installed, this is not root, or it does not come up.
+    fn start(processors: usize) -> Result<Slurm, String> {
+        use std::os::unix::fs::MetadataExt;
+        if !std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            return Err("this is not root".to_owned());
+        }
+        for (program, package) in
+            [("slurmctld", "slurmctld"), ("slurmd", "slurmd"), ("sbatch", "slurm-client"), ("munged", "munge")]
+        {
+            if found(program).is_none() {
+                return Err(format!("no {program} (Debian's package {package}; slurm-wlm has all of Slurm)"));
+            }
+        }
+        let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut slurm = Slurm { dir, daemons: Vec::new() };
+        slurm.configure(processors);
+        let config = slurm.path("slurm.conf");
+        slurm.daemon(
+            "munged",
+            &[
+                "--foreground".to_owned(),
+                "--force".to_owned(),
+                format!("--socket={}", slurm.path("munge.sock").display()),
+                format!("--key-file={}", slurm.path("munge.key").display()),
+                format!("--pid-file={}", slurm.path("munged.pid").display()),
+                format!("--log-file={}", slurm.path("munged.log").display()),
+                format!("--seed-file={}", slurm.path("munge.seed").display()),
+            ],
+        );
+        let there = slurm.path("munge.sock");
+        until(PATIENCE, || there.exists()).map_err(|()| slurm.complaint("munged does not listen"))?;
+        for program in ["slurmctld", "slurmd"] {
+            slurm.daemon(program, &["-D".to_owned(), "-f".to_owned(), config.display().to_string()]);
+        }
+        let idle = || String::from_utf8_lossy(&run(slurm.command("sinfo").arg("--noheader")).stdout).contains(" idle ");
+        until(PATIENCE, idle).map_err(|()| slurm.complaint("the node does not become idle"))?;
+        Ok(slurm)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn configure(&self, processors: usize) {
+        for folder in ["state", "spool"] {
+            std::fs::create_dir(self.path(folder)).expect("a temporary folder is writable");
+        }
+        let secret: String = std::iter::repeat_with(|| self.dir.path().display().to_string()).take(40).collect();
+        std::fs::write(self.path("munge.key"), &secret.as_bytes()[..256]).expect("a temporary folder is writable");
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(self.path("munge.key"), private).expect("a file of ours");
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = host.trim().split('.').next().filter(|name| !name.is_empty()).unwrap_or("localhost");
+        let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        // Both are held until both are known.
+        let sockets = [free(), free()];
+        let [one, two] = sockets.each_ref().map(|socket| socket.local_addr().expect("it is bound").port());
+        drop(sockets);
+        let text = CONFIG
+            .replace("{dir}", &self.dir.path().display().to_string())
+            .replace("{host}", host)
+            .replace("{controller}", &one.to_string())
+            .replace("{node}", &two.to_string())
+            .replace("{processors}", &processors.to_string());
+        std::fs::write(self.path("slurm.conf"), text).expect("a temporary folder is writable");
+    }
+
+    fn daemon(&mut self, program: &str, args: &[String]) {
+        let out = |name: &str| std::fs::File::create(self.path(name)).expect("a temporary folder is writable");
+        // Should the test be killed, they go with it.
+        let mut command = match found("setpriv") {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "TERM"]).arg(found(program).unwrap_or_else(|| program.into()));
+                self.environment(&mut command);
+                command
+            }
+            None => self.command(program),
+        };
+        command.args(args).stdin(Stdio::null()).stdout(out(&format!("{program}.out")));
+        command.stderr(out(&format!("{program}.err")));
+        self.daemons.push(command.spawn().expect("it was found"));
+    }
+
+    /// A command that speaks with this Slurm.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(found(program).unwrap_or_else(|| program.into()));
+        self.environment(&mut command);
+        command
+    }
+
+    /// Lets a command speak with this Slurm.
+    fn environment(&self, command: &mut Command) {
+        command.env("SLURM_CONF", self.path("slurm.conf"));
+    }
+
+    /// What is wrong, with the last lines of the logs.
+    fn complaint(&self, what: &str) -> String {
+        let tail = |name: &&str| {
+            let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().rev().take(4).collect();
+            format!("{name}: {}", lines.into_iter().rev().collect::<Vec<_>>().join(" | "))
+        };
+        let logs = ["munged.err", "munged.log", "slurmctld.log", "slurmd.log"];
+        format!("{what}; {}", logs.iter().map(tail).collect::<Vec<_>>().join("; "))
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        // Jobs first, then the daemons as their manual says, and by force whatever is left.
+        let quietly = |program: &str, args: &[&str]| {
+            let _ = self.command(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        };
+        quietly("scancel", &["--user=root"]);
+        let _ = until(Duration::from_secs(5), || {
+            let output = run(self.command("squeue").arg("--noheader").stderr(Stdio::null()));
+            output.stdout.is_empty()
+        });
+        quietly("scontrol", &["shutdown"]);
+        let daemons = &mut self.daemons;
+        let _ = until(Duration::from_secs(5), || {
+            daemons.iter_mut().skip(1).all(|daemon| !matches!(daemon.try_wait(), Ok(None)))
+        });
+        for daemon in daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// Processes whose command line has a text, such as the name of a temporary folder, and whose environment has another.
+fn processes(command: &Path, environment: &str) -> Vec<String> {
+    let text = command.display().to_string();
+    let of = |entry: std::fs::DirEntry| {
+        let has = |file: &str, text: &str| {
+            let bytes = std::fs::read(entry.path().join(file)).unwrap_or_default();
+            bytes.windows(text.len()).any(|part| part == text.as_bytes())
+        };
+        let id = entry.file_name().to_string_lossy().into_owned();
+        let is = id.bytes().all(|byte| byte.is_ascii_digit()) && has("cmdline", &text) && has("environ", environment);
+        is.then_some(id)
+    };
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(of).collect()
+}
+
+/// Waits until something holds, and at most so long.
+fn until(most: Duration, mut holds: impl FnMut() -> bool) -> Result<(), ()> {
+    let deadline = Instant::now() + most;
+    while !holds() {
+        if Instant::now() > deadline {
+            return Err(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Where a program is; daemons are not on everybody's path.
+fn found(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// The lines that matter without systemd and cgroups. The plain scheduler, without pauses: a test cannot wait for cycles.
+const CONFIG: &str = "ClusterName=plimsoll
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={dir}/munge.sock
+CredType=cred/munge
+StateSaveLocation={dir}/state
+SlurmdSpoolDir={dir}/spool
+SlurmctldPidFile={dir}/slurmctld.pid
+SlurmdPidFile={dir}/slurmd.pid
+SlurmctldLogFile={dir}/slurmctld.log
+SlurmdLogFile={dir}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+PriorityType=priority/basic
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+KillWait=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs={processors} RealMemory=100 State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+";
+
+/// So many times a shard is killed.
+const KILLS: usize = 20;
+
+/// 500 runs in three shards under a real Slurm, killed twenty times at random moments: the gathering job says what is
+/// missing, what is submitted again makes that alone, and the results are those of one process that nobody disturbed.
+#[test]
+fn a_real_slurm_runs_the_array() {
+    let slurm = match Slurm::start(3) {
+        Ok(slurm) => slurm,
+        Err(why) => {
+            eprintln!("skipped: no Slurm here: {why}");
+            return;
+        }
+    };
+    let plan = five_hundred(300);
+    let place = Place::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
+    let submit = || {
+        let mut command = cluster(&place, &[]);
+        slurm.environment(&mut command);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", said(&output));
+        (String::from_utf8_lossy(&output.stdout).trim().to_owned(), said(&output))
+    };
+    let queued = || !run(slurm.command("squeue").arg("--noheader")).stdout.is_empty();
+    let gathered = |job: &str| {
+        assert_eq!(until(Duration::from_secs(120), || !queued()), Ok(()), "the jobs go on");
+        std::fs::read_to_string(place.path(&format!("out/slurm/gather-{job}.log"))).expect("the job has a log")
+    };
+    let out = place.path("out");
+    let (mut random, mut kills, mut submissions) = (stream(1, "kills under Slurm"), 0, 0);
+    while kills < KILLS {
+        let (gather, message) = submit();
+        submissions += 1;
+        assert!(message.contains("3 of 3 shards"), "{kills} kills, then: {message}");
+        assert_eq!(until(PATIENCE, || !processes(&out, "SLURM_ARRAY_TASK_ID=").is_empty()), Ok(()), "nothing runs");
+        // All of them, one after the other.
+        let mut hit = Vec::new();
+        let _ = until(PATIENCE, || {
+            let next = (0..3).find_map(|shard| {
+                let running = processes(&out, &format!("SLURM_ARRAY_TASK_ID={shard}\0"));
+                running.into_iter().next().filter(|_| !hit.contains(&shard)).map(|process| (shard, process))
+            });
+            if let Some((shard, process)) = next {
+                std::thread::sleep(Duration::from_millis(random.random_range(0..150)));
+                // It may have ended meanwhile.
+                kills += usize::from(run(Command::new("kill").args(["-KILL", &process])).status.success());
+                hit.push(shard);
+            }
+            hit.len() == 3 || !queued()
+        });
+        let log = gathered(&gather);
+        assert!(log.contains("runs are missing or broken"), "{log}");
+    }
+    let (gather, _) = submit();
+    let log = gathered(&gather);
+    assert!(!log.contains("missing") && log.contains("report in"), "{log}");
+    println!("{kills} kills, {submissions} submissions");
+    place.write("plan.toml", &plan);
+    place.run("whole", &["-j", "1"]);
+    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&out)), [""; 0]);
+}
