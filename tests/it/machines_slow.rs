@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use crate::machines_asks::Request;
 use crate::machines_world::{Ask, Change, Place, World};
-use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, rate, seats, share, times};
+use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, seats, share, times};
+use crate::slow_rate::rate;
 
 /// What became of one attempt at a task: `task` counts within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -49,6 +49,7 @@ mod quota_twin;
 mod replay;
 mod slow;
 mod slow_checks;
+mod slow_rate;
 #[cfg(target_os = "linux")]
 mod slurm;
 mod solve;

@@ -5,6 +5,8 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use crate::slow_rate::{Curve, rate};
+
 /// An exact fraction in lowest terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
@@ -113,10 +115,6 @@ pub struct Config {
     pub ties: Ties,
     pub slowdown: Option<Curve>,
 }
-
-/// How machines slow down by the load of their second resource: as text, and its points of loads and slowdowns, in
-/// millionths.
-pub type Curve = (&'static str, &'static [(u64, u64)]);
 
 /// What became of one task: `task` counts within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -395,28 +393,6 @@ impl Simulation<'_> {
 
 /// Full speed, in millionths.
 pub const ONE: u128 = 1_000_000;
-
-/// How much of a task that uses `own` a machine does in a microsecond, in millionths, when its tasks use so much of its
-/// memory.
-pub fn rate((text, curve): Curve, used: u128, memory: u64, own: u64) -> u128 {
-    if used == 0 {
-        return ONE;
-    }
-    let load = (used * ONE).checked_div(u128::from(memory)).unwrap_or(1000 * ONE);
-    let load = load.min(1000 * ONE);
-    let point = |at: usize| (u128::from(curve[at].0), u128::from(curve[at].1));
-    if load <= point(0).0 {
-        return ONE;
-    }
-    let segment = (1..curve.len()).find(|&at| load <= point(at).0).unwrap_or(curve.len() - 1);
-    let ((x0, y0), (x1, y1)) = (point(segment - 1), point(segment));
-    let slowdown = y0 + (load - x0) * (y1 - y0) / (x1 - x0);
-    let slowdown = match text.ends_with("by size") && memory > 0 {
-        true => ONE + (slowdown - ONE) * u128::from(own.min(memory)) / u128::from(memory),
-        false => slowdown,
-    };
-    ONE * ONE / slowdown
-}
 
 /// What a user holds, as the policy measures it, over the user's weight.
 pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ratio {

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::slow::{Config, Curve, OnBlocked, Placement, Policy, Ratio, Row, Ties};
+use crate::slow::{Config, OnBlocked, Placement, Policy, Ratio, Row, Ties};
+use crate::slow_rate::Curve;
 
 /// How the users of a case weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
