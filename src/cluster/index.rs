@@ -8,6 +8,7 @@
 
 use super::axis::Axis;
 use super::scope::{BLOCK, Bits, Rows, Scope, ones};
+use super::searches::{Searches, under};
 use crate::units::{MAX_DIMS, MachineId, Resources};
 
 #[derive(Clone, Debug)]
@@ -26,9 +27,7 @@ pub(super) struct Index {
     nobody: usize,
     /// The first set of each resource.
     first_row: [usize; MAX_DIMS],
-    /// The need that first-fit searched for last, and the first block that may have room for as much: blocks before it
-    /// have none for anything that needs at least as much everywhere.
-    searched: (Resources, usize),
+    searches: Searches,
 }
 
 /// A demand with the sets that answer it: for every resource machines that may have enough, and those that surely do.
@@ -57,7 +56,7 @@ impl Index {
             rows: Rows::new(nobody + 1),
             nobody,
             first_row,
-            searched: (Resources::ZERO, 0),
+            searches: Searches::new(dims),
         };
         capacities.iter().for_each(|capacity| index.push(capacity));
         index
@@ -104,14 +103,17 @@ impl Index {
         for d in 0..self.dims {
             self.put(machine, d, free.0[d]);
         }
+        self.freed(machine);
+    }
+
+    /// A machine has more free than before, or is there again.
+    fn freed(&mut self, machine: usize) {
+        self.searches.freed(machine / BLOCK, &self.free[machine * self.dims..][..self.dims]);
     }
 
     fn put(&mut self, machine: usize, d: usize, amount: u64) {
         let old = std::mem::replace(&mut self.free[machine * self.dims + d], amount);
         let (before, now) = (self.axes[d].class(old), self.axes[d].class(amount));
-        if now > before {
-            self.searched.1 = self.searched.1.min(machine / BLOCK);
-        }
         if before != now && self.is_present(machine) {
             let first = self.first_row[d] + 1;
             self.rows.set(machine, first + before.min(now)..first + before.max(now), now > before);
@@ -124,8 +126,8 @@ impl Index {
 
     /// Lets searches see a machine, or not.
     pub fn show(&mut self, machine: usize, there: bool) {
-        self.searched.1 = self.searched.1.min(machine / BLOCK);
         self.present.set(machine, there);
+        self.freed(machine);
         for d in 0..self.dims {
             let class = self.axes[d].class(self.amounts(machine)[d]);
             self.rows.set(machine, self.first_row[d]..self.first_row[d] + class + 1, there);
@@ -133,7 +135,7 @@ impl Index {
     }
 
     fn enough(&self, machine: usize, need: &[u64]) -> bool {
-        need.iter().zip(self.amounts(machine)).all(|(need, free)| need <= free)
+        under(need, self.amounts(machine))
     }
 
     pub fn fits(&self, machine: usize, need: &[u64]) -> bool {
@@ -149,11 +151,11 @@ impl Index {
     }
 
     pub fn give(&mut self, machine: usize, need: &[u64], count: u32) {
-        self.searched.1 = self.searched.1.min(machine / BLOCK);
         for (d, need) in need.iter().enumerate() {
             let free = self.amounts(machine)[d];
             self.put(machine, d, free + need * u64::from(count));
         }
+        self.freed(machine);
     }
 
     pub fn ask<'a>(&self, need: &'a [u64]) -> Asked<'a> {
@@ -197,8 +199,7 @@ impl Index {
     pub fn first(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         let whole = scope.is_whole();
         let asked = self.ask(need);
-        let more = self.searched.0.0.iter().zip(need).all(|(before, need)| before <= need);
-        let from = if more { self.searched.1 } else { 0 };
+        let from = self.searches.from(need);
         // What is remembered is the first block with room, whether `also` liked it or not.
         let mut seen = usize::MAX;
         let mut found = None;
@@ -220,8 +221,7 @@ impl Index {
             }
         }
         if whole {
-            self.searched.0.0[..self.dims].copy_from_slice(need);
-            self.searched.1 = seen.min(self.count.div_ceil(BLOCK));
+            self.searches.remember(need, seen.min(self.count.div_ceil(BLOCK)));
         }
         found
     }

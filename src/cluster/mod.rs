@@ -16,6 +16,7 @@ mod location;
 mod machines;
 mod rules;
 mod scope;
+mod searches;
 mod spec;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,12 @@
 //! The clock and the queue of what is to come, shared by the engine and the control plane.
 //!
-//! Entries leave in order of [`EventKey`]: time, class, then the order in which they were scheduled. An entry of the
-//! heap is one 128-bit number, which halves its cost against a struct; what it stands for lies in a slab with
-//! generations, so cancelling is cheap and a stale ticket is harmless.
+//! Entries leave in order of [`EventKey`]: time, class, then the order in which they were scheduled. An entry is one
+//! 128-bit number, which halves its cost against a struct; what it stands for lies in a slab with generations, so cancelling
+//! is cheap and a stale ticket is harmless.
+//!
+//! Only the entries that leave soon are in a heap, so few that they stay in the cache. All others lie unsorted in tiers, a
+//! later one for later times, and a tier is halved again and again when its turn comes (a quicksort that sorts no more than
+//! it must). With 100,000 events to come one heap of all costs a miss of the cache a level.
 
 use std::cmp::Reverse;
 
@@ -49,10 +53,84 @@ struct Entry<E> {
     event: Option<E>,
 }
 
+/// The most entries that the heap holds before the later half of them become a tier.
+const NEAR: usize = 1024;
+
+/// Unsorted entries, none before `from` and all before those of the next later tier.
+#[derive(Clone, Debug)]
+struct Tier {
+    from: u128,
+    entries: Vec<u128>,
+}
+
+impl Tier {
+    /// The later half of entries as a tier of its own.
+    fn split(entries: &mut Vec<u128>) -> Tier {
+        let half = entries.len() / 2;
+        let (_, from, _) = entries.select_nth_unstable(half);
+        Tier { from: *from, entries: entries.split_off(half) }
+    }
+}
+
+/// Entries in order.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    near: QuaternaryHeap<Reverse<u128>>,
+    /// The latest first.
+    far: Vec<Tier>,
+    len: usize,
+}
+
+impl Entries {
+    fn push(&mut self, entry: u128) {
+        self.len += 1;
+        let later = self.far.partition_point(|tier| tier.from > entry);
+        if let Some(tier) = self.far.get_mut(later) {
+            return tier.entries.push(entry);
+        }
+        self.near.push(Reverse(entry));
+        if self.near.len() > NEAR {
+            let mut near = unwrapped(std::mem::take(&mut self.near));
+            self.far.push(Tier::split(&mut near));
+            self.near = near.into_iter().map(Reverse).collect();
+        }
+    }
+
+    fn peek(&mut self) -> Option<u128> {
+        if self.near.is_empty()
+            && let Some(Tier { mut entries, .. }) = self.far.pop()
+        {
+            while entries.len() > NEAR {
+                self.far.push(Tier::split(&mut entries));
+            }
+            self.near = entries.into_iter().map(Reverse).collect();
+        }
+        self.near.peek().map(|Reverse(entry)| *entry)
+    }
+
+    fn pop(&mut self) -> Option<u128> {
+        self.peek()?;
+        self.len -= 1;
+        self.near.pop().map(|Reverse(entry)| entry)
+    }
+
+    /// All of them, in no particular order; leaves none.
+    fn drain(&mut self) -> Vec<u128> {
+        self.len = 0;
+        let mut all = unwrapped(std::mem::take(&mut self.near));
+        self.far.drain(..).for_each(|tier| all.extend(tier.entries));
+        all
+    }
+}
+
+fn unwrapped(heap: QuaternaryHeap<Reverse<u128>>) -> Vec<u128> {
+    heap.into_vec().into_iter().map(|Reverse(entry)| entry).collect()
+}
+
 /// Events to come. Scheduling and taking cost O(log n), cancelling O(1); an entry takes 16 bytes and its event.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
-    heap: QuaternaryHeap<Reverse<u128>>,
+    entries: Entries,
     slab: Vec<Entry<E>>,
     free: Vec<u32>,
     sequence: u32,
@@ -61,7 +139,7 @@ pub struct Agenda<E> {
 
 impl<E> Default for Agenda<E> {
     fn default() -> Agenda<E> {
-        Agenda { heap: QuaternaryHeap::new(), slab: Vec::new(), free: Vec::new(), sequence: 0, live: 0 }
+        Agenda { entries: Entries::default(), slab: Vec::new(), free: Vec::new(), sequence: 0, live: 0 }
     }
 }
 
@@ -91,7 +169,7 @@ impl<E> Agenda<E> {
         };
         let entry = &mut self.slab[slot as usize];
         entry.event = Some(event);
-        self.heap.push(Reverse(EventKey { time, class, sequence: self.sequence }.pack(slot)));
+        self.entries.push(EventKey { time, class, sequence: self.sequence }.pack(slot));
         self.sequence += 1;
         self.live += 1;
         Ticket { slot, generation: entry.generation }
@@ -123,23 +201,29 @@ impl<E> Agenda<E> {
 
     /// The instant of the next event.
     pub fn next_time(&mut self) -> Option<Time> {
-        if self.heap.len() == self.live {
-            return self.heap.peek().map(|Reverse(entry)| EventKey::unpack(*entry).0.time);
+        if self.entries.len == self.live {
+            return self.entries.peek().map(|entry| EventKey::unpack(entry).0.time);
         }
-        while let Some(Reverse(entry)) = self.heap.peek() {
-            let (key, slot) = EventKey::unpack(*entry);
+        while let Some(entry) = self.entries.peek() {
+            let (key, slot) = EventKey::unpack(entry);
             if self.slab[slot as usize].event.is_some() {
                 return Some(key.time);
             }
-            self.heap.pop();
+            self.entries.pop();
             self.release(slot);
         }
         None
     }
 
+    /// The next event, if it was not cancelled.
+    pub fn peek(&mut self) -> Option<&E> {
+        let (_, slot) = EventKey::unpack(self.entries.peek()?);
+        self.slab[slot as usize].event.as_ref()
+    }
+
     /// Takes the next event.
     pub fn pop(&mut self) -> Option<(EventKey, E)> {
-        while let Some(Reverse(entry)) = self.heap.pop() {
+        while let Some(entry) = self.entries.pop() {
             let (key, slot) = EventKey::unpack(entry);
             let event = self.slab[slot as usize].event.take();
             self.release(slot);
@@ -160,12 +244,12 @@ impl<E> Agenda<E> {
 
     /// Numbers all entries anew in their order: once in a billion events.
     fn renumber(&mut self) {
-        let mut entries: Vec<u128> = std::mem::take(&mut self.heap).into_iter().map(|Reverse(entry)| entry).collect();
+        let mut entries = self.entries.drain();
         entries.sort_unstable();
         self.sequence = 0;
         for entry in entries {
             let (key, slot) = EventKey::unpack(entry);
-            self.heap.push(Reverse(EventKey { sequence: self.sequence, ..key }.pack(slot)));
+            self.entries.push(EventKey { sequence: self.sequence, ..key }.pack(slot));
             self.sequence += 1;
         }
     }
@@ -188,17 +272,27 @@ mod tests {
         assert_eq!(order, ["c", "b", "e", "a", "d"]);
     }
 
+    /// Events at few instants and at many, so many that there are tiers, and with an end: when fewer come than go.
     #[test]
     fn agrees_with_a_sorted_map_under_random_use() {
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for (seed, steps, instants) in [(1, 20_000, 50), (2, 60_000, 1 << 40), (3, 60_000, 3)] {
+            agree(seed, steps, instants);
+        }
+    }
+
+    fn agree(seed: u64, steps: u64, instants: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (mut agenda, mut map, mut tickets) = (Agenda::default(), BTreeMap::new(), Vec::new());
-        for step in 0..20_000u64 {
-            if step == 10_000 {
+        let mut tiers = 0;
+        for step in 0..steps {
+            if step == steps / 2 {
                 agenda.renumber();
             }
-            match rng.random_range(0..4) {
+            tiers = tiers.max(agenda.entries.far.len());
+            match rng.random_range(0..if step < steps * 2 / 3 { 4 } else { 8 }) {
                 0 | 1 => {
-                    let (time, class) = (Time(rng.random_range(0..50)), rng.random_range(0..4));
+                    let now = map.keys().next().map_or(0, |(time, _, _): &(Time, u8, u64)| time.0);
+                    let (time, class) = (Time(now + rng.random_range(0..instants)), rng.random_range(0..4));
                     tickets.push((agenda.schedule(time, class, step), (time, class, step)));
                     map.insert((time, class, step), step);
                 }
@@ -214,5 +308,6 @@ mod tests {
             }
             assert_eq!(agenda.len(), map.len());
         }
+        assert!(tiers > 2 && agenda.entries.far.is_empty(), "tiers came ({tiers}) and went");
     }
 }

@@ -32,7 +32,9 @@ impl Falling {
 
     /// A set waits no longer.
     pub fn remove(&mut self, slot: SetSlot) {
-        if let Some(at) = self.of.remove(&slot) {
+        if !self.of.is_empty()
+            && let Some(at) = self.of.remove(&slot)
+        {
             self.due.remove(&(at, slot));
         }
     }

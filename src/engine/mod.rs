@@ -44,7 +44,7 @@ use asks::Asks;
 use gang::Kinds;
 use held::Devices;
 use hoard::Hoards;
-use jobs::{Jobs, SetSlot, Sets};
+use jobs::{JobSlot, Jobs, SetSlot, Sets};
 use locality::Falling;
 use partitions::Partitions;
 use queues::Queues;
@@ -183,6 +183,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Running {
     set: SetSlot,
+    job: JobSlot,
     machine: MachineId,
     first: u32,
     count: std::num::NonZeroU32,
@@ -427,17 +428,19 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     fn next_instant(&mut self) -> Result<Option<Time>> {
+        self.look_ahead();
         let arrival = self.source.peek()?.map(|set| set.submit);
         let later = self.later.first_key_value().map(|((time, _), _)| *time);
         let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
-        let fall = self.falling.next();
         let asks = self.asks.as_ref().and_then(Asks::next);
         let hoards = self.hoards.as_ref().and_then(Hoards::next);
-        let next = [arrival, later, self.agenda.next_time(), wake, fall, asks, hoards].into_iter().flatten().min();
+        let sooner = |next: Time, other: Option<Time>| next.min(other.unwrap_or(Time::NEVER));
+        let next = [later, self.agenda.next_time(), wake, self.falling.next(), asks, hoards];
+        let next = next.into_iter().fold(sooner(Time::NEVER, arrival), sooner);
         // What happens to machines matters as long as anything is to come or waits.
-        let event = self.next_event().filter(|_| next.is_some() || self.books.total_waiting() > 0);
-        let next = next.into_iter().chain(event).min();
-        Ok(next.map(|next| next.max(self.now)))
+        let event = self.next_event().filter(|_| next < Time::NEVER || self.books.total_waiting() > 0);
+        let next = sooner(next, event);
+        Ok((next < Time::NEVER).then(|| next.max(self.now)))
     }
 
     /// Everything that happens at `self.now`.

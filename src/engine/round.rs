@@ -133,6 +133,11 @@ impl<R: Recorder> Engine<'_, R> {
                 break;
             }
         }
+        // After most ends nobody waits.
+        if self.books.total_waiting() == 0 && self.asks.is_none() && self.hoards.is_none() {
+            self.round.freed.clear();
+            return self.move_ends();
+        }
         self.give_up_hoards();
         self.start_asked()?;
         self.rerank_blocked();
@@ -471,7 +476,7 @@ impl<R: Recorder> Engine<'_, R> {
                     _ => {
                         set.launch = self.round.launches.len() as u32;
                         let count = NonZeroU32::new(each).unwrap_or(NonZeroU32::MIN);
-                        let running = Running { set: slot, machine, first, count, start: self.now };
+                        let running = Running { set: slot, job: set.job, machine, first, count, start: self.now };
                         self.round.launches.push(running);
                         self.assign(&running);
                     }

@@ -88,16 +88,22 @@ impl JobNames {
 
     /// Takes a name apart. Errors: `None` if it is not UTF-8.
     pub fn parse(&mut self, name: &[u8]) -> Option<JobName> {
-        let whole = || std::str::from_utf8(name).ok().map(|text| JobName::Text(text.into()));
-        let Some((prefix, number)) = split(name) else { return whole() };
+        Some(self.of(std::str::from_utf8(name).ok()?))
+    }
+
+    /// Takes a name apart.
+    pub fn of(&mut self, name: &str) -> JobName {
+        let Some((prefix, number)) = split(name.as_bytes()) else { return JobName::Text(name.into()) };
         if self.prefixes.is_empty() || self.last.0 != prefix {
-            let text = std::str::from_utf8(prefix).ok()?;
+            let text = &name[..prefix.len()];
             if self.prefixes.id(text).is_none() && self.prefixes.len() >= Self::PREFIXES {
-                return whole();
+                return JobName::Text(name.into());
             }
-            self.last = (prefix.to_owned(), self.prefixes.intern(text));
+            self.last.0.clear();
+            self.last.0.extend_from_slice(prefix);
+            self.last.1 = self.prefixes.intern(text);
         }
-        Some(JobName::Numbered { prefix: self.last.1, number })
+        JobName::Numbered { prefix: self.last.1, number }
     }
 
     /// Appends the name as it was written in the trace.

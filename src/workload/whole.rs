@@ -87,7 +87,7 @@ impl Workload {
 
     /// A source that replays the workload.
     pub fn source(&self) -> InMemory<'_> {
-        InMemory { workload: self, next: 0, last: 0, names: JobNames::default() }
+        InMemory { workload: self, next: 0, name: None, names: JobNames::default() }
     }
 }
 
@@ -96,7 +96,8 @@ impl Workload {
 pub struct InMemory<'a> {
     workload: &'a Workload,
     next: usize,
-    last: usize,
+    /// The job of the last row, and its name.
+    name: Option<(JobId, JobName)>,
     names: JobNames,
 }
 
@@ -110,14 +111,18 @@ impl Source for InMemory<'_> {
     }
 
     fn take(&mut self) -> Result<Option<TaskSet>> {
-        let set = self.workload.sets.get(self.next).cloned();
-        self.last = self.next;
-        self.next += usize::from(set.is_some());
-        Ok(set)
+        let Some(set) = self.workload.sets.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        if self.name.as_ref().is_none_or(|(job, _)| *job != set.job) {
+            let name = self.names.of(&self.workload.jobs[set.job.index()]);
+            self.name = Some((set.job, name));
+        }
+        Ok(Some(set.clone()))
     }
 
     fn job_name(&self) -> JobName {
-        JobName::Text(self.workload.jobs[self.workload.sets[self.last].job.index()].as_str().into())
+        let (_, name) = self.name.as_ref().expect("a row was taken");
+        name.clone()
     }
 
     fn users(&self) -> &Names {
