@@ -51,9 +51,14 @@ impl<R: Recorder> Engine<'_, R> {
         if !set.gang {
             return self.scopes.find(&mut self.machines, scope, need);
         }
-        if self.hoards.is_some() {
-            return self.hoard(slot);
-        }
+        if self.hoards.is_some() { self.hoard(slot) } else { self.room_for_all(slot) }
+    }
+
+    /// Where the first task of a gang would start if there is room for all of it.
+    pub(super) fn room_for_all(&mut self, slot: SetSlot) -> Option<MachineId> {
+        let set = &self.sets[slot];
+        let need = self.sets.needs(slot).1;
+        let scope = self.queues.scope(set.queue);
         let mut left = set.waiting;
         self.round.plan.clear();
         if self.options.placement == Placement::Pooled {

@@ -194,9 +194,9 @@ impl<'a> Scopes<'a> {
         &self.labels
     }
 
-    /// A machine carries exactly these labels from now on; whether it joined the class of any scope.
-    pub fn relabel(&mut self, machine: MachineId, labels: &[String]) -> bool {
-        !self.labels.relabel(machine, labels).joined.is_empty()
+    /// A machine carries exactly these labels from now on.
+    pub fn relabel(&mut self, machine: MachineId, labels: &[String]) {
+        self.labels.relabel(machine, labels);
     }
 
     /// Notes which scopes freed machines may serve in this round.

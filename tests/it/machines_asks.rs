@@ -34,6 +34,7 @@ impl Simulation<'_> {
     pub fn serve(&mut self, now: u64) {
         loop {
             self.look_at_asks(now);
+            self.give_up(now);
             self.start_asked(now);
             self.round(now);
             let needless = (0..self.requests.len()).any(|at| !self.wanted(at));
@@ -66,9 +67,7 @@ impl Simulation<'_> {
             while let Some(at) = (0..self.requests.len()).find(|&at| !self.wanted(at)) {
                 self.requests.remove(at);
             }
-            for at in 0..self.requests.len() {
-                self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
-            }
+            self.spare();
             let due = |at: &usize| self.requests[*at].deadline <= now && !self.requests[*at].forced;
             let due: Vec<usize> = (0..self.requests.len()).filter(due).collect();
             for &at in &due {
@@ -82,6 +81,13 @@ impl Simulation<'_> {
             if due.is_empty() {
                 return;
             }
+        }
+    }
+
+    /// Nobody is asked for more than is missing.
+    fn spare(&mut self) {
+        for at in 0..self.requests.len() {
+            self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
         }
     }
 
@@ -146,6 +152,8 @@ impl Simulation<'_> {
 
     /// Starts what has all its room, in the order of the asks; who lacks something when its time is over gives up.
     fn start_asked(&mut self, now: u64) {
+        // Gangs may have given something back.
+        self.spare();
         let mut at = 0;
         while at < self.requests.len() {
             let Request { set, machine, deadline, .. } = self.requests[at];

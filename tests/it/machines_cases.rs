@@ -32,6 +32,8 @@ pub struct Draw {
     pub lose: bool,
     /// How long those who are asked may go on, and whether only a user's own are asked.
     pub preempt: Option<(u64, bool)>,
+    /// For how long gangs hold what is not enough.
+    pub hoard: Option<u64>,
     /// How things are written where there are several ways.
     pub style: u64,
 }
@@ -59,6 +61,7 @@ impl Draw {
             fall_back: None,
             lose: chance(&mut rng, 30),
             preempt: None,
+            hoard: None,
             style: rng.random_range(0..4),
             events: Vec::new(),
             case,
@@ -90,6 +93,19 @@ impl Draw {
             draw.case.rows[row].gang &= chance(&mut rng, 40);
             draw.case.rows[row].priority = pick(&mut rng, &[0, 1, 3, 5, 5, 9, 9]);
         }
+        draw
+    }
+
+    /// A draw with many gangs, which hold room; now and then urgent tasks ask others for theirs besides.
+    pub fn hoarding(seed: u64) -> Draw {
+        let mut draw = if seed % 4 == 3 { Draw::urgent(seed) } else { Draw::new(seed) };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(2);
+        draw.hoard = Some(pick(&mut rng, &draw.spans()).max(1));
+        for row in &mut draw.case.rows {
+            row.gang |= chance(&mut rng, 60);
+        }
+        draw.loosen_gangs(&mut rng);
         draw
     }
 
@@ -194,6 +210,7 @@ impl Draw {
             fall_back: self.fall_back,
             lose: self.lose,
             preempt: self.preempt,
+            hoard: self.hoard,
         };
         simulate(&self.case.rows, &self.asks, &world)
     }
@@ -303,6 +320,12 @@ impl Draw {
             if self.asks[row].place != Place::Cluster {
                 with(&|draw| draw.asks[row].place = Place::Cluster);
             }
+        }
+        if self.hoard.is_some() {
+            with(&|draw| draw.hoard = None);
+        }
+        if self.preempt.is_some() {
+            with(&|draw| draw.preempt = None);
         }
         if self.case.slowdown.is_some() {
             with(&|draw| draw.case.slowdown = None);

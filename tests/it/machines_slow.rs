@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::machines_asks::Request;
+use crate::machines_hoard::{Hoard, Sleeper};
 use crate::machines_world::{Ask, Change, Place, World};
-use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, seats, share, times};
+use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share, times};
 use crate::slow_rate::rate;
 
 /// What became of one attempt at a task: `task` counts within its job, in row order.
@@ -77,6 +78,11 @@ pub struct Simulation<'a> {
     pub labels: Vec<BTreeSet<usize>>,
     /// In the order in which they were made.
     pub requests: Vec<Request>,
+    pub hoards: Vec<Hoard>,
+    /// Gangs that gave up what they held.
+    pub asleep: Vec<Sleeper>,
+    /// Machines on which tasks ended, and those that joined or were relabelled, since the last round.
+    pub freed: Vec<usize>,
     rounds: u64,
     /// The last instant.
     clock: Option<u64>,
@@ -125,6 +131,9 @@ impl<'a> Simulation<'a> {
                 .collect(),
             labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
             requests: Vec::new(),
+            hoards: Vec::new(),
+            asleep: Vec::new(),
+            freed: Vec::new(),
             rounds: 0,
             clock: None,
             outcomes: Vec::new(),
@@ -138,7 +147,8 @@ impl<'a> Simulation<'a> {
         let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
         let deadlines = self.requests.iter().map(|request| request.deadline);
-        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).min()
+        let patience = self.hoards.iter().map(|hoard| hoard.gives_up);
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(patience).min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -173,7 +183,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// What runs on a machine.
-    fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
+    pub fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(move |task| task.run().is_some_and(|run| run.machine == machine))
     }
 
@@ -212,6 +222,7 @@ impl<'a> Simulation<'a> {
     pub fn end(&mut self, task: usize, now: u64, fate: &str) {
         let task = &self.tasks[task];
         let run = task.run().expect("it runs");
+        self.freed.push(run.machine);
         self.outcomes.push(Outcome {
             job: self.rows[task.row].job,
             task: task.number,
@@ -304,7 +315,7 @@ impl<'a> Simulation<'a> {
     /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
     pub fn round(&mut self, now: u64) {
         self.rounds += 1;
-        while let Some(launches) = self.choose() {
+        while let Some(launches) = self.choose(now) {
             launches.into_iter().for_each(|(task, machine)| self.launch(now, task, machine));
         }
     }
@@ -316,11 +327,11 @@ impl<'a> Simulation<'a> {
     }
 
     /// Which tasks start next, and where.
-    fn choose(&self) -> Option<Vec<(usize, usize)>> {
+    fn choose(&mut self, now: u64) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
         let tried = self.tried(line.len());
-        line.into_iter().take(tried).find_map(|head| self.launches(head))
+        line.into_iter().take(tried).find_map(|head| self.launches(now, head))
     }
 
     /// How many of those in line are tried if the first do not fit.
@@ -382,48 +393,6 @@ impl<'a> Simulation<'a> {
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
     }
 
-    /// The machines that a queue's next task would go to, or all tasks of a gang.
-    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
-        let Task { row, .. } = self.tasks[head];
-        let together = |&task: &usize| {
-            let of_gang = self.gang(row) && self.tasks[task].row == row;
-            task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
-        };
-        let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
-        let offers = offers(&self.world.config);
-        let fits = |&machine: &usize| self.will_do(head, machine);
-        let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
-            place: machine,
-            free: self.unreserved(machine),
-            whole: offers[machine].clone(),
-            running: self.on(machine).count(),
-        });
-        let capacity = sum(offers.iter().cloned(), offers[0].len());
-        let need = need(&self.rows[row], &self.world.config);
-        let rule = self.world.config.placement;
-        let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
-        Some(tasks.into_iter().zip(machines).collect())
-    }
-
-    /// Whether tasks of a row start together; one alone is no gang.
-    pub fn gang(&self, row: usize) -> bool {
-        self.rows[row].gang && self.rows[row].tasks > 1
-    }
-
-    /// Whether a task that waits may start on a machine, if there is room.
-    pub fn will_do(&self, task: usize, machine: usize) -> bool {
-        let Task { row, place, .. } = self.tasks[task];
-        let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
-        self.there[machine] && self.world.stands(machine, place) && carries
-    }
-
-    /// What no task on a machine holds.
-    pub fn free(&self, machine: usize) -> Vec<u64> {
-        let offer = &offers(&self.world.config)[machine];
-        let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
-        minus(offer, &sum(held, offer.len()))
-    }
-
     /// What became of everything, with those that never start.
     fn report(self) -> Vec<Outcome> {
         let mut outcomes = self.outcomes;
@@ -443,7 +412,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
+pub fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
     let mut sum = vec![0; dims];
     parts.for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
     sum

@@ -38,12 +38,19 @@ fn urgent_tasks_ask_for_room_as_in_the_slow_twin() {
     (0..CASES).for_each(|seed| check(seed, Draw::urgent(seed)));
 }
 
+#[test]
+fn gangs_hoard_as_in_the_slow_twin() {
+    (0..CASES).for_each(|seed| check(seed, Draw::hoarding(seed)));
+}
+
 /// Many more cases: `PLIMSOLL_TWIN=20000 cargo test --release --test it machines_twin -- --ignored`.
 #[test]
 #[ignore = "takes minutes"]
 fn the_engine_places_tasks_as_the_slow_twin_does_at_length() {
     let cases = std::env::var("PLIMSOLL_TWIN").ok().and_then(|text| text.parse().ok()).unwrap_or(2000);
-    (CASES..CASES + cases).for_each(|seed| check(seed, Draw::new(seed)));
+    for seed in CASES..CASES + cases {
+        [Draw::new, Draw::urgent, Draw::hoarding].into_iter().for_each(|draw| check(seed, draw(seed)));
+    }
 }
 
 /// Compares a case, and shrinks it if it differs.
@@ -74,6 +81,9 @@ fn command(draw: &Draw, dir: &Path) -> Command {
     if let Some((span, same_user)) = draw.preempt {
         let from = if same_user { "same-user" } else { "any" };
         command.args(["--preempt", &format!("{span}us"), "--preempt-from", from]);
+    }
+    if let Some(span) = draw.hoard {
+        command.args(["--hoard", &format!("{span}us")]);
     }
     if !draw.events.is_empty() {
         command.arg("--machine-events").arg(dir.join("events.csv"));
@@ -112,14 +122,14 @@ fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
 }
 
 /// Outcomes with the names of jobs.
-type Named = Vec<(String, Outcome)>;
+pub type Named = Vec<(String, Outcome)>;
 
 fn named(outcomes: Vec<Outcome>) -> Named {
     outcomes.into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
 
 /// The `tasks` table of one policy. Jobs are told apart by name; their number is left out.
-fn read(dir: &Path, policy: &str) -> Result<Named, String> {
+pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let table = tasks_table(dir, policy)?;
     let problem = |error: polars::prelude::PolarsError| format!("tasks of {policy}: {error}");
     let plain = outcomes(&table).map_err(problem)?;
@@ -259,6 +269,15 @@ fn the_draws_reach_the_corners() {
         ("a longer span", 20, decides(all, |draw| span(draw, u64::MAX / 8))),
         ("whose tasks", 20, decides(all, |draw| draw.preempt = draw.preempt.map(|(span, own)| (span, !own)))),
         ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
+        ("events", 20, decides(all, |draw| draw.events.clear())),
+    ]);
+    let hoarding: Vec<Draw> = (0..150).map(Draw::hoarding).collect();
+    let all = hoarding.as_slice();
+    often(&[
+        ("hoarding", 20, decides(all, |draw| draw.hoard = None)),
+        ("patience", 10, decides(all, |draw| draw.hoard = Some(u64::MAX / 8))),
+        ("impatience", 10, decides(all, |draw| draw.hoard = Some(1))),
+        ("asks beside hoards", 5, decides(all, |draw| draw.preempt = None)),
         ("events", 20, decides(all, |draw| draw.events.clear())),
     ]);
 }

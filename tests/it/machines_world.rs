@@ -78,6 +78,8 @@ pub struct World {
     pub lose: bool,
     /// How long running tasks that are asked for their room may go on, and whether only the asker's own are.
     pub preempt: Option<(u64, bool)>,
+    /// For how long gangs hold room that is not enough yet; `None`: they hold none.
+    pub hoard: Option<u64>,
 }
 
 impl World {

@@ -28,6 +28,8 @@ mod machines_asks;
 mod machines_cases;
 mod machines_errors;
 mod machines_events;
+mod machines_hoard;
+mod machines_seats;
 mod machines_slow;
 mod machines_twin;
 mod machines_world;
