@@ -1,5 +1,6 @@
 //! Room in the slow twin of placement: what machines have free, and where tasks go.
 
+use crate::machines_devices::Part;
 use crate::machines_slow::{Simulation, State, Task, minus, sum};
 use crate::slow::{Candidate, need, offers, seats};
 
@@ -15,7 +16,7 @@ impl Simulation<'_> {
     }
 
     /// The tasks that start together with a queue's next one.
-    fn together(&self, head: usize) -> Vec<usize> {
+    pub fn together(&self, head: usize) -> Vec<usize> {
         let Task { row, set, .. } = self.tasks[head];
         let together = |&task: &usize| {
             let of_gang = self.gang(row) && self.tasks[task].set == set;
@@ -24,19 +25,32 @@ impl Simulation<'_> {
         (0..self.tasks.len()).filter(together).collect()
     }
 
-    /// Machines for so many tasks like a queue's next one, if there is room for all of them.
+    /// Machines for so many tasks like a queue's next one, found one by one, if there is room for all of them.
     pub fn seats_for(&self, head: usize, tasks: usize) -> Option<Vec<usize>> {
         let offers = offers(&self.world.config);
-        let fits = |&machine: &usize| self.will_do(head, machine);
-        let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
-            place: machine,
-            free: self.unreserved(machine),
-            whole: offers[machine].clone(),
-            running: self.on(machine).count(),
-        });
         let capacity = sum(offers.iter().cloned(), offers[0].len());
-        let need = need(&self.rows[self.tasks[head].row], &self.world.config);
-        seats(self.world.config.placement, &need, &capacity, candidates.collect(), tasks as u64)
+        let row = &self.rows[self.tasks[head].row];
+        let need = need(row, &self.world.config);
+        let mut found: Vec<usize> = Vec::new();
+        let mut taken: Vec<Vec<Part>> = vec![Vec::new(); offers.len()];
+        while found.len() < tasks {
+            let candidate = |machine: usize| {
+                let before = found.iter().filter(|&&other| other == machine).count();
+                let mut free = self.unreserved(machine);
+                free.iter_mut().zip(&need).for_each(|(free, need)| *free -= need * before as u64);
+                let (whole, running) = (offers[machine].clone(), self.on(machine).count() + before);
+                Candidate { place: machine, free, whole, running }
+            };
+            let fits = |machine: &usize| {
+                self.will_do(head, *machine) && self.parts(*machine, &row.demand, &taken[*machine]).is_some()
+            };
+            let candidates = (0..offers.len()).filter(fits).map(candidate).collect();
+            let machine = seats(self.world.config.placement, &need, &capacity, candidates, 1)?[0];
+            let parts = self.parts(machine, &row.demand, &taken[machine])?;
+            taken[machine].extend(parts);
+            found.push(machine);
+        }
+        Some(found)
     }
 
     /// Whether tasks of a row start together; one alone is no gang.

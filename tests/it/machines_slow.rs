@@ -7,9 +7,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::machines_asks::Request;
+use crate::machines_devices::{Part, written};
 use crate::machines_hoard::{Hoard, Sleeper};
 use crate::machines_world::{Ask, Change, Place, World};
-use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share, times};
+use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share};
 use crate::slow_rate::rate;
 
 /// What became of one attempt at a task: `task` counts within its job, in row order.
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub machine: Option<usize>,
     pub start: Option<u64>,
     pub finish: Option<u64>,
+    /// Its devices, as the table has them.
+    pub devices: String,
     pub fate: String,
 }
 
@@ -54,6 +57,8 @@ pub struct Task {
     pub attempt: u64,
     pub place: Place,
     pub state: State,
+    /// What it has while it runs.
+    pub devices: Vec<Part>,
 }
 
 impl Task {
@@ -69,7 +74,7 @@ pub struct Simulation<'a> {
     /// User ids: position in order of first appearance.
     id: Vec<usize>,
     /// By row: when it joined its user's line, and 0 for an arrival, 1 for a row that `after` held back.
-    released: Vec<Option<(u64, u8)>>,
+    pub released: Vec<Option<(u64, u8)>>,
     /// In the order of rows and numbers.
     pub tasks: Vec<Task>,
     /// The row of each set.
@@ -83,6 +88,8 @@ pub struct Simulation<'a> {
     pub asleep: Vec<Sleeper>,
     /// Machines on which tasks ended, and those that joined or were relabelled, since the last round.
     pub freed: Vec<usize>,
+    /// What each quota group may have in this round.
+    pub runtime: Vec<Vec<u64>>,
     rounds: u64,
     /// The last instant.
     clock: Option<u64>,
@@ -108,8 +115,15 @@ impl<'a> Simulation<'a> {
             }
             let before = rows[..at].iter().filter(|other| other.job == row.job);
             let first: u64 = before.map(|other| other.tasks).sum();
-            let task =
-                |number| Task { row: at, set: at, number, attempt: 0, place: asks[at].place, state: State::Outside };
+            let task = |number| Task {
+                row: at,
+                set: at,
+                number,
+                attempt: 0,
+                place: asks[at].place,
+                state: State::Outside,
+                devices: Vec::new(),
+            };
             tasks.extend((first..first + row.tasks).map(task));
         }
         let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
@@ -134,6 +148,7 @@ impl<'a> Simulation<'a> {
             hoards: Vec::new(),
             asleep: Vec::new(),
             freed: Vec::new(),
+            runtime: Vec::new(),
             rounds: 0,
             clock: None,
             outcomes: Vec::new(),
@@ -230,6 +245,7 @@ impl<'a> Simulation<'a> {
             machine: Some(run.machine),
             start: Some(run.start),
             finish: Some(now),
+            devices: written(&task.devices),
             fate: fate.to_owned(),
         });
     }
@@ -261,7 +277,8 @@ impl<'a> Simulation<'a> {
         let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
         let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
         let may_use = |machine: &usize| self.world.stands(*machine, place) && (relabels || carries(*machine));
-        (0..machines.len()).filter(may_use).map(|machine| times(need, &machines[machine])).sum()
+        let room = |machine: usize| self.room_on_empty(machine, need, &machines[machine]);
+        (0..machines.len()).filter(may_use).map(room).sum()
     }
 
     fn release(&mut self, now: u64) {
@@ -323,6 +340,8 @@ impl<'a> Simulation<'a> {
     pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
         let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
         let round = self.rounds;
+        let need = &self.rows[self.tasks[task].row].demand;
+        self.tasks[task].devices = self.parts(machine, need, &[]).expect("it fits");
         self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now });
     }
 
@@ -330,6 +349,7 @@ impl<'a> Simulation<'a> {
     fn choose(&mut self, now: u64) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
+        line.retain(|&head| self.admitted(head, self.together(head).len()));
         let tried = self.tried(line.len());
         line.into_iter().take(tried).find_map(|head| self.launches(now, head))
     }
@@ -365,7 +385,7 @@ impl<'a> Simulation<'a> {
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
         let [user, other] = [a, b].map(|task| self.rows[self.tasks[task].row].user);
         let own = self.own_order(a).cmp(&self.own_order(b));
-        if self.world.config.policy == Policy::Fifo {
+        if self.world.quota.is_none() && self.world.config.policy == Policy::Fifo {
             let arrival = |task: usize| (self.released[self.tasks[task].row], self.tasks[task].row);
             return arrival(a).cmp(&arrival(b)).then(own);
         }
@@ -374,7 +394,9 @@ impl<'a> Simulation<'a> {
         }
         let count = |user: usize| self.held_by(user).count();
         let lower = self.id[user].cmp(&self.id[other]);
-        self.share(user).cmp(&self.share(other)).then(match self.world.config.ties {
+        let shares = || self.share(user).cmp(&self.share(other));
+        let ranks = self.key(a).zip(self.key(b)).map_or_else(shares, |(a, b)| a.cmp(&b));
+        ranks.then(match self.world.config.ties {
             Ties::LowestId => lower,
             Ties::HighestId => lower.reverse(),
             Ties::FewestRunning => count(user).cmp(&count(other)).then(lower),
@@ -387,7 +409,7 @@ impl<'a> Simulation<'a> {
         self.tasks.iter().filter(mine).map(|task| need(&self.rows[task.row], &self.world.config))
     }
 
-    fn share(&self, user: usize) -> crate::slow::Ratio {
+    pub fn share(&self, user: usize) -> crate::slow::Ratio {
         let offers = offers(&self.world.config);
         let capacity = sum(offers.iter().cloned(), offers[0].len());
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
@@ -406,7 +428,8 @@ impl<'a> Simulation<'a> {
             };
             let (job, fate) = (self.rows[task.row].job, fate.to_owned());
             let (task, attempt) = (task.number, task.attempt);
-            outcomes.push(Outcome { job, task, attempt, machine: None, start: None, finish: None, fate });
+            let devices = String::new();
+            outcomes.push(Outcome { job, task, attempt, machine: None, start: None, finish: None, devices, fate });
         }
         outcomes
     }
