@@ -95,6 +95,11 @@ impl Hardware {
         Ok(())
     }
 
+    /// The resources that are made of devices.
+    pub fn dims(&self) -> Vec<usize> {
+        self.sets.iter().map(|set| set.dim).collect()
+    }
+
     /// How many machines there are.
     pub fn machines(&self) -> usize {
         self.sets.first().map_or(0, |set| set.start.len() - 1)

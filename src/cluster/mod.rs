@@ -21,7 +21,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{Hardware, Held};
+pub use devices::{Hardware, Held, WHOLE};
 pub use events::{Change, MachineEvent, MachineEvents};
 pub use expression::is_label;
 pub use fragmentation::{Fragmentation, Mix};

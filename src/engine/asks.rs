@@ -161,14 +161,15 @@ impl<R: Recorder> Engine<'_, R> {
         missing
     }
 
-    /// Whether the request's task still waits for it: it is the next of its queue, as many wait as ask, and it may use the
-    /// machine (which may carry other labels now).
+    /// Whether the request's task still waits for it: it is the next of its queue, as many wait as ask, the policy admits as
+    /// many, and it may use the machine (which may carry other labels now).
     fn still_wanted(&self, asks: &Asks, id: u64) -> bool {
         let Some(request) = asks.open.get(&id) else { return false };
         let before = asks.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
         self.queues.head(request.queue) == Some(request.set)
             && self.sets[request.set].row == request.row
             && u64::from(self.sets[request.set].waiting) > before
+            && self.admitted(request.queue, before as u32 + 1)
             && self.scopes.holds(self.queues.scope(request.queue), request.machine)
     }
 

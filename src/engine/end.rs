@@ -61,6 +61,7 @@ impl<R: Recorder> Engine<'_, R> {
             hosts.ended(tasks, demand, self.now);
         }
         self.round.freed(tasks.machine);
+        self.wake_gangs(tasks.machine);
         self.queues.of(user).for_each(|queue| self.round.rerank(queue));
         self.changed.mark(user);
     }

@@ -5,18 +5,23 @@
 
 use super::Engine;
 use super::jobs::SetSlot;
-use crate::cluster::Placement;
+use crate::cluster::{Placement, WHOLE};
 use crate::record::Recorder;
 use crate::units::{MachineId, Resources};
 
 /// Distinct machines and how many there are of each.
 #[derive(Clone, Debug)]
-pub(super) struct Kinds(Vec<(Resources, u64)>);
+pub(super) struct Kinds {
+    kinds: Vec<(Resources, u64)>,
+    /// Resources that are made of devices.
+    devices: Vec<usize>,
+}
 
 impl Kinds {
-    pub fn new(mut sorted: Vec<Resources>) -> Kinds {
+    pub fn new(mut sorted: Vec<Resources>, devices: &[usize]) -> Kinds {
         sorted.sort_unstable_by_key(|machine| machine.0);
-        Kinds(sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect())
+        let kinds = sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect();
+        Kinds { kinds, devices: devices.to_vec() }
     }
 
     /// How many tasks of this need they have room for at once when they are empty, at most `enough`.
@@ -24,11 +29,14 @@ impl Kinds {
         // Most task sets ask for one, and a comparison is much cheaper than a division.
         let whole = |kind: &Resources| kind.0.iter().zip(need.0).all(|(free, need)| need <= *free);
         if enough == 1 {
-            return u64::from(self.0.iter().any(|(kind, _)| whole(kind)));
+            return u64::from(self.kinds.iter().any(|(kind, _)| whole(kind)));
         }
         let mut room = 0u64;
-        for (kind, machines) in &self.0 {
-            room = room.saturating_add(times(&kind.0, &need.0).min(enough).saturating_mul(*machines));
+        for (kind, machines) in &self.kinds {
+            let parts = self.devices.iter().filter(|d| (1..WHOLE).contains(&need.0[**d]));
+            // What is left over of one device and of another make no third part.
+            let parts = parts.map(|d| kind.0[*d] / WHOLE * (WHOLE / need.0[*d])).min().unwrap_or(u64::MAX);
+            room = room.saturating_add(times(&kind.0, &need.0).min(parts).min(enough).saturating_mul(*machines));
             if room >= enough {
                 return enough;
             }
@@ -51,9 +59,14 @@ impl<R: Recorder> Engine<'_, R> {
         if !set.gang {
             return self.scopes.find(&mut self.machines, scope, need);
         }
-        if self.hoards.is_some() {
-            return self.hoard(slot);
-        }
+        if self.hoards.is_some() { self.hoard(slot) } else { self.room_for_all(slot) }
+    }
+
+    /// Where the first task of a gang would start if there is room for all of it.
+    pub(super) fn room_for_all(&mut self, slot: SetSlot) -> Option<MachineId> {
+        let set = &self.sets[slot];
+        let need = self.sets.needs(slot).1;
+        let scope = self.queues.scope(set.queue);
         let mut left = set.waiting;
         self.round.plan.clear();
         if self.options.placement == Placement::Pooled {

@@ -24,18 +24,34 @@ struct Hoard {
     gives_up: Time,
 }
 
-/// All that is held, and who has just given up.
+/// A gang that gave up.
+#[derive(Debug)]
+struct Sleeper {
+    /// Where it stood then: a level up it is awake.
+    queue: QueueId,
+    row: u64,
+    /// It has given up before this round.
+    rests: bool,
+}
+
+/// All that is held, and who has given up.
 #[derive(Debug)]
 pub(super) struct Hoards {
     patience: Span,
     of: BTreeMap<QueueId, Hoard>,
     due: BTreeSet<(Time, QueueId)>,
-    resting: BTreeSet<QueueId>,
+    /// Gangs that hold nothing until a machine wakes them that was freed by something else than a gang. If what gangs
+    /// give back woke them, two that can never start would wake each other for ever.
+    asleep: BTreeMap<SetSlot, Sleeper>,
+    /// Machines where something ended, or that joined or were relabelled, since the last round; and before this one.
+    news: Vec<MachineId>,
+    freed: Vec<MachineId>,
 }
 
 impl Hoards {
     pub fn new(patience: Span) -> Hoards {
-        Hoards { patience, of: BTreeMap::new(), due: BTreeSet::new(), resting: BTreeSet::new() }
+        let (of, due, asleep, news, freed) = Default::default();
+        Hoards { patience, of, due, asleep, news, freed }
     }
 
     /// When the next one gives up.
@@ -45,11 +61,19 @@ impl Hoards {
 }
 
 impl<R: Recorder> Engine<'_, R> {
+    /// A machine has more room or will do for others, and not because of a gang: those who gave up may begin anew.
+    pub(super) fn wake_gangs(&mut self, machine: MachineId) {
+        if let Some(hoards) = &mut self.hoards {
+            hoards.news.push(machine);
+        }
+    }
+
     /// Before a round: gives back what is held for too long, or for a gang that is not the next of its queue any more. Who has
-    /// given up holds nothing in this round, so that others can.
+    /// given up holds nothing from now on, until it wakes.
     pub(super) fn give_up_hoards(&mut self) {
         let Some(mut hoards) = self.hoards.take() else { return };
-        hoards.resting.clear();
+        hoards.freed = std::mem::take(&mut hoards.news);
+        hoards.asleep.values_mut().for_each(|sleeper| sleeper.rests = false);
         let its = |queue: QueueId, hoard: &Hoard| {
             let scope = self.queues.scope(queue);
             self.queues.head(queue) == Some(hoard.set)
@@ -60,8 +84,10 @@ impl<R: Recorder> Engine<'_, R> {
         let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();
         orphaned.into_iter().for_each(|queue| self.scatter(&mut hoards, queue));
         while let Some((_, queue)) = hoards.due.first().filter(|(at, _)| *at <= self.now).copied() {
+            if let Some(&Hoard { set, row, .. }) = hoards.of.get(&queue) {
+                hoards.asleep.insert(set, Sleeper { queue, row, rests: true });
+            }
             self.scatter(&mut hoards, queue);
-            hoards.resting.insert(queue);
             self.outcome.hoards_given_up += 1;
         }
         self.hoards = Some(hoards);
@@ -90,15 +116,32 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Holds what room there is for a gang; the first machine of its plan once it is enough.
     pub(super) fn hoard(&mut self, slot: SetSlot) -> Option<MachineId> {
-        let (queue, waiting) = (self.sets[slot].queue, self.sets[slot].waiting);
         let mut hoards = self.hoards.take()?;
-        let found =
-            (!hoards.resting.contains(&queue)).then(|| self.gather(&mut hoards, queue, slot, waiting)).flatten();
+        let found = if self.sleeps(&hoards, slot) {
+            self.room_for_all(slot)
+        } else {
+            hoards.asleep.remove(&slot);
+            self.gather(&mut hoards, slot)
+        };
+        if found.is_some() {
+            hoards.asleep.remove(&slot);
+        }
         self.hoards = Some(hoards);
         found
     }
 
-    fn gather(&mut self, hoards: &mut Hoards, queue: QueueId, slot: SetSlot, waiting: u32) -> Option<MachineId> {
+    /// Whether a gang has given up, and no machine with room for one of its tasks was freed since.
+    fn sleeps(&self, hoards: &Hoards, slot: SetSlot) -> bool {
+        let set = &self.sets[slot];
+        let Some(sleeper) = hoards.asleep.get(&slot) else { return false };
+        let (scope, need) = (self.queues.scope(set.queue), self.sets.needs(slot).1);
+        let wakes = |machine: &MachineId| self.scopes.holds(scope, *machine) && self.machines.fits(*machine, need);
+        let same = sleeper.queue == set.queue && sleeper.row == set.row;
+        same && (sleeper.rests || !hoards.freed.iter().any(wakes))
+    }
+
+    fn gather(&mut self, hoards: &mut Hoards, slot: SetSlot) -> Option<MachineId> {
+        let (queue, waiting) = (self.sets[slot].queue, self.sets[slot].waiting);
         let scope = self.queues.scope(queue);
         let mut one = Resources::ZERO;
         one.0.iter_mut().zip(self.sets.needs(slot).1).for_each(|(one, need)| *one = *need);

@@ -30,11 +30,12 @@ impl<R: Recorder> Engine<'_, R> {
                 Change::Join => {
                     self.machines.restore(event.machine, &self.offers[event.machine.index()]);
                     self.round.freed(event.machine);
+                    self.wake_gangs(event.machine);
                 }
                 Change::Relabel(labels) => {
-                    if self.scopes.relabel(event.machine, labels) {
-                        self.round.freed(event.machine);
-                    }
+                    self.scopes.relabel(event.machine, labels);
+                    self.round.freed(event.machine);
+                    self.wake_gangs(event.machine);
                 }
             }
             self.count_machine(event.machine, true);

@@ -32,7 +32,7 @@ pub use slowdown::Slowdown;
 use std::collections::BTreeMap;
 
 use crate::books::{Books, Weights};
-use crate::cluster::{Cluster, Machines, Placement};
+use crate::cluster::{Cluster, Hardware, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::record::{Recorder, State};
@@ -331,14 +331,16 @@ impl<'a, R: Recorder> Engine<'a, R> {
         machines.draw_from(stream(options.seed, "placement"));
         let hardware = cluster.hardware.clone().filter(|_| options.placement != Placement::Pooled);
         let devices = hardware.is_some().then(Devices::default);
+        let made_of = hardware.as_ref().map(Hardware::dims).unwrap_or_default();
         if let Some(hardware) = hardware {
             machines = machines.with_hardware(hardware);
         }
         let real = (!plain).then(|| match options.placement {
-            Placement::Pooled => Kinds::new(vec![cluster.total()]),
-            _ => Kinds::new(cluster.capacities.clone()),
+            Placement::Pooled => Kinds::new(vec![cluster.total()], &[]),
+            _ => Kinds::new(cluster.capacities.clone(), &made_of),
         });
-        let scopes = Scopes::new(cluster, Empty { seen: Kinds::new(capacities.clone()), real });
+        let scopes =
+            Scopes::new(cluster, made_of.clone(), Empty { seen: Kinds::new(capacities.clone(), &made_of), real });
         let mut books = Books::new(dims, cluster.total(), offered, plain, weights);
         if policy.wants_waiting_demand() || recorder.wants_waiting_demand() {
             books.keep_waiting_demand();

@@ -63,6 +63,8 @@ pub struct Scopes<'a> {
     classes: HashMap<u32, ClassId>,
     /// Machines carry other labels in the course of the run.
     relabels: bool,
+    /// Resources that are made of devices.
+    devices: Vec<usize>,
     /// Empty machines of the scopes for which they were asked.
     empty: Vec<Option<Empty>>,
     /// Scopes that have a freed machine and somebody waiting, in this round.
@@ -70,8 +72,8 @@ pub struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    /// The whole cluster alone.
-    pub fn new(cluster: &'a Cluster, whole: Empty) -> Scopes<'a> {
+    /// The whole cluster alone; some resources are made of devices.
+    pub fn new(cluster: &'a Cluster, devices: Vec<usize>, whole: Empty) -> Scopes<'a> {
         let mut scopes = Scopes {
             scopes: Vec::new(),
             known: BTreeMap::new(),
@@ -80,6 +82,7 @@ impl<'a> Scopes<'a> {
             locations: &cluster.locations,
             classes: HashMap::new(),
             relabels: cluster.events.relabel(),
+            devices,
             empty: vec![Some(whole)],
             active: Vec::new(),
         };
@@ -169,7 +172,9 @@ impl<'a> Scopes<'a> {
                 class.is_none_or(|class| class.contains(*machine)) && self.locations.holds(location, *machine)
             };
             let members: Vec<MachineId> = (0..offers.len() as u32).map(MachineId).filter(inside).collect();
-            let kinds = |of: &[Resources]| Kinds::new(members.iter().map(|machine| of[machine.index()]).collect());
+            let kinds = |of: &[Resources]| {
+                Kinds::new(members.iter().map(|machine| of[machine.index()]).collect(), &self.devices)
+            };
             Empty { seen: kinds(offers), real: Some(kinds(capacities)) }
         })
     }
@@ -194,9 +199,9 @@ impl<'a> Scopes<'a> {
         &self.labels
     }
 
-    /// A machine carries exactly these labels from now on; whether it joined the class of any scope.
-    pub fn relabel(&mut self, machine: MachineId, labels: &[String]) -> bool {
-        !self.labels.relabel(machine, labels).joined.is_empty()
+    /// A machine carries exactly these labels from now on.
+    pub fn relabel(&mut self, machine: MachineId, labels: &[String]) {
+        self.labels.relabel(machine, labels);
     }
 
     /// Notes which scopes freed machines may serve in this round.

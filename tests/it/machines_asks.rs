@@ -34,6 +34,7 @@ impl Simulation<'_> {
     pub fn serve(&mut self, now: u64) {
         loop {
             self.look_at_asks(now);
+            self.give_up(now);
             self.start_asked(now);
             self.round(now);
             let needless = (0..self.requests.len()).any(|at| !self.wanted(at));
@@ -63,12 +64,11 @@ impl Simulation<'_> {
     /// Withdraws what is no longer wanted, spares those who are needed no more, and stops those whose time is over.
     fn look_at_asks(&mut self, now: u64) {
         loop {
+            self.runtime = self.quotas();
             while let Some(at) = (0..self.requests.len()).find(|&at| !self.wanted(at)) {
                 self.requests.remove(at);
             }
-            for at in 0..self.requests.len() {
-                self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
-            }
+            self.spare();
             let due = |at: &usize| self.requests[*at].deadline <= now && !self.requests[*at].forced;
             let due: Vec<usize> = (0..self.requests.len()).filter(due).collect();
             for &at in &due {
@@ -85,6 +85,13 @@ impl Simulation<'_> {
         }
     }
 
+    /// Nobody is asked for more than is missing.
+    fn spare(&mut self) {
+        for at in 0..self.requests.len() {
+            self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
+        }
+    }
+
     /// Whether an ask's task still waits for it: as many tasks of its set wait as ask, the set is the next of its queue,
     /// and the machine is there and will do.
     fn wanted(&self, at: usize) -> bool {
@@ -96,7 +103,8 @@ impl Simulation<'_> {
         let waiting = (0..self.tasks.len()).filter(same).count();
         let before = self.requests[..at].iter().filter(|other| other.set == set && other.place == place).count();
         let next = self.heads().into_iter().find(same);
-        waiting > before && next.is_some_and(|head| self.will_do(head, machine))
+        let may = |head: usize| self.will_do(head, machine) && self.admitted(head, before + 1);
+        waiting > before && next.is_some_and(may)
     }
 
     /// What is reserved for an ask: as much as it needs of what is free and not reserved for those before it.
@@ -146,6 +154,8 @@ impl Simulation<'_> {
 
     /// Starts what has all its room, in the order of the asks; who lacks something when its time is over gives up.
     fn start_asked(&mut self, now: u64) {
+        // Gangs may have given something back.
+        self.spare();
         let mut at = 0;
         while at < self.requests.len() {
             let Request { set, machine, deadline, .. } = self.requests[at];
@@ -172,17 +182,20 @@ impl Simulation<'_> {
         let Some((span, _)) = self.world.preempt else { return false };
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
+        line.retain(|&head| self.admitted(head, self.together(head).len()));
         line.truncate(self.tried(line.len()));
         line.sort_by_key(|&head| self.rows[self.tasks[head].row].priority);
-        let mut any = false;
+        let (mut any, quotas) = (false, self.quotas());
         for head in line {
             let set = self.tasks[head].set;
             let waiting =
                 |task: &&crate::machines_slow::Task| task.set == set && matches!(task.state, State::Waiting(_));
             let waiting = self.tasks.iter().filter(waiting).count();
+            let asks = |all: &[Request]| all.iter().filter(|request| request.set == set).count();
             while !self.gang(self.tasks[head].row)
-                && self.requests.iter().filter(|request| request.set == set).count() < waiting
-                && let Some((machine, asked)) = self.whom(head)
+                && asks(&self.requests) < waiting
+                && self.admitted(head, asks(&self.requests) + 1)
+                && let Some((machine, asked)) = self.whom(head, &quotas)
             {
                 let place = self.tasks[head].place;
                 let mut request = Request { set, place, machine, deadline: now + span, asked, forced: false };
@@ -195,16 +208,15 @@ impl Simulation<'_> {
     }
 
     /// For which machine a task asks and whom: one after the other until a machine has enough room.
-    fn whom(&self, head: usize) -> Option<(usize, Vec<(Batch, usize)>)> {
+    fn whom(&self, head: usize, quotas: &[Vec<u64>]) -> Option<(usize, Vec<(Batch, usize)>)> {
         let row = &self.rows[self.tasks[head].row];
         let wanted = need(row, &self.world.config);
-        let same_user = self.world.preempt.is_some_and(|(_, same_user)| same_user);
         let eligible = |&task: &usize| {
             let Some(run) = self.tasks[task].run() else { return false };
             let other = &self.rows[self.tasks[task].row];
             other.priority > row.priority
                 && !self.asks[self.tasks[task].row].stable
-                && (!same_user || other.user == row.user)
+                && self.may_ask(row.user, other.user, quotas)
                 && self.will_do(head, run.machine)
                 && !self.is_asked(task)
         };

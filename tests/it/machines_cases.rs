@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::machines_slow::{Outcome, simulate};
-use crate::machines_world::{Ask, Change, Event, Expression, Place, Site, World};
+use crate::machines_world::{Ask, Change, Event, Expression, Place, Site, Whom, World};
 use crate::slow::{Placement, Policy};
 use crate::workloads::{COLUMNS, Case, Weighting, chance, pick, thousandths};
 
@@ -30,8 +30,16 @@ pub struct Draw {
     pub events: Vec<Event>,
     pub fall_back: Option<u64>,
     pub lose: bool,
-    /// How long those who are asked may go on, and whether only a user's own are asked.
-    pub preempt: Option<(u64, bool)>,
+    /// How long those who are asked may go on, and whose may be asked.
+    pub preempt: Option<(u64, Whom)>,
+    /// A file of quota groups, instead of the policies.
+    pub quota: Option<String>,
+    /// For how long gangs hold what is not enough.
+    pub hoard: Option<u64>,
+    /// Resources that are made of identified devices.
+    pub devices: Vec<usize>,
+    /// By group of machines and resource, the NUMA node of each device.
+    pub nodes: Vec<Vec<Vec<usize>>>,
     /// How things are written where there are several ways.
     pub style: u64,
 }
@@ -59,6 +67,10 @@ impl Draw {
             fall_back: None,
             lose: chance(&mut rng, 30),
             preempt: None,
+            quota: None,
+            hoard: None,
+            devices: Vec::new(),
+            nodes: Vec::new(),
             style: rng.random_range(0..4),
             events: Vec::new(),
             case,
@@ -82,7 +94,8 @@ impl Draw {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(1);
         let span = pick(&mut rng, &draw.spans());
-        draw.preempt = Some((if chance(&mut rng, 35) { 0 } else { span }, chance(&mut rng, 20)));
+        let span = if chance(&mut rng, 35) { 0 } else { span };
+        draw.preempt = Some((span, if chance(&mut rng, 20) { Whom::SameUser } else { Whom::Any }));
         let stable = pick(&mut rng, &[0, 0, 30]);
         for row in 0..draw.asks.len() {
             draw.asks[row].stable = chance(&mut rng, stable);
@@ -90,6 +103,19 @@ impl Draw {
             draw.case.rows[row].gang &= chance(&mut rng, 40);
             draw.case.rows[row].priority = pick(&mut rng, &[0, 1, 3, 5, 5, 9, 9]);
         }
+        draw
+    }
+
+    /// A draw with many gangs, which hold room; now and then urgent tasks ask others for theirs besides.
+    pub fn hoarding(seed: u64) -> Draw {
+        let mut draw = if seed % 4 == 3 { Draw::urgent(seed) } else { Draw::new(seed) };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(2);
+        draw.hoard = Some(pick(&mut rng, &draw.spans()).max(1));
+        for row in &mut draw.case.rows {
+            row.gang |= chance(&mut rng, 60);
+        }
+        draw.loosen_gangs(&mut rng);
         draw
     }
 
@@ -161,7 +187,7 @@ impl Draw {
     }
 
     /// A gang that is larger than its machines is an error, which would end most cases early: one in twenty stays.
-    fn loosen_gangs(&mut self, rng: &mut ChaCha8Rng) {
+    pub fn loosen_gangs(&mut self, rng: &mut ChaCha8Rng) {
         let keep = chance(rng, 5);
         for policy in self.case.policies.clone() {
             while let Err(row) = self.expected(policy) {
@@ -187,13 +213,18 @@ impl Draw {
     /// What becomes of everything, or the row of a gang that has no room.
     pub fn expected(&self, policy: Policy) -> Result<Vec<Outcome>, usize> {
         let machines = 0..self.case.machines().len();
+        let nodes = |machine: usize| self.nodes.get(self.group(machine).0).cloned().unwrap_or_default();
         let world = World {
             config: self.case.config(policy),
-            sites: machines.map(|machine| self.site(machine).clone()).collect(),
+            sites: machines.clone().map(|machine| self.site(machine).clone()).collect(),
+            devices: self.devices.clone(),
+            nodes: machines.map(nodes).collect(),
             events: self.events.clone(),
             fall_back: self.fall_back,
             lose: self.lose,
             preempt: self.preempt,
+            quota: self.quota_file(),
+            hoard: self.hoard,
         };
         simulate(&self.case.rows, &self.asks, &world)
     }
@@ -232,7 +263,8 @@ impl Draw {
 
     /// The machines file.
     pub fn machines(&self) -> String {
-        let mut text = format!("name,count,{},labels,room,rack\n", COLUMNS[..self.case.dims()].join(","));
+        let numa: String = self.devices.iter().map(|&resource| format!(",{}_numa", COLUMNS[resource])).collect();
+        let mut text = format!("name,count,{},labels,room,rack{numa}\n", COLUMNS[..self.case.dims()].join(","));
         for (group, ((count, capacity), site)) in self.case.groups.iter().zip(&self.sites).enumerate() {
             write!(text, "{},{count}", NAMES.get(group).unwrap_or(&"")).unwrap();
             for (r, &amount) in capacity.iter().enumerate() {
@@ -240,7 +272,14 @@ impl Draw {
             }
             let name = |names: &[&'static str], at: Option<usize>| at.map_or("", |at| names[at]);
             let (room, rack) = (name(&ROOMS, site.room), name(&RACKS, site.rack));
-            writeln!(text, ",{},{room},{rack}", label_names(&site.labels)).unwrap();
+            write!(text, ",{},{room},{rack}", label_names(&site.labels)).unwrap();
+            for &resource in &self.devices {
+                let nodes: Vec<String> = self.nodes[group][resource].iter().map(usize::to_string).collect();
+                // All in node 0 need not be said.
+                let said = self.style == 0 || nodes.iter().any(|node| node != "0");
+                write!(text, ",{}", if said { nodes.join(";") } else { String::new() }).unwrap();
+            }
+            text.push('\n');
         }
         text
     }
@@ -303,6 +342,18 @@ impl Draw {
             if self.asks[row].place != Place::Cluster {
                 with(&|draw| draw.asks[row].place = Place::Cluster);
             }
+        }
+        for resource in &self.devices {
+            with(&|draw| draw.devices.retain(|other| other != resource));
+        }
+        if self.nodes.iter().flatten().flatten().any(|&node| node > 0) {
+            with(&|draw| draw.nodes.iter_mut().flatten().flatten().for_each(|node| *node = 0));
+        }
+        if self.hoard.is_some() {
+            with(&|draw| draw.hoard = None);
+        }
+        if self.preempt.is_some() {
+            with(&|draw| draw.preempt = None);
         }
         if self.case.slowdown.is_some() {
             with(&|draw| draw.case.slowdown = None);

@@ -8,11 +8,18 @@ impl Simulation<'_> {
     pub fn happen(&mut self, now: u64) {
         for event in self.world.events.iter().filter(|event| event.at == now) {
             match &event.change {
-                Change::Relabel(labels) => self.labels[event.machine] = labels.clone(),
-                Change::Join => self.there[event.machine] = true,
+                Change::Relabel(labels) => {
+                    self.labels[event.machine] = labels.clone();
+                    self.freed.push(event.machine);
+                }
+                Change::Join => {
+                    self.there[event.machine] = true;
+                    self.freed.push(event.machine);
+                }
                 Change::Leave | Change::Fail => {
                     self.there[event.machine] = false;
                     self.withdraw_from(event.machine);
+                    self.scatter_from(event.machine);
                     if event.change == Change::Fail {
                         self.fail(now, event.machine);
                     }

@@ -7,8 +7,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::machines_asks::Request;
+use crate::machines_devices::{Part, written};
+use crate::machines_hoard::{Hoard, Sleeper};
 use crate::machines_world::{Ask, Change, Place, World};
-use crate::slow::{Candidate, ONE, OnBlocked, Policy, Row, Ties, need, offers, seats, share, times};
+use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share};
 use crate::slow_rate::rate;
 
 /// What became of one attempt at a task: `task` counts within its job, in row order.
@@ -20,6 +22,8 @@ pub struct Outcome {
     pub machine: Option<usize>,
     pub start: Option<u64>,
     pub finish: Option<u64>,
+    /// Its devices, as the table has them.
+    pub devices: String,
     pub fate: String,
 }
 
@@ -53,6 +57,8 @@ pub struct Task {
     pub attempt: u64,
     pub place: Place,
     pub state: State,
+    /// What it has while it runs.
+    pub devices: Vec<Part>,
 }
 
 impl Task {
@@ -68,7 +74,7 @@ pub struct Simulation<'a> {
     /// User ids: position in order of first appearance.
     id: Vec<usize>,
     /// By row: when it joined its user's line, and 0 for an arrival, 1 for a row that `after` held back.
-    released: Vec<Option<(u64, u8)>>,
+    pub released: Vec<Option<(u64, u8)>>,
     /// In the order of rows and numbers.
     pub tasks: Vec<Task>,
     /// The row of each set.
@@ -77,6 +83,13 @@ pub struct Simulation<'a> {
     pub labels: Vec<BTreeSet<usize>>,
     /// In the order in which they were made.
     pub requests: Vec<Request>,
+    pub hoards: Vec<Hoard>,
+    /// Gangs that gave up what they held.
+    pub asleep: Vec<Sleeper>,
+    /// Machines on which tasks ended, and those that joined or were relabelled, since the last round.
+    pub freed: Vec<usize>,
+    /// What each quota group may have in this round.
+    pub runtime: Vec<Vec<u64>>,
     rounds: u64,
     /// The last instant.
     clock: Option<u64>,
@@ -102,8 +115,15 @@ impl<'a> Simulation<'a> {
             }
             let before = rows[..at].iter().filter(|other| other.job == row.job);
             let first: u64 = before.map(|other| other.tasks).sum();
-            let task =
-                |number| Task { row: at, set: at, number, attempt: 0, place: asks[at].place, state: State::Outside };
+            let task = |number| Task {
+                row: at,
+                set: at,
+                number,
+                attempt: 0,
+                place: asks[at].place,
+                state: State::Outside,
+                devices: Vec::new(),
+            };
             tasks.extend((first..first + row.tasks).map(task));
         }
         let users = rows.iter().map(|row| row.user + 1).max().unwrap_or(0);
@@ -125,6 +145,10 @@ impl<'a> Simulation<'a> {
                 .collect(),
             labels: world.sites.iter().map(|site| site.labels.clone()).collect(),
             requests: Vec::new(),
+            hoards: Vec::new(),
+            asleep: Vec::new(),
+            freed: Vec::new(),
+            runtime: Vec::new(),
             rounds: 0,
             clock: None,
             outcomes: Vec::new(),
@@ -138,7 +162,8 @@ impl<'a> Simulation<'a> {
         let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
         let deadlines = self.requests.iter().map(|request| request.deadline);
-        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).min()
+        let patience = self.hoards.iter().map(|hoard| hoard.gives_up);
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(patience).min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -173,7 +198,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// What runs on a machine.
-    fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
+    pub fn on(&self, machine: usize) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(move |task| task.run().is_some_and(|run| run.machine == machine))
     }
 
@@ -212,6 +237,7 @@ impl<'a> Simulation<'a> {
     pub fn end(&mut self, task: usize, now: u64, fate: &str) {
         let task = &self.tasks[task];
         let run = task.run().expect("it runs");
+        self.freed.push(run.machine);
         self.outcomes.push(Outcome {
             job: self.rows[task.row].job,
             task: task.number,
@@ -219,6 +245,7 @@ impl<'a> Simulation<'a> {
             machine: Some(run.machine),
             start: Some(run.start),
             finish: Some(now),
+            devices: written(&task.devices),
             fate: fate.to_owned(),
         });
     }
@@ -250,7 +277,8 @@ impl<'a> Simulation<'a> {
         let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
         let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
         let may_use = |machine: &usize| self.world.stands(*machine, place) && (relabels || carries(*machine));
-        (0..machines.len()).filter(may_use).map(|machine| times(need, &machines[machine])).sum()
+        let room = |machine: usize| self.room_on_empty(machine, need, &machines[machine]);
+        (0..machines.len()).filter(may_use).map(room).sum()
     }
 
     fn release(&mut self, now: u64) {
@@ -304,7 +332,7 @@ impl<'a> Simulation<'a> {
     /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
     pub fn round(&mut self, now: u64) {
         self.rounds += 1;
-        while let Some(launches) = self.choose() {
+        while let Some(launches) = self.choose(now) {
             launches.into_iter().for_each(|(task, machine)| self.launch(now, task, machine));
         }
     }
@@ -312,15 +340,18 @@ impl<'a> Simulation<'a> {
     pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
         let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
         let round = self.rounds;
+        let need = &self.rows[self.tasks[task].row].demand;
+        self.tasks[task].devices = self.parts(machine, need, &[]).expect("it fits");
         self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now });
     }
 
     /// Which tasks start next, and where.
-    fn choose(&self) -> Option<Vec<(usize, usize)>> {
+    fn choose(&mut self, now: u64) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
+        line.retain(|&head| self.admitted(head, self.together(head).len()));
         let tried = self.tried(line.len());
-        line.into_iter().take(tried).find_map(|head| self.launches(head))
+        line.into_iter().take(tried).find_map(|head| self.launches(now, head))
     }
 
     /// How many of those in line are tried if the first do not fit.
@@ -354,7 +385,7 @@ impl<'a> Simulation<'a> {
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
         let [user, other] = [a, b].map(|task| self.rows[self.tasks[task].row].user);
         let own = self.own_order(a).cmp(&self.own_order(b));
-        if self.world.config.policy == Policy::Fifo {
+        if self.world.quota.is_none() && self.world.config.policy == Policy::Fifo {
             let arrival = |task: usize| (self.released[self.tasks[task].row], self.tasks[task].row);
             return arrival(a).cmp(&arrival(b)).then(own);
         }
@@ -363,7 +394,9 @@ impl<'a> Simulation<'a> {
         }
         let count = |user: usize| self.held_by(user).count();
         let lower = self.id[user].cmp(&self.id[other]);
-        self.share(user).cmp(&self.share(other)).then(match self.world.config.ties {
+        let shares = || self.share(user).cmp(&self.share(other));
+        let ranks = self.key(a).zip(self.key(b)).map_or_else(shares, |(a, b)| a.cmp(&b));
+        ranks.then(match self.world.config.ties {
             Ties::LowestId => lower,
             Ties::HighestId => lower.reverse(),
             Ties::FewestRunning => count(user).cmp(&count(other)).then(lower),
@@ -376,52 +409,10 @@ impl<'a> Simulation<'a> {
         self.tasks.iter().filter(mine).map(|task| need(&self.rows[task.row], &self.world.config))
     }
 
-    fn share(&self, user: usize) -> crate::slow::Ratio {
+    pub fn share(&self, user: usize) -> crate::slow::Ratio {
         let offers = offers(&self.world.config);
         let capacity = sum(offers.iter().cloned(), offers[0].len());
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
-    }
-
-    /// The machines that a queue's next task would go to, or all tasks of a gang.
-    fn launches(&self, head: usize) -> Option<Vec<(usize, usize)>> {
-        let Task { row, .. } = self.tasks[head];
-        let together = |&task: &usize| {
-            let of_gang = self.gang(row) && self.tasks[task].row == row;
-            task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
-        };
-        let tasks: Vec<usize> = (0..self.tasks.len()).filter(together).collect();
-        let offers = offers(&self.world.config);
-        let fits = |&machine: &usize| self.will_do(head, machine);
-        let candidates = (0..self.there.len()).filter(fits).map(|machine| Candidate {
-            place: machine,
-            free: self.unreserved(machine),
-            whole: offers[machine].clone(),
-            running: self.on(machine).count(),
-        });
-        let capacity = sum(offers.iter().cloned(), offers[0].len());
-        let need = need(&self.rows[row], &self.world.config);
-        let rule = self.world.config.placement;
-        let machines = seats(rule, &need, &capacity, candidates.collect(), tasks.len() as u64)?;
-        Some(tasks.into_iter().zip(machines).collect())
-    }
-
-    /// Whether tasks of a row start together; one alone is no gang.
-    pub fn gang(&self, row: usize) -> bool {
-        self.rows[row].gang && self.rows[row].tasks > 1
-    }
-
-    /// Whether a task that waits may start on a machine, if there is room.
-    pub fn will_do(&self, task: usize, machine: usize) -> bool {
-        let Task { row, place, .. } = self.tasks[task];
-        let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
-        self.there[machine] && self.world.stands(machine, place) && carries
-    }
-
-    /// What no task on a machine holds.
-    pub fn free(&self, machine: usize) -> Vec<u64> {
-        let offer = &offers(&self.world.config)[machine];
-        let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
-        minus(offer, &sum(held, offer.len()))
     }
 
     /// What became of everything, with those that never start.
@@ -437,13 +428,14 @@ impl<'a> Simulation<'a> {
             };
             let (job, fate) = (self.rows[task.row].job, fate.to_owned());
             let (task, attempt) = (task.number, task.attempt);
-            outcomes.push(Outcome { job, task, attempt, machine: None, start: None, finish: None, fate });
+            let devices = String::new();
+            outcomes.push(Outcome { job, task, attempt, machine: None, start: None, finish: None, devices, fate });
         }
         outcomes
     }
 }
 
-fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
+pub fn sum(parts: impl Iterator<Item = Vec<u64>>, dims: usize) -> Vec<u64> {
     let mut sum = vec![0; dims];
     parts.for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
     sum

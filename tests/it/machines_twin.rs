@@ -8,10 +8,10 @@ use polars::prelude::DataType;
 
 use crate::machines_cases::Draw;
 use crate::machines_slow::Outcome;
-use crate::machines_world::{Change, Place};
+use crate::machines_world::{Change, Place, Whom};
 use crate::replay::{outcomes, run, said, tasks_table};
 use crate::slow::Policy;
-use crate::workloads::{job_name, policy_name};
+use crate::workloads::{RESOURCES, job_name, policy_name};
 
 const CASES: u64 = 400;
 
@@ -38,12 +38,30 @@ fn urgent_tasks_ask_for_room_as_in_the_slow_twin() {
     (0..CASES).for_each(|seed| check(seed, Draw::urgent(seed)));
 }
 
+#[test]
+fn gangs_hoard_as_in_the_slow_twin() {
+    (0..CASES).for_each(|seed| check(seed, Draw::hoarding(seed)));
+}
+
+#[test]
+fn groups_with_quotas_ask_as_in_the_slow_twin() {
+    (0..CASES).for_each(|seed| check(seed, Draw::grouped(seed)));
+}
+
+#[test]
+fn tasks_get_the_devices_of_the_slow_twin() {
+    (0..CASES).for_each(|seed| check(seed, Draw::devices(seed)));
+}
+
 /// Many more cases: `PLIMSOLL_TWIN=20000 cargo test --release --test it machines_twin -- --ignored`.
 #[test]
 #[ignore = "takes minutes"]
 fn the_engine_places_tasks_as_the_slow_twin_does_at_length() {
     let cases = std::env::var("PLIMSOLL_TWIN").ok().and_then(|text| text.parse().ok()).unwrap_or(2000);
-    (CASES..CASES + cases).for_each(|seed| check(seed, Draw::new(seed)));
+    for seed in CASES..CASES + cases {
+        let all = [Draw::new, Draw::urgent, Draw::hoarding, Draw::devices, Draw::grouped];
+        all.into_iter().for_each(|draw| check(seed, draw(seed)));
+    }
 }
 
 /// Compares a case, and shrinks it if it differs.
@@ -56,9 +74,10 @@ fn check(seed: u64, draw: Draw) {
     let _ = difference(&small, &kept);
     let events = small.machine_events().unwrap_or_default();
     panic!(
-        "seed {seed} differs\n{}\n{}\n{events}\n{:?} {:?}\n{}\nto repeat: {:?}",
+        "seed {seed} differs\n{}\n{}\n{events}\n{}\n{:?} {:?}\n{}\nto repeat: {:?}",
         small.trace(),
         small.machines(),
+        small.quota.as_deref().unwrap_or_default(),
         small.case.policies,
         small.case.weights_csv(),
         problem.text,
@@ -68,18 +87,39 @@ fn check(seed: u64, draw: Draw) {
 
 fn command(draw: &Draw, dir: &Path) -> Command {
     let machines = dir.join("machines.csv").display().to_string();
-    let mut command = crate::twin::command(&draw.case, dir, &machines);
+    let mut case = draw.case.clone();
+    if draw.quota.is_some() {
+        case.policies.clear();
+    }
+    let mut command = crate::twin::command(&case, dir, &machines);
+    if draw.quota.is_some() {
+        command.current_dir(dir).args(["--policy", QUOTA]);
+    }
     command.arg("--audit").args(["--on-failure", if draw.lose { "lose" } else { "requeue" }]);
     command.args(["--fall-back", &draw.fall_back.map_or("never".to_owned(), |span| format!("{span}us"))]);
-    if let Some((span, same_user)) = draw.preempt {
-        let from = if same_user { "same-user" } else { "any" };
+    if let Some((span, whom)) = draw.preempt {
+        let from = match whom {
+            Whom::Any => "any",
+            Whom::SameUser => "same-user",
+            Whom::SameGroup => "same-group",
+            Whom::AboveQuota => "above-quota",
+        };
         command.args(["--preempt", &format!("{span}us"), "--preempt-from", from]);
+    }
+    if let Some(span) = draw.hoard {
+        command.args(["--hoard", &format!("{span}us")]);
+    }
+    for &resource in &draw.devices {
+        command.args(["--devices", RESOURCES[resource]]);
     }
     if !draw.events.is_empty() {
         command.arg("--machine-events").arg(dir.join("events.csv"));
     }
     command
 }
+
+/// The policy of a draw with quota groups, whose file stands beside the trace.
+const QUOTA: &str = "quota:groups.toml";
 
 /// Runs a case under all its policies and says how the first one that differs does.
 fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
@@ -88,6 +128,9 @@ fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
     write("machines.csv", draw.machines());
     if let Some(text) = draw.machine_events() {
         write("events.csv", text);
+    }
+    if let Some(text) = &draw.quota {
+        write("groups.toml", text.clone());
     }
     if let Some(text) = draw.case.weights_csv() {
         write("weights.csv", text);
@@ -103,7 +146,7 @@ fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
         }
         Ok(_) if !output.status.success() => Err(Problem::refused(format!("{}: {}", output.status, said(&output)))),
         Ok(expected) => draw.case.policies.iter().zip(expected).try_for_each(|(&policy, expected)| {
-            let name = policy_name(policy);
+            let name = if draw.quota.is_some() { QUOTA.to_owned() } else { policy_name(policy) };
             let engine = read(&dir.join("out"), &name).map_err(Problem::refused)?;
             first_difference(engine, named(expected))
                 .map_err(|text| Problem { refused: false, text: format!("{name}: {text}") })
@@ -112,14 +155,14 @@ fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
 }
 
 /// Outcomes with the names of jobs.
-type Named = Vec<(String, Outcome)>;
+pub type Named = Vec<(String, Outcome)>;
 
 fn named(outcomes: Vec<Outcome>) -> Named {
     outcomes.into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
 
 /// The `tasks` table of one policy. Jobs are told apart by name; their number is left out.
-fn read(dir: &Path, policy: &str) -> Result<Named, String> {
+pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let table = tasks_table(dir, policy)?;
     let problem = |error: polars::prelude::PolarsError| format!("tasks of {policy}: {error}");
     let plain = outcomes(&table).map_err(problem)?;
@@ -127,7 +170,10 @@ fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let fates = table.column("outcome").and_then(|column| column.cast(&DataType::String)).map_err(problem)?;
     let attempts = attempts.i64().map_err(problem)?.iter();
     let fates = fates.str().map_err(problem)?.iter();
-    let whole = plain.into_iter().zip(attempts).zip(fates).map(|(((name, plain), attempt), fate)| {
+    let devices = table.column("devices").and_then(|column| column.cast(&DataType::String)).map_err(problem)?;
+    let devices = devices.str().map_err(problem)?.iter().map(|devices| devices.unwrap_or_default().to_owned());
+    let all = plain.into_iter().zip(attempts).zip(fates).zip(devices);
+    let whole = all.map(|((((name, plain), attempt), fate), devices)| {
         let outcome = Outcome {
             job: 0,
             task: plain.task,
@@ -135,6 +181,7 @@ fn read(dir: &Path, policy: &str) -> Result<Named, String> {
             machine: plain.machine,
             start: plain.start,
             finish: plain.finish,
+            devices,
             fate: fate.expect("every task has an outcome").to_owned(),
         };
         (name, outcome)
@@ -182,13 +229,14 @@ fn the_comparison_sees_every_field() {
     let right = named((0..).find_map(|seed| Draw::new(seed).expected(Policy::Drf).ok()).expect("a case without error"));
     let backwards = right.iter().rev().cloned().collect();
     assert_eq!(first_difference(backwards, right.clone()), Ok(()));
-    let changes: [fn(&mut Outcome); 6] = [
+    let changes: [fn(&mut Outcome); 7] = [
         |outcome| outcome.start = outcome.start.map_or(Some(0), |start| Some(start + 1)),
         |outcome| outcome.finish = outcome.finish.map_or(Some(0), |_| None),
         |outcome| outcome.machine = outcome.machine.map_or(Some(0), |machine| Some(machine + 1)),
         |outcome| outcome.task += 1,
         |outcome| outcome.attempt += 1,
         |outcome| outcome.fate.push('!'),
+        |outcome| outcome.devices.push('!'),
     ];
     for change in changes {
         let mut wrong = right.clone();
@@ -251,14 +299,47 @@ fn the_draws_reach_the_corners() {
     ]);
     let urgent: Vec<Draw> = (0..150).map(Draw::urgent).collect();
     let all = urgent.as_slice();
-    let span = |draw: &mut Draw, span: u64| draw.preempt = draw.preempt.map(|(_, same_user)| (span, same_user));
+    let from = |draw: &mut Draw, whom: Whom| draw.preempt = draw.preempt.map(|(span, _)| (span, whom));
+    let span = |draw: &mut Draw, span: u64| draw.preempt = draw.preempt.map(|(_, whom)| (span, whom));
     often(&[
         ("preempted", 30, occurs(all, any("preempted"))),
         ("asking", 40, decides(all, |draw| draw.preempt = None)),
         ("a span", 15, decides(all, |draw| span(draw, 0))),
         ("a longer span", 20, decides(all, |draw| span(draw, u64::MAX / 8))),
-        ("whose tasks", 20, decides(all, |draw| draw.preempt = draw.preempt.map(|(span, own)| (span, !own)))),
+        ("whose tasks", 5, decides(all, |draw| from(draw, Whom::Any))),
+        ("one's own", 20, decides(all, |draw| from(draw, Whom::SameUser))),
         ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
         ("events", 20, decides(all, |draw| draw.events.clear())),
+    ]);
+    let hoarding: Vec<Draw> = (0..150).map(Draw::hoarding).collect();
+    let all = hoarding.as_slice();
+    often(&[
+        ("hoarding", 20, decides(all, |draw| draw.hoard = None)),
+        ("patience", 10, decides(all, |draw| draw.hoard = Some(u64::MAX / 8))),
+        ("impatience", 10, decides(all, |draw| draw.hoard = Some(1))),
+        ("asks beside hoards", 5, decides(all, |draw| draw.preempt = None)),
+        ("events", 20, decides(all, |draw| draw.events.clear())),
+    ]);
+    let with_devices: Vec<Draw> = (0..150).map(Draw::devices).collect();
+    let all = with_devices.as_slice();
+    let got = |sign: &'static str| move |all: &[Outcome]| all.iter().any(|outcome| outcome.devices.contains(sign));
+    let topology = |draw: &mut Draw| draw.nodes.iter_mut().flatten().flatten().for_each(|node| *node = 0);
+    often(&[
+        ("a whole device", 60, occurs(all, got("gpu:0"))),
+        ("several", 40, occurs(all, got(";gpu"))),
+        ("a part of one", 60, occurs(all, got("="))),
+        ("cores", 20, occurs(all, got("cpu:"))),
+        ("topology", 20, decides(all, topology)),
+        ("machine-failed", 10, occurs(all, any("machine-failed"))),
+        ("gangs", 10, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
+    ]);
+    let grouped: Vec<Draw> = (0..150).map(Draw::grouped).collect();
+    let all = grouped.as_slice();
+    often(&[
+        ("preempted", 5, occurs(all, any("preempted"))),
+        ("groups", 60, decides(all, |draw| draw.quota = None)),
+        ("whose tasks", 10, decides(all, |draw| from(draw, Whom::Any))),
+        ("one's own", 10, decides(all, |draw| from(draw, Whom::SameUser))),
+        ("a span", 5, decides(all, |draw| span(draw, 0))),
     ]);
 }

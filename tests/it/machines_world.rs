@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll::policy::QuotaFile;
+
 use crate::slow::Config;
 
 /// Which labels a machine must carry. Labels are numbers that mean nothing but themselves.
@@ -66,6 +68,15 @@ pub struct Ask {
     pub stable: bool,
 }
 
+/// Whose tasks may be asked for their room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    Any,
+    SameUser,
+    SameGroup,
+    AboveQuota,
+}
+
 /// Everything but the rows.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -76,8 +87,15 @@ pub struct World {
     pub fall_back: Option<u64>,
     /// Tasks on a machine that fails are lost, not requeued.
     pub lose: bool,
-    /// How long running tasks that are asked for their room may go on, and whether only the asker's own are.
-    pub preempt: Option<(u64, bool)>,
+    /// How long running tasks that are asked for their room may go on, and whose may be asked.
+    pub preempt: Option<(u64, Whom)>,
+    /// Groups with quotas, instead of the policy.
+    pub quota: Option<QuotaFile>,
+    /// For how long gangs hold room that is not enough yet; `None`: they hold none.
+    pub hoard: Option<u64>,
+    /// Resources that are made of identified devices; and by machine and resource, the NUMA node of each device.
+    pub devices: Vec<usize>,
+    pub nodes: Vec<Vec<Vec<usize>>>,
 }
 
 impl World {

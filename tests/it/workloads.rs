@@ -51,8 +51,8 @@ const SLOWDOWNS: [Curve; 3] = [
 
 /// The columns of the demands, of which a case uses the first two or all three.
 pub const COLUMNS: [&str; 3] = ["cpu", "memory_mib", "gpu"];
-const RESOURCES: [&str; 3] = ["cpu", "memory", "gpu"];
-const USERS: [&str; 8] = ["mallory", "bob", "zoe", "alice", "u10", "u9", "ümit", "carol"];
+pub const RESOURCES: [&str; 3] = ["cpu", "memory", "gpu"];
+pub const USERS: [&str; 8] = ["mallory", "bob", "zoe", "alice", "u10", "u9", "ümit", "carol"];
 
 /// What separates several stages in the `after` column.
 const STAGE_SEPARATOR: &str = ";";

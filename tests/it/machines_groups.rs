@@ -1,0 +1,199 @@
+//! Quota groups in the slow twin of placement: who may start, who is next, and whom urgent tasks may ask.
+//!
+//! All quotas are computed anew before every round, from their definition (`quota_slow::pour`).
+
+use std::fmt::Write;
+use std::path::Path;
+
+use plimsoll::fluid::Exact;
+use plimsoll::policy::{Inside, QuotaFile, Reclaim};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::machines_cases::Draw;
+use crate::machines_slow::{Simulation, State, Task};
+use crate::machines_world::Whom;
+use crate::quota_slow::{Bucket, pour};
+use crate::slow::{Policy, Ratio, Row};
+use crate::workloads::{RESOURCES, USERS, Weighting, chance, pick};
+
+/// Where a head stands among all: what its group holds of its quota at most, the group, its priority, and its place inside
+/// of the group.
+pub type Key = (Ratio, usize, u8, (Option<(u64, u8)>, usize), Ratio);
+
+impl Simulation<'_> {
+    /// The group of a user.
+    fn leaf(&self, quota: &QuotaFile, user: usize) -> usize {
+        let named = quota.groups.iter().position(|group| group.users.iter().any(|name| name == USERS[user]));
+        named.or_else(|| quota.groups.iter().position(|group| group.default)).expect("a default group")
+    }
+
+    /// The groups of a user, its own first.
+    fn groups(&self, quota: &QuotaFile, user: usize) -> Vec<usize> {
+        std::iter::successors(Some(self.leaf(quota, user)), |group| quota.groups[*group].parent).collect()
+    }
+
+    /// What tasks of users of a group, or of groups under it, need together.
+    fn of_group(&self, quota: &QuotaFile, group: usize, d: usize, which: impl Fn(&Task) -> bool) -> u64 {
+        let mine = |task: &&Task| which(task) && self.groups(quota, self.rows[task.row].user).contains(&group);
+        self.tasks.iter().filter(mine).map(|task| self.rows[task.row].demand[d]).sum()
+    }
+
+    fn held_of_group(&self, quota: &QuotaFile, group: usize, d: usize) -> u64 {
+        self.of_group(quota, group, d, |task| task.run().is_some())
+    }
+
+    /// What a group asks for: of its own users, and, cut to their max, of the groups under it.
+    fn request(&self, quota: &QuotaFile, group: usize, d: usize) -> u64 {
+        let groups = &quota.groups;
+        let asks = |task: &Task| {
+            let own = self.leaf(quota, self.rows[task.row].user) == group;
+            own && (task.run().is_some() || matches!(task.state, State::Waiting(_)))
+        };
+        let below = (0..groups.len()).filter(|&child| groups[child].parent == Some(group));
+        let heard = |child: usize| {
+            let (min, max) = limits(quota, child, d);
+            let request = self.request(quota, child, d).min(max);
+            if groups[child].lend { request } else { request.max(min) }
+        };
+        self.of_group(quota, group, d, asks) + below.map(heard).sum::<u64>()
+    }
+
+    /// Runtime quotas by group and resource.
+    pub fn quotas(&self) -> Vec<Vec<u64>> {
+        let Some(quota) = &self.world.quota else { return Vec::new() };
+        let machines = &self.world.config.machines;
+        let mut quotas = vec![vec![0; machines[0].len()]; quota.groups.len()];
+        for d in 0..machines[0].len() {
+            self.share_out(quota, None, d, machines.iter().map(|machine| machine[d]).sum(), &mut quotas);
+        }
+        quotas
+    }
+
+    fn share_out(&self, quota: &QuotaFile, parent: Option<usize>, d: usize, total: u64, quotas: &mut [Vec<u64>]) {
+        let members = (0..quota.groups.len()).filter(|&group| quota.groups[group].parent == parent);
+        let members: Vec<usize> = members.collect();
+        let bucket = |&group: &usize| {
+            let (min, max) = limits(quota, group, d);
+            let demand = self.request(quota, group, d).min(max);
+            let mut base = if quota.groups[group].lend { min.min(demand) } else { min };
+            if quota.reclaim == Reclaim::Never {
+                base = base.max(self.held_of_group(quota, group, d));
+            }
+            let ratio = Exact::from(quota.groups[group].ratio);
+            Bucket { base: Exact::from(base), reach: Exact::from(demand.max(base)), ratio }
+        };
+        let buckets: Vec<Bucket> = members.iter().map(bucket).collect();
+        for (group, amount) in members.into_iter().zip(pour(quota.variant, &buckets, &Exact::from(total))) {
+            quotas[group][d] = amount.floor().parts().map_or(0, |(whole, _)| whole as u64);
+            self.share_out(quota, Some(group), d, quotas[group][d], quotas);
+        }
+    }
+
+    /// Whether so many tasks more like a queue's next one keep its groups within their quotas.
+    pub fn admitted(&self, head: usize, tasks: usize) -> bool {
+        let Some(quota) = &self.world.quota else { return true };
+        let Row { user, demand, .. } = &self.rows[self.tasks[head].row];
+        let within = |group: usize| {
+            let allows =
+                |d: usize| self.held_of_group(quota, group, d) + demand[d] * tasks as u64 <= self.runtime[group][d];
+            (0..demand.len()).all(allows)
+        };
+        self.groups(quota, *user).into_iter().all(within)
+    }
+
+    /// Where a queue's next task stands; nothing without groups.
+    pub fn key(&self, head: usize) -> Option<Key> {
+        let quota = self.world.quota.as_ref()?;
+        let Task { row, .. } = self.tasks[head];
+        let Row { user, priority, ref demand, .. } = self.rows[row];
+        let group = self.leaf(quota, user);
+        let used = |d: usize| match (self.held_of_group(quota, group, d), self.runtime[group][d]) {
+            (0, _) => Ratio::ZERO,
+            (_, 0) => Ratio::new(1 << 100, 1),
+            (held, quota) => Ratio::new(u128::from(held), u128::from(quota)),
+        };
+        let used = (0..demand.len()).map(used).max().unwrap_or(Ratio::ZERO);
+        Some(match quota.inside {
+            Inside::Fifo => (used, group, priority, (self.released[row], row), Ratio::ZERO),
+            Inside::Fair => (used, group, priority, (None, 0), self.share(user)),
+        })
+    }
+
+    /// Whether a user may ask another for room; `quotas` are those of this moment.
+    pub fn may_ask(&self, asker: usize, other: usize, quotas: &[Vec<u64>]) -> bool {
+        let whom = self.world.preempt.map_or(Whom::Any, |(_, whom)| whom);
+        match (whom, &self.world.quota) {
+            (Whom::SameUser, _) => asker == other,
+            (Whom::SameGroup, Some(quota)) => self.leaf(quota, asker) == self.leaf(quota, other),
+            (Whom::AboveQuota, Some(quota)) => {
+                let above = |group: usize, d: usize| self.held_of_group(quota, group, d) > quotas[group][d];
+                let groups = self.groups(quota, other);
+                groups.into_iter().any(|group| (0..quotas[group].len()).any(|d| above(group, d)))
+            }
+            (Whom::Any, _) | (_, None) => true,
+        }
+    }
+}
+
+/// The min and max of a group.
+fn limits(quota: &QuotaFile, group: usize, d: usize) -> (u64, u64) {
+    let group = &quota.groups[group];
+    let of = |list: &[(plimsoll::policy::Amount, u64)], absent| {
+        list.iter().find(|(amount, _)| amount.dim.name == RESOURCES[d]).map_or(absent, |(_, value)| *value)
+    };
+    (of(&group.min, 0), of(&group.max, u64::MAX))
+}
+
+impl Draw {
+    /// A draw of urgent tasks whose users belong to groups with quotas, which narrow whom they may ask.
+    pub fn grouped(seed: u64) -> Draw {
+        let mut draw = Draw::urgent(seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(4);
+        let rng = &mut rng;
+        let whom = pick(rng, &[Whom::Any, Whom::SameGroup, Whom::SameGroup, Whom::AboveQuota, Whom::AboveQuota]);
+        draw.preempt = draw.preempt.map(|(span, _)| (span, whom));
+        draw.case.policies = vec![Policy::Drf];
+        (draw.case.weighting, draw.case.weights) = (Weighting::None, Vec::new());
+        let variant = pick(rng, &["min-plus-share", "max-min-level"]);
+        let (inside, reclaim) = (pick(rng, &["fifo", "fair"]), pick(rng, &["wait", "wait", "never"]));
+        let mut toml = format!("variant = '{variant}'\ninside = '{inside}'\nreclaim = '{reclaim}'\n");
+        let (leaves, parents) = (rng.random_range(2..=4), pick(rng, &[0, 1, 2]));
+        let owner: Vec<usize> = USERS.iter().map(|_| rng.random_range(0..leaves)).collect();
+        let mut promised = [0; 2];
+        for leaf in 0..leaves {
+            let min = pick(rng, &[0, 0, 500, 1000, 2000]);
+            write!(toml, "[[group]]\nname = 'g{leaf}'\nratio = {}\n", rng.random_range(1..4)).unwrap();
+            writeln!(toml, "min = {{ cpu = {}.{}, memory_mib = {min} }}", min / 1000, min / 100 % 10).unwrap();
+            if chance(rng, 30) {
+                writeln!(toml, "max = {{ cpu = {} }}", min / 1000 + rng.random_range(1..5)).unwrap();
+            }
+            if chance(rng, 25) {
+                writeln!(toml, "lend = false").unwrap();
+            }
+            let parent = rng.random_range(0..=parents);
+            if parent < parents {
+                promised[parent] += min;
+                writeln!(toml, "parent = 'p{parent}'").unwrap();
+            }
+            let mine: Vec<&str> =
+                (0..USERS.len()).filter(|user| owner[*user] == leaf).map(|user| USERS[user]).collect();
+            writeln!(toml, "users = {mine:?}\ndefault = {}", leaf == 0).unwrap();
+        }
+        for (parent, promised) in promised.iter().enumerate().take(parents) {
+            // A parent is promised as much as those under it, at least.
+            let min = promised + pick(rng, &[0, 0, 1000]);
+            write!(toml, "[[group]]\nname = 'p{parent}'\nratio = {}\n", rng.random_range(1..4)).unwrap();
+            writeln!(toml, "min = {{ cpu = {}.{}, memory_mib = {min} }}", min / 1000, min / 100 % 10).unwrap();
+        }
+        draw.quota = Some(toml);
+        draw
+    }
+
+    /// The groups of the draw.
+    pub fn quota_file(&self) -> Option<QuotaFile> {
+        let text = self.quota.as_ref()?;
+        Some(QuotaFile::parse(Path::new("groups.toml"), text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+    }
+}

@@ -1,0 +1,114 @@
+//! Gangs that hoard in the slow twin of placement: they hold what room they find until it is enough or they give up.
+
+use crate::machines_slow::{Simulation, State};
+use crate::machines_world::Place;
+use crate::slow::{need, times};
+
+/// What a gang holds.
+#[derive(Clone, Debug)]
+pub struct Hoard {
+    set: usize,
+    place: Place,
+    /// A machine for each task that has room, in the order in which it was found.
+    seats: Vec<usize>,
+    pub gives_up: u64,
+}
+
+/// A gang that gave up, and the machines with news for it: those freed since the last round, but for the round in which it
+/// gave up.
+#[derive(Clone, Debug)]
+pub struct Sleeper {
+    set: usize,
+    place: Place,
+    news: Vec<usize>,
+}
+
+impl Simulation<'_> {
+    /// Before a round: gives back what is held in vain, and what is held for too long.
+    pub fn give_up(&mut self, now: u64) {
+        let freed = std::mem::take(&mut self.freed);
+        self.asleep.iter_mut().for_each(|sleeper| sleeper.news.clone_from(&freed));
+        let heads = self.heads();
+        let of_use = |hoard: &Hoard| {
+            let head = heads.iter().find(|&&head| self.is(head, hoard.set, hoard.place));
+            head.is_some_and(|&head| hoard.seats.iter().all(|&machine| self.will_do(head, machine)))
+        };
+        let kept: Vec<Hoard> = self.hoards.iter().filter(|hoard| of_use(hoard)).cloned().collect();
+        let (over, kept): (Vec<Hoard>, Vec<Hoard>) = kept.into_iter().partition(|hoard| hoard.gives_up <= now);
+        self.hoards = kept;
+        let sleeper = |hoard: Hoard| Sleeper { set: hoard.set, place: hoard.place, news: Vec::new() };
+        self.asleep.extend(over.into_iter().map(sleeper));
+    }
+
+    /// Whether a task is of this set and waits at this place.
+    fn is(&self, task: usize, set: usize, place: Place) -> bool {
+        let task = &self.tasks[task];
+        task.set == set && task.place == place && matches!(task.state, State::Waiting(_))
+    }
+
+    /// Room on a machine that no task has but gangs hold.
+    pub fn hoarded(&self, machine: usize) -> Vec<Vec<u64>> {
+        let seats = |hoard: &Hoard| hoard.seats.iter().filter(|&&seat| seat == machine).count();
+        let each = |hoard: &Hoard| need(&self.rows[self.sets[hoard.set]], &self.world.config);
+        self.hoards.iter().flat_map(|hoard| vec![each(hoard); seats(hoard)]).collect()
+    }
+
+    /// What is held on a machine that takes nothing new any more is given back, with all that its gang holds.
+    pub fn scatter_from(&mut self, machine: usize) {
+        self.hoards.retain(|hoard| !hoard.seats.contains(&machine));
+    }
+
+    /// Holds what room there is for a gang of so many tasks; where they start once it is enough. Who has given up holds
+    /// nothing until it wakes, and starts when there is room for all.
+    pub fn gather(&mut self, now: u64, head: usize, tasks: usize, patience: u64) -> Option<Vec<usize>> {
+        let (set, place) = (self.tasks[head].set, self.tasks[head].place);
+        if let Some(at) = self.asleep.iter().position(|sleeper| sleeper.set == set && sleeper.place == place) {
+            if !self.asleep[at].news.iter().any(|&machine| self.has_room(head, machine)) {
+                return self.seats_for(head, tasks);
+            }
+            self.asleep.remove(at);
+        }
+        let own = |hoard: &Hoard| hoard.set == set && hoard.place == place;
+        if !self.hoards.iter().any(own) {
+            self.hoards.push(Hoard { set, place, seats: Vec::new(), gives_up: now + patience });
+        }
+        let at = self.hoards.iter().position(own).expect("it is there now");
+        while self.hoards[at].seats.len() < tasks
+            && let Some(machines) = self.seats_for(head, 1)
+        {
+            self.hoards[at].seats.extend(machines);
+        }
+        let found = self.hoards[at].seats.len();
+        if found > 0 && found < tasks {
+            return None;
+        }
+        let hoard = self.hoards.remove(at);
+        (found > 0).then_some(hoard.seats)
+    }
+
+    fn has_room(&self, head: usize, machine: usize) -> bool {
+        let need = need(&self.rows[self.tasks[head].row], &self.world.config);
+        self.will_do(head, machine) && times(&need, &self.unreserved(machine)) > 0
+    }
+}
+
+/// Two gangs of two tasks on two machines, of which one fails: the other goes from hand to hand once, and no more.
+#[test]
+fn gangs_that_can_never_start_do_not_wake_each_other_for_ever() {
+    use crate::replay::{plimsoll, run, said};
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("a temporary file is writable");
+        dir.path().join(name)
+    };
+    let header = "job,user,submit_us,duration_us,tasks,cpu,gang\n";
+    let rows = "a,ann,0,10,1,1,false\nb,ben,0,10,1,1,false\nc,ann,5,10,2,1,true\nd,ben,5,10,2,1,true\n";
+    let mut command = plimsoll(&["replay", "--policy", "drf", "--placement", "first-fit", "--hoard", "1ms", "--tasks"]);
+    command.arg(file("trace.csv", &format!("{header}{rows}"))).arg("--machines").arg(file("m.csv", "count,cpu\n2,1\n"));
+    command.arg("--machine-events").arg(file("events.csv", "at_us,machine,event\n7,1,fail\n"));
+    let output = run(command.arg("-o").arg(dir.path().join("out")));
+    assert!(output.status.success(), "{}", said(&output));
+    let tasks = crate::machines_twin::read(&dir.path().join("out"), "drf").expect("a table of tasks");
+    let starved = tasks.iter().filter(|(_, outcome)| outcome.fate == "starved").count();
+    assert_eq!(starved, 4, "both gangs: {tasks:?}");
+}

@@ -1,0 +1,74 @@
+//! Room in the slow twin of placement: what machines have free, and where tasks go.
+
+use crate::machines_devices::Part;
+use crate::machines_slow::{Simulation, State, Task, minus, sum};
+use crate::slow::{Candidate, need, offers, seats};
+
+impl Simulation<'_> {
+    /// The tasks that would start now with a queue's next one, and where.
+    pub fn launches(&mut self, now: u64, head: usize) -> Option<Vec<(usize, usize)>> {
+        let tasks = self.together(head);
+        let machines = match self.world.hoard {
+            Some(patience) if self.gang(self.tasks[head].row) => self.gather(now, head, tasks.len(), patience),
+            _ => self.seats_for(head, tasks.len()),
+        };
+        Some(tasks.into_iter().zip(machines?).collect())
+    }
+
+    /// The tasks that start together with a queue's next one.
+    pub fn together(&self, head: usize) -> Vec<usize> {
+        let Task { row, set, .. } = self.tasks[head];
+        let together = |&task: &usize| {
+            let of_gang = self.gang(row) && self.tasks[task].set == set;
+            task == head || (of_gang && matches!(self.tasks[task].state, State::Waiting(_)))
+        };
+        (0..self.tasks.len()).filter(together).collect()
+    }
+
+    /// Machines for so many tasks like a queue's next one, found one by one, if there is room for all of them.
+    pub fn seats_for(&self, head: usize, tasks: usize) -> Option<Vec<usize>> {
+        let offers = offers(&self.world.config);
+        let capacity = sum(offers.iter().cloned(), offers[0].len());
+        let row = &self.rows[self.tasks[head].row];
+        let need = need(row, &self.world.config);
+        let mut found: Vec<usize> = Vec::new();
+        let mut taken: Vec<Vec<Part>> = vec![Vec::new(); offers.len()];
+        while found.len() < tasks {
+            let candidate = |machine: usize| {
+                let before = found.iter().filter(|&&other| other == machine).count();
+                let mut free = self.unreserved(machine);
+                free.iter_mut().zip(&need).for_each(|(free, need)| *free -= need * before as u64);
+                let (whole, running) = (offers[machine].clone(), self.on(machine).count() + before);
+                Candidate { place: machine, free, whole, running }
+            };
+            let fits = |machine: &usize| {
+                self.will_do(head, *machine) && self.parts(*machine, &row.demand, &taken[*machine]).is_some()
+            };
+            let candidates = (0..offers.len()).filter(fits).map(candidate).collect();
+            let machine = seats(self.world.config.placement, &need, &capacity, candidates, 1)?[0];
+            let parts = self.parts(machine, &row.demand, &taken[machine])?;
+            taken[machine].extend(parts);
+            found.push(machine);
+        }
+        Some(found)
+    }
+
+    /// Whether tasks of a row start together; one alone is no gang.
+    pub fn gang(&self, row: usize) -> bool {
+        self.rows[row].gang && self.rows[row].tasks > 1
+    }
+
+    /// Whether a task that waits may start on a machine, if there is room.
+    pub fn will_do(&self, task: usize, machine: usize) -> bool {
+        let Task { row, place, .. } = self.tasks[task];
+        let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
+        self.there[machine] && self.world.stands(machine, place) && carries
+    }
+
+    /// What neither tasks nor gangs hold on a machine.
+    pub fn free(&self, machine: usize) -> Vec<u64> {
+        let offer = &offers(&self.world.config)[machine];
+        let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
+        minus(offer, &sum(held.chain(self.hoarded(machine)), offer.len()))
+    }
+}
