@@ -215,7 +215,7 @@ fn fates(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
                   services wait: no online worker stops; of the offline workers those on the machine that times out, and \
                   all whose application master does not report to a new FuxiMaster in time, start again elsewhere."
             .to_owned(),
-        svg: stacked("Workers (%)", &categories(&study.scenarios), &layers(), &panels, paper.width),
+        svg: stacked("Workers", &categories(&study.scenarios), &layers(), &panels, paper.width),
         data: Data::of_stacks(["class", "scenario", "fate", "fraction"], &categories(&study.scenarios), &layers(), &panels),
     }
 }
@@ -307,7 +307,7 @@ fn recovery(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
 
 fn interrupted(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let stopped = |row: &RecoveryRow| 1.0 - f64::from(row.offline.kept()) / f64::from(row.offline.before.max(1));
-    let y = (Axis::fraction("Offline workers stopped (%)").range(0.0, 1.0), "stopped");
+    let y = (Axis::fraction("Offline workers stopped").range(0.0, 1.0), "stopped");
     let (svg, data) = by_clock(study, findings, y, stopped, paper);
     Drawn {
         name: "interrupted".to_owned(),
@@ -366,7 +366,7 @@ fn storms(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
         of_seeds(study),
         if study.storms.seeds.len() > 1 { " The band is the 95 % interval with all rules." } else { "" }
     );
-    let chart = paper.fit(sheet(rates(), Axis::fraction("Offline work (%)"), panels.len(), 3), panels.len());
+    let chart = paper.fit(sheet(rates(), Axis::fraction("Offline work"), panels.len(), 3), panels.len());
     let data = Data::of_panels(["loss", "rules", "failures_per_hour", "fraction"], &panels);
     Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
 }

@@ -205,9 +205,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         done.cells.iter().flat_map(|runs| runs.iter().take(1)).flat_map(|run| &run.ignored).collect();
     ignored.dedup();
     ignored.iter().for_each(|message| context.warn(message));
-    for run in done.cells.iter().flatten() {
-        print::stuck(run).iter().for_each(|message| context.warn(message));
-    }
+    print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     let Some(folder) = how.folder else { return Ok(()) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {
