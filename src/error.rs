@@ -110,9 +110,11 @@ impl Error {
         Error::Io { path: path.into(), source }
     }
 
-    /// An [`Error::Plan`].
+    /// An [`Error::Plan`]; of a name among others that would be accepted with the one that is probably meant.
     pub fn plan(key: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Error {
-        Error::Plan { key: key.into(), value: value.to_string(), expected: expected.into() }
+        let (value, expected) = (value.to_string(), expected.into());
+        let hint = meant(&value, &expected).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+        Error::Plan { key: key.into(), value, expected: expected + &hint }
     }
 
     /// The same error under the name that the user wrote: an option, or a key with its table.
@@ -120,6 +122,19 @@ impl Error {
         match self {
             Error::Plan { value, expected, .. } => Error::Plan { key: key.to_owned(), value, expected },
             other => other,
+        }
+    }
+
+    /// The same error as one about the key that names what it is about: an unknown policy, or a file that cannot be read.
+    pub fn of_key(self, key: &str) -> Error {
+        match self {
+            Error::UnknownPolicy { name, known, .. } => {
+                Error::plan(key, format!("'{name}'"), format!("one of {known}"))
+            }
+            Error::Io { path, source } => {
+                Error::plan(key, format!("'{}'", path.display()), format!("a file that can be read ({source})"))
+            }
+            other => other.under(key),
         }
     }
 
@@ -143,12 +158,56 @@ impl Error {
     }
 }
 
-/// The candidate nearest to `word`, if it is near enough to be what was meant.
+/// The candidate nearest to `word`, if it is near enough to be what was meant; else the only one that begins with it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let near = candidates
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), *candidate))
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
-        .map(|(_, candidate)| candidate)
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4);
+    let mut longer = candidates.iter().filter(|candidate| word.len() > 2 && candidate.starts_with(word));
+    near.map(|(_, candidate)| candidate).or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
+}
+
+/// What was probably meant by a quoted value among the names that would be accepted: single words between commas and `or`,
+/// without digits. Nothing where a suggestion is made already.
+fn meant<'a>(value: &str, expected: &'a str) -> Option<&'a str> {
+    let word = value.strip_prefix('\'')?.strip_suffix('\'').filter(|word| !word.is_empty())?;
+    if expected.contains("did you mean") {
+        return None;
+    }
+    let list = expected.strip_prefix("one of ").unwrap_or(expected);
+    let names = list.split(", ").flat_map(|part| part.split(" or ")).map(str::trim);
+    let plain = |name: &&str| name.chars().all(|c| c.is_alphabetic() || "-_:".contains(c)) && !name.is_empty();
+    let names: Vec<&str> = names.map(|name| name.split(['[', ':']).next().unwrap_or(name)).filter(plain).collect();
+    // Of one name there is nothing to choose.
+    nearest(word, names.iter().copied()).filter(|name| names.len() > 1 && *name != word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_among_others_get_a_suggestion() {
+        let said = |value: &str, expected: &str| Error::plan("k", format!("'{value}'"), expected).to_string();
+        for (value, expected, name) in [
+            ("first_fit", "pooled, first-fit, best-fit or fgd", "first-fit"),
+            ("skp", "skip or stop", "skip"),
+            ("envy", "feasibility, envy-freeness, pareto-efficiency", "envy-freeness"),
+            ("dfr", "one of fifo, slot:K, drf, bmf[:RESOLVE]", "drf"),
+        ] {
+            assert!(said(value, expected).ends_with(&format!("(did you mean '{name}'?)")), "{}", said(value, expected));
+        }
+        for (value, expected) in [
+            ("soon", "a time span above 0 such as 90s, 15m or 2h"),
+            ("wet", "ordered or lossy"),
+            ("drf", "one of drf, fifo"),
+            ("x", "skip or stop (did you mean 'skip'?)"),
+            ("slot", "slots a machine, at least 1, such as slot:12"),
+        ] {
+            assert_eq!(said(value, expected), format!("k: '{value}' is not accepted; expected {expected}"));
+        }
+    }
 }

@@ -95,7 +95,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context.say("without --author and --license nobody knows whom to credit and what is allowed");
     }
     print::out(&format!("{}\n", output.display()))?;
-    context.say(&format!("{} and {}", amount(parcel.runs, "run"), amount(entries.len(), "file")));
+    let runs = if parcel.has_runs { format!("{} and ", amount(parcel.runs, "run")) } else { String::new() };
+    context.say(&format!("{runs}{}", amount(entries.len(), "file")));
     Ok(())
 }
 
@@ -129,7 +130,9 @@ fn entries(parcel: &Parcel) -> BTreeMap<String, Content> {
     let mut entries = BTreeMap::new();
     entries.insert("README.md".to_owned(), bytes(&readme(parcel)));
     entries.insert("CITATION.cff".to_owned(), bytes(include_str!("../../CITATION.cff")));
-    entries.insert(parcel.plan_at.clone(), bytes(&parcel.plan));
+    // What a plan says of figures is no part of what a run is, and stands beside the results.
+    let figures = if parcel.figures.is_empty() { String::new() } else { format!("\n{}", parcel.figures) };
+    entries.insert(parcel.plan_at.clone(), bytes(&format!("{}{figures}", parcel.plan)));
     for (name, path) in &parcel.inputs {
         entries.insert(name.clone(), Content::File(path.clone()));
     }
@@ -139,13 +142,27 @@ fn entries(parcel: &Parcel) -> BTreeMap<String, Content> {
     entries
 }
 
+/// What there is besides the page, a line each.
+fn tables(parcel: &Parcel) -> String {
+    let name = &parcel.name;
+    match parcel.has_runs {
+        true => format!(
+            "- `results/{name}/statistics/`: means and paired differences with 95 % intervals, as Parquet and CSV\n\
+             - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` says what they hold\n"
+        ),
+        false => {
+            format!("- `results/{name}/figures/`: the figures, with their data as CSV; tables, if any, beside them\n")
+        }
+    }
+}
+
 fn readme(parcel: &Parcel) -> String {
     let name = &parcel.name;
     let question = parcel.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
+    let what = if parcel.has_runs { amount(parcel.runs, "run") } else { "Results".to_owned() };
     let mut text = format!(
-        "# {name}\n\n{question}{} of an experiment with Plimsoll, a discrete-event simulator for the fair sharing of \
+        "# {name}\n\n{question}{what} of an experiment with Plimsoll, a discrete-event simulator for the fair sharing of \
          clusters.\n\n",
-        amount(parcel.runs, "run")
     );
     if !parcel.missing.is_empty() {
         text += &format!("**Not complete**: {} missing or broken.\n\n", amount(parcel.missing.len(), "part"));
@@ -153,19 +170,18 @@ fn readme(parcel: &Parcel) -> String {
         text.push('\n');
     }
     text += &format!(
-        "- `results/{name}/report.html`: tables with intervals, figures and provenance on one page\n\
-         - `results/{name}/statistics/`: means and paired differences with 95 % intervals, as Parquet and CSV\n\
-         - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` says what they hold\n\
-         - `{}`: the plan, with the files that it reads beside it\n\
+        "- `results/{name}/report.html`: figures, plan and provenance on one page\n{}- `{}`: the plan, with the files that it reads beside it\n\
          - `ro-crate-metadata.json`: every file with its SHA-256 digest, who made this, and how (RO-Crate 1.1)\n\
          - `CITATION.cff`: how to cite the program\n\n",
+        tables(parcel),
         parcel.plan_at
     );
     let commit = COMMIT.map(|commit| format!(", commit {commit}")).unwrap_or_default();
+    let compare = if parcel.has_runs { "plimsoll compare" } else { "diff -r -x run.json" };
     text += &format!(
-        "## To make it again\n\nWith Plimsoll {VERSION}{commit}:\n\n```sh\nplimsoll run {} -o again\nplimsoll compare results/{name} \
-         again\n```\n\nThe same version on the same plan gives the same bytes, whatever the number of threads or machines; \
-         `compare` then says that nothing changed. `plimsoll bundle --verify {name}.zip` checks the digests.\n",
+        "## To make it again\n\nWith Plimsoll {VERSION}{commit}:\n\n```sh\nplimsoll run {} -o again\n{compare} results/{name} \
+         again\n```\n\nThe same version on the same plan gives the same bytes, whatever the number of threads or machines: \
+         nothing has changed then. `plimsoll bundle --verify {name}.zip` checks the digests.\n",
         parcel.plan_at
     );
     if !parcel.elsewhere.is_empty() {

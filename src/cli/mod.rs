@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Error, Result};
+use crate::output::provenance::Provenance;
 use crate::policy::Registry;
 
 /// A discrete-event simulator for the fair sharing of clusters.
@@ -105,6 +106,13 @@ impl Context<'_> {
         if !self.quiet {
             eprintln!("{message}");
         }
+    }
+
+    /// What a picture is made of that was asked for on the command line.
+    fn provenance(&self) -> Provenance {
+        // Where the program lies is no part of it.
+        let rest = self.line.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
+        Provenance::of_program().with("command", format!("plimsoll{rest}"))
     }
 
     /// A warning: bold where it can be.

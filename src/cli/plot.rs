@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::{Context, print};
 use crate::error::Result;
 use crate::output::gallery;
+use crate::output::made::Made;
 use crate::output::paper::{Paper, Preset};
-use crate::output::picture::ENDINGS;
 use crate::output::requests::{Requests, Whole};
 
 /// Redraw the figures of a results folder from its tables, without simulating
@@ -41,13 +41,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         requests = requests.on(Paper::wide("--width", width)?);
     }
     let gallery = requests.draw(&whole, &args.only)?;
-    gallery::write(&args.folder, &gallery)?;
-    gallery.notes.iter().for_each(|note| context.say(note));
-    let mut files = String::new();
-    for figure in &gallery.figures {
-        let written =
-            ENDINGS.iter().map(|ending| args.folder.join("figures").join(format!("{}.{ending}", figure.name)));
-        written.filter(|file| file.is_file()).for_each(|file| files += &format!("{}\n", file.display()));
+    let plan = format!("{}{}", whole.plan, requests.appendix());
+    let written = gallery::write(&args.folder, &gallery.figures, &whole.provenance(&plan))?;
+    match args.only.is_empty() {
+        true => Made::renew(&args.folder, None, gallery::FOLDER, &written)?,
+        false => Made::add(&args.folder, &written)?,
     }
-    print::out(&files)
+    gallery.notes.iter().for_each(|note| context.say(note));
+    print::out(&written.iter().map(|file| format!("{}\n", file.display())).collect::<String>())
 }

@@ -194,10 +194,18 @@ pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<ser
     runs.iter().map(one).collect()
 }
 
-/// What never started and why, one message for each run and reason.
-pub fn stuck(run: &RunSummary) -> Vec<String> {
-    let mut messages = Vec::new();
-    for (why, tasks) in &run.stuck {
+/// What never started and why: one message for each policy and reason, with an example from its first run.
+pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
+    let mut found: Vec<(&RunSummary, Stuck, Vec<u64>)> = Vec::new();
+    for run in runs {
+        for &(why, tasks) in &run.stuck {
+            match found.iter_mut().find(|(first, known, _)| first.policy == run.policy && *known == why) {
+                Some((.., all)) => all.push(tasks),
+                None => found.push((run, why, vec![tasks])),
+            }
+        }
+    }
+    let message = |(run, why, all): &(&RunSummary, Stuck, Vec<u64>)| {
         let reason = match why {
             Stuck::TooLarge => "too large for any machine, even an empty one",
             Stuck::Deadlocked => "deadlocked: they wait for a stage that never ends",
@@ -209,9 +217,21 @@ pub fn stuck(run: &RunSummary) -> Vec<String> {
                 run.dims.iter().zip(&example.demand).map(|(dim, &amount)| dim.display(amount)).collect();
             format!("job '{}' of user '{}' ({} x {})", example.job, example.user, example.tasks, demand.join(", "))
         });
-        let examples = examples.collect::<Vec<_>>().join("; ");
-        let seed = run.seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
-        messages.push(format!("{}{seed}: {tasks} tasks never started: {reason}; such as {examples}", run.policy));
-    }
-    messages
+        let seed = run.seed.map(|seed| format!("seed {seed}")).unwrap_or_default();
+        let (least, most) = (all.iter().min().copied().unwrap_or(0), all.iter().max().copied().unwrap_or(0));
+        match all.len() {
+            1 => {
+                let seed = if seed.is_empty() { seed } else { format!(", {seed}") };
+                let examples = examples.collect::<Vec<_>>().join("; ");
+                format!("{}{seed}: {most} tasks never started: {reason}; such as {examples}", run.policy)
+            }
+            runs => {
+                let seed = if seed.is_empty() { seed } else { format!(" under {seed}") };
+                let tasks = if least == most { most.to_string() } else { format!("{least} to {most}") };
+                let example = examples.take(1).collect::<String>();
+                format!("{}: {tasks} tasks never started in {runs} runs: {reason}; such as {example}{seed}", run.policy)
+            }
+        }
+    };
+    found.iter().map(message).collect()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Context, print};
 use crate::error::Result;
 use crate::experiment::study::folder::Described;
+use crate::output::made::Made;
 use crate::output::requests::{Requests, Whole};
 use crate::output::{gallery, overview, page};
 
@@ -30,33 +31,58 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
     let whole = Whole::open(folder)?;
     let requests = Requests::beside(&whole)?;
     let gallery = requests.draw(&whole, &[])?;
-    gallery::write(folder, &gallery)?;
-    let plan = |text: &str| format!("{text}{}", requests.appendix());
-    if let Some(results) = whole.alone() {
-        page::write(results, &gallery, &plan(&results.contents.plan))?;
-        return Ok((folder.join("report.html"), gallery.notes));
-    }
+    let plan = format!("{}{}", whole.plan, requests.appendix());
+    let provenance = whole.provenance(&plan);
+    let mut written = gallery::write(folder, &gallery.figures, &provenance)?;
     let mut notes = gallery.notes.clone();
+    let page = match whole.alone() {
+        Some(results) => page::write(results, &gallery, &plan)?,
+        None => {
+            let folders = cells(&whole, &requests, &mut notes)?;
+            let described = Described::read(folder)?.unwrap_or_default();
+            let cells: Vec<String> = whole.cells.iter().map(|(name, ..)| name.clone()).collect();
+            let sweep = overview::Sweep {
+                name: &described.name,
+                question: described.question.as_deref(),
+                plan: &plan,
+                cells: &cells,
+                folders: &folders,
+                provenance: &provenance,
+            };
+            overview::write(&sweep, &folder.join(crate::experiment::ESTIMATES), folder, &gallery)?
+        }
+    };
+    written.push(page.clone());
+    Made::renew(folder, None, "", &written)?;
+    Ok((page, notes))
+}
+
+/// Draws the figures and writes the report of every cell; returns the names of their folders.
+fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<Vec<String>> {
     let mut folders = Vec::new();
+    // What is said of cells, and of which: mostly of all of them.
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (cell, _, results) in &whole.cells {
         let mut own = gallery::Gallery::default();
         for (kind, paper) in requests.builtin() {
             own.add(gallery::draw(results, kind, &paper)?);
         }
-        gallery::write(&results.folder, &own)?;
-        page::write(results, &own, &results.contents.plan)?;
-        notes.extend(own.notes.into_iter().map(|note| format!("{cell}: {note}")));
+        let plan = &results.contents.plan;
+        let mut written = gallery::write(&results.folder, &own.figures, &results.provenance(plan))?;
+        written.push(page::write(results, &own, plan)?);
+        Made::renew(&results.folder, None, "", &written)?;
+        for note in own.notes {
+            match said.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, cells)) => cells.push(cell),
+                None => said.push((note, vec![cell])),
+            }
+        }
         folders.push(results.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
     }
-    let cells: Vec<String> = whole.cells.iter().map(|(name, ..)| name.clone()).collect();
-    let Some(described) = Described::read(folder)? else { return Ok((folder.join("report.html"), notes)) };
-    let sweep = overview::Sweep {
-        name: &described.name,
-        question: described.question.as_deref(),
-        plan: &plan(&described.plan),
-        cells: &cells,
-        folders: &folders,
-    };
-    let table = folder.join(crate::experiment::ESTIMATES);
-    Ok((overview::write(&sweep, &table, folder, &gallery)?, notes))
+    notes.extend(said.into_iter().map(|(note, cells)| match cells.len() {
+        all if all == whole.cells.len() => format!("in all cells: {note}"),
+        1..=4 => format!("in {}: {note}", cells.join(", ")),
+        many => format!("in {many} cells: {note}"),
+    }));
+    Ok(folders)
 }

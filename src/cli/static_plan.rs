@@ -1,5 +1,6 @@
 //! What plans without runs have in common: those with a table `[check]` or `[solve]`, read, and reported.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -7,12 +8,15 @@ use serde::de::DeserializeOwned;
 
 use super::{Context, run::provenance};
 use crate::error::{Error, Result};
-use crate::experiment::plan::{apply, explain};
-use crate::experiment::study::Sources;
-use crate::output::gallery::Drawn;
+use crate::experiment::failover::FailoverPlan;
+use crate::experiment::study::Plain;
+use crate::experiment::study::folder::check_without_runs;
+use crate::output::gallery::{self, Drawn};
 use crate::output::html::{self, Report};
+use crate::output::made::{self, Made};
 use crate::output::page::inline;
-use crate::output::picture;
+use crate::output::paper::Paper;
+use crate::output::provenance::Provenance;
 use crate::output::table::write_whole;
 
 /// What such a plan says of itself.
@@ -24,6 +28,16 @@ pub struct About {
     pub question: Option<String>,
     /// The plan as text.
     pub text: String,
+    /// What figures are drawn on.
+    pub paper: Paper,
+    /// The plan's file.
+    pub file: PathBuf,
+    /// The changes that were made to it.
+    pub set: Vec<String>,
+    /// The files that it reads, as it names them, with their digests.
+    pub inputs: BTreeMap<String, String>,
+    /// The seeds of what is random in it.
+    pub seeds: Vec<u64>,
 }
 
 /// Whether a text has this table; what is no TOML has none.
@@ -41,38 +55,50 @@ pub fn read<T: DeserializeOwned, C>(
     check: impl FnOnce(T) -> Result<C>,
     name_of: impl FnOnce(&T) -> (String, Option<String>),
 ) -> Result<(About, C)> {
-    let syntax = |error: toml::de::Error| Error::PlanSyntax { path: path.to_owned(), message: explain(&error) };
-    // Parsed from its own text first, so that errors have their line.
-    let mut file: T = toml::from_str(text).map_err(syntax)?;
-    let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;
-    if !set.is_empty() {
-        set.iter().try_for_each(|change| apply(&mut table, change, example))?;
-        file = table
-            .clone()
-            .try_into()
-            .map_err(|error: toml::de::Error| Error::plan("--set", format!("'{}'", set.join(" ")), explain(&error)))?;
-    }
+    let plain = Plain::read(path, text, set, example)?;
+    let file: T = plain.parse()?;
     let (name, question) = name_of(&file);
-    let located = |error| Sources::of(path, text).located(error);
     if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
         let expected = "a name for the results' folder, without slashes";
-        return Err(located(Error::plan("name", format!("'{name}'"), expected)));
+        return Err(plain.located(Error::plan("name", format!("'{name}'"), expected)));
     }
-    let checked = check(file).map_err(located)?;
-    Ok((About { name, question, text: table.to_string() }, checked))
+    let checked = check(file).map_err(|error| plain.located(error))?;
+    let (file, set, inputs, seeds) = (path.to_owned(), set.to_vec(), BTreeMap::new(), Vec::new());
+    Ok((About { name, question, text: plain.text, paper: plain.paper, file, set, inputs, seeds }, checked))
 }
 
 impl About {
-    /// Writes figures, the report and `run.json` to a folder; returns the report's file.
+    /// The same of a plan with a table `[failover]`.
+    pub fn of_failover(plan: &FailoverPlan, path: &Path, set: &[String]) -> About {
+        About {
+            name: plan.name.clone(),
+            question: plan.question.clone(),
+            text: plan.text.clone(),
+            paper: plan.paper,
+            file: path.to_owned(),
+            set: set.to_vec(),
+            inputs: BTreeMap::new(),
+            seeds: plan.study.storms.seeds.clone(),
+        }
+    }
+
+    /// What the files of the results are made of.
+    fn provenance(&self) -> Provenance {
+        let about = Provenance::of_plan(&self.text).with_seeds(&self.seeds);
+        let inputs: Vec<String> = self.inputs.iter().map(|(name, digest)| format!("{name} {digest}")).collect();
+        if inputs.is_empty() { about } else { about.with("inputs_blake3", inputs.join("; ")) }
+    }
+
+    /// Writes figures, the report and `run.json` to a folder, beside the files `made` already, and notes what there is.
     pub fn report(
         &self,
         folder: &Path,
-        drawn: &[Drawn],
+        (mut drawn, mut made): (Vec<Drawn>, Vec<PathBuf>),
         (context, threads, started): (&Context, usize, Instant),
-    ) -> Result<PathBuf> {
-        for one in drawn {
-            picture::write_all(&folder.join("figures"), &one.name, &one.svg, &one.data)?;
-        }
+    ) -> Result<()> {
+        drawn.iter_mut().for_each(|one| one.svg = self.paper.zoomed(std::mem::take(&mut one.svg)));
+        let about = self.provenance();
+        made.extend(gallery::write(folder, &drawn, &about)?);
         let file = format!("{}.toml", self.name);
         let page = Report {
             title: self.name.clone(),
@@ -80,15 +106,35 @@ impl About {
             figures: drawn.iter().map(inline).collect(),
             plan_toml: self.text.clone(),
             reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
-            provenance: vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
+            provenance: about.rows(),
             ..Report::default()
         };
-        let report = folder.join("report.html");
+        let report = folder.join(html::FILE);
         write_whole(&report, html::render(&page).as_bytes())?;
-        let text = provenance(context, threads, started, serde_json::json!({}));
-        write_whole(&folder.join("run.json"), text.as_bytes())?;
+        made.push(report.clone());
+        self.note(folder, &made, (context, threads, started))?;
         let seconds = started.elapsed().as_secs_f64();
         context.say(&format!("figures in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
-        Ok(report)
+        Ok(())
+    }
+
+    /// Writes down which files were made, and how.
+    pub fn note(
+        &self,
+        folder: &Path,
+        made: &[PathBuf],
+        (context, threads, started): (&Context, usize, Instant),
+    ) -> Result<()> {
+        let more = serde_json::json!({ "plan": self.file, "set": self.set });
+        let text = provenance(context, threads, started, more);
+        write_whole(&folder.join("run.json"), text.as_bytes())?;
+        let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
+        let about = made::About { name, question, plan, inputs: self.inputs.clone() };
+        Made::renew(folder, Some(about), "", made)
+    }
+
+    /// Whether the results may stand in a folder. Errors: the runs of another plan do.
+    pub fn may_stand_in(&self, folder: &Path) -> Result<()> {
+        check_without_runs(folder, &self.text)
     }
 }

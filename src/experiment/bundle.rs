@@ -9,10 +9,13 @@ use super::study::identity;
 use super::study::receipt::{FOLDER as RECEIPTS, Found, Receipt};
 use crate::error::{Error, Result};
 use crate::output::archive::{Content, Sum};
-use crate::output::folder::Contents;
+use crate::output::folder::{Contents, FILE as CONTENTS};
+use crate::output::made::{About, Made};
+use crate::output::requests::FILE as FIGURES;
 use crate::output::schema::Table;
 use crate::output::table::TEMPORARY;
 use crate::policy::Registry;
+use crate::workload::Input;
 
 /// A results folder, ready to be packed.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +26,12 @@ pub struct Parcel {
     pub question: Option<String>,
     /// The plan, put together, and where it stands in the bundle.
     pub plan: String,
+    /// What it says of figures, where that is not in it.
+    pub figures: String,
     /// Its place in the bundle.
     pub plan_at: String,
+    /// Whether it is one of runs, which `plimsoll compare` can compare.
+    pub has_runs: bool,
     /// The files of the results: names below the folder, and where they are.
     pub files: BTreeMap<String, PathBuf>,
     /// Files that the plan reads and that are packed: places in the bundle, and where they are.
@@ -50,6 +57,13 @@ const STUDY: &str = "study";
 pub fn collect(folder: &Path, largest: u64, registry: &Registry) -> Result<Parcel> {
     let described = Described::read(folder)?;
     let mut parcel = Parcel::default();
+    if described.is_none()
+        && !folder.join(CONTENTS).exists()
+        && let Some((about, made)) = Made::alone(folder)?
+    {
+        return without_runs(folder, largest, about, &made);
+    }
+    parcel.has_runs = true;
     let cells: Vec<String> = match &described {
         Some(described) => {
             parcel.name.clone_from(&described.name);
@@ -71,9 +85,34 @@ pub fn collect(folder: &Path, largest: u64, registry: &Registry) -> Result<Parce
         parcel.missing.push("the statistics".to_owned());
     }
     parcel.walk(folder, folder, &kept)?;
-    let made = std::fs::read_to_string(folder.join("run.json")).unwrap_or_default();
-    parcel.made = serde_json::from_str(&made).unwrap_or_default();
+    parcel.figures = std::fs::read_to_string(folder.join(FIGURES)).unwrap_or_default();
+    parcel.read_made(folder);
     parcel.read_inputs(largest, registry)?;
+    Ok(parcel)
+}
+
+/// The results of a plan without runs: all files must be as they were written.
+fn without_runs(folder: &Path, largest: u64, about: About, made: &Made) -> Result<Parcel> {
+    let mut parcel = Parcel {
+        name: about.name,
+        question: about.question,
+        plan: about.plan,
+        missing: made.broken(folder),
+        ..Parcel::default()
+    };
+    parcel.walk(folder, folder, &HashSet::new())?;
+    parcel.read_made(folder);
+    let base = parcel.plan_file().map(|path| path.parent().unwrap_or(Path::new("")).to_owned());
+    let mut inputs = BTreeSet::new();
+    for (name, digest) in &about.inputs {
+        let path = base.as_ref().map(|base| base.join(name)).filter(|path| path.is_file());
+        match path.map(|path| Ok::<_, Error>((Input::open(&path)?.digest()?, path))).transpose()? {
+            Some((found, path)) if found == *digest => drop(inputs.insert(path)),
+            Some(_) => parcel.notes.push(format!("{name} has changed since, and is not here (BLAKE3 {digest}).")),
+            None => parcel.notes.push(format!("{name} was not found, and is not here (BLAKE3 {digest}).")),
+        }
+    }
+    parcel.pack(&base.unwrap_or_default(), inputs.iter().map(PathBuf::as_path).collect(), largest)?;
     Ok(parcel)
 }
 
@@ -141,11 +180,21 @@ impl Parcel {
         Ok(())
     }
 
+    /// Reads what differs between two ways to run the plan.
+    fn read_made(&mut self, folder: &Path) {
+        let made = std::fs::read_to_string(folder.join("run.json")).unwrap_or_default();
+        self.made = serde_json::from_str(&made).unwrap_or_default();
+    }
+
+    /// The plan's file, as `run.json` names it.
+    fn plan_file(&self) -> Option<PathBuf> {
+        self.made.get("plan").and_then(serde_json::Value::as_str).map(PathBuf::from)
+    }
+
     /// Finds the files that the plan reads, from the plan's file as `run.json` names it.
     fn read_inputs(&mut self, largest: u64, registry: &Registry) -> Result<()> {
         self.plan_at = format!("{STUDY}/{}.toml", self.name);
-        let text = |key: &str| self.made.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
-        let Some(path) = text("plan").map(PathBuf::from) else {
+        let Some(path) = self.plan_file() else {
             self.notes.push("The plan's file is not known, so that files which it reads are not here.".to_owned());
             return Ok(());
         };
@@ -164,7 +213,11 @@ impl Parcel {
             }
         };
         let folder = path.parent().unwrap_or(Path::new(""));
-        let inputs: BTreeSet<&Path> = study.cells.iter().flat_map(identity::inputs).collect();
+        self.pack(folder, study.cells.iter().flat_map(identity::inputs).collect(), largest)
+    }
+
+    /// Packs what a plan in a folder reads, and finds a place for the plan from which it is found.
+    fn pack(&mut self, folder: &Path, inputs: BTreeSet<&Path>, largest: u64) -> Result<()> {
         let below: Vec<&Path> = inputs.iter().filter_map(|input| input.strip_prefix(folder).ok()).collect();
         // So deep that no path of the plan leads out of the bundle.
         let ups = |path: &&Path| path.components().filter(|part| *part == Component::ParentDir).count();

@@ -125,6 +125,12 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
     Ok(Done { cells, made: runner.made.into_inner(), kept: runner.kept.into_inner(), broken })
 }
 
+/// Something of every cell; errors have their place in the plan.
+fn of_cells<T>(study: &Study, of: impl Fn(&Plan) -> Result<T>) -> Result<Vec<T>> {
+    let cells = study.cells.iter().enumerate();
+    cells.map(|(at, plan)| of(plan).map_err(|error| study.located(at, error))).collect()
+}
+
 /// How many seeds a plan starts with.
 fn first_look(plan: &Plan) -> usize {
     plan.precision.as_ref().map_or(plan.seeds.len(), |precision| precision.next(0) as usize)
@@ -179,8 +185,8 @@ impl<'a> Runner<'a> {
         };
         Ok(Runner {
             workloads: study.cells.iter().map(&mut workload).collect(),
-            metadata: study.cells.iter().map(|plan| metadata(plan, &digests)).collect::<Result<_>>()?,
-            ids: study.cells.iter().map(|plan| ids(plan, &digests)).collect::<Result<_>>()?,
+            metadata: of_cells(study, |plan| metadata(plan, &digests))?,
+            ids: of_cells(study, |plan| ids(plan, &digests))?,
             study,
             request,
             progress,
@@ -304,7 +310,8 @@ impl<'a> Runner<'a> {
             std::fs::remove_file(path).map_err(|error| Error::output(path, error))?;
         }
         let mut heartbeat = |now: Time, launched: u64| self.progress.tick(number, now, launched);
-        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)?;
+        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
+            .map_err(|error| self.study.located(cell, error))?;
         let ended = match &folder {
             None => Ended { summary, files: Vec::new() },
             Some(folder) => {

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::plan::{apply, explain, positive_span};
-use super::study::Sources;
+use super::plan::positive_span;
+use super::study::Plain;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
 use crate::control::storm::Storm;
 use crate::control::study::{Storms, Study, Sweep};
 use crate::control::world::plan::{Network, Timing};
 use crate::error::{Error, Result};
+use crate::output::paper::Paper;
 use crate::units::Span;
 
 /// The most seeds, machines and rates: beyond them a storm takes days.
@@ -94,6 +95,8 @@ pub struct FailoverPlan {
     pub study: Study,
     /// What is drawn besides.
     pub diagrams: Vec<Diagram>,
+    /// What figures are drawn on.
+    pub paper: Paper,
     /// The plan as text.
     pub text: String,
 }
@@ -108,20 +111,9 @@ impl FailoverPlan {
     ///
     /// Errors: [`Error::PlanSyntax`] with line and column, [`Error::Plan`] with the key and what would be accepted.
     pub fn read(path: &Path, text: &str, set: &[String]) -> Result<FailoverPlan> {
-        let syntax = |error: toml::de::Error| Error::PlanSyntax { path: path.to_owned(), message: explain(&error) };
-        // Parsed from its own text first, so that errors have their line.
-        let mut file: File = toml::from_str(text).map_err(syntax)?;
-        let mut table: toml::Table = toml::from_str(text).map_err(syntax)?;
-        if !set.is_empty() {
-            set.iter().try_for_each(|change| apply(&mut table, change, "failover.storm.machines=40"))?;
-            file = table.clone().try_into().map_err(|error: toml::de::Error| {
-                Error::plan("--set", format!("'{}'", set.join(" ")), explain(&error))
-            })?;
-        }
-        let canonical =
-            toml::to_string(&table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))?;
-        let plan = check(file).map_err(|error| Sources::of(path, text).located(error))?;
-        Ok(FailoverPlan { text: canonical, ..plan })
+        let plain = Plain::read(path, text, set, "failover.storm.machines=40")?;
+        let plan = check(plain.parse()?).map_err(|error| plain.located(error))?;
+        Ok(FailoverPlan { text: plain.text, paper: plain.paper, ..plan })
     }
 }
 
@@ -159,7 +151,8 @@ fn check(file: File) -> Result<FailoverPlan> {
         storms: section.storm.as_ref().map_or(Ok(Storms::default()), |file| storms(file, timing, network, seeds))?,
     };
     let diagrams = section.diagram.iter().map(diagram).collect::<Result<_>>()?;
-    Ok(FailoverPlan { name: file.name, question: file.question, study, diagrams, text: String::new() })
+    let (paper, text) = (Paper::default(), String::new());
+    Ok(FailoverPlan { name: file.name, question: file.question, study, diagrams, paper, text })
 }
 
 fn links(key: &str, name: Option<&str>, otherwise: Network) -> Result<Network> {

@@ -161,7 +161,8 @@ impl Plan {
                 "a name for the results' folder, without slashes",
             ));
         }
-        let policies = policies(&file.policies, |name| planned(name, quotas, registry, folder))?;
+        let planned = |name: &str| planned(name, quotas, registry, folder).map_err(|error| error.of_key("policies"));
+        let policies = policies(&file.policies, planned)?;
         let baseline = match &file.baseline {
             None => 0,
             Some(name) => policies.iter().position(|policy| policy.name == *name).ok_or_else(|| {
@@ -189,9 +190,13 @@ impl Plan {
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
         let options = options(&file.cluster, file.until.as_deref())?;
-        let mut cluster = machines(&file.cluster, folder)?;
+        let mut cluster = machines(&file.cluster, folder).map_err(|error| match error {
+            Error::Io { .. } => error.of_key("cluster.machines"),
+            other => other,
+        })?;
         let happens = file.cluster.events.as_ref().map(|path| folder.join(path));
-        cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)?;
+        cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)
+            .map_err(|error| error.of_key("cluster.events"))?;
         cluster.devices = devices("cluster.devices", &file.cluster.devices, options.placement)?;
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
@@ -297,10 +302,8 @@ fn tables(names: &[String]) -> Result<Vec<Table>> {
     names
         .iter()
         .map(|name| {
-            Table::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
-                let hint = nearest(name, known()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-                Error::plan("tables", format!("'{name}'"), format!("{}{hint}", known().collect::<Vec<_>>().join(", ")))
-            })
+            let found = Table::ALL.into_iter().find(|table| table.name() == name);
+            found.ok_or_else(|| Error::plan("tables", format!("'{name}'"), known().collect::<Vec<_>>().join(", ")))
         })
         .collect()
 }
@@ -323,17 +326,15 @@ pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
     match table.get("generator").and_then(toml::Value::as_str) {
         None => {
             let names = Generator::NAMES.join(", ");
-            Err(Error::plan(
-                "workload",
-                "a table without 'generator' or 'trace'",
-                format!("generator = one of {names}; or trace = \"file\""),
-            ))
+            let (key, given) = match table.contains_key("generator") {
+                true => ("workload.generator", "what is no name"),
+                false => ("workload", "a table without 'generator' or 'trace'"),
+            };
+            Err(Error::plan(key, given, format!("generator = one of {names}; or trace = \"file\"")))
         }
         Some(name) if !Generator::NAMES.contains(&name) => {
-            let hint =
-                nearest(name, Generator::NAMES).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
             let names = Generator::NAMES.join(", ");
-            Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}{hint}")))
+            Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}")))
         }
         Some(_) => Ok(WorkloadPlan::Generator(table.try_into().map_err(wrong)?)),
     }

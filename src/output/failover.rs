@@ -7,11 +7,13 @@ use super::figure::{
     Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
     small_multiples, stacked,
 };
-use super::gallery::Drawn;
+use super::gallery::{self, Drawn};
 use super::html::{self, Column, Report};
 use super::page::inline;
+use super::paper::Paper;
+use super::provenance::Provenance;
 use super::table::{Cell, Field, Kind, TableWriter, write_whole};
-use super::{picture, provenance, sequence};
+use super::{schema, sequence};
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
 use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
@@ -23,16 +25,21 @@ use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 use crate::units::{Span, trim_float};
 
-/// Writes tables, figures and the report to a folder; returns the report's file.
-pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<PathBuf> {
-    tables(folder, plan, findings)?;
+/// Writes tables, figures and the report to a folder; returns all files, the report last.
+pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<PathBuf>> {
+    let mut written = tables(folder, plan, findings)?;
     let drawn = draw(plan, findings);
-    for figure in &drawn {
-        picture::write_all(&folder.join("figures"), &figure.name, &figure.svg, &figure.data)?;
-    }
-    let path = folder.join("report.html");
+    written.extend(gallery::write(folder, &drawn, &provenance(plan))?);
+    let path = folder.join(html::FILE);
     write_whole(&path, html::render(&report(plan, findings, &drawn)).as_bytes())?;
-    Ok(path)
+    written.push(path);
+    Ok(written)
+}
+
+/// What all of it is made of.
+fn provenance(plan: &FailoverPlan) -> Provenance {
+    let seeds = &plan.study.storms.seeds;
+    Provenance::of_plan(&plan.text).with("schema", schema::VERSION.to_string()).with_seeds(seeds)
 }
 
 /// What a curve is called.
@@ -40,23 +47,22 @@ fn variant(without: Option<Rule>) -> String {
     without.map_or("all rules".to_owned(), |rule| format!("without {}", rule.name()))
 }
 
-/// A table of these columns, one file.
+/// A table of these columns: its file.
 fn table(
     folder: &Path,
     plan: &FailoverPlan,
     name: &str,
     columns: &[(&str, Kind)],
     fill: impl FnOnce(&mut TableWriter) -> Result<()>,
-) -> Result<()> {
+) -> Result<PathBuf> {
     let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
-    let mut metadata = provenance::program();
-    metadata.push(("plimsoll.plan".to_owned(), plan.text.clone()));
-    let mut writer = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
+    let path = folder.join(format!("{name}.parquet"));
+    let mut writer = TableWriter::create(&path, &[], fields, provenance(plan).pairs())?;
     fill(&mut writer)?;
-    writer.finish()
+    writer.finish().map(|()| path)
 }
 
-fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()> {
+fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<PathBuf>> {
     use Kind::{Float, Int, Text};
     let fates = [
         ("scenario", Int),
@@ -69,7 +75,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()>
         ("lost", Int),
         ("violated", Text),
     ];
-    table(folder, plan, "scenarios", &fates, |writer| {
+    let fates = table(folder, plan, "scenarios", &fates, |writer| {
         findings.fates.iter().try_for_each(|row| {
             let (name, violated) = (row.scenario.name(), joined(&row.violated));
             writer.push(&[
@@ -96,7 +102,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()>
         ("offline_kept", Int),
         ("violated", Text),
     ];
-    table(folder, plan, "recovery", &recoveries, |writer| {
+    let recoveries = table(folder, plan, "recovery", &recoveries, |writer| {
         findings.recoveries.iter().try_for_each(|row| {
             let (name, violated) = (row.scenario.name(), joined(&row.violated));
             writer.push(&[
@@ -125,7 +131,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()>
         ("workers_stopped", Int),
         ("workers_harmed", Int),
     ];
-    table(folder, plan, "storms", &storms, |writer| {
+    let storms = table(folder, plan, "storms", &storms, |writer| {
         findings.storms.iter().try_for_each(|row| {
             let classes = [("online", row.damage.online, row.damage.harmed), ("offline", row.damage.offline, 0)];
             classes.into_iter().try_for_each(|(class, account, harmed)| {
@@ -144,31 +150,34 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<()>
                 ])
             })
         })
-    })
+    })?;
+    Ok(vec![fates, recoveries, storms])
 }
 
 fn joined(names: &BTreeSet<&'static str>) -> String {
     names.iter().copied().collect::<Vec<_>>().join("+")
 }
 
-/// All figures.
+/// All figures, on the paper of the plan.
 pub fn draw(plan: &FailoverPlan, findings: &Findings) -> Vec<Drawn> {
-    let mut drawn = vec![fates(&plan.study, findings), needs(&plan.study, findings)];
+    let paper = &plan.paper;
+    let mut drawn = vec![fates(&plan.study, findings, paper), needs(&plan.study, findings, paper)];
     if !findings.recoveries.is_empty() {
-        drawn.extend([recovery(&plan.study, findings), interrupted(&plan.study, findings)]);
+        drawn.extend([recovery(&plan.study, findings, paper), interrupted(&plan.study, findings, paper)]);
     }
     if !findings.storms.is_empty() {
-        drawn.extend([storms(&plan.study, findings), online(&plan.study, findings)]);
+        drawn.extend([storms(&plan.study, findings, paper), online(&plan.study, findings, paper)]);
     }
     drawn.extend(plan.diagrams.iter().map(|diagram| {
         let trial = Trial::new(diagram.scenario, diagram.rules, plan.study.network, plan.study.timing);
         let (number, removed) =
             (diagram.scenario.number(), diagram.rules.missing().map(Rule::name).collect::<Vec<_>>());
-        let (svg, title) = sequence::of_trial(&trial);
+        let (svg, title) = sequence::of_trial(&trial, paper.width);
         let without = removed.iter().map(|name| format!("-without-{name}")).collect::<String>();
         let name = format!("scenario-{number}{without}");
         Drawn { name, caption: format!("Scenario {number}: {title}."), svg, data: Data::default() }
     }));
+    drawn.iter_mut().for_each(|one| one.svg = paper.zoomed(std::mem::take(&mut one.svg)));
     drawn
 }
 
@@ -194,7 +203,7 @@ fn layers() -> Vec<String> {
     ["kept", "started again", "lost"].map(str::to_owned).to_vec()
 }
 
-fn fates(study: &Study, findings: &Findings) -> Drawn {
+fn fates(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let class = |online: bool, title: &str| {
         let rows = findings.fates.iter().filter(move |row| row.without.is_none() && row.online == online);
         parts(&study.scenarios, rows, title)
@@ -206,7 +215,7 @@ fn fates(study: &Study, findings: &Findings) -> Drawn {
                   services wait: no online worker stops; of the offline workers those on the machine that times out, and \
                   all whose application master does not report to a new FuxiMaster in time, start again elsewhere."
             .to_owned(),
-        svg: stacked("Workers (%)", &categories(&study.scenarios), &layers(), &panels),
+        svg: stacked("Workers", &categories(&study.scenarios), &layers(), &panels, paper.width),
         data: Data::of_stacks(["class", "scenario", "fate", "fraction"], &categories(&study.scenarios), &layers(), &panels),
     }
 }
@@ -218,7 +227,7 @@ const NEEDS: GridWords = GridWords {
     unknown: "something else is violated",
 };
 
-fn needs(study: &Study, findings: &Findings) -> Drawn {
+fn needs(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let row = |scenario: &Scenario| {
         let mark = |removed: &Rule| {
             let mut rows = findings.fates.iter();
@@ -248,7 +257,7 @@ fn needs(study: &Study, findings: &Findings) -> Drawn {
         name: "rules".to_owned(),
         caption: "What each rule is for: every scenario in all its timings, without one rule. Found by running."
             .to_owned(),
-        svg: grid(&columns, &[section], &NEEDS),
+        svg: grid(&columns, &[section], &NEEDS, paper.width),
         data,
     }
 }
@@ -259,6 +268,7 @@ fn by_clock(
     findings: &Findings,
     (y, name): (Axis, &str),
     of: fn(&RecoveryRow) -> f64,
+    paper: &Paper,
 ) -> (String, Data) {
     let sweep = &study.recovery;
     let panel = |scenario: &Scenario| {
@@ -272,7 +282,7 @@ fn by_clock(
     };
     let panels: Vec<Panel> = sweep.scenarios.iter().map(panel).collect();
     let x = Axis::number("Heartbeat (s)").log();
-    let svg = small_multiples(&sheet(x, y, panels.len(), 2), Join::Straight, &panels);
+    let svg = small_multiples(&paper.fit(sheet(x, y, panels.len(), 2), panels.len()), Join::Straight, &panels);
     (svg, Data::of_panels(["scenario", "window", "heartbeat_s", name], &panels))
 }
 
@@ -282,9 +292,9 @@ fn sheet(x: Axis, y: Axis, panels: usize, columns: usize) -> Chart {
     Chart { size_pt, columns: Some(columns), ..Chart::new(x, y) }
 }
 
-fn recovery(study: &Study, findings: &Findings) -> Drawn {
+fn recovery(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let y = (Axis::number("Time to recover (s)"), "mean_recovery_s");
-    let (svg, data) = by_clock(study, findings, y, |row| row.mean_s);
+    let (svg, data) = by_clock(study, findings, y, |row| row.mean_s, paper);
     Drawn {
         name: "recovery".to_owned(),
         caption: "From the first fault to the last change that it causes, by heartbeat and window: the mean over all \
@@ -295,10 +305,10 @@ fn recovery(study: &Study, findings: &Findings) -> Drawn {
     }
 }
 
-fn interrupted(study: &Study, findings: &Findings) -> Drawn {
+fn interrupted(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let stopped = |row: &RecoveryRow| 1.0 - f64::from(row.offline.kept()) / f64::from(row.offline.before.max(1));
-    let y = (Axis::fraction("Offline workers stopped (%)").range(0.0, 1.0), "stopped");
-    let (svg, data) = by_clock(study, findings, y, stopped);
+    let y = (Axis::fraction("Offline workers stopped").range(0.0, 1.0), "stopped");
+    let (svg, data) = by_clock(study, findings, y, stopped, paper);
     Drawn {
         name: "interrupted".to_owned(),
         caption: "Offline workers that are stopped, by heartbeat and window: a short window ends before application \
@@ -339,7 +349,7 @@ fn rates() -> Axis {
     Axis::number("Failures of each process an hour").log()
 }
 
-fn storms(study: &Study, findings: &Findings) -> Drawn {
+fn storms(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let panel = |title: &str, of: fn(&Achieved) -> u64| {
         let series = by_rate(study, findings, |row| share(of(&row.damage.offline), &row.damage.offline));
         Panel { title: title.to_owned(), series }
@@ -356,12 +366,12 @@ fn storms(study: &Study, findings: &Findings) -> Drawn {
         of_seeds(study),
         if study.storms.seeds.len() > 1 { " The band is the 95 % interval with all rules." } else { "" }
     );
-    let chart = sheet(rates(), Axis::fraction("Offline work (%)"), panels.len(), 3);
+    let chart = paper.fit(sheet(rates(), Axis::fraction("Offline work"), panels.len(), 3), panels.len());
     let data = Data::of_panels(["loss", "rules", "failures_per_hour", "fraction"], &panels);
     Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
 }
 
-fn online(study: &Study, findings: &Findings) -> Drawn {
+fn online(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
     let hours = study.storms.storm.map_or(1.0, |storm| storm.lasts.seconds() / 3600.0);
     let stops = by_rate(study, findings, |row| row.damage.harmed as f64 / hours);
     let harmed: u64 = findings.storms.iter().filter(|row| row.without.is_none()).map(|row| row.damage.harmed).sum();
@@ -371,7 +381,7 @@ fn online(study: &Study, findings: &Findings) -> Drawn {
         of_seeds(study)
     );
     let y = Axis::number("Stopped an hour").log();
-    let chart = Chart { size_pt: (Chart::PAGE.0, 220.0), ..Chart::new(rates(), y) };
+    let chart = paper.fit(Chart { size_pt: (Chart::PAGE.0, 220.0), ..Chart::new(rates(), y) }, 1);
     let panels = [Panel { title: String::new(), series: stops }];
     let data = Data::of_panels(["panel", "rules", "failures_per_hour", "stopped_per_hour"], &panels);
     Drawn { name: "online".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
@@ -395,7 +405,7 @@ fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
         plan_toml: plan.text.clone(),
         reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
         notes: Vec::new(),
-        provenance: provenance::rows(),
+        provenance: provenance(plan).rows(),
     }
 }
 

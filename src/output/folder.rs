@@ -4,10 +4,12 @@
 //! It names the policies in the order of the plan and the seeds of the runs, so readers need not list folders, and
 //! tables that an earlier plan left in the same place are told apart.
 
+use std::cmp::Ordering;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::provenance::VERSION;
 use super::schema;
 use super::table::write_whole;
 use crate::error::{Error, Result};
@@ -23,6 +25,12 @@ pub const STUDY: &str = "study.json";
 pub struct Contents {
     /// The version of the tables' schemas.
     pub schema: u32,
+    /// The program's version.
+    #[serde(default)]
+    pub version: String,
+    /// Its commit, if that is known.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// The experiment's name.
     pub name: String,
     /// What it asks.
@@ -66,15 +74,29 @@ impl Contents {
             }
             Err(source) => return Err(Error::io(path, source)),
         };
-        let contents: Contents = serde_json::from_str(&text)
-            .map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))?;
-        if contents.schema != schema::VERSION {
-            let problem =
-                format!("tables of schema {}; this program reads schema {}", contents.schema, schema::VERSION);
-            return Err(Error::trace(path, 0, "schema", problem));
-        }
-        Ok(contents)
+        check_schema(&path, &text)?;
+        serde_json::from_str(&text).map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
     }
+}
+
+/// Checks that the tables which a description is of can be read, before the rest of it is. Errors: [`Error::Trace`] with
+/// what to do, if they are of another version of the schema.
+pub fn check_schema(path: &Path, text: &str) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Said {
+        schema: u32,
+    }
+    // What is damaged is found by whoever reads the rest.
+    let Ok(Said { schema: said }) = serde_json::from_str(text) else { return Ok(()) };
+    let what = match said.cmp(&schema::VERSION) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Less => {
+            "whose columns were others: run the plan again with --restart, or read them with the Plimsoll that wrote them"
+        }
+        Ordering::Greater => "written by a newer Plimsoll: bring this one up to date",
+    };
+    let problem = format!("tables of schema {said}, {what}; this one, {VERSION}, reads schema {}", schema::VERSION);
+    Err(Error::trace(path, 0, "schema", problem))
 }
 
 #[cfg(test)]
@@ -89,8 +111,13 @@ mod tests {
         let contents = Contents { schema: schema::VERSION, seeds: vec![None, Some(3)], ..Contents::default() };
         contents.write(dir.path()).expect("a writable folder");
         assert_eq!(Contents::read(dir.path()).expect("what was written"), contents);
-        Contents { schema: 0, ..contents }.write(dir.path()).expect("a writable folder");
-        assert!(Contents::read(dir.path()).unwrap_err().to_string().contains("schema 0"));
+        for (schema, says) in
+            [(0, "schema 0, whose columns were others"), (99, "schema 99, written by a newer Plimsoll")]
+        {
+            Contents { schema, ..contents.clone() }.write(dir.path()).expect("a writable folder");
+            let message = Contents::read(dir.path()).unwrap_err().to_string();
+            assert!(message.contains(says) && message.contains("experiment.json"), "{message}");
+        }
         std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 1,\n").expect("a writable folder");
         assert!(Contents::read(dir.path()).unwrap_err().to_string().contains("line 3"));
     }

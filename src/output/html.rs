@@ -7,6 +7,9 @@ use std::fmt::Write;
 
 use super::escape::escape;
 
+/// The name of the page in a results folder.
+pub const FILE: &str = "report.html";
+
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {

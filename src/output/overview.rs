@@ -7,9 +7,9 @@ use super::headline::{Better, headline};
 use super::html::{self, Column as Heading, Report, Table as Sheet};
 use super::numbers::with_half;
 use super::page::inline;
+use super::provenance::Provenance;
 use super::read::Frame;
 use super::table::write_whole;
-use super::{provenance, schema};
 use crate::error::{Error, Result};
 use crate::metrics::Interval;
 use crate::units::Dim;
@@ -26,6 +26,8 @@ pub struct Sweep<'a> {
     pub cells: &'a [String],
     /// The folders of their results, below the sweep's.
     pub folders: &'a [String],
+    /// What all of it is made of.
+    pub provenance: &'a Provenance,
 }
 
 /// More cells than this are not named one by one.
@@ -39,8 +41,9 @@ struct Estimates {
     intervals: Vec<Interval>,
 }
 
-/// Writes `report.html` in the sweep's folder from the table of estimates at `table` and figures over all cells. Errors: the table cannot be read,
-/// or the page not be written.
+/// Writes `report.html` in the sweep's folder from the table of estimates at `table` and figures over all cells.
+///
+/// Errors: the table cannot be read, or the page not be written.
 pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> Result<PathBuf> {
     let estimates = read(table)?;
     let mut policies: Vec<&String> = Vec::new();
@@ -100,13 +103,10 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> R
             }
             many => vec![format!("Each of the {} cells has a report of its own: cell=NAME/report.html", many.len())],
         },
-        provenance: provenance::rows()
-            .into_iter()
-            .chain([("schema".to_owned(), schema::VERSION.to_string())])
-            .collect(),
+        provenance: sweep.provenance.rows(),
         ..Report::default()
     };
-    let path = folder.join("report.html");
+    let path = folder.join(html::FILE);
     write_whole(&path, html::render(&report).as_bytes())?;
     Ok(path)
 }

@@ -1,5 +1,7 @@
 //! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
 
+use std::path::PathBuf;
+
 use super::folder::Contents;
 use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
@@ -17,10 +19,12 @@ use crate::metrics::{BinRuns, Compared, Comparison, Interval, PolicyRuns, mean_i
 /// Users up to this many get a table of their own.
 const USERS_MOST: usize = 20;
 
-/// Writes `report.html` with these figures and this plan to the results folder.
-pub fn write(results: &Results, gallery: &Gallery, plan: &str) -> Result<()> {
+/// Writes `report.html` with these figures and this plan to the results folder; returns the file.
+pub fn write(results: &Results, gallery: &Gallery, plan: &str) -> Result<PathBuf> {
     let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, gallery)? });
-    write_whole(&results.folder.join("report.html"), page.as_bytes())
+    let path = results.folder.join(html::FILE);
+    write_whole(&path, page.as_bytes())?;
+    Ok(path)
 }
 
 /// Everything the report says.
@@ -70,19 +74,12 @@ fn reproduce(contents: &Contents) -> Vec<String> {
     first.into_iter().chain([contents.command.clone()]).collect()
 }
 
+/// What a result is made of, and whom it compares.
 fn provenance(results: &Results) -> Vec<(String, String)> {
     let contents = &results.contents;
     let mut rows = vec![("policies".to_owned(), contents.policies.join(", "))];
     rows.push(("baseline".to_owned(), contents.baseline.clone()));
-    let seeds: Vec<u64> = contents.seeds.iter().flatten().copied().collect();
-    match (seeds.first(), seeds.last()) {
-        (Some(first), Some(last)) if first != last => rows.push(("seeds".to_owned(), format!("{first} to {last}"))),
-        (Some(only), _) => rows.push(("seed".to_owned(), only.to_string())),
-        _ => {}
-    }
-    let metadata = results.metadata.iter().filter(|(key, _)| key != "plimsoll.plan");
-    let plain = |key: &str| key.strip_prefix("plimsoll.").map(|key| key.replace('_', " "));
-    rows.extend(metadata.filter_map(|(key, value)| Some((plain(key)?, value.clone()))));
+    rows.extend(results.provenance(&contents.plan).rows());
     rows
 }
 

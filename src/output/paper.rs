@@ -5,7 +5,7 @@
 //! (3.33 in).
 
 use super::figure::Chart;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 
 /// A width that figures are drawn for, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,9 @@ impl Preset {
     pub fn parse(key: &str, name: &str) -> Result<Preset> {
         let names = Preset::ALL.map(|(name, _)| name);
         let found = Preset::ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(_, preset)| *preset).ok_or_else(|| {
-            let hint = nearest(name, names).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-            Error::plan(key, format!("'{name}'"), format!("one of {}{hint}", names.join(", ")))
-        })
+        found
+            .map(|(_, preset)| *preset)
+            .ok_or_else(|| Error::plan(key, format!("'{name}'"), format!("one of {}", names.join(", "))))
     }
 
     fn paper(self) -> Paper {

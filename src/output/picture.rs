@@ -1,10 +1,11 @@
 //! One figure as a file of its own, in the format that its name asks for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::figure::Data;
-use super::raster;
+use super::provenance::Provenance;
 use super::table::write_whole;
+use super::{raster, stamp};
 use crate::error::{Error, Result};
 
 /// Dots of an image for each point of a figure: 288 per inch.
@@ -13,26 +14,30 @@ pub const DOTS: f32 = 4.0;
 /// The formats that every figure of a results folder is written in: their endings.
 pub const ENDINGS: [&str; 4] = ["svg", "png", "pdf", "csv"];
 
-/// Writes a figure to `folder` in all formats, its data as CSV if it has some.
-pub fn write_all(folder: &Path, name: &str, svg: &str, data: &Data) -> Result<()> {
+/// Writes a figure to `folder` in all formats, each with its provenance, and its data as plain CSV if it has some; returns
+/// the files.
+pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &Provenance) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
     // What has no numbers, such as a sequence diagram, has no table of them.
     let wanted = |ending: &&str| *ending != "csv" || !data.columns.is_empty();
     for ending in ENDINGS.into_iter().filter(wanted) {
         let bytes = match ending {
             "csv" => data.csv().into_bytes(),
-            _ => rendered(ending, svg)?,
+            _ => rendered(ending, svg, about)?,
         };
-        write_whole(&folder.join(format!("{name}.{ending}")), &bytes)?;
+        let path = folder.join(format!("{name}.{ending}"));
+        write_whole(&path, &bytes)?;
+        written.push(path);
     }
-    Ok(())
+    Ok(written)
 }
 
-fn rendered(ending: &str, svg: &str) -> Result<Vec<u8>> {
-    match ending {
-        "png" => raster::png(svg, DOTS),
-        "pdf" => raster::pdf(svg),
-        _ => Ok(svg.as_bytes().to_vec()),
-    }
+fn rendered(ending: &str, svg: &str, about: &Provenance) -> Result<Vec<u8>> {
+    Ok(match ending {
+        "png" => stamp::png(raster::png(svg, DOTS)?, about),
+        "pdf" => stamp::pdf(raster::pdf(svg)?, about),
+        _ => stamp::svg(svg, about).into_bytes(),
+    })
 }
 
 /// A picture that is asked for.
@@ -55,7 +60,7 @@ impl Picture<'_> {
     }
 
     /// Writes it whole or not at all.
-    pub fn write(&self, svg: &str) -> Result<()> {
-        write_whole(self.path, &rendered(self.ending, svg)?)
+    pub fn write(&self, svg: &str, about: &Provenance) -> Result<()> {
+        write_whole(self.path, &rendered(self.ending, svg, about)?)
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::*;
 
 use super::folder::Contents;
+use super::provenance::Provenance;
 use super::schema::Table;
 use crate::error::{Error, Result};
 use crate::units::Dim;
@@ -67,6 +68,11 @@ impl Results {
         Ok(results)
     }
 
+    /// What is drawn of it is made of. `plan` is the one that is said.
+    pub fn provenance(&self, plan: &str) -> Provenance {
+        Provenance::of_tables(plan, [&self.contents], [&self.metadata[..]])
+    }
+
     /// A value of the tables' metadata.
     pub fn about(&self, key: &str) -> Option<&str> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
@@ -97,9 +103,9 @@ impl Results {
     }
 
     /// Some columns of a table, policy by policy and run by run; of all runs or of one. Empty if the table was not
-    /// written.
+    /// written. A column that the table lacks, for it was written before there was one, has no values.
     ///
-    /// Errors: [`Error::Trace`] with the file, when it is damaged or lacks a column.
+    /// Errors: [`Error::Trace`] with the file, when it is damaged.
     pub fn table(&self, table: Table, columns: &[&str], only_run: Option<usize>) -> Result<Vec<Part>> {
         let wanted = self.runs.iter().filter(|(_, run)| only_run.is_none_or(|only| only == *run));
         let mut parts = Vec::new();
@@ -109,8 +115,10 @@ impl Results {
             if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
                 continue;
             }
-            let Some(reader) = open(&path)? else { continue };
-            let names = columns.iter().map(|&column| column.to_owned()).collect();
+            let Some(mut reader) = open(&path)? else { continue };
+            let schema = reader.schema().map_err(|error| damaged(&path, &error))?;
+            let names = columns.iter().filter(|&&column| schema.contains(column));
+            let names = names.map(|&column| column.to_owned()).collect();
             let reader = reader.with_columns(Some(names)).read_parallel(ParallelStrategy::None);
             let frame = reader.finish().map_err(|error| damaged(&path, &error))?;
             parts.push(Part { policy, run, frame: Frame { path, frame } });
@@ -142,14 +150,15 @@ impl Frame {
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
         let wrong = |error: PolarsError| damaged(&self.path, &error);
-        let column = self.frame.column(name).and_then(|column| column.cast(&DataType::Float64)).map_err(wrong)?;
+        let Ok(column) = self.frame.column(name) else { return Ok(vec![None; self.frame.height()]) };
+        let column = column.cast(&DataType::Float64).map_err(wrong)?;
         Ok(column.f64().map_err(wrong)?.iter().collect())
     }
 
     /// A column of names; an absent one is empty.
     pub fn names(&self, name: &str) -> Result<Vec<String>> {
         let wrong = |error: PolarsError| damaged(&self.path, &error);
-        let column = self.frame.column(name).map_err(wrong)?;
+        let Ok(column) = self.frame.column(name) else { return Ok(vec![String::new(); self.frame.height()]) };
         Ok(column.str().map_err(wrong)?.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
     }
 }

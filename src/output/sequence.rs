@@ -9,8 +9,9 @@ use crate::control::trial::{self, Trial};
 use crate::control::world::log::{Entry, What};
 use crate::units::{MachineId, Time};
 
-/// Draws the plain timing of a trial, or if something is violated the timing with the shortest trace; and says what it is.
-pub fn of_trial(trial: &Trial) -> (String, String) {
+/// Draws the plain timing of a trial, or if something is violated the timing with the shortest trace, as wide as it is
+/// told; and says what it is.
+pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     let setup = Scenario::setup(trial.rules);
     let trace = trial.shortest_trace();
     let timing = trace.as_ref().map_or(1, |trace| trace.timing);
@@ -23,12 +24,12 @@ pub fn of_trial(trial: &Trial) -> (String, String) {
     // What comes after the violation explains nothing.
     let end = trace.map_or(Time::NEVER, |trace| trace.violation.at);
     let log: Vec<Entry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
-    (draw(&setup, &title, &log), title)
+    (draw(&setup, &title, &log, width), title)
 }
 
 /// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
 /// first one.
-pub fn draw(setup: &Setup, title: &str, log: &[Entry]) -> String {
+pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> String {
     let first = log.iter().position(|entry| matches!(entry.what, What::Fault(_))).unwrap_or(0);
     let log = &log[first..];
     let struck = log.iter().filter_map(|entry| match entry.what {
@@ -74,7 +75,7 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry]) -> String {
         1 => "1 machine that is not struck is left out, and so are heartbeats".to_owned(),
         _ => format!("{others} machines that are not struck are left out, and so are heartbeats"),
     };
-    sequence(title, &note, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>())
+    sequence(title, &note, &lanes, &log.iter().filter_map(row).collect::<Vec<_>>(), width)
 }
 
 #[cfg(test)]
@@ -89,7 +90,7 @@ mod tests {
         for scenario in Scenario::all() {
             let setup = Scenario::setup(Rules::ALL);
             let script = scenario.scripts(Network::ORDERED, Timing::default()).remove(0);
-            let svg = draw(&setup, &scenario.name(), &trial::log(&setup, &script));
+            let svg = draw(&setup, &scenario.name(), &trial::log(&setup, &script), None);
             for text in ["FuxiMaster", "AM 1 (web)", "Tubo 0", scenario.name().as_str()] {
                 assert!(svg.contains(text), "{}: {text} is missing", scenario.name());
             }

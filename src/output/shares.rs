@@ -27,8 +27,9 @@ pub struct Stack<'a> {
 /// More users than this are drawn as one.
 const USERS: usize = 24;
 
-/// Draws the comparison as an SVG, with what is drawn. From the 25th user on, users share a colour.
-pub fn draw(comparison: &Comparison) -> (String, Data) {
+/// Draws the comparison as an SVG, as wide as it is told or needs to be, with what is drawn. From the 25th user on, users
+/// share a colour.
+pub fn draw(comparison: &Comparison, width: Option<f64>) -> (String, Data) {
     let shown = if comparison.users.len() > USERS { USERS - 1 } else { comparison.users.len() };
     let mut users: Vec<String> = comparison.users.iter().take(shown).map(|&name| name.to_owned()).collect();
     if comparison.users.len() > shown {
@@ -52,7 +53,7 @@ pub fn draw(comparison: &Comparison) -> (String, Data) {
     let categories: Vec<Category> = comparison.resources.iter().enumerate().map(category).collect();
     let panels: Vec<Stacks> = comparison.policies.iter().map(panel).collect();
     let data = Data::of_stacks(["policy", "resource", "user", "share"], &categories, &users, &panels);
-    (stacked("Share of the capacity", &categories, &users, &panels), data)
+    (stacked("Share of the capacity", &categories, &users, &panels, width), data)
 }
 
 #[cfg(test)]
@@ -63,11 +64,12 @@ mod tests {
     fn many_users_become_others() {
         let names: Vec<String> = (0..40).map(|user| format!("user {user}")).collect();
         let (resources, shares) = (["cpu".to_owned(), "gpu".to_owned()], vec![vec![Some(1.0 / 40.0), None]; 40]);
-        let (svg, _) = draw(&Comparison {
+        let comparison = Comparison {
             resources: &resources,
             users: names.iter().map(String::as_str).collect(),
             policies: vec![Stack { policy: "drf", shares }],
-        });
+        };
+        let (svg, _) = draw(&comparison, None);
         for text in ["17 others", "user 22", "42.5%", "(none)"] {
             assert!(svg.contains(text), "{text} is missing");
         }

@@ -283,3 +283,66 @@ fn a_bundle_that_was_changed_is_found_out() {
     let undescribed = |name: &str, bytes: Vec<u8>| (name != "ro-crate-metadata.json").then_some(bytes);
     assert!(packed(&undescribed, None).contains("ro-crate-metadata.json"));
 }
+
+/// Plans without runs: the results say themselves what they are of.
+#[test]
+fn results_without_runs_are_packed_too() {
+    let place = Place(tempfile::tempdir().expect("a temporary folder"));
+    place.write("data/i.toml", "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n");
+    let plans = [
+        ("failover", "[failover]\nscenarios = [\"2\"]\nwithout = [\"clamp\"]\n", "scenarios.parquet"),
+        ("checked", "[check]\npolicies = [\"asset\"]\neffort = \"quick\"\n", "figures/properties.csv"),
+        ("solved", "[solve]\ninstances = [\"../data/i.toml\"]\npolicies = [\"drf\"]\n", "figures/i.pdf"),
+    ];
+    for (name, plan, file) in plans {
+        place.write(&format!("plans/{name}.toml"), &format!("name = \"{name}\"\nquestion = \"Why?\"\n{plan}"));
+        place.ok(&["run", &format!("plans/{name}.toml"), "-o", name]);
+        let zip = format!("{name}.zip");
+        place.ok(&["bundle", name]);
+        assert!(place.ok(&["bundle", "--verify", &zip]).contains("all as they were packed"));
+        let unpacked = format!("unpacked-{name}");
+        place.unpack(&zip, &unpacked);
+        assert!(place.path(&format!("{unpacked}/results/{name}/{file}")).is_file(), "{name}: {file}");
+        let json = place.description(&unpacked);
+        let root = json["@graph"].as_array().expect("a graph").iter().find(|entity| entity["@id"] == "./");
+        assert_eq!(root.expect("a root")["description"], "Why?");
+        // What is in it can be run again, to the same bytes.
+        let plan = match name {
+            "solved" => "study/plans/solved.toml".to_owned(),
+            name => format!("study/{name}.toml"),
+        };
+        let output = run(plimsoll(&["run", "-q", &plan, "-o", "again"]).current_dir(place.path(&unpacked)));
+        assert!(output.status.success(), "{}", said(&output));
+        let results = |folder: &str| contents(&place.path(&format!("{unpacked}/{folder}")));
+        assert_eq!(differences(&results(&format!("results/{name}")), &results("again")), [""; 0], "{name}");
+        // What was changed is found out.
+        place.write(&format!("{name}/{file}"), "changed");
+        let message = place.refused(&["bundle", name]);
+        assert!(message.contains("is not complete") && message.contains(file), "{message}");
+    }
+    // Another plan's runs are not mixed with them.
+    place.write(
+        "plans/other.toml",
+        "name = \"o\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"2x4c8g\"\n[workload]\n\
+                                     generator = \"facebook\"\nhours = 0.01\n",
+    );
+    assert!(place.refused(&["run", "plans/other.toml", "-o", "solved"]).contains("results of another plan"));
+    place.ok(&["run", "plans/other.toml", "-o", "solved", "--restart"]);
+    assert!(!place.path("solved/figures/i.svg").exists(), "what was drawn before is gone");
+    assert!(place.refused(&["run", "plans/solved.toml", "-o", "solved"]).contains("results of another plan"));
+}
+
+/// Tables of another version are refused by all who would read them.
+#[test]
+fn another_version_of_the_schema_is_refused_with_what_to_do() {
+    let place = Place::new();
+    let study = place.path("out/study.json");
+    let text = std::fs::read_to_string(&study).expect("a description");
+    place.write("out/study.json", &text.replace("\"schema\": 1", "\"schema\": 2"));
+    for args in [&["plot", "out"][..], &["report", "out"], &["bundle", "out"], &["compare", "out", "out"]] {
+        let message = place.refused(args);
+        for part in ["study.json", "schema 2", "newer Plimsoll", "reads schema 1"] {
+            assert!(message.contains(part), "{args:?}: {part} is not in {message}");
+        }
+    }
+}

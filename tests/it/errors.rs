@@ -1,6 +1,7 @@
 //! Wrong input through the binary: exit code 2, and a message that says where, what, and what would be accepted.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::replay::{files, plimsoll, run, said};
 
@@ -109,8 +110,13 @@ fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
 
 /// Runs one replay and checks everything that holds for all wrong input; says what does not.
 pub fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
+    judged(what, dir, plimsoll(&["replay"]).arg(trace).args(args), says)
+}
+
+/// The same of any command that takes an output.
+fn judged(what: &str, dir: &Path, command: &mut Command, says: &[&str]) -> Result<(), String> {
     let out = dir.join("out");
-    let output = run(plimsoll(&["replay"]).arg(trace).args(args).arg("-o").arg(&out));
+    let output = run(command.arg("-o").arg(&out));
     let message = said(&output);
     let shown: String = message.trim_end().chars().take(500).collect();
     let left: Vec<_> =
@@ -147,6 +153,88 @@ fn every_wrong_input_is_refused_with_its_place_and_value() {
         refused(wrong.what, dir.path(), &trace, &arguments(wrong.args), wrong.says)
     };
     all(table().into_iter().map(attempt).collect());
+}
+
+/// A plan, its lines numbered from 1.
+const PLAN: &str = "name = \"p\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\n[cluster]\nmachines = \"4x4c8g\"\n\
+                    placement = \"first-fit\"\n[workload]\ngenerator = \"facebook\"\nhours = 0.01\n";
+const CHECK: &str = "name = \"p\"\n[check]\npolicies = [\"drf\", \"asset\"]\neffort = \"quick\"\n";
+const SOLVE: &str = "name = \"p\"\n[solve]\ninstances = [\"i.toml\"]\npolicies = [\"drf\"]\n";
+const FAILOVER: &str = "name = \"p\"\n[failover]\nscenarios = [\"1\"]\n";
+const INSTANCE: &str = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
+
+/// A plan, what is changed in it into what (nothing is replaced by what is to stand at its end), and what is said: always
+/// the line and the column.
+type WrongPlan = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+const PLANS: [WrongPlan; 44] = [
+    (PLAN, "\"drf\"", "\"dfr\"", &["line 2, column 13", "policies: 'dfr'", "did you mean 'drf'", "slot:K"]),
+    (PLAN, "\"fifo\"", "\"fiffo\"", &["line 2, column 20", "did you mean 'fifo'"]),
+    (PLAN, "\"drf\"", "\"slot\"", &["line 2, column 13", "slot:12"]),
+    (PLAN, "\"drf\"", "\"maxmin:disk\"", &["line 2, column 13", "cpu, memory, not 'disk'"]),
+    (PLAN, "\"drf\"", "\"quota:gone.toml\"", &["line 2, column", "gone.toml", "can be read"]),
+    (PLAN, "\"drf\"", "\"quota:@a\"", &["line 2, column 13", "[quota.a]"]),
+    (PLAN, "\"drf\"", "\"fifo\"", &["line 2, column", "each policy once"]),
+    (PLAN, "\"drf\"", "3", &["line 2, column 13", "expected a string"]),
+    (PLAN, "name = \"p\"", "", &["line 2, column 1", "missing field `name`"]),
+    (PLAN, "facebook", "facebok", &["line 8, column 13", "did you mean 'facebook'"]),
+    (PLAN, "\"facebook\"", "3", &["line 8, column 13", "workload.generator", "closed-loop"]),
+    (PLAN, "hours", "hurs", &["line 9, column 1", "Did you mean 'hours'"]),
+    (PLAN, "0.01", "-1", &["line 9, column 9", "above 0"]),
+    (PLAN, "seeds = 2", "seeds = 2\nbaseline = \"dfr\"", &["line 4, column 12", "did you mean 'drf'"]),
+    (PLAN, "seeds = 2", "seeds = 2\ntables = [\"runs\", \"jobbs\"]", &["line 4, column 19", "did you mean 'jobs'"]),
+    (
+        PLAN,
+        "seeds = 2",
+        "seeds = \"until 2 % half-width of jian, at most 9\"",
+        &["line 3, column 9", "did you mean 'jain'"],
+    ),
+    (PLAN, "seeds = 2", "seeds = 2\nweights = \"gone.csv\"", &["line 4, column 11", "weights", "can be read"]),
+    (PLAN, "seeds = 2", "seeds = 2\nmeasure = { form = \"2h\" }", &["line 4, column 13", "Did you mean 'from'"]),
+    (PLAN, "4x4c8g", "4x4q", &["line 5, column 12", "400x16c32g"]),
+    (PLAN, "4x4c8g", "gone.csv", &["line 5, column 12", "cluster.machines", "can be read"]),
+    (PLAN, "machines", "machnes", &["line 5, column 1", "Did you mean 'machines'"]),
+    (
+        PLAN,
+        "machines = \"4x4c8g\"",
+        "group = [{ count = 4, cpu = 4 }]",
+        &["line 4, column", "the cluster has no memory"],
+    ),
+    (PLAN, "first-fit", "first_fit", &["line 6, column 13", "did you mean 'first-fit'"]),
+    (PLAN, "[workload]", "on_blocked = \"skp\"\n[workload]", &["line 7, column 14", "did you mean 'skip'"]),
+    (PLAN, "[workload]", "ties = \"lowest\"\n[workload]", &["line 7, column 8", "did you mean 'lowest-id'"]),
+    (PLAN, "[workload]", "events = \"gone.csv\"\n[workload]", &["line 7, column 10", "can be read"]),
+    (PLAN, "[workload]", "devices = [\"gpuu\"]\n[workload]", &["line 7, column 12", "cluster.devices"]),
+    (PLAN, "[workload]", "fall_back = \"nver\"\n[workload]", &["line 7, column 13", "or never"]),
+    (PLAN, "generator = \"facebook\"\nhours = 0.01", "trace = \"gone.csv\"", &["line ", "column ", "seeds"]),
+    (PLAN, "", "[sweep]\n\"cluster.placement\" = [\"best_fit\"]\n", &["line 11, column", "did you mean 'best-fit'"]),
+    (PLAN, "", "[[figure]]\nkind = \"bars\"\nx = \"laod\"\ny = \"jain\"\n", &["line 12, column 5", "figure[0].x"]),
+    (PLAN, "", "[figures]\npreset = \"ieeee\"\n", &["line 11, column 10", "did you mean 'ieee'"]),
+    (CHECK, "asset", "aset", &["line 3, column 20", "did you mean 'asset'"]),
+    (CHECK, "quick", "quik", &["line 4, column 10", "did you mean 'quick'"]),
+    (CHECK, "", "porperties = []\n", &["line 5, column 1", "Did you mean 'properties'"]),
+    (CHECK, "", "properties = [\"envy\"]\n", &["line 5, column 15", "envy-freeness"]),
+    (CHECK, "", "[figures]\npreset = \"acn\"\n", &["line 6, column 10", "did you mean 'acm'"]),
+    (CHECK, "", "[[figure]]\nkind = \"bars\"\n", &["line 5, column 3", "[figures]"]),
+    (SOLVE, "\"drf\"", "\"dfr\"", &["line 4, column 13", "did you mean 'drf'"]),
+    (SOLVE, "i.toml", "gone.toml", &["line 3, column 14", "can be read"]),
+    (SOLVE, "policies", "polices", &["line 4, column 1", "Did you mean 'policies'"]),
+    (FAILOVER, "\"1\"", "\"fm-failovr\"", &["line 3, column 14", "did you mean 'fm-failover'"]),
+    (FAILOVER, "", "without = [\"clam\"]\n", &["line 4, column 12", "did you mean 'clamp'"]),
+    (FAILOVER, "", "heartbeet = \"1s\"\n", &["line 4, column 1", "Did you mean 'heartbeat'"]),
+];
+
+#[test]
+fn every_wrong_plan_is_refused_with_its_line_and_what_was_meant() {
+    let attempt = |(plan, from, to, says): WrongPlan| {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (file, instance) = (dir.path().join("p.toml"), dir.path().join("i.toml"));
+        let text = if from.is_empty() { format!("{plan}{to}") } else { plan.replacen(from, to, 1) };
+        std::fs::write(&file, text).expect("a temporary file is writable");
+        std::fs::write(&instance, INSTANCE).expect("a temporary file is writable");
+        judged(to, dir.path(), plimsoll(&["run", "-q"]).arg(&file), says)
+    };
+    all(PLANS.into_iter().map(attempt).collect());
 }
 
 #[test]

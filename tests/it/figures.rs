@@ -78,6 +78,104 @@ fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
     assert!(svg("mine.svg").contains("width=\"640\""));
 }
 
+/// What an SVG says of what it is made of.
+fn provenance(svg: &str) -> serde_json::Value {
+    let (_, rest) = svg.split_once("<metadata><![CDATA[").expect("metadata");
+    serde_json::from_str(rest.split_once("]]></metadata>").expect("metadata").0).expect("JSON")
+}
+
+#[test]
+fn every_file_says_what_it_is_made_of() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    made(dir.path(), "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"jain\"\nfacet = \"machines\"\n");
+    let out = dir.path().join("out");
+    for svg in ["figures/lines.svg", "cell=load-0.1,machines-8x4c8g/figures/reduction.svg"] {
+        let about = provenance(&std::fs::read_to_string(out.join(svg)).expect("a figure"));
+        assert_eq!(about["plimsoll.version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!((&about["plimsoll.seeds"], &about["plimsoll.schema"]), (&"1 to 3".into(), &"1".into()));
+        let plan: toml::Table = about["plimsoll.plan"].as_str().expect("a plan").parse().expect("TOML");
+        assert_eq!(plan["name"].as_str(), Some("swept"));
+        assert_eq!(plan.contains_key("figure"), svg.starts_with("figures"), "that of the study has its figures");
+    }
+    // The version in quotes or brackets, as each format writes it.
+    for (file, says) in [
+        ("figures/lines.png", "iTXtplimsoll.plan\0\0\0\0\0name = \"swept\""),
+        ("figures/lines.pdf", "/plimsoll.seeds (1 to 3)"),
+        ("report.html", "<dt>seeds</dt><dd>1 to 3</dd>"),
+        ("study.json", "\"version\": \""),
+        ("made.json", "\"figures/lines.pdf\": \""),
+        ("cell=load-0.1,machines-8x4c8g/experiment.json", "\"version\": \""),
+    ] {
+        let bytes = std::fs::read(out.join(file)).expect(file);
+        assert!(String::from_utf8_lossy(&bytes).contains(says), "{says} is not in {file}");
+    }
+    // Pictures without a plan say the command.
+    let instance = dir.path().join("i.toml");
+    std::fs::write(&instance, "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n").expect("a writable folder");
+    let output = run(plimsoll(&["solve", "i.toml", "--figure", "i.svg"]).current_dir(dir.path()));
+    assert!(output.status.success(), "{}", said(&output));
+    let about = provenance(&std::fs::read_to_string(dir.path().join("i.svg")).expect("a figure"));
+    assert_eq!(about["plimsoll.command"], "plimsoll solve i.toml --figure i.svg");
+}
+
+#[test]
+fn figures_that_are_no_longer_made_go() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("out");
+    let figure = |name: &str| format!("[[figure]]\nkind = \"cdf\"\nname = \"{name}\"\n");
+    made(dir.path(), &format!("{}{}", figure("one"), figure("two")));
+    let cell = out.join("cell=load-0.05,machines-4x4c8g/figures");
+    assert!(cell.join("completion.svg").is_file());
+    std::fs::write(out.join("figures/mine.svg"), "<svg/>").expect("a writable folder");
+    std::fs::write(out.join("figures/two.csv"), "changed\n").expect("a writable folder");
+    // Drawn again under other names, the second one not at all, and no built-in ones but one.
+    made(dir.path(), &format!("{}[[figure]]\nkind = \"utilisation\"\n", figure("three")));
+    let left = ["mine.svg", "three.csv", "three.pdf", "three.png", "three.svg", "two.csv"];
+    assert_eq!(names(&out.join("figures")), left, "what is not as Plimsoll wrote it stays");
+    assert!(!cell.join("completion.svg").exists() && cell.join("utilisation.svg").is_file());
+    // Only one of them is drawn: the others are still there.
+    let output = run(plimsoll(&["plot", "--only", "three"]).arg(&out));
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(names(&out.join("figures")), left);
+    // Cells that are no part of the plan any more go with all that was drawn of them.
+    let plan = written(dir.path(), "");
+    let output = run(plimsoll(&["run", "--restart", "--set", "workload.load=0.1", "-o"]).arg(&out).arg(&plan));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!out.join("cell=load-0.05,machines-4x4c8g").exists(), "{}", said(&output));
+    assert!(!out.join("figures/three.svg").exists() && out.join("figures/mine.svg").exists());
+}
+
+/// Width presets reach the figures of plans without runs.
+#[test]
+fn every_kind_of_plan_has_its_figures_on_the_paper_that_it_asks_for() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let quota = "[capacity]\ncpu = 9\n[[group]]\nname = \"a\"\nratio = 1\nrequest = { cpu = 5 }\n[[group]]\n\
+                 name = \"b\"\nratio = 2\nmin = { cpu = 2 }\nrequest = { cpu = 8 }\n";
+    std::fs::write(dir.path().join("i.toml"), "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n")
+        .expect("writable");
+    std::fs::write(dir.path().join("g.toml"), quota).expect("writable");
+    let plans = [
+        (
+            "[check]\npolicies = [\"drf\", \"asset\"]\neffort = \"quick\"\nproperties = [\"envy-freeness\"]\n",
+            "properties",
+        ),
+        ("[solve]\ninstances = [\"i.toml\", \"g.toml\"]\npolicies = [\"drf\"]\n", "g"),
+        ("[solve]\ninstances = [\"i.toml\"]\npolicies = [\"drf\"]\n", "i"),
+        ("[failover]\nscenarios = [\"2\"]\nwithout = [\"clamp\"]\n", "rules"),
+        ("[failover]\nscenarios = [\"2\"]\nwithout = [\"clamp\"]\n", "fates"),
+    ];
+    for (nth, (plan, figure)) in plans.into_iter().enumerate() {
+        let plan = format!("name = \"p\"\n{plan}[figures]\npreset = \"ieee\"\n");
+        std::fs::write(dir.path().join("p.toml"), plan).expect("writable");
+        let out = dir.path().join(nth.to_string());
+        let output = run(plimsoll(&["run", "-q", "-o"]).arg(&out).arg(dir.path().join("p.toml")));
+        assert!(output.status.success(), "{}", said(&output));
+        let svg = std::fs::read_to_string(out.join(format!("figures/{figure}.svg"))).expect(figure);
+        assert!(svg.contains("width=\"252\""), "{figure}: {}", &svg[..200]);
+        assert!(provenance(&svg)["plimsoll.plan"].as_str().is_some_and(|plan| plan.contains("preset = \"ieee\"")));
+    }
+}
+
 #[test]
 fn a_sweep_without_figures_gets_sensible_ones() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -190,6 +288,14 @@ fn described(text: &str) -> Vec<String> {
     all
 }
 
+/// Keeps a figure for the documentation, without what changes with every version.
+fn bless_picture(from: &Path, to: &Path) {
+    let svg = std::fs::read_to_string(from).expect("it was drawn");
+    let (head, rest) = svg.split_once("\n<metadata>").expect("metadata");
+    let (_, body) = rest.split_once("</metadata>").expect("metadata");
+    std::fs::write(to, format!("{head}{body}")).expect("a writable folder");
+}
+
 /// Draws the figures of the documentation. With `PLIMSOLL_BLESS=1` in the environment its pictures are written anew.
 #[test]
 fn the_figures_of_the_documentation_are_drawn() {
@@ -216,8 +322,38 @@ fn the_figures_of_the_documentation_are_drawn() {
         assert!(page.contains(&format!("(figures/{name})")), "{name} is not shown in {PAGE}");
         let picture = root().join("docs/figures").join(name);
         if bless {
-            std::fs::copy(dir.path().join("out/figures").join(name), &picture).expect("a writable folder");
+            bless_picture(&dir.path().join("out/figures").join(name), &picture);
         }
         assert!(picture.is_file(), "{} is missing; make it with PLIMSOLL_BLESS=1", picture.display());
+    }
+}
+
+/// Figures of experiments that other pages show: the page, the experiment, its figures.
+const ELSEWHERE: [(&str, &str, &[&str]); 2] =
+    [("docs/cluster.md", "gangs", &["waits"]), ("docs/cluster.md", "preemption", &["lost-work", "waits"])];
+
+/// The same for pages with figures of other experiments.
+#[test]
+fn the_figures_of_other_pages_are_drawn() {
+    for (page, experiment, figures) in ELSEWHERE {
+        let text = std::fs::read_to_string(root().join(page)).expect(page);
+        let bless = std::env::var_os("PLIMSOLL_BLESS").is_some();
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut command = plimsoll(&["run", "-q", "-o"]);
+        command.arg(dir.path().join("out")).arg(root().join(format!("experiments/{experiment}.toml")));
+        if !bless {
+            command.args(["--set", "seeds=1", "--set", "workload.jobs=60"]);
+        }
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", said(&output));
+        for figure in figures {
+            let (name, drawn) = (format!("{experiment}-{figure}.svg"), format!("out/figures/{figure}.svg"));
+            assert!(text.contains(&format!("(figures/{name})")), "{name} is not shown in {page}");
+            let picture = root().join("docs/figures").join(&name);
+            if bless {
+                bless_picture(&dir.path().join(&drawn), &picture);
+            }
+            assert!(dir.path().join(&drawn).is_file() && picture.is_file(), "{name}; make it with PLIMSOLL_BLESS=1");
+        }
     }
 }

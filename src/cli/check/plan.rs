@@ -60,7 +60,7 @@ impl CheckPlan {
         };
         let about = |file: &File| (file.name.clone(), file.question.clone());
         let (about, args) = static_plan::read((path, text), (set, "check.effort=quick"), check, about)?;
-        Ok(CheckPlan { about, args })
+        Ok(CheckPlan { about: About { seeds: vec![args.seed], ..about }, args })
     }
 
     /// The experiment's name.
@@ -71,6 +71,7 @@ impl CheckPlan {
     /// Runs it, writes counterexamples, the figure and the report to a folder, and prints what was found.
     pub fn run(&self, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
         let started = Instant::now();
+        self.about.may_stand_in(folder)?;
         let counterexamples = folder.join("counterexamples");
         let args = Args { write: Some(counterexamples), jobs: Some(threads), format, ..self.args.clone() };
         let found = find(&args, context)?;
@@ -80,11 +81,13 @@ impl CheckPlan {
                 "Which properties hold for which policies: on every small instance on a grid, random instances, and \
                       climbs along the violation."
                     .to_owned(),
-            svg: write::draw(&found.promises, &found.matrices),
+            svg: write::draw(&found.promises, &found.matrices, self.about.paper.width),
             data: write::data(&found.promises, &found.matrices),
         };
         say(&args, &found, context)?;
-        self.about.report(folder, &[drawn], (context, threads, started)).map(|_| ())
+        let columns = found.matrices.iter().flat_map(|matrix| &matrix.columns);
+        let files = columns.flat_map(|column| &column.files).flatten().cloned().collect();
+        self.about.report(folder, (vec![drawn], files), (context, threads, started))
     }
 }
 
@@ -119,10 +122,7 @@ fn under_key(error: Error) -> Error {
     };
     match (key, error) {
         (Some(key), error) => error.under(key),
-        (None, Error::UnknownPolicy { name, suggestion, known }) => {
-            let hint = if suggestion.is_empty() { suggestion } else { format!(" (did you mean '{suggestion}'?)") };
-            Error::plan("check.policies", format!("'{name}'"), format!("one of {known}{hint}"))
-        }
+        (None, error @ Error::UnknownPolicy { .. }) => error.of_key("check.policies"),
         (None, error) => error,
     }
 }

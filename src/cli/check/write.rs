@@ -5,11 +5,13 @@ use std::path::Path;
 use super::Matrix;
 use crate::error::{Error, Result};
 use crate::output::figure::{Data, GridRow, GridSection, GridWords, Mark, grid};
+use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::table::write_whole;
 use crate::properties::{Domain, Finding, Promise};
 
 /// Writes all counterexamples and notes where.
 pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
+    let made_with = COMMIT.map(|commit| format!(", commit {commit}")).unwrap_or_default();
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     for matrix in matrices {
         for column in &mut matrix.columns {
@@ -23,6 +25,8 @@ pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
                 for (suffix, text) in found.files() {
                     let name = if suffix.is_empty() { format!("{stem}.toml") } else { format!("{stem}-{suffix}.toml") };
                     let path = folder.join(name);
+                    let text =
+                        format!("# Found by Plimsoll {VERSION}{made_with}, seed {}.\n{text}", matrix.search.seed);
                     write_whole(&path, text.as_bytes())?;
                     files.push(path);
                 }
@@ -64,8 +68,8 @@ pub(super) fn data(promises: &[Promise], matrices: &[Matrix]) -> Data {
     data
 }
 
-/// Draws the grid of promises and policies.
-pub(super) fn draw(promises: &[Promise], matrices: &[Matrix]) -> String {
+/// Draws the grid of promises and policies, as wide as it is told.
+pub(super) fn draw(promises: &[Promise], matrices: &[Matrix], width: Option<f64>) -> String {
     let columns: Vec<String> = matrices
         .first()
         .map(|matrix| matrix.columns.iter().map(|column| column.policy.clone()).collect())
@@ -81,5 +85,5 @@ pub(super) fn draw(promises: &[Promise], matrices: &[Matrix]) -> String {
             })
             .collect(),
     };
-    grid(&columns, &matrices.iter().map(section).collect::<Vec<_>>(), &GridWords::PROPERTIES)
+    grid(&columns, &matrices.iter().map(section).collect::<Vec<_>>(), &GridWords::PROPERTIES, width)
 }

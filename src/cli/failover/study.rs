@@ -5,30 +5,37 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::super::{Context, Format, print as out, progress::Steps, run::provenance};
+use super::super::{Context, Format, print as out, progress::Steps, static_plan::About};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::failover as output;
-use crate::output::table::write_whole;
+use crate::output::html;
 
 /// Runs it, writes tables, figures and report, and prints what was found.
-pub fn run(plan: &FailoverPlan, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
+pub fn run(
+    (about, plan): (&About, &FailoverPlan),
+    folder: &Path,
+    threads: usize,
+    format: Format,
+    context: &Context,
+) -> Result<()> {
     let started = Instant::now();
+    about.may_stand_in(folder)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let steps = Steps::new(context.quiet, "parts");
     let findings = pool.install(|| plan.study.run(&steps));
     steps.clear();
     let findings = findings?;
-    let report = output::write(folder, plan, &findings)?;
-    let text = provenance(context, threads, started, serde_json::json!({}));
-    write_whole(&folder.join("run.json"), text.as_bytes())?;
+    let written = output::write(folder, plan, &findings)?;
+    about.note(folder, &written, (context, threads, started))?;
     let sentences = output::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&(sentences.join("\n") + "\n"))?,
         Format::Json => super::json(&json!({ "name": plan.name, "findings": sentences }))?,
     }
     let seconds = started.elapsed().as_secs_f64();
+    let report = folder.join(html::FILE);
     context.say(&format!("tables in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
     Ok(())
 }

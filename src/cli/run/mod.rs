@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::progress::Bar;
+use super::static_plan::About;
 use super::{Context, Format, check, failover, print, report, solve, threads};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
@@ -61,7 +62,7 @@ pub struct Args {
 /// A plan of one of the kinds that there are.
 enum Any {
     Runs(Box<Study>),
-    Failover(Box<FailoverPlan>),
+    Failover(Box<(About, FailoverPlan)>),
     Check(Box<check::CheckPlan>),
     Solve(Box<solve::SolvePlan>),
 }
@@ -71,7 +72,8 @@ impl Any {
         let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
         let text = text.trim_start_matches('\u{feff}');
         Ok(if FailoverPlan::is(text) {
-            Any::Failover(Box::new(FailoverPlan::read(path, text, set)?))
+            let plan = FailoverPlan::read(path, text, set)?;
+            Any::Failover(Box::new((About::of_failover(&plan, path, set), plan)))
         } else if check::CheckPlan::is(text) {
             Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
         } else if solve::SolvePlan::is(text) {
@@ -84,7 +86,7 @@ impl Any {
     fn name(&self) -> &str {
         match self {
             Any::Runs(study) => &study.name,
-            Any::Failover(plan) => &plan.name,
+            Any::Failover(plan) => &plan.1.name,
             Any::Check(plan) => plan.name(),
             Any::Solve(plan) => plan.name(),
         }
@@ -114,7 +116,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
             _ if args.dry_run => context.say(&format!("{}: a plan without runs to list", plan.name())),
-            Any::Failover(plan) => failover::study::run(plan, &folder, threads(args.jobs)?, args.format, context)?,
+            Any::Failover(plan) => {
+                failover::study::run((&plan.0, &plan.1), &folder, threads(args.jobs)?, args.format, context)?;
+            }
             Any::Check(plan) => plan.run(&folder, threads(args.jobs)?, args.format, context)?,
             Any::Solve(plan) => plan.run(&folder, args.format, context)?,
         }
@@ -201,9 +205,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         done.cells.iter().flat_map(|runs| runs.iter().take(1)).flat_map(|run| &run.ignored).collect();
     ignored.dedup();
     ignored.iter().for_each(|message| context.warn(message));
-    for run in done.cells.iter().flatten() {
-        print::stuck(run).iter().for_each(|message| context.warn(message));
-    }
+    print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     let Some(folder) = how.folder else { return Ok(()) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {

@@ -15,6 +15,7 @@ use crate::fluid::Instance;
 use crate::fluid::quota::GroupInstance;
 use crate::fluid::read::{self, Question};
 use crate::output::figure::Data;
+use crate::output::paper::Paper;
 use crate::output::picture::Picture;
 use crate::output::shares::{self, Comparison, Stack};
 use crate::policy::PolicySpec;
@@ -71,9 +72,10 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let figure = args.figure.as_deref().map(Picture::of).transpose()?;
-    let drawn = answer(&read::open(&args.instance)?, args, figure.is_some(), context)?;
+    let paper = Paper::default();
+    let drawn = answer(&read::open(&args.instance)?, args, figure.is_some().then_some(&paper), context)?;
     match (figure, drawn) {
-        (Some(figure), Some((svg, _))) => figure.write(&svg),
+        (Some(figure), Some((svg, _))) => figure.write(&svg, &context.provenance()),
         _ => Ok(()),
     }
 }
@@ -81,8 +83,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// A drawing, and what is drawn.
 type Drawing = (String, Data);
 
-/// Solves, prints, and draws if that is asked for.
-fn answer(question: &Question, args: &Args, draw: bool, context: &Context) -> Result<Option<Drawing>> {
+/// Solves, prints, and draws if there is paper for it.
+fn answer(question: &Question, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     match question {
         Question::Users(instance) => users(instance, args, draw, context),
         Question::Groups(instance) => groups(instance, args, draw, context),
@@ -90,7 +92,7 @@ fn answer(question: &Question, args: &Args, draw: bool, context: &Context) -> Re
 }
 
 /// Quotas. Errors: options that are for users.
-fn groups(instance: &GroupInstance, args: &Args, draw: bool, context: &Context) -> Result<Option<Drawing>> {
+fn groups(instance: &GroupInstance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     if args.whole.given() {
         let problem = "--whole-tasks is for an instance of [[user]]s, and this one has [[group]]s".to_owned();
         return Err(Error::Mismatch { problem });
@@ -99,7 +101,7 @@ fn groups(instance: &GroupInstance, args: &Args, draw: bool, context: &Context) 
 }
 
 /// Allocations. Errors: options, and the policy, that are for groups.
-fn users(instance: &Instance, args: &Args, draw: bool, context: &Context) -> Result<Option<Drawing>> {
+fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     // Without a file every user is a group of its own.
     let of_file = |name: &&String| name.strip_prefix(quota::POLICY).is_some_and(|rest| rest.starts_with(':'));
     let quota = args.policies.iter().find(of_file);
@@ -128,7 +130,7 @@ fn users(instance: &Instance, args: &Args, draw: bool, context: &Context) -> Res
             print::out(&(text + "\n"))?;
         }
     }
-    Ok(draw.then(|| comparison(instance, &outcomes)))
+    Ok(draw.map(|paper| comparison(instance, &outcomes, paper.width)))
 }
 
 /// The outcome under each policy that was asked for.
@@ -175,16 +177,17 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
 }
 
 /// The shares under each policy side by side.
-fn comparison(instance: &Instance, outcomes: &[Outcome]) -> Drawing {
+fn comparison(instance: &Instance, outcomes: &[Outcome], width: Option<f64>) -> Drawing {
     let shares = |outcome: &Outcome| -> Vec<Vec<Option<f64>>> {
         let float = |share: &Option<outcome::Amount>| share.as_ref().map(outcome::Amount::float);
         outcome.users.iter().map(|user| user.shares.iter().map(float).collect()).collect()
     };
-    shares::draw(&Comparison {
+    let comparison = Comparison {
         resources: instance.resources(),
         users: instance.users().iter().map(|user| user.name.as_str()).collect(),
         policies: outcomes.iter().map(|one| Stack { policy: &one.policy, shares: shares(one) }).collect(),
-    })
+    };
+    shares::draw(&comparison, width)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{Args, answer, quota, whole};
 use crate::error::{Error, Result};
 use crate::fluid::read::{self, Question};
 use crate::output::gallery::Drawn;
+use crate::workload::Input;
 
 /// The plan as it is written.
 #[derive(Clone, Debug, Deserialize)]
@@ -53,7 +54,12 @@ impl SolvePlan {
         let about = |file: &File| (file.name.clone(), file.question.clone());
         let check = |file: File| asked(file.solve, folder, context);
         let (about, asked) = static_plan::read((path, text), (set, "solve.policies=[\"drf\"]"), check, about)?;
-        Ok(SolvePlan { about, asked })
+        let digest = |(_, _, args): &(String, Question, Args)| {
+            let name = args.instance.display().to_string();
+            Ok((name, Input::open(&folder.join(&args.instance))?.digest()?))
+        };
+        let inputs = asked.iter().map(digest).collect::<Result<_>>()?;
+        Ok(SolvePlan { about: About { inputs, ..about }, asked })
     }
 
     /// The experiment's name.
@@ -64,13 +70,14 @@ impl SolvePlan {
     /// Solves everything, writes figures and the report to a folder, and prints what came out.
     pub fn run(&self, folder: &Path, format: Format, context: &Context) -> Result<()> {
         let started = Instant::now();
+        self.about.may_stand_in(folder)?;
         let mut drawn = Vec::new();
         for (nth, (name, question, args)) in self.asked.iter().enumerate() {
             let args = Args { format, ..args.clone() };
             if format == Format::Table {
                 print::out(&format!("{}# {name}\n", if nth > 0 { "\n" } else { "" }))?;
             }
-            let drawing = answer(question, &args, true, context)?;
+            let drawing = answer(question, &args, Some(&self.about.paper), context)?;
             let caption = match question {
                 Question::Users(_) => format!("Shares of the capacity under each policy: {name}."),
                 Question::Groups(_) => {
@@ -79,7 +86,7 @@ impl SolvePlan {
             };
             drawn.extend(drawing.map(|(svg, data)| Drawn { name: name.clone(), caption, svg, data }));
         }
-        self.about.report(folder, &drawn, (context, 1, started)).map(|_| ())
+        self.about.report(folder, (drawn, Vec::new()), (context, 1, started))
     }
 }
 
@@ -91,15 +98,17 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
     for name in &solve.policies {
         // Whether it is defined for an instance is seen there.
         if name != quota::POLICY {
-            context
-                .registry
-                .policy(name)
-                .map_err(|error| Error::plan("solve.policies", format!("'{name}'"), error.to_string()))?;
+            context.registry.policy(name).map_err(|error| error.of_key("solve.policies"))?;
         }
     }
     let mut asked = Vec::new();
     for file in &solve.instances {
-        let question = || read::open(&folder.join(file));
+        let question = || {
+            read::open(&folder.join(file)).map_err(|error| match error {
+                Error::Io { source, .. } => Error::io(file, source).of_key("solve.instances"),
+                other => other,
+            })
+        };
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let args = |policies: &[String], quota| Args {
             instance: file.clone(),

@@ -4,13 +4,10 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::output::figure::{Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Series, bars, bubbles, cdf};
-use crate::output::raster;
-use crate::output::table::write_whole;
+use crate::output::picture::Picture;
+use crate::output::provenance::Provenance;
 use crate::workload::curves::Curves;
 use crate::workload::summary::{Published, SizeBin, Summary};
-
-/// Pixels for each point of a PNG: 288 dots per inch.
-const SCALE: f32 = 4.0;
 
 /// Draws what there is to draw into `folder` and says how many figures that made.
 pub fn draw(
@@ -18,6 +15,7 @@ pub fn draw(
     summary: &Summary,
     measured: &[Curves],
     published: Option<(&Published, &[Curves])>,
+    about: &Provenance,
 ) -> Result<usize> {
     let known = published.map(|(_, curves)| curves).unwrap_or_default();
     let mut drawn = vec![("durations".to_owned(), durations(measured, known))];
@@ -38,8 +36,9 @@ pub fn draw(
     }
     drawn.push(("job-sizes".to_owned(), sizes(summary, published.map(|(published, _)| published))));
     for (name, svg) in &drawn {
-        write_whole(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
-        write_whole(&folder.join(format!("{name}.png")), &raster::png(svg, SCALE)?)?;
+        for ending in ["svg", "png"] {
+            Picture::of(&folder.join(format!("{name}.{ending}")))?.write(svg, about)?;
+        }
     }
     Ok(drawn.len())
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::report;
 use crate::cli::Context;
 use crate::error::{Error, Result};
-use crate::output::provenance::{VERSION, program};
+use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::table::{write_whole, write_with};
 use crate::output::trace;
 use crate::workload::Source;
@@ -76,6 +76,7 @@ pub fn save<S: Source>(
 fn record(facts: Map<String, Value>, summary: &Summary) -> Value {
     let mut record = Map::new();
     record.insert("version".into(), VERSION.into());
+    record.insert("commit".into(), COMMIT.into());
     record.extend(facts);
     for (name, count) in
         [("rows", summary.rows), ("jobs", summary.jobs), ("users", summary.users), ("tasks", summary.tasks)]

@@ -114,7 +114,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(folder) = &args.figure {
         let measured = curves(&mut subject.source()?)?;
         let beside = published.as_ref().map(|published| (published, published_curves()));
-        let drawn = figures::draw(folder, &summary, &measured, beside.as_ref().map(|(p, c)| (*p, c.as_slice())))?;
+        let beside = beside.as_ref().map(|(published, curves)| (*published, curves.as_slice()));
+        let drawn = figures::draw(folder, &summary, &measured, beside, &context.provenance())?;
         context.say(&format!("{drawn} figures in {}, each as .svg and .png", folder.display()));
     }
     Ok(())

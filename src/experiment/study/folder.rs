@@ -9,7 +9,9 @@ use super::receipt::FOLDER as RECEIPTS;
 use super::{Study, shown};
 use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
-use crate::output::folder::{Contents, FILE as CONTENTS, STUDY};
+use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, check_schema};
+use crate::output::made::Made;
+use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::schema::{self, Table};
 use crate::output::table::{TEMPORARY, write_whole};
 
@@ -18,6 +20,12 @@ use crate::output::table::{TEMPORARY, write_whole};
 pub struct Described {
     /// The version of the tables' schemas.
     pub schema: u32,
+    /// The program's version.
+    #[serde(default)]
+    pub version: String,
+    /// Its commit, if that is known.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// The experiment's name.
     pub name: String,
     /// What it asks.
@@ -36,6 +44,8 @@ impl Described {
         let cell = |plan: &Plan| (plan.cell.clone(), plan.axes.iter().map(|(_, value)| shown(value)).collect());
         Described {
             schema: schema::VERSION,
+            version: VERSION.to_owned(),
+            commit: COMMIT.map(str::to_owned),
             name: study.name.clone(),
             question: study.cells.first().and_then(|plan| plan.question.clone()),
             columns: study.columns.clone(),
@@ -50,9 +60,11 @@ impl Described {
         match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::io(path, source)),
-            Ok(text) => serde_json::from_str(&text)
-                .map(Some)
-                .map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string())),
+            Ok(text) => {
+                check_schema(&path, &text)?;
+                let read = serde_json::from_str(&text).map(Some);
+                read.map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
+            }
         }
     }
 
@@ -74,28 +86,39 @@ pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
 
 /// Checks that a folder has no results of another plan. Errors: [`Error::Mismatch`] with what differs.
 pub fn check(study: &Study, folder: &Path) -> Result<()> {
-    let there = match Described::read(folder)? {
-        Some(described) => described.plan,
-        // What cannot be read is nobody's: it will be written anew.
-        None => match std::fs::read_to_string(folder.join(CONTENTS)).ok().and_then(|text| plan_of(&text)) {
-            Some(plan) => plan,
-            None => return Ok(()),
-        },
-    };
-    if there == study.text {
-        return Ok(());
+    match plan_there(folder)?.or(Made::read(folder).about.map(|about| about.plan)) {
+        Some(there) if there != study.text => {
+            let advice = "Go on with the plan as it was, choose another folder with -o, or throw those results away with \
+                          --restart.";
+            Err(another(folder, &there, &study.text, advice))
+        }
+        _ => Ok(()),
     }
-    let problem = format!(
-        "{} has results of another plan:\n{}\nGo on with the plan as it was, choose another folder with -o, or throw \
-         those results away with --restart.",
-        folder.display(),
-        difference(&there, &study.text)
-    );
-    Err(Error::Mismatch { problem })
 }
 
-fn plan_of(text: &str) -> Option<String> {
-    serde_json::from_str::<Contents>(text).ok().map(|contents| contents.plan)
+/// The same for a plan without runs, which is made anew whatever it was. Errors: there are runs in the folder.
+pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
+    match plan_there(folder)? {
+        Some(there) => Err(another(folder, &there, plan, "Choose another folder with -o.")),
+        None => Ok(()),
+    }
+}
+
+/// The plan whose runs a folder has. Errors: of a version that this program does not read.
+fn plan_there(folder: &Path) -> Result<Option<String>> {
+    if let Some(described) = Described::read(folder)? {
+        return Ok(Some(described.plan));
+    }
+    let path = folder.join(CONTENTS);
+    // What cannot be read is nobody's: it will be written anew.
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    check_schema(&path, &text)?;
+    Ok(serde_json::from_str::<Contents>(&text).ok().map(|contents| contents.plan))
+}
+
+fn another(folder: &Path, there: &str, plan: &str, advice: &str) -> Error {
+    let differs = difference(there, plan);
+    Error::Mismatch { problem: format!("{} has results of another plan:\n{differs}\n{advice}", folder.display()) }
 }
 
 /// What differs between two plans, a line a key: `-` of the old one, `+` of the new one.
@@ -148,6 +171,8 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
     let cell = if plan.cell.is_empty() { String::new() } else { format!(": {}", plan.cell) };
     Contents {
         schema: schema::VERSION,
+        version: VERSION.to_owned(),
+        commit: COMMIT.map(str::to_owned),
         name: format!("{}{cell}", plan.name),
         question: plan.question.clone(),
         policies: plan.policies.iter().map(|policy| policy.name.clone()).collect(),
@@ -179,8 +204,15 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         if !ours.contains(&place) {
             // Of another plan, or beside the cells of this one.
             remove(&place.join(CONTENTS))?;
+            if place != folder {
+                Made::remove(&place)?;
+            }
             let _ = std::fs::remove_dir(&place);
         }
+    }
+    if Made::read(folder).about.is_some() {
+        // Of a plan without runs.
+        Made::remove(folder)?;
     }
     if !study.is_swept() { remove(&folder.join(STUDY)) } else { Ok(()) }
 }

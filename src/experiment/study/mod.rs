@@ -4,6 +4,7 @@ mod batch;
 pub mod folder;
 pub(super) mod identity;
 mod place;
+mod plain;
 pub(super) mod receipt;
 mod shard;
 mod source;
@@ -12,7 +13,7 @@ mod sweep;
 use std::path::Path;
 
 use super::changes::parse_change;
-use super::plan::{Plan, PlanFile};
+use super::plan::{Plan, PlanFile, WorkloadPlan};
 use crate::error::{Error, Result};
 use crate::output::requests::{self, Requests, Scope};
 use crate::output::table::Constant;
@@ -20,6 +21,7 @@ use crate::policy::{QuotaFile, Registry};
 pub use batch::Batch;
 pub use place::put_at;
 use place::{Step, steps};
+pub use plain::Plain;
 pub use shard::Shard;
 pub use source::{Sources, hinted};
 use sweep::{Cell, SWEEP, Sweep, column};
@@ -120,10 +122,35 @@ impl Study {
         Study { name, text, columns, batch, figures, cells, set, origin: None }
     }
 
-    /// Gives an error about a key, found when a cell was run, the place of that key in the plan.
+    /// Gives an error about a key, found when a cell was run, the place of that key in the plan; also one about a file that
+    /// the plan names, or about what the workload asks of the cluster.
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((sources, cells)) = &self.origin else { return error };
-        placed(sources, error, &cells[cell], &self.cells[cell].cell)
+        let plan = &self.cells[cell];
+        let error = match error {
+            Error::Io { ref path, .. } => match plan.key_of(path) {
+                Some(key) => error.of_key(key),
+                None => error,
+            },
+            Error::Plan { ref key, .. } if key == "devices" => error.under("cluster.devices"),
+            Error::Plan { ref key, .. } if key.starts_with("policy ") => {
+                let policy = key.trim_start_matches("policy ").to_owned();
+                let of = |one: &&crate::policy::NamedPolicy| one.name.split(':').next() == Some(&policy);
+                let found = plan.policies.iter().find(of).map(|one| one.name.clone());
+                match (found, error) {
+                    (Some(name), Error::Plan { value, expected, .. }) => {
+                        Error::plan("policies", format!("'{name}'"), format!("{expected}, not {value}"))
+                    }
+                    (_, error) => error,
+                }
+            }
+            // Rows of a generator are in no file.
+            Error::Mismatch { ref problem } if problem.starts_with("row ") => {
+                return sources.at_value(&steps("cluster"), &format!("cluster: {problem}"));
+            }
+            other => other,
+        };
+        placed(sources, error, &cells[cell], &plan.cell)
     }
 
     /// The file that it was read from, if it was.
@@ -138,6 +165,20 @@ impl Study {
 }
 
 impl Plan {
+    /// The key that names a file.
+    fn key_of(&self, path: &Path) -> Option<&'static str> {
+        let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);
+        let of_policy = self.policies.iter().any(|policy| policy.files.iter().any(|file| file == path));
+        let key = match () {
+            () if trace => "workload.trace",
+            () if self.weights.as_deref() == Some(path) => "weights",
+            () if of_policy => "policies",
+            () if self.inputs.iter().any(|input| input == path) => "cluster",
+            () => return None,
+        };
+        Some(key)
+    }
+
     /// Reads a plan without a sweep. Errors: as [`Study::read`], and for a sweep.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Plan> {
         let mut study = Study::read(path, set, registry)?;
@@ -205,11 +246,9 @@ impl Reader<'_> {
     fn parsed(&self, text: &str, error: &toml::de::Error, cell: &Cell, name: &str) -> Error {
         let message = in_cell(hinted(error.message()), name);
         let at = error.span().and_then(|span| place::path_at(text, span.start));
-        let Some((path, on_key)) = at else { return self.sources.at_value(&[], &message) };
-        match origin(cell, &path) {
+        match at.as_ref().and_then(|(path, _)| origin(cell, path)) {
             Some(origin) => self.sources.at_value(origin, &message),
-            None if on_key => self.sources.at_key(&path, &message),
-            None => self.sources.at_value(&path, &message),
+            None => self.sources.parsed(text, error, message),
         }
     }
 }
@@ -305,7 +344,8 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
     let mut runs = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
         let place = folder.map(|folder| folder::of_cell(folder, &plan.cell));
-        for (policy_at, ids) in identity::ids(plan, &digests)?.into_iter().enumerate() {
+        let ids = identity::ids(plan, &digests).map_err(|error| study.located(cell, error))?;
+        for (policy_at, ids) in ids.into_iter().enumerate() {
             for (run, id) in ids.into_iter().enumerate() {
                 let found = place.as_ref().map(|place| receipt::Receipt::find(place, &id));
                 runs.push(Listed {

@@ -122,14 +122,26 @@ impl Sources {
         }
     }
 
+    /// A message of the parser about a text that was made of these files, at the place that the key comes from.
+    pub fn parsed(&self, text: &str, error: &toml::de::Error, message: String) -> Error {
+        match error.span().and_then(|span| place::path_at(text, span.start)) {
+            None => self.at_value(&[], &message),
+            Some((path, true)) => self.at_key(&path, &message),
+            Some((path, false)) => self.at_value(&path, &message),
+        }
+    }
+
     /// Gives an error about a key its line and column.
     pub fn located(&self, error: Error) -> Error {
-        let Error::Plan { key, expected, .. } = &error else { return error };
+        let Error::Plan { key, value, expected } = &error else { return error };
         let path = place::steps(key);
         // The parser of a table inside the plan knows a misspelt key but not its line.
         let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));
         let mut texts = self.files.iter();
-        let only = match (named, refused(expected)) {
+        // Of a list the one that is wrong.
+        let given =
+            value.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).map(|(word, _)| format!("\"{word}\""));
+        let only = match (named, refused(expected).or(given.as_deref())) {
             (Some(name), _) => texts.find_map(|(file, text)| Some((file, text, place::only_key(text, &path, name)?))),
             (_, Some(value)) => texts.find_map(|(f, text)| Some((f, text, place::only_value(text, &path, value)?))),
             _ => None,

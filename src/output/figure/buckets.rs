@@ -53,7 +53,12 @@ const NAMES: f64 = 24.0;
 /// The same with names that are turned, and how long those may be.
 const TURNED: (f64, f64) = (46.0, 40.0);
 const LEGEND: f64 = 16.0;
+/// A further row of the legend.
+const ENTRY: f64 = 10.0;
 const MARGIN: f64 = 6.0;
+
+/// The least width of a panel that has another beside it.
+const PANEL: f64 = 200.0;
 
 /// With more buckets in a pool every panel has a row to itself.
 const CROWD: usize = 12;
@@ -70,27 +75,33 @@ const USED: RGBColor = RGBColor(213, 94, 0);
 /// How far the line of what is used stands out of its bucket.
 const OVER: f64 = 1.5;
 
-/// Draws pools in panels, two in a row if they are small.
-pub fn buckets(pools: &[Pool]) -> String {
+/// Draws pools in panels, two in a row if they are small and the sheet, as wide as it is told, has room for both.
+pub fn buckets(pools: &[Pool], given: Option<f64>) -> String {
     let crowded = pools.iter().any(|pool| pool.buckets.len() > CROWD);
-    let columns = if crowded { 1 } else { pools.len().clamp(1, 2) };
+    let room = given.map_or(2, |width| if width < 2.0 * PANEL { 1 } else { 2 });
+    let columns = if crowded { 1 } else { pools.len().clamp(1, room) };
     let rows = pools.len().div_ceil(columns).max(1);
-    let width = if columns == 1 && !crowded { WIDTHS.0 } else { WIDTHS.1 };
+    let width = given.unwrap_or(if columns == 1 && !crowded { WIDTHS.0 } else { WIDTHS.1 });
     let sheet = |(at, pool)| {
         let left = (at % columns) as f64 * width / columns as f64;
         Sheet::new(pool, (left + AXIS, left + width / columns as f64 - MARGIN))
     };
     let mut sheets: Vec<Sheet> = pools.iter().enumerate().map(sheet).collect();
     let height = HEADING + WATER + if sheets.iter().any(Sheet::turns) { TURNED.0 } else { NAMES };
-    let mut canvas = Canvas::new(width, rows as f64 * height + LEGEND + MARGIN, "Quota groups as buckets of water");
+    let any = |of: fn(&Bucket) -> bool| pools.iter().flat_map(|pool| &pool.buckets).any(of);
+    let keys = keys(width, any(|bucket| bucket.lent > 0.0), any(|bucket| bucket.used.is_some()));
+    let below = LEGEND + ENTRY * (keys.len() - 1) as f64;
+    let mut canvas = Canvas::new(width, rows as f64 * height + below + MARGIN, "Quota groups as buckets of water");
     for (at, (sheet, pool)) in sheets.iter_mut().zip(pools).enumerate() {
         sheet.top = (at / columns) as f64 * height + HEADING;
         sheet.draw(&mut canvas, pool);
     }
     let bottom = rows as f64 * height + LEGEND - 2.0;
-    let any = |of: fn(&Bucket) -> bool| pools.iter().flat_map(|pool| &pool.buckets).any(of);
-    let (lent, used) = (any(|bucket| bucket.lent > 0.0), any(|bucket| bucket.used.is_some()));
-    canvas.layer(Group::class("legend"), |pen| legend(pen, bottom, width, lent, used));
+    canvas.layer(Group::class("legend"), |pen| {
+        for (nth, row) in keys.iter().enumerate() {
+            legend(pen, bottom + ENTRY * nth as f64, width, row);
+        }
+    });
     canvas.finish()
 }
 
@@ -244,49 +255,84 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// What the colours are, in one row.
-fn legend(pen: &mut Pen, baseline: f64, width: f64, lent: bool, used: bool) {
-    const SQUARE: f64 = 6.5;
-    const LENT: &str = "min not asked for";
-    let samples = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
-    let entry = |text: &str| SQUARE + 3.0 + font::width(text, SMALL) + 10.0;
-    let lines =
-        entry("level") + 6.0 + if used { entry("used") + 6.0 } else { 0.0 } + if lent { entry(LENT) } else { 0.0 };
-    let all = samples.iter().map(|(text, _)| entry(text)).sum::<f64>() + lines;
-    let mut x = ((width - all) / 2.0).max(2.0);
-    for (text, color) in samples {
-        let (top, bottom) = (baseline - SQUARE + 0.8, baseline + 0.8);
-        pen.rectangle((x, top), (x + SQUARE, bottom), &color);
-        pen.path(&[(x, top), (x + SQUARE, top), (x + SQUARE, bottom), (x, bottom), (x, top)], &INK, 0.5);
-        pen.text(text, SMALL, INK, (x + SQUARE + 3.0, baseline), Side::Start, Run::Level);
-        x += entry(text);
+/// What a colour or a line of the legend is a sample of.
+#[derive(Clone, Copy)]
+enum Sample {
+    Fill(RGBColor),
+    Lent,
+    Level,
+    Used,
+}
+
+/// An entry of the legend: its sample, its words, and the room that both take.
+type Key = (Sample, &'static str, f64);
+
+const SQUARE: f64 = 6.5;
+
+/// What the colours are, in as many rows as a sheet of this width needs.
+fn keys(width: f64, lent: bool, used: bool) -> Vec<Vec<Key>> {
+    let fills = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
+    let mut all: Vec<(Sample, &'static str)> = fills.map(|(text, color)| (Sample::Fill(color), text)).into();
+    all.extend(lent.then_some((Sample::Lent, "min not asked for")));
+    all.push((Sample::Level, "level"));
+    all.extend(used.then_some((Sample::Used, "used")));
+    let mut rows: Vec<Vec<Key>> = vec![Vec::new()];
+    let mut taken = 0.0;
+    for (sample, text) in all {
+        let line = if matches!(sample, Sample::Level | Sample::Used) { 6.0 } else { 0.0 };
+        let room = SQUARE + 3.0 + font::width(text, SMALL) + 10.0 + line;
+        if taken + room > width && taken > 0.0 {
+            rows.push(Vec::new());
+            taken = 0.0;
+        }
+        taken += room;
+        rows.last_mut().expect("there is one").push((sample, text, room));
     }
-    if lent {
-        let (top, bottom) = (baseline - SQUARE + 0.8, baseline + 0.8);
-        for side in 0..4 {
-            // In dots, as in the panels.
-            for at in [0.0, 0.4, 0.8] {
-                let (near, far) = (at * SQUARE, (at + 0.2) * SQUARE);
-                let line = match side {
-                    0 => [(x + near, top), (x + far, top)],
-                    1 => [(x + near, bottom), (x + far, bottom)],
-                    2 => [(x, top + near), (x, top + far)],
-                    _ => [(x + SQUARE, top + near), (x + SQUARE, top + far)],
-                };
-                pen.path(&line, &GREY, 0.75);
+    rows
+}
+
+/// One row of the legend.
+fn legend(pen: &mut Pen, baseline: f64, width: f64, row: &[Key]) {
+    let all: f64 = row.iter().map(|(.., room)| room).sum();
+    let mut x = ((width - all) / 2.0).max(2.0);
+    let (top, bottom, middle) = (baseline - SQUARE + 0.8, baseline + 0.8, baseline - 2.5);
+    for (sample, text, room) in row {
+        let mut indent = SQUARE + 3.0;
+        match sample {
+            Sample::Fill(color) => {
+                pen.rectangle((x, top), (x + SQUARE, bottom), color);
+                pen.path(&[(x, top), (x + SQUARE, top), (x + SQUARE, bottom), (x, bottom), (x, top)], &INK, 0.5);
+            }
+            Sample::Lent => dotted(pen, x, (top, bottom)),
+            Sample::Level => {
+                for dash in [0.0, 4.4, 8.8] {
+                    pen.path(&[(x + dash, middle), (x + dash + 2.8, middle)], &SURFACE, 1.0);
+                }
+                indent = 14.5;
+            }
+            Sample::Used => {
+                pen.path(&[(x, middle), (x + 11.6, middle)], &USED, 1.5);
+                indent = 14.5;
             }
         }
-        pen.text(LENT, SMALL, INK, (x + SQUARE + 3.0, baseline), Side::Start, Run::Level);
-        x += entry(LENT);
+        pen.text(text, SMALL, INK, (x + indent, baseline), Side::Start, Run::Level);
+        x += room;
     }
-    for dash in [0.0, 4.4, 8.8] {
-        pen.path(&[(x + dash, baseline - 2.5), (x + dash + 2.8, baseline - 2.5)], &SURFACE, 1.0);
-    }
-    pen.text("level", SMALL, INK, (x + 14.5, baseline), Side::Start, Run::Level);
-    if used {
-        x += entry("level") + 6.0;
-        pen.path(&[(x, baseline - 2.5), (x + 11.6, baseline - 2.5)], &USED, 1.5);
-        pen.text("used", SMALL, INK, (x + 14.5, baseline), Side::Start, Run::Level);
+}
+
+/// A square in dots, as in the panels.
+fn dotted(pen: &mut Pen, x: f64, (top, bottom): (f64, f64)) {
+    for side in 0..4 {
+        for at in [0.0, 0.4, 0.8] {
+            let (near, far) = (at * SQUARE, (at + 0.2) * SQUARE);
+            let line = match side {
+                0 => [(x + near, top), (x + far, top)],
+                1 => [(x + near, bottom), (x + far, bottom)],
+                2 => [(x, top + near), (x, top + far)],
+                _ => [(x + SQUARE, top + near), (x + SQUARE, top + far)],
+            };
+            pen.path(&line, &GREY, 0.75);
+        }
     }
 }
 
@@ -313,10 +359,14 @@ mod tests {
         let wide = |at: usize| sheet.standing[at].2 - sheet.standing[at].1;
         assert!((wide(1) - 2.0 * wide(0)).abs() < 1e-9);
         assert!(sheet.y(0.0) < WATER && sheet.y(-0.5) > sheet.y(0.0), "the base stands below zero");
-        let svg = buckets(&[pool]);
+        let svg = buckets(std::slice::from_ref(&pool), None);
         for text in ["cpu (1 of ratio 0 not drawn)", "5 of 9", "Level", "must be given"] {
             assert!(svg.contains(text), "{text} is missing");
         }
+        // In a column of a paper the legend has two rows and panels stand one above the other.
+        let narrow = buckets(&[pool.clone(), pool], Some(241.1));
+        assert!(narrow.contains(" width=\"241.1\"") && narrow.contains("used"));
+        assert!(keys(241.1, true, true).len() == 2 && keys(506.0, true, true).len() == 1);
     }
 
     #[test]
@@ -329,7 +379,7 @@ mod tests {
                     sunk,
                     buckets: vec![bucket("long name of a group", value, value, value); count],
                 };
-                let svg = buckets(&[buckets_of(true), buckets_of(false), Pool::default()]);
+                let svg = buckets(&[buckets_of(true), buckets_of(false), Pool::default()], None);
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value}");
                 assert!(raster::png(&svg, 1.0).is_ok(), "{value}");
             }

@@ -79,11 +79,16 @@ const COLUMN: f64 = 34.0;
 /// Wider names of policies than this stand upright.
 const NAME_MOST: f64 = 58.0;
 
+/// On a sheet of a given width columns are no narrower than this, and labels have at least so much room.
+const NARROW: f64 = 12.0;
+const LABELS: f64 = 60.0;
+
 /// Half the size of a mark.
 const HALF: f64 = 3.4;
 
 /// Where columns and rows stand.
 struct Outline {
+    labels: f64,
     left: f64,
     column: f64,
     head: f64,
@@ -92,16 +97,24 @@ struct Outline {
 }
 
 impl Outline {
-    fn new(columns: &[String], sections: &[GridSection]) -> Outline {
+    fn new(columns: &[String], sections: &[GridSection], sheet: Option<f64>) -> Outline {
         let widest =
             |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| font::width(text, TEXT)).fold(0.0, f64::max);
-        let labels = widest(&mut sections.iter().flat_map(|section| &section.rows).map(|row| row.label.as_str()));
+        let mut labels = widest(&mut sections.iter().flat_map(|section| &section.rows).map(|row| row.label.as_str()));
         let names = widest(&mut columns.iter().map(String::as_str));
-        let upright = names > NAME_MOST;
-        let column = if upright { COLUMN } else { COLUMN.max(names + APART) };
+        let mut upright = names > NAME_MOST;
+        let mut column = if upright { COLUMN } else { COLUMN.max(names + APART) };
+        let many = columns.len() as f64;
+        if let Some(sheet) = sheet {
+            // Names are turned first, then columns become narrower, then labels are cut.
+            let room = sheet - 2.0 * MARGIN - APART;
+            upright |= labels + many * column > room;
+            column = ((room - labels) / many.max(1.0)).max(NARROW);
+            labels = labels.min((room - many * column).max(LABELS));
+        }
         let left = MARGIN + labels + APART;
         let head = MARGIN + if upright { names + 6.0 } else { ROW };
-        Outline { left, column, head, upright, width: left + column * columns.len() as f64 + MARGIN }
+        Outline { labels, left, column, head, upright, width: left + column * many + MARGIN }
     }
 
     fn centre(&self, column: usize) -> f64 {
@@ -109,9 +122,9 @@ impl Outline {
     }
 }
 
-/// A grid as SVG, as large as its rows and columns need.
-pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords) -> String {
-    let outline = Outline::new(columns, sections);
+/// A grid as SVG, as wide as it is told or as its rows and columns need.
+pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, width: Option<f64>) -> String {
+    let outline = Outline::new(columns, sections, width);
     let lines: usize = sections.iter().map(|section| section.rows.len() + usize::from(!section.title.is_empty())).sum();
     let titled = sections.iter().filter(|section| !section.title.is_empty()).count();
     let breaks = titled.saturating_sub(1) as f64 * BREAK;
@@ -134,7 +147,7 @@ pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords) -> 
             top += ROW;
         }
         for row in &section.rows {
-            text.push((row.label.clone(), top + 9.8, INK));
+            text.push((font::fit(&row.label, TEXT, outline.labels), top + 9.8, INK));
             for (at, &mark) in row.marks.iter().enumerate().take(columns.len()) {
                 cells.push((outline.centre(at), top + ROW / 2.0, mark));
                 if mark == Mark::Fails {
@@ -236,7 +249,19 @@ mod tests {
         let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
         let row = |label: &str| GridRow { label: label.to_owned(), marks: marks.to_vec() };
         let section = |title: &str| GridSection { title: title.to_owned(), rows: vec![row("Envy-freeness")] };
-        grid(&columns, &[section(""), section("zero demands allowed")], &GridWords::PROPERTIES)
+        grid(&columns, &[section(""), section("zero demands allowed")], &GridWords::PROPERTIES, None)
+    }
+
+    #[test]
+    fn a_grid_is_as_wide_as_it_is_told() {
+        let columns: Vec<String> = (0..9).map(|nth| format!("policy {nth}")).collect();
+        let row = GridRow { label: "Population monotonicity, up to one task".to_owned(), marks: vec![Mark::Holds; 9] };
+        let section = GridSection { title: String::new(), rows: vec![row] };
+        for width in [241.1, 252.0, 506.3] {
+            let svg = grid(&columns, std::slice::from_ref(&section), &GridWords::PROPERTIES, Some(width));
+            let said: f64 = svg.split('"').nth(3).and_then(|text| text.parse().ok()).expect("a width");
+            assert!((said - width).abs() < 0.2, "{said} for {width}");
+        }
     }
 
     #[test]

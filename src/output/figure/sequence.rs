@@ -10,6 +10,8 @@ use crate::output::font;
 const MARGIN: f64 = 8.0;
 const TIMES: f64 = 52.0;
 const LANE: f64 = 150.0;
+/// On a sheet of a given width lanes are no narrower than this: else no message could be read.
+const LANE_LEAST: f64 = 72.0;
 const HEAD: f64 = 52.0;
 const ROW: f64 = 15.0;
 const SIZE: f64 = 6.5;
@@ -65,23 +67,27 @@ pub struct SequenceRow {
 
 /// Draws a sequence diagram as an SVG; of very many rows only the first 300, and says so.
 ///
-/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` stands under the title.
-pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow]) -> String {
+/// A lane is shaded from a mark of [`Tone::Bad`] to the next one of [`Tone::Good`]. `note` stands under the title. The sheet
+/// is as wide as it is told if lanes have 72 points each then.
+pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow], width: Option<f64>) -> String {
     let drawn = &rows[..rows.len().min(ROWS)];
-    let x = |lane: usize| MARGIN + TIMES + (lane as f64 + 0.5) * LANE;
+    let room = |width: f64| ((width - 2.0 * MARGIN - TIMES) / lanes.len().max(1) as f64).max(LANE_LEAST);
+    let wide = width.map_or(LANE, room);
+    let x = |lane: usize| MARGIN + TIMES + (lane as f64 + 0.5) * wide;
     let y = |row: usize| HEAD + ROW * (row as f64 + 1.0);
     let left_out = if rows.len() > drawn.len() { ROW } else { 0.0 };
     let bottom = y(drawn.len());
-    let width = MARGIN + TIMES + LANE * lanes.len() as f64 + MARGIN;
+    let width = MARGIN + TIMES + wide * lanes.len() as f64 + MARGIN;
+    let (heading, note) = (font::fit(title, 9.0, width - 2.0 * MARGIN), font::fit(note, SIZE, width - 2.0 * MARGIN));
     let mut canvas = Canvas::new(width, bottom + left_out + MARGIN, &format!("Sequence diagram of {title}"));
     canvas.layer(Group::class("lanes"), |pen| {
-        pen.text(title, 9.0, INK, (MARGIN, MARGIN + 9.0), Side::Start, Run::Level);
-        pen.text(note, SIZE, GREY, (MARGIN, MARGIN + 18.0), Side::Start, Run::Level);
+        pen.text(&heading, 9.0, INK, (MARGIN, MARGIN + 9.0), Side::Start, Run::Level);
+        pen.text(&note, SIZE, GREY, (MARGIN, MARGIN + 18.0), Side::Start, Run::Level);
         for (lane, from, to) in outages(lanes.len(), drawn) {
             pen.rectangle((x(lane) - 3.0, y(from) - 2.0), (x(lane) + 3.0, y(to) - 2.0), &SHADE);
         }
         for (at, lane) in lanes.iter().enumerate() {
-            pen.text(lane, 8.0, INK, (x(at), HEAD - 8.0), Side::Middle, Run::Level);
+            pen.text(&font::fit(lane, 8.0, wide - 4.0), 8.0, INK, (x(at), HEAD - 8.0), Side::Middle, Run::Level);
             pen.path(&[(x(at), HEAD - 4.0), (x(at), bottom)], &LIGHT, 1.0);
         }
     });
@@ -110,7 +116,7 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow])
                         Tone::Good => GREEN,
                         Tone::Plain => GREY,
                     };
-                    let text = cut(&row.text, LANE);
+                    let text = cut(&row.text, wide);
                     pen.disc((x(lane), y - 2.0), 2.0, &color);
                     // At the right edge there is no room beside the last lane.
                     match lane + 1 == lanes.len() {
@@ -176,7 +182,7 @@ mod tests {
         assert!(text.ends_with('…') && text.len() < 60, "{text}");
         assert_eq!(cut("word", 100.0), "word");
         let row = SequenceRow { seconds: 1.5, step: Step::Banner, text: "so <it> is".to_owned() };
-        let svg = sequence("t", "about", &["a".to_owned(), "b".to_owned()], &vec![row; ROWS + 7]);
+        let svg = sequence("t", "about", &["a".to_owned(), "b".to_owned()], &vec![row; ROWS + 7], None);
         for part in ["7 more rows", "about", "so &lt;it&gt; is", "1.500 s"] {
             assert!(svg.contains(part), "{part} is missing");
         }

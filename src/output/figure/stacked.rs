@@ -38,14 +38,20 @@ pub struct Stacks {
 }
 
 /// Stacked bars of parts of a whole: one panel a heading, one bar a category, one colour a layer, the part in percent in
-/// every segment that has room for it. The sheet is as large as it needs to be, and not wider than a page.
-pub fn stacked(label: &str, categories: &[Category], layers: &[String], panels: &[Stacks]) -> String {
+/// every segment that has room for it. The sheet is as wide as it is told, or as it needs to be and not wider than a page.
+pub fn stacked(
+    label: &str,
+    categories: &[Category],
+    layers: &[String],
+    panels: &[Stacks],
+    width: Option<f64>,
+) -> String {
     let looks = fills(layers.len());
     let entry = |(text, look): (&String, &Look)| Entry { text: text.clone(), sample: Sample::Bar(look.clone()) };
     let mut legend: Vec<Entry> = layers.iter().zip(&looks).map(entry).collect();
     // As the bars are stacked.
     legend.reverse();
-    let chart = sheet(label, categories, &legend, panels);
+    let chart = sheet(label, categories, &legend, panels, width);
     let highest = panels.iter().map(|panel| highest(panel, categories.len())).fold(1.0, f64::max);
     // A hair above the whole is rounding.
     let y = if highest < 1.0 + 1e-6 { chart.y.clone().range(0.0, 1.0) } else { chart.y.clone() };
@@ -75,23 +81,25 @@ pub fn stacked(label: &str, categories: &[Category], layers: &[String], panels: 
 }
 
 /// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend beside them.
-fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks]) -> Chart {
+fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks], given: Option<f64>) -> Chart {
     const AXIS: f64 = 46.0;
     const GAP: f64 = 13.0;
     const HEADINGS: f64 = 16.0;
     let widest = legend.iter().map(|entry| 22.0 + font::width(&entry.text, SMALL + 0.5)).fold(0.0, f64::max);
-    let beside = widest.min(0.3 * Chart::PAGE.0);
+    let most = given.unwrap_or(Chart::PAGE.0);
+    let beside = widest.min(0.3 * most);
     let room = if categories.len() <= 3 { ROOM.0 } else { ROOM.1 };
     let titles = panels.iter().map(|panel| font::width(&panel.title, SMALL + 1.0)).fold(0.0, f64::max);
     let panel = (room * categories.len() as f64).max(titles.min(120.0)).max(60.0);
-    let inner = Chart::PAGE.0 - AXIS - beside;
+    let inner = most - AXIS - beside;
     let count = panels.len().max(1);
     let columns = (((inner + GAP) / (panel + GAP)) as usize).clamp(1, count);
     // The fewest columns for that number of rows: no row is left nearly empty.
     let rows = count.div_ceil(columns);
     let columns = count.div_ceil(rows);
     // The legend gets two fifths of the width at most; a narrow chart grows rather than cut its names.
-    let width = (AXIS + beside + columns as f64 * (panel + GAP)).max((beside + 8.0) / 0.4).min(Chart::PAGE.0);
+    let needed = (AXIS + beside + columns as f64 * (panel + GAP)).max((beside + 8.0) / 0.4).min(most);
+    let width = given.unwrap_or(needed);
     let names = category_height(categories, (width - beside - AXIS) / columns as f64).0;
     let bars = rows as f64 * (HEIGHT + HEADINGS);
     let height = bars.max(legend.len() as f64 * ENTRY + HEADINGS) + names;
@@ -200,7 +208,7 @@ mod tests {
         let categories = [Category::new("cpu"), Category::new("memory")];
         let panel =
             Stacks { title: "drf".into(), layers: vec![vec![Some(1.0 / 3.0), Some(0.5)], vec![Some(0.6), Some(0.01)]] };
-        let svg = stacked("Share", &categories, &layers(2), std::slice::from_ref(&panel));
+        let svg = stacked("Share", &categories, &layers(2), std::slice::from_ref(&panel), None);
         let texts = texts(&svg);
         for text in ["drf", "cpu", "memory", "user 1", "user 2", "33.3%", "50%", "60%", "100%"] {
             assert!(texts.contains(&text), "{text} is not among {texts:?}");
@@ -216,7 +224,8 @@ mod tests {
             for (users, resources, policies) in [(0, 0, 0), (0, 2, 1), (1, 1, 1), (30, 9, 7)] {
                 let panel = Stacks { title: "a <policy>".into(), layers: vec![vec![value; resources]; users] };
                 let categories: Vec<Category> = (0..resources).map(|r| Category::new(format!("r{r}"))).collect();
-                let svg = stacked("Share", &categories, &layers(users), &vec![panel; policies]);
+                let width = [None, Some(60.0), Some(241.1)][users % 3];
+                let svg = stacked("Share", &categories, &layers(users), &vec![panel; policies], width);
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value:?}");
                 assert!(raster::png(&svg, 1.0).is_ok(), "{value:?} for {users} users");
             }

@@ -13,11 +13,12 @@ mod quotas;
 mod water;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::figure::Data;
 use super::paper::Paper;
 use super::picture;
+use super::provenance::Provenance;
 use super::read::{Part, Results};
 use super::schema::Table;
 use crate::error::Result;
@@ -96,10 +97,14 @@ pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {
 /// The size of a figure that stands beside another in the report, in points.
 const HALF: (f64, f64) = (270.0, 205.0);
 
-/// Writes the figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder.
-pub fn write(folder: &Path, gallery: &Gallery) -> Result<()> {
-    let folder = folder.join("figures");
-    gallery.figures.iter().try_for_each(|figure| picture::write_all(&folder, &figure.name, &figure.svg, &figure.data))
+/// The folder of figures, below that of the results.
+pub const FOLDER: &str = "figures";
+
+/// Writes figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder; returns the files.
+pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec<PathBuf>> {
+    let folder = folder.join(FOLDER);
+    let one = |figure: &Drawn| picture::write_all(&folder, &figure.name, (&figure.svg, &figure.data), about);
+    Ok(figures.iter().map(one).collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// When runs ended, in seconds, by policy and run: until then what the last row of a series says holds, for rows are

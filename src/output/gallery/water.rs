@@ -19,7 +19,7 @@ const PANELS: usize = 12;
 const BUCKETS: usize = 24;
 
 /// One figure a policy that has groups.
-pub fn water(results: &Results, _: &Paper) -> Result<Gallery> {
+pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
         Told::Nothing => return Ok(Gallery::default()),
@@ -33,7 +33,7 @@ pub fn water(results: &Results, _: &Paper) -> Result<Gallery> {
             Some((what, pools)) => gallery.figures.push(Drawn {
                 name: name("water", nth, families.len()),
                 caption: format!("Water levels of quota groups under {policy}{}: {what}", seed_of(results, run)),
-                svg: buckets(&pools),
+                svg: buckets(&pools, paper.width),
                 data: Data::of_pools(&pools),
             }),
             None => gallery.notes.push(format!("no figure 'water' of {policy}: its groups never asked for anything")),

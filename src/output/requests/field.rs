@@ -122,7 +122,7 @@ fn measure(table: Table, name: &str) -> Measure {
 }
 
 /// Names that read better in other words.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 19] = [
     ("completion_mean_s", "Mean completion time"),
     ("completion_p50_s", "Median completion time"),
     ("completion_p90_s", "90 % quantile of completion time"),
@@ -130,6 +130,10 @@ const WORDS: [(&str, &str); 15] = [
     ("completion_s", "Completion time"),
     ("wait_mean_s", "Mean wait"),
     ("wait_s", "Wait"),
+    ("task_wait_mean_s", "Mean wait of tasks"),
+    ("task_wait_max_s", "Longest wait of a task"),
+    ("gang_wait_mean_s", "Mean wait of gangs"),
+    ("gang_wait_max_s", "Longest wait of a gang"),
     ("slowdown_mean", "Mean slowdown"),
     ("jain", "Jain index"),
     ("dominant_share", "Dominant share"),

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::experiment::study::folder::{Described, of_cell};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Interval, mean_interval};
+use crate::output::provenance::Provenance;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 
@@ -18,6 +19,8 @@ use crate::output::schema::Table;
 pub struct Whole {
     /// Its folder.
     pub folder: PathBuf,
+    /// The plan.
+    pub plan: String,
     /// The columns of the axes of the sweep.
     axes: Vec<String>,
     /// The cells: names, values of the axes as text, results. One without a name if there is no sweep.
@@ -27,17 +30,20 @@ pub struct Whole {
 impl Whole {
     /// Opens a results folder, of a sweep or not. Errors: it is none, or a table in it is damaged.
     pub fn open(folder: &Path) -> Result<Whole> {
-        let (axes, cells) = match Described::read(folder)? {
-            None => (Vec::new(), vec![(String::new(), Vec::new(), Results::open(folder)?)]),
+        let (plan, axes, cells) = match Described::read(folder)? {
+            None => {
+                let results = Results::open(folder)?;
+                (results.contents.plan.clone(), Vec::new(), vec![(String::new(), Vec::new(), results)])
+            }
             Some(described) => {
                 let open = |(name, values): (String, Vec<String>)| {
                     let results = Results::open(&of_cell(folder, &name))?;
                     Ok((name, values, results))
                 };
-                (described.columns, described.cells.into_iter().map(open).collect::<Result<_>>()?)
+                (described.plan, described.columns, described.cells.into_iter().map(open).collect::<Result<_>>()?)
             }
         };
-        Ok(Whole { folder: folder.to_owned(), axes, cells })
+        Ok(Whole { folder: folder.to_owned(), plan, axes, cells })
     }
 
     /// Whether it is a sweep.
@@ -48,6 +54,12 @@ impl Whole {
     /// The results of a study that is no sweep.
     pub fn alone(&self) -> Option<&Results> {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
+    }
+
+    /// What is drawn of it is made of: `plan` is the whole one, with what it says of figures.
+    pub fn provenance(&self, plan: &str) -> Provenance {
+        let cells = || self.cells.iter().map(|(.., results)| results);
+        Provenance::of_tables(plan, cells().map(|one| &one.contents), cells().map(|one| &one.metadata[..]))
     }
 
     /// What can be shown of it. Tables count as there: one that is not says so when it is drawn.

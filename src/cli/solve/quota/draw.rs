@@ -8,7 +8,12 @@ use crate::output::numbers::number;
 const PANELS: usize = 12;
 
 /// The picture, what is drawn, and how many panels it has no room for. Without the resources that nobody has.
-pub fn draw(instance: &GroupInstance, allocation: &GroupAllocation, variant: Variant) -> (String, Data, usize) {
+pub fn draw(
+    instance: &GroupInstance,
+    allocation: &GroupAllocation,
+    variant: Variant,
+    width: Option<f64>,
+) -> (String, Data, usize) {
     let parents = std::iter::once(None).chain(instance.depth_first().into_iter().map(|(group, _)| Some(group)));
     let families: Vec<Option<usize>> = parents.filter(|parent| !instance.children(*parent).is_empty()).collect();
     let mut pools = Vec::new();
@@ -17,7 +22,7 @@ pub fn draw(instance: &GroupInstance, allocation: &GroupAllocation, variant: Var
     }
     let left_out = pools.len().saturating_sub(PANELS);
     pools.truncate(PANELS);
-    (buckets(&pools), Data::of_pools(&pools), left_out)
+    (buckets(&pools, width), Data::of_pools(&pools), left_out)
 }
 
 fn pool(

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::fluid::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
+use crate::output::paper::Paper;
 
 /// The one policy that divides among groups.
 pub const POLICY: &str = "quota";
@@ -135,11 +136,11 @@ impl Args {
     }
 }
 
-/// Solves, prints, and draws if that is asked for. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
+/// Solves, prints, and draws if there is paper for it. Errors: another policy than `quota`, and what [`Quota::allocate`] refuses.
 pub fn run(
     instance: &GroupInstance,
     args: &super::Args,
-    draw: bool,
+    draw: Option<&Paper>,
     context: &Context,
 ) -> Result<Option<super::Drawing>> {
     match args.policies.as_slice() {
@@ -168,8 +169,8 @@ pub fn run(
             print::out(&(text + "\n"))?;
         }
     }
-    Ok(draw.then(|| {
-        let (svg, data, left_out) = draw::draw(instance, &allocation, quota.variant);
+    Ok(draw.map(|paper| {
+        let (svg, data, left_out) = draw::draw(instance, &allocation, quota.variant, paper.width);
         if left_out > 0 {
             context.warn(&format!("the figure has no room for {left_out} more panels"));
         }

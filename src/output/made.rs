@@ -1,0 +1,199 @@
+//! What Plimsoll has made in a folder besides the tables of runs: `made.json`, a digest a file.
+//!
+//! By it files that are no longer made are known and removed, and only as long as they are as they were written: what
+//! somebody has changed, or put there, stays. Of results without runs it says what they are of, too.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::folder::check_schema;
+use super::provenance::{COMMIT, VERSION};
+use super::schema;
+use super::table::write_whole;
+use crate::error::{Error, Result};
+use crate::workload::Input;
+
+/// The file's name.
+pub const FILE: &str = "made.json";
+
+/// What results without runs are of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The experiment's name.
+    pub name: String,
+    /// What it asks.
+    pub question: Option<String>,
+    /// The plan.
+    pub plan: String,
+    /// The files that it reads, as it names them, with their digests.
+    pub inputs: BTreeMap<String, String>,
+}
+
+/// The contents of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// The version of the tables' schemas.
+    pub schema: u32,
+    /// The program's version.
+    pub version: String,
+    /// Its commit, if that is known.
+    pub commit: Option<String>,
+    /// What the results are of, where no `experiment.json` says it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub about: Option<About>,
+    /// The files, below the folder, with their BLAKE3 digests.
+    pub files: BTreeMap<String, String>,
+}
+
+/// What has become of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    AsMade,
+    Changed,
+    Gone,
+}
+
+impl Made {
+    /// Reads the file; nothing if there is none, or none that can be read.
+    pub fn read(folder: &Path) -> Made {
+        let text = std::fs::read_to_string(folder.join(FILE)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// What results without runs are of, and their files; `None` where there are none of that kind. Errors: they are of a
+    /// version that this program does not read.
+    pub fn alone(folder: &Path) -> Result<Option<(About, Made)>> {
+        let path = folder.join(FILE);
+        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        let made = Made::read(folder);
+        Ok(made.about.clone().map(|about| (about, made)))
+    }
+
+    /// Notes that these files were made now, and all others whose names begin with `among` are not made any more: they are
+    /// removed if they are as they were written. An empty `among` stands for all.
+    ///
+    /// Errors: a file cannot be read, written or removed.
+    pub fn renew(folder: &Path, about: Option<About>, among: &str, written: &[PathBuf]) -> Result<()> {
+        Made::note(folder, about, written, |name| name.starts_with(among))
+    }
+
+    /// Notes that these files were made now, besides those that are there. Errors: as [`Made::renew`].
+    pub fn add(folder: &Path, written: &[PathBuf]) -> Result<()> {
+        Made::note(folder, None, written, |_| false)
+    }
+
+    fn note(folder: &Path, about: Option<About>, written: &[PathBuf], is_stale: impl Fn(&str) -> bool) -> Result<()> {
+        let now: BTreeMap<String, String> =
+            written.iter().map(|path| Ok((below(folder, path), digest(path)?))).collect::<Result<_>>()?;
+        let before = Made::read(folder);
+        let (stale, mut files): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            before.files.into_iter().filter(|(name, _)| !now.contains_key(name)).partition(|(name, _)| is_stale(name));
+        remove(folder, &stale)?;
+        files.extend(now);
+        let commit = COMMIT.map(str::to_owned);
+        let made = Made { schema: schema::VERSION, version: VERSION.to_owned(), commit, about, files };
+        let path = folder.join(FILE);
+        let text = serde_json::to_string_pretty(&made).map_err(|error| Error::output(&path, error))?;
+        write_whole(&path, (text + "\n").as_bytes())
+    }
+
+    /// Removes all that it lists and that is as it was written, and itself. Errors: a file cannot be removed.
+    pub fn remove(folder: &Path) -> Result<()> {
+        if !folder.join(FILE).is_file() {
+            return Ok(());
+        }
+        remove(folder, &Made::read(folder).files)?;
+        std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
+    }
+
+    /// Files that are not there any more or not as they were written, in words.
+    pub fn broken(&self, folder: &Path) -> Vec<String> {
+        let problem = |(name, made): (&String, &String)| match state(folder, name, made) {
+            State::AsMade => None,
+            State::Changed => Some(format!("{name} is not as it was written")),
+            State::Gone => Some(name.clone()),
+        };
+        self.files.iter().filter_map(problem).collect()
+    }
+}
+
+/// The name of a file below a folder: one way to write it, whatever the system.
+fn below(folder: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(folder).unwrap_or(path);
+    below.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
+}
+
+/// The BLAKE3 digest of a file. Errors: it cannot be read.
+fn digest(path: &Path) -> Result<String> {
+    Input::open(path)?.digest()
+}
+
+fn state(folder: &Path, name: &str, made: &str) -> State {
+    match digest(&folder.join(name)) {
+        Ok(found) if found == made => State::AsMade,
+        Ok(_) => State::Changed,
+        Err(_) => State::Gone,
+    }
+}
+
+/// Removes files that are as they were written, and folders left empty.
+fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
+    // A list that somebody has made up leads nowhere else.
+    let inside = |name: &str| !name.starts_with('/') && !name.split(['/', '\\']).any(|part| part == "..");
+    for (name, made) in files.iter().filter(|(name, _)| inside(name)) {
+        let path = folder.join(name);
+        if state(folder, name, made) == State::AsMade {
+            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
+        }
+        if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
+            // It stays if something else stands in it.
+            let _ = std::fs::remove_dir(parent);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_longer_made_goes_unless_it_was_changed() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = dir.path();
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            write_whole(&path, text.as_bytes()).expect("a writable folder");
+            path
+        };
+        let names = ["figures/a.svg", "figures/b.svg", "report.html"];
+        Made::renew(folder, None, "", &names.map(|name| write(name, name))).expect("a writable folder");
+        write("figures/own.svg", "mine");
+        write("figures/b.svg", "changed");
+        assert_eq!(Made::read(folder).broken(folder), ["figures/b.svg is not as it was written"]);
+        Made::add(folder, &[write("figures/c.svg", "c")]).expect("a writable folder");
+        Made::renew(folder, None, "figures/", &[write("figures/d.svg", "d")]).expect("a writable folder");
+        let there = |name: &str| folder.join(name).is_file();
+        assert!(!there("figures/a.svg") && !there("figures/c.svg"), "as they were written");
+        assert!(there("figures/b.svg") && there("figures/own.svg") && there("figures/d.svg") && there("report.html"));
+        let made = Made::read(folder);
+        assert_eq!(made.files.keys().map(String::as_str).collect::<Vec<_>>(), ["figures/d.svg", "report.html"]);
+        Made::remove(folder).expect("a writable folder");
+        assert!(!there("figures/d.svg") && !there("report.html") && !there(FILE) && there("figures/own.svg"));
+    }
+
+    #[test]
+    fn a_list_leads_nowhere_else() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (folder, outside) = (dir.path().join("in"), dir.path().join("outside"));
+        write_whole(&outside, b"x").expect("a writable folder");
+        let sum = digest(&outside).expect("readable");
+        let text =
+            format!("{{\"schema\": 1, \"version\": \"\", \"commit\": null, \"files\": {{\"../outside\": \"{sum}\"}}}}");
+        write_whole(&folder.join(FILE), text.as_bytes()).expect("a writable folder");
+        Made::remove(&folder).expect("a writable folder");
+        assert!(outside.is_file());
+    }
+}

@@ -1,0 +1,134 @@
+//! Provenance inside of pictures, where each format keeps such things: `<metadata>` of an SVG (one JSON object), a text
+//! chunk a key in a PNG (PNG specification, 11.3.3: `iTXt`), the document information of a PDF (ISO 32000-1, 14.3.3).
+
+use std::fmt::Write;
+
+use super::escape::printable;
+use super::provenance::{Provenance, VERSION};
+
+/// An SVG with its provenance behind its first tag. What is no SVG stays as it is.
+pub fn svg(svg: &str, about: &Provenance) -> String {
+    let start = svg.find("<svg").and_then(|from| svg[from..].find('>').map(|to| from + to + 1));
+    let Some(at) = start else { return svg.to_owned() };
+    let facts: serde_json::Map<String, serde_json::Value> =
+        about.short().into_iter().map(|(key, value)| (key, value.into())).collect();
+    // As it is, but for the three characters that end it.
+    let json = format!("{:#}", serde_json::Value::Object(facts)).replace("]]>", "]]\\u003e");
+    format!("{}\n<metadata><![CDATA[{json}]]></metadata>{}", &svg[..at], &svg[at..])
+}
+
+/// The signature of a PNG and its header: what stands before all other chunks.
+const PNG_HEAD: usize = 8 + 25;
+
+/// A PNG with its provenance behind its header. What is no PNG stays as it is.
+pub fn png(mut png: Vec<u8>, about: &Provenance) -> Vec<u8> {
+    if png.get(12..16) != Some(b"IHDR") {
+        return png;
+    }
+    let mut chunks = Vec::new();
+    for (key, value) in about.short() {
+        // A key, no compression, no language, no translation of the key; then UTF-8.
+        let text = [key.as_bytes(), &[0; 5], printable(&value).as_bytes()].concat();
+        let length = u32::try_from(text.len()).expect("a plan in a figure is short");
+        let chunk = [b"iTXt", &text[..]].concat();
+        chunks.extend(length.to_be_bytes());
+        chunks.extend(&chunk);
+        chunks.extend(crc(&chunk).to_be_bytes());
+    }
+    png.splice(PNG_HEAD..PNG_HEAD, chunks);
+    png
+}
+
+/// The check sum of a chunk (PNG specification, annex D).
+fn crc(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| if crc & 1 == 1 { 0xEDB8_8320 ^ (crc >> 1) } else { crc >> 1 };
+    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+/// What svg2pdf says of a document: its last object, before the table of where objects stand.
+const PDF_INFO: &[u8] = b"/Producer (svg2pdf)";
+
+/// A PDF with its provenance in the document information. What has none stays as it is.
+pub fn pdf(pdf: Vec<u8>, about: &Provenance) -> Vec<u8> {
+    let find = |what: &[u8]| pdf.windows(what.len()).rposition(|window| window == what);
+    let (Some(info), Some(table), Some(start)) = (find(PDF_INFO), find(b"\nxref\n"), find(b"startxref\n")) else {
+        return pdf;
+    };
+    let mut facts = format!("/Producer (Plimsoll {VERSION} with svg2pdf)");
+    for (key, value) in about.short() {
+        write!(facts, "\n  /{key} {}", pdf_text(&value)).expect("writing to a string succeeds");
+    }
+    let moved = table + 1 + facts.len() - PDF_INFO.len();
+    let (behind, end) = (info + PDF_INFO.len(), format!("startxref\n{moved}\n%%EOF"));
+    [&pdf[..info], facts.as_bytes(), &pdf[behind..start], end.as_bytes()].concat()
+}
+
+/// A text string of a PDF: in ASCII as it is, else as UTF-16.
+fn pdf_text(text: &str) -> String {
+    let mut out = String::new();
+    if text.is_ascii() {
+        for c in text.chars() {
+            match c {
+                '(' | ')' | '\\' => out.extend(['\\', c]),
+                '\n' => out += "\\n",
+                c => out.push(c),
+            }
+        }
+        return format!("({out})");
+    }
+    let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+    units.for_each(|unit| write!(out, "{unit:04X}").expect("writing to a string succeeds"));
+    format!("<{out}>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::raster;
+
+    const PAGE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"60\" height=\"20\">\n<rect width=\"9\" height=\"9\"/></svg>\n";
+
+    fn about() -> Provenance {
+        Provenance::of_plan("name = \"a <b> & (c) ]]>\"\nquestion = \"wie schön?\"\n")
+    }
+
+    #[test]
+    fn an_svg_says_it_in_json_and_looks_the_same() {
+        let stamped = svg(PAGE, &about());
+        let (before, rest) = stamped.split_once("<metadata>").expect("metadata");
+        let (json, after) = rest.split_once("</metadata>").expect("metadata");
+        assert_eq!(format!("{}{after}", before.trim_end()), PAGE);
+        assert!(json.contains("plimsoll.version") && json.contains("<b> & (c) ]]\\u003e"), "{json}");
+        let json = json.strip_prefix("<![CDATA[").and_then(|json| json.strip_suffix("]]>")).expect("CDATA");
+        let facts: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        assert_eq!(facts["plimsoll.plan"], about().pairs().last().expect("a plan").1);
+        assert_eq!(raster::png(&stamped, 1.0).expect("an SVG"), raster::png(PAGE, 1.0).expect("an SVG"));
+        assert_eq!(svg("none", &about()), "none");
+    }
+
+    #[test]
+    fn a_png_has_a_chunk_a_key_and_shows_the_same() {
+        let plain = raster::png(PAGE, 1.0).expect("an SVG");
+        let stamped = png(plain.clone(), &about());
+        let text = String::from_utf8_lossy(&stamped).into_owned();
+        assert!(text.contains("iTXtplimsoll.version\0") && text.contains("wie schön?"));
+        let pixels = |png: &[u8]| resvg::tiny_skia::Pixmap::decode_png(png).expect("a valid PNG").take();
+        assert_eq!(pixels(&stamped), pixels(&plain));
+        // The check value of CRC-32 (ISO-HDLC).
+        assert_eq!(crc(b"123456789"), 0xCBF4_3926);
+        assert_eq!(png(b"none".to_vec(), &about()), b"none");
+    }
+
+    #[test]
+    fn a_pdf_has_it_in_its_document_information_and_its_table_is_found() {
+        let stamped = pdf(raster::pdf(PAGE).expect("an SVG"), &about());
+        let text = String::from_utf8_lossy(&stamped).into_owned();
+        assert!(text.contains(&format!("/plimsoll.version ({VERSION})")));
+        assert!(text.contains("/plimsoll.plan <FEFF006E0061006D0065"), "UTF-16, for the ö");
+        let (_, start) = text.rsplit_once("startxref\n").expect("a pointer");
+        let at: usize = start.lines().next().and_then(|line| line.parse().ok()).expect("a number");
+        assert!(stamped[at..].starts_with(b"xref\n"));
+        assert_eq!(pdf_text("a (b)\\\n"), "(a \\(b\\)\\\\\\n)");
+        assert_eq!(pdf(b"none".to_vec(), &about()), b"none");
+    }
+}
