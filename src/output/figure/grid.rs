@@ -109,8 +109,10 @@ impl Outline {
             // Names are turned first, then columns become narrower, then labels are cut.
             let room = sheet - 2.0 * MARGIN - APART;
             upright |= labels + many * column > room;
-            column = ((room - labels) / many.max(1.0)).max(NARROW);
-            labels = labels.min((room - many * column).max(LABELS));
+            column = (room - labels) / many.max(1.0);
+            if column < NARROW {
+                (column, labels) = (NARROW, labels.min((room - many * NARROW).max(LABELS)));
+            }
         }
         let left = MARGIN + labels + APART;
         let head = MARGIN + if upright { names + 6.0 } else { ROW };
@@ -261,6 +263,11 @@ mod tests {
             let svg = grid(&columns, std::slice::from_ref(&section), &GridWords::PROPERTIES, Some(width));
             let said: f64 = svg.split('"').nth(3).and_then(|text| text.parse().ok()).expect("a width");
             assert!((said - width).abs() < 0.2, "{said} for {width}");
+            assert_eq!(
+                svg.contains("up to one task"),
+                width > 300.0,
+                "labels are cut where they must be, and only there"
+            );
         }
     }
 
