@@ -30,7 +30,7 @@ struct Sleeper {
     /// Where it stood then: a level up it is awake.
     queue: QueueId,
     row: u64,
-    /// It has given up before this round.
+    /// It gave up just before the round that goes on.
     rests: bool,
 }
 
