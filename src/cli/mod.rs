@@ -23,6 +23,7 @@ mod trace;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -109,9 +110,13 @@ impl Context<'_> {
     }
 
     /// What a picture is made of that was asked for on the command line.
-    fn provenance(&self) -> Provenance {
-        // Where the program lies is no part of it.
-        let rest = self.line.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
+    fn provenance(&self, picture: &Path) -> Provenance {
+        // Where the program lies, and where the picture goes, is no part of it.
+        let mut rest = self.line.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
+        let path = quoted(&picture.to_string_lossy());
+        for given in ["--figure ", "--figure=", "--diagram ", "--diagram="] {
+            rest = rest.replace(&format!(" {given}{path}"), "");
+        }
         Provenance::of_program().with("command", format!("plimsoll{rest}"))
     }
 

@@ -59,6 +59,11 @@ impl Picture<'_> {
         }
     }
 
+    /// Where it goes.
+    pub fn path(&self) -> &Path {
+        self.path
+    }
+
     /// Writes it whole or not at all.
     pub fn write(&self, svg: &str, about: &Provenance) -> Result<()> {
         write_whole(self.path, &rendered(self.ending, svg, about)?)

@@ -115,7 +115,7 @@ fn every_file_says_what_it_is_made_of() {
     let output = run(plimsoll(&["solve", "i.toml", "--figure", "i.svg"]).current_dir(dir.path()));
     assert!(output.status.success(), "{}", said(&output));
     let about = provenance(&std::fs::read_to_string(dir.path().join("i.svg")).expect("a figure"));
-    assert_eq!(about["plimsoll.command"], "plimsoll solve i.toml --figure i.svg");
+    assert_eq!(about["plimsoll.command"], "plimsoll solve i.toml", "not where it goes");
 }
 
 #[test]

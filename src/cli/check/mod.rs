@@ -99,7 +99,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let picture = args.figure.as_deref().map(Picture::of).transpose()?;
     let found = find(args, context)?;
     if let Some(picture) = picture {
-        picture.write(&write::draw(&found.promises, &found.matrices, None), &context.provenance())?;
+        picture.write(&write::draw(&found.promises, &found.matrices, None), &context.provenance(picture.path()))?;
     }
     say(args, &found, context)
 }

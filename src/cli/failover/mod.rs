@@ -95,7 +95,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let trials: Vec<Trial> =
         scenarios.par_iter().map(|&scenario| Trial::new(scenario, rules, network, Timing::default())).collect();
     if let (Some(diagram), Some(trial)) = (diagram, trials.first()) {
-        diagram.write(&sequence::of_trial(trial, None).0, &context.provenance())?;
+        diagram.write(&sequence::of_trial(trial, None).0, &context.provenance(diagram.path()))?;
     }
     match args.format {
         Format::Table => out::out(&print::table(&trials, network)),

@@ -75,7 +75,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let paper = Paper::default();
     let drawn = answer(&read::open(&args.instance)?, args, figure.is_some().then_some(&paper), context)?;
     match (figure, drawn) {
-        (Some(figure), Some((svg, _))) => figure.write(&svg, &context.provenance()),
+        (Some(figure), Some((svg, _))) => figure.write(&svg, &context.provenance(figure.path())),
         _ => Ok(()),
     }
 }

@@ -115,7 +115,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let measured = curves(&mut subject.source()?)?;
         let beside = published.as_ref().map(|published| (published, published_curves()));
         let beside = beside.as_ref().map(|(published, curves)| (*published, curves.as_slice()));
-        let drawn = figures::draw(folder, &summary, &measured, beside, &context.provenance())?;
+        let drawn = figures::draw(folder, &summary, &measured, beside, &context.provenance(folder))?;
         context.say(&format!("{drawn} figures in {}, each as .svg and .png", folder.display()));
     }
     Ok(())
