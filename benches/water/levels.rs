@@ -8,6 +8,7 @@ use plimsoll::error::{Error, Result};
 use plimsoll::fluid::water::Semantics;
 use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_multiples};
 use plimsoll::output::picture::Picture;
+use plimsoll::output::provenance::Provenance;
 use plimsoll::output::table::{Cell, Field, Kind, TableWriter, write_whole};
 
 use super::{Spot, Time};
@@ -130,9 +131,10 @@ pub fn write(path: &Path) -> Result<()> {
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(&plan.name);
     table(&folder, &rows, &text)?;
+    let about = Provenance::of_plan(&text);
     for (name, svg) in [("groups", by_groups(&plan, &rows)), ("resources", by_resources(&plan, &rows))] {
         for ending in ["svg", "png"] {
-            Picture::of(&folder.join(format!("{name}.{ending}")))?.write(&svg)?;
+            Picture::of(&folder.join(format!("{name}.{ending}")))?.write(&svg, &about)?;
         }
     }
     println!("results/{} has levels.parquet, levels.csv, and the figures groups and resources", plan.name);
