@@ -85,6 +85,16 @@ fn traces() -> Vec<Wrong> {
                 &["'gang'", "5 tasks", "room for 4"],
             )
         },
+        // Of each machine's four cores every task takes most of one, and leaves a part that is of no use to another.
+        Wrong {
+            args: &["--devices", "cpu"],
+            ..row(
+                "a gang of more parts than there are devices",
+                ",gang",
+                "b,u,1,10,13,0.6,0.5,true",
+                &["'gang'", "13 tasks", "room for 12"],
+            )
+        },
         row("a gang of which no task fits", ",gang", "b,u,1,10,2,5,1,true", &["'gang'", "2 tasks", "room for 0"]),
         row("a gang that is neither", ",gang", "b,u,1,10,2,1,1,maybe", &["'gang'", "maybe", "true or false"]),
     ]);
