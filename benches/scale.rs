@@ -6,6 +6,7 @@
 //! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use plimsoll::books::{Books, Weights};
@@ -193,13 +194,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) {
     );
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let number = |name: &str| -> Option<u64> {
-        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1)?.parse().ok())
-    };
-    let sizes = number("--machines").map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]);
-    let folder = tempfile::tempdir().expect("a temporary folder");
+fn heading() {
     println!(
         "{:>8} {:>5} {:>10} {:>10} {:>9} {:>12} {:>8} {:>8} {:>8} {:>8} {:>11} {:>9}",
         "machines",
@@ -215,12 +210,32 @@ fn main() {
         "scan us",
         "MiB more"
     );
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |name: &str| -> Option<u64> {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1)?.parse().ok())
+    };
+    let sizes = number("--machines").map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    if !arguments.iter().any(|argument| argument == "--row") {
+        heading();
+    }
     for machines in sizes {
         // At least five times what runs at once, so that most of it is a steady state.
         let least = (machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize;
         let tasks = number("--tasks").map_or(least.max(1_000_000), |tasks| tasks as usize);
         for each in number("--a-job").map_or_else(|| vec![1, 10], |each| vec![each as usize]) {
-            measure(machines, tasks, each, folder.path());
+            if number("--machines").is_some() && number("--a-job").is_some() {
+                measure(machines, tasks, each, folder.path());
+                continue;
+            }
+            // Each in a process of its own: what one has freed would be no more memory to the next.
+            let mut one = Command::new(std::env::current_exe().expect("a program has a path"));
+            one.args(["--row", "--machines", &machines.to_string(), "--tasks", &tasks.to_string()]);
+            let status = one.args(["--a-job", &each.to_string()]).status().expect("it has started before");
+            assert!(status.success(), "{status}");
         }
     }
 }
