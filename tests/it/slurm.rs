@@ -222,6 +222,8 @@ NodeName={host} NodeAddr=127.0.0.1 CPUs={processors} RealMemory=100 State=UNKNOW
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 ";
 
+/// For all runs at once, on a machine that has other things to do.
+const ALL: Duration = Duration::from_secs(900);
 /// So many times a shard is killed.
 const KILLS: usize = 20;
 
@@ -247,7 +249,7 @@ fn a_real_slurm_runs_the_array() {
     };
     let queued = || !run(slurm.command("squeue").arg("--noheader")).stdout.is_empty();
     let gathered = |job: &str| {
-        assert_eq!(until(Duration::from_secs(120), || !queued()), Ok(()), "the jobs go on");
+        assert_eq!(until(ALL, || !queued()), Ok(()), "the jobs go on");
         std::fs::read_to_string(place.path(&format!("out/slurm/gather-{job}.log"))).expect("the job has a log")
     };
     let out = place.path("out");
