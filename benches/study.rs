@@ -1,18 +1,21 @@
-//! What the layer around runs costs: `plimsoll run` (files, receipts, statistics, figures, report) beside the same runs in
-//! memory (workload, engine and metrics, no files), in CPU time, which other processes disturb little; and the wall time with
-//! one thread and two.
+//! What the layer around runs costs in CPU time, which other processes disturb little. Of each run: `plimsoll run` of it
+//! alone (process, progress, tables, receipt) beside the same run in memory (workload, engine, and the metrics and series of
+//! the same tables, written nowhere), in turns, each in a process of its own. Of all runs: `plimsoll run` when none is
+//! missing (statistics, figures, report). And the wall time with one thread and two, beside the same runs in memory in one
+//! process and two, which is what the machine gives.
 //!
-//! `cargo bench --bench study`; `-- --seeds 100 --rounds 1` for more runs.
+//! `cargo bench --bench study`; `-- --seeds 100` for more runs.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use plimsoll::experiment::study::{Shard, listed};
 use plimsoll::experiment::{Destination, Simulation, Study, simulate};
 use plimsoll::policy::Registry;
 
-const SEEDS: u64 = 8;
-const ROUNDS: u64 = 5;
+const SEEDS: u64 = 10;
+const ROUNDS: usize = 5;
 
 /// Runs of about a second on a machine of today. The `jobs` table has a row a job, so what a run writes goes with how many
 /// tasks a job has.
@@ -58,98 +61,130 @@ demand = { cpu = 1, memory_gib = 4 }
     ),
 ];
 
-/// CPU seconds of this process, and of its children that have ended; hundredths of a second on Linux, zeros elsewhere.
-fn spent() -> (f64, f64) {
+/// CPU seconds of the children of this process that have ended; hundredths of a second on Linux, zeros elsewhere.
+fn spent() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<f64> =
-        stat.rsplit(')').next().unwrap_or_default().split_whitespace().filter_map(|field| field.parse().ok()).collect();
-    // The state before them is a letter; utime, stime, cutime and cstime are the 14th to 17th fields of all.
-    let of = |at: usize| (fields.get(at).unwrap_or(&0.0) + fields.get(at + 1).unwrap_or(&0.0)) / 100.0;
-    (of(10), of(12))
+    // The state before them is a letter; cutime and cstime are the 16th and 17th fields of all.
+    let fields =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().filter_map(|field| field.parse::<f64>().ok());
+    fields.skip(12).take(2).sum::<f64>() / 100.0
 }
 
-/// The runs in memory: CPU seconds.
-fn in_memory(path: &Path) -> f64 {
+/// The runs of the seeds from `from` to before `to`, in memory.
+fn run_in_memory(path: &Path, from: u64, to: u64) {
     let study = Study::read(path, &[], &Registry::default()).expect("a plan");
-    let (before, _) = spent();
-    for plan in &study.cells {
-        for &seed in &plan.seeds {
-            let supply = plan.workload.supply(seed).expect("a workload");
-            let simulation = Simulation::of(plan, &supply, "bench");
-            let to = Destination {
-                folder: None,
-                policy: plan.policies[0].name.clone(),
-                run: 0,
-                seed: Some(seed),
-                axes: Vec::new(),
-                tables: plan.tables.clone(),
-                metadata: Vec::new(),
-            };
-            simulate(&simulation, &plan.policies[0], &to, &mut |_, _| Ok(())).expect("a run");
-        }
+    let plan = &study.cells[0];
+    for &seed in plan.seeds.iter().filter(|seed| (from..to).contains(seed)) {
+        let supply = plan.workload.supply(seed).expect("a workload");
+        let to = Destination {
+            folder: None,
+            policy: plan.policies[0].name.clone(),
+            run: 0,
+            seed: Some(seed),
+            axes: Vec::new(),
+            tables: plan.tables.clone(),
+            metadata: Vec::new(),
+        };
+        let simulation = Simulation::of(plan, &supply, "bench");
+        simulate(&simulation, &plan.policies[0], &to, &mut |_, _| Ok(())).expect("a run");
     }
-    spent().0 - before
 }
 
-/// `plimsoll run` with so many threads: CPU and wall seconds.
-fn whole(path: &Path, out: &Path, threads: &str) -> (f64, f64) {
-    let ((_, before), started) = (spent(), Instant::now());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.args(["run", "--restart", "-j", threads, "-o"]).arg(out).arg(path);
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("the program starts");
-    assert!(status.success(), "{status}");
-    (spent().1 - before, started.elapsed().as_secs_f64())
+fn in_memory(path: &Path, from: u64, to: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.arg("--memory").arg(path).args([from, to].map(|seed| seed.to_string()));
+    command
 }
 
-fn main() {
+/// `plimsoll run`, by this same program: how code happens to lie in memory must not make a difference.
+fn program(path: &Path, out: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.arg("run").args(args).arg("-o").arg(out).arg(path);
+    command
+}
+
+/// Runs commands side by side: CPU and wall seconds.
+fn cost(commands: Vec<Command>) -> (f64, f64) {
+    let (before, started) = (spent(), Instant::now());
+    let start =
+        |mut command: Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let children: Vec<_> = commands.into_iter().map(start).collect();
+    for mut child in children {
+        let status = child.wait().expect("the program ends");
+        assert!(status.success(), "{status}");
+    }
+    (spent() - before, started.elapsed().as_secs_f64())
+}
+
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
-    let option = |name: &str, or: u64| {
-        let at = args.iter().position(|arg| arg == name).map(|at| at + 1);
-        at.and_then(|at| args.get(at)?.parse().ok()).unwrap_or(or)
-    };
-    let (seeds, rounds) = (option("--seeds", SEEDS), option("--rounds", ROUNDS));
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let path = dir.path().join("plan.toml");
+    if args.get(1).is_some_and(|arg| arg == "run") {
+        return plimsoll::cli::main(&Registry::default());
+    }
+    let after = |name: &str| args.iter().position(|arg| arg == name).map(|at| &args[at + 1..]);
+    if let Some([path, from, to, ..]) = after("--memory") {
+        run_in_memory(Path::new(path), from.parse().expect("a seed"), to.parse().expect("a seed"));
+        return ExitCode::SUCCESS;
+    }
+    let seeds = after("--seeds").and_then(|rest| rest.first()?.parse().ok()).unwrap_or(SEEDS);
     for (name, plan) in PLANS {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("plan.toml");
         let plan = format!("name = \"overhead\"\nseeds = {seeds}\n{plan}");
         std::fs::write(&path, plan).expect("a temporary folder is writable");
-        println!("{seeds} runs of {name}, {rounds} rounds");
-        measure(dir.path(), &path, seeds, rounds);
+        println!("{seeds} runs of {name}");
+        let study = Study::read(&path, &[], &Registry::default()).expect("a plan");
+        overhead(dir.path(), &path, &study);
+        scaling(dir.path(), &path, &study.cells[0].seeds);
     }
+    ExitCode::SUCCESS
 }
 
-fn measure(dir: &Path, path: &Path, seeds: u64, rounds: u64) {
-    // One beside the other in every round: what the machine does besides changes slowly, and a median forgives the rest.
-    let [mut memories, mut one_overs, mut two_overs, mut scales] = [const { Vec::new() }; 4];
-    for round in 1..=rounds {
-        let memory = in_memory(path);
-        let (one_cpu, one) = whole(path, &dir.join("one"), "1");
-        let (two_cpu, two) = whole(path, &dir.join("two"), "2");
-        memories.push(memory);
-        one_overs.push(100.0 * (one_cpu / memory - 1.0));
-        two_overs.push(100.0 * (two_cpu / memory - 1.0));
-        scales.push(one / two);
-        println!(
-            "round {round}: in memory {memory:.2} CPU s, -j 1 {one_cpu:.2}, -j 2 {two_cpu:.2}; wall {one:.2} s and {two:.2} s"
-        );
+fn overhead(dir: &Path, path: &Path, study: &Study) {
+    let seeds = study.cells[0].seeds.len() as u64;
+    let out = dir.join("out");
+    let (mut ratios, mut memories) = (Vec::new(), 0.0);
+    for index in 0..seeds {
+        let own = listed(study, None, Some(Shard { index, of: seeds })).expect("a list");
+        let [run] = &own[..] else { unreachable!("as many shards as runs") };
+        let seed = run.seed.expect("a seed");
+        let shard = format!("{index}/{seeds}");
+        for _ in 0..ROUNDS {
+            let memory = cost(vec![in_memory(path, seed, seed + 1)]).0;
+            let whole = cost(vec![program(path, &out, &["-j", "1", "--shard", &shard])]).0;
+            std::fs::remove_dir_all(&out).expect("a temporary folder goes");
+            ratios.push((whole / memory).ln());
+            memories += memory;
+        }
     }
+    cost(vec![program(path, &out, &[])]);
+    let gather = (0..ROUNDS).map(|_| cost(vec![program(path, &out, &["-j", "1"])]).0).sum::<f64>() / ROUNDS as f64;
+    let (pairs, memory) = (ratios.len() as f64, memories / ratios.len() as f64);
+    let mean = ratios.iter().sum::<f64>() / pairs;
+    let spread = (ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (pairs - 1.0)).sqrt();
+    let percent = |ratio: f64| 100.0 * (ratio.exp() - 1.0);
+    let [low, high] = [-1.96, 1.96].map(|sigmas| percent(mean + sigmas * spread / pairs.sqrt()));
     println!(
-        "medians (least to most): a run in memory {:.2} CPU s; plimsoll run -j 1 {}, -j 2 {} more; two threads are {} times as \
-         fast as one",
-        middle(&mut memories).1 / seeds as f64,
-        spread(&mut one_overs, "%"),
-        spread(&mut two_overs, "%"),
-        spread(&mut scales, "")
+        "a run in memory {memory:.2} CPU s; with its files {:.1} % more (geometric mean of {pairs} pairs; 95 % interval {low:.1} \
+         to {high:.1}); statistics, figures and report of all {gather:.2} CPU s",
+        percent(mean)
     );
 }
 
-/// Least, median and most.
-fn middle(of: &mut [f64]) -> (f64, f64, f64) {
-    of.sort_unstable_by(f64::total_cmp);
-    (of[0], of[of.len() / 2], of[of.len() - 1])
-}
-
-fn spread(of: &mut [f64], unit: &str) -> String {
-    let (least, median, most) = middle(of);
-    format!("{median:.1}{unit} ({least:.1} to {most:.1})")
+fn scaling(dir: &Path, path: &Path, seeds: &[u64]) {
+    let out = dir.join("scaling");
+    let middle = seeds[seeds.len() / 2];
+    let [mut one, mut two, mut single, mut double] = [f64::INFINITY; 4];
+    for _ in 0..ROUNDS {
+        one = one.min(cost(vec![program(path, &out, &["--restart", "-j", "1"])]).1);
+        two = two.min(cost(vec![program(path, &out, &["--restart", "-j", "2"])]).1);
+        single = single.min(cost(vec![in_memory(path, 0, u64::MAX)]).1);
+        double = double.min(cost(vec![in_memory(path, 0, middle), in_memory(path, middle, u64::MAX)]).1);
+    }
+    println!(
+        "all runs: -j 1 {one:.1} s, -j 2 {two:.1} s, {:.2} times as fast; in memory, one process {single:.1} s, two {double:.1} s, \
+         {:.2} times",
+        one / two,
+        single / double
+    );
 }

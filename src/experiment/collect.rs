@@ -14,7 +14,8 @@ use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fluid::Levels;
-use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fixed_share};
+use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fairness::WHOLE, fixed_share};
+use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Reach, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::TaskSet;
@@ -207,7 +208,7 @@ impl<'a> Collector<'a> {
         let largest = |&user: &UserId| {
             let next =
                 if books.waiting(user) > 0 { self.share_of(books.head(user), books.weight_class(user)) } else { 0 };
-            next.max(self.standing[user.index()].largest) as f64 / crate::metrics::fairness::WHOLE as f64
+            next.max(self.standing[user.index()].largest) as f64 / WHOLE as f64
         };
         active.iter().map(largest).collect()
     }
@@ -233,7 +234,7 @@ impl<'a> Collector<'a> {
     /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
     pub(super) fn integrals(&self, user: usize) -> (f64, u64) {
         let standing = &self.standing[user];
-        (standing.share_us as f64 / crate::metrics::fairness::WHOLE as f64, standing.backlogged_us)
+        (standing.share_us as f64 / WHOLE as f64, standing.backlogged_us)
     }
 
     fn set_active(&mut self, user: UserId, active: bool) {
@@ -313,7 +314,7 @@ impl Recorder for Collector<'_> {
         self.totals.tasks += tasks;
         self.totals.labels += u64::from(row.label.is_some() || row.location.is_some());
         self.totals.jobs += u64::from(first_of_job);
-        if self.sinks.wants_demands() {
+        if self.sinks.wants(Table::Demands) {
             self.demands.add(stage, row.demand.slice(self.dims), tasks);
         }
     }
@@ -368,14 +369,13 @@ impl Recorder for Collector<'_> {
     }
 
     fn wants_decisions(&self) -> bool {
-        self.sinks.wants_decisions()
+        self.sinks.wants(Table::Decisions)
     }
 
     fn decided(&mut self, decision: &Decision, books: &Books) -> Result<()> {
         self.text.clear();
         decision.name.render(&mut self.text);
-        let share = self.share(decision.user, books, books.weight_class(decision.user)) as f64
-            / crate::metrics::fairness::WHOLE as f64;
+        let share = self.share(decision.user, books, books.weight_class(decision.user)) as f64 / WHOLE as f64;
         self.sinks.decision(&self.text, &self.names[decision.user.index()], share, decision)
     }
 
@@ -414,7 +414,7 @@ impl Recorder for Collector<'_> {
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
             *sum += u128::from(*demand) * measured;
         }
-        if !self.sinks.wants_tasks() {
+        if !self.sinks.wants(Table::Tasks) {
             return Ok(());
         }
         self.text.clear();
@@ -442,7 +442,7 @@ impl Recorder for Collector<'_> {
                 user.slowdown_millionths += u128::from(slowdown);
             }
         }
-        if !self.sinks.wants_jobs() {
+        if !self.sinks.wants(Table::Jobs) {
             return Ok(());
         }
         self.text.clear();

@@ -4,6 +4,7 @@ use super::sinks::Sinks;
 use crate::books::{Books, Partition};
 use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
+use crate::output::schema::Table;
 use crate::output::table::{Cell, TableWriter};
 use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Variant};
 use crate::record::TaskRecord;
@@ -91,7 +92,7 @@ impl GroupWatch {
 
     /// Writes what has changed since the last grid point.
     pub fn sample(&mut self, at: Time, groups: &dyn Groups, sinks: &mut Sinks) -> Result<()> {
-        if !sinks.wants_levels() {
+        if !sinks.wants(Table::Levels) {
             return Ok(());
         }
         for (place, level) in groups.levels()?.into_iter().enumerate() {

@@ -150,7 +150,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         }
         table.finish()?;
     }
-    if collector.sinks.wants_demands()
+    if collector.sinks.wants(Table::Demands)
         && let Some(mut table) = to.open(Table::Demands, dims)?
     {
         for (stage, demand, tasks) in collector.demands.iter() {

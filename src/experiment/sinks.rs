@@ -17,7 +17,7 @@ use crate::units::{Dim, Time, UserId, trim_float};
 /// Where and how the tables of one run are written.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The experiment's folder; `None` writes nothing.
+    /// The experiment's folder; with `None` the tables' values are found as ever, and written nowhere.
     pub folder: Option<PathBuf>,
     /// The policy's name.
     pub policy: String,
@@ -68,12 +68,15 @@ pub(super) struct Sinks {
     shares: Option<TableWriter>,
     levels: Option<TableWriter>,
     decisions: Option<TableWriter>,
-    demands: bool,
+    /// Whose values are found, written or not: a bit a table.
+    wanted: u32,
 }
 
 impl Sinks {
     /// Opens the tables that are written while the run goes on; that of levels for a policy with groups.
     pub fn open(to: &Destination, dims: &[Dim], groups: bool) -> Result<Sinks> {
+        // The demands are the workload's, the same in every run.
+        let wanted = to.tables.iter().filter(|&&table| table != Table::Demands || to.run == 0);
         Ok(Sinks {
             dims: dims.to_vec(),
             jobs: to.open(Table::Jobs, dims)?,
@@ -83,24 +86,17 @@ impl Sinks {
             shares: to.open(Table::Shares, dims)?,
             levels: if groups { to.open(Table::Levels, dims)? } else { None },
             decisions: to.open(Table::Decisions, dims)?,
-            demands: to.folder.is_some() && to.run == 0 && to.tables.contains(&Table::Demands),
+            wanted: wanted.fold(0, |wanted, table| wanted | 1 << *table as u32),
         })
     }
 
-    pub fn wants_jobs(&self) -> bool {
-        self.jobs.is_some()
-    }
-
-    pub fn wants_tasks(&self) -> bool {
-        self.tasks.is_some()
+    /// Whether a table's values are to be found.
+    pub fn wants(&self, table: Table) -> bool {
+        self.wanted & 1 << table as u32 != 0
     }
 
     pub fn wants_series(&self) -> bool {
-        self.fairness.is_some() || self.shares.is_some()
-    }
-
-    pub fn wants_demands(&self) -> bool {
-        self.demands
+        self.wants(Table::Fairness) || self.wants(Table::Shares)
     }
 
     pub fn job(&mut self, name: &str, user: &str, job: &JobRecord) -> Result<()> {
@@ -161,10 +157,6 @@ impl Sinks {
             ])?;
         }
         Ok(())
-    }
-
-    pub fn wants_decisions(&self) -> bool {
-        self.decisions.is_some()
     }
 
     pub fn decision(&mut self, name: &str, user: &str, share: f64, decision: &Decision) -> Result<()> {
@@ -228,10 +220,6 @@ impl Sinks {
             table.push(&[at.0.into(), name, share.into(), books.waiting(user).into(), fluid.into()])?;
         }
         Ok(())
-    }
-
-    pub fn wants_levels(&self) -> bool {
-        self.levels.is_some()
     }
 
     /// What a group may use of resource `d`, and what it has and asks for, in the unit people write.

@@ -87,7 +87,7 @@ fn trial(plan: &Plan, policy: usize) -> Result<f64> {
         run: 0,
         seed: None,
         axes: Vec::new(),
-        tables: Vec::new(),
+        tables: plan.tables.clone(),
         metadata: Vec::new(),
     };
     let (started, launched) = (Instant::now(), Cell::new(0u64));
