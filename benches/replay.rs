@@ -78,7 +78,7 @@ fn engine_alone(workload: &Workload, placement: Placement) -> u64 {
 fn csv(workload: &Workload) -> Input {
     let mut text = "job,user,submit_us,duration_us,cpu,memory_mib\n".to_owned();
     for set in &workload.sets {
-        let (job, user) = (&workload.jobs[set.job.index()], workload.users.name(set.user.0));
+        let (job, user) = (workload.job_name(set.job), workload.users.name(set.user.0));
         let (cores, milli) = (set.demand.0[0] / 1000, set.demand.0[0] % 1000);
         writeln!(text, "{job},{user},{},{},{cores}.{milli:03},{}", set.submit.0, set.duration.0, set.demand.0[1])
             .expect("a string grows");

@@ -1,39 +1,48 @@
-//! Classes of amounts, a quarter of an octave wide.
+//! Classes of amounts: a quarter of an octave wide, and a whole one where amounts are small beside the largest machine.
+//!
+//! Every class costs a bit to change whenever a machine fills up or empties past it, and a full machine that gets a core back
+//! passes all classes below one core; a task that small hardly ever has to look for room.
 
-/// How many octaves below the largest machine have classes of their own; less than that is one class.
-const OCTAVES: u32 = 12;
+/// How many octaves below the largest machine have classes of a quarter.
+const FINE: u32 = 6;
+
+/// How many octaves below those have a class each; less than that is one class.
+const COARSE: u32 = 6;
 
 /// Classes in an octave, as a power of two.
 const PARTS: u32 = 2;
 
+/// How many raw classes amounts of 64 bits have.
+const RAW: usize = 64 << PARTS;
+
 /// The classes of one resource: class 0 begins at nothing, the last one has no end.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    /// What is taken from an amount's raw class.
-    offset: u32,
+    /// The class of each raw class.
+    of: [u8; RAW],
     /// The least amount of each class and those above it.
     pub least: Vec<u64>,
 }
 
 impl Axis {
-    /// Classes for amounts up to about `most`; at most 49.
+    /// Classes for amounts up to about `most`; at most 34.
     pub fn new(most: u64) -> Axis {
         let top = raw(most.max(1));
-        let offset = top.saturating_sub(OCTAVES << PARTS);
-        let mut axis = Axis { offset, least: vec![0] };
-        for class in offset + 1..=top {
+        let (fine, coarse) = (top.saturating_sub(FINE << PARTS), top.saturating_sub((FINE + COARSE) << PARTS));
+        let mut axis = Axis { of: [0; RAW], least: vec![0] };
+        for class in 0..RAW as u32 {
             let (octave, part) = (class >> PARTS, u128::from(class & ((1 << PARTS) - 1)));
-            // Rounded up: below four some classes of an octave are empty.
-            axis.least.push((((part + (1 << PARTS)) << octave).div_ceil(1 << PARTS)) as u64);
+            if class > coarse && class <= top && (class > fine || part == 0) {
+                // Rounded up: below four some classes of an octave are empty.
+                axis.least.push((((part + (1 << PARTS)) << octave).div_ceil(1 << PARTS)) as u64);
+            }
+            axis.of[class as usize] = axis.least.len() as u8 - 1;
         }
         axis
     }
 
     pub fn class(&self, amount: u64) -> usize {
-        if amount == 0 {
-            return 0;
-        }
-        (raw(amount).saturating_sub(self.offset) as usize).min(self.least.len() - 1)
+        if amount == 0 { 0 } else { usize::from(self.of[raw(amount) as usize]) }
     }
 }
 
@@ -52,7 +61,7 @@ mod tests {
     fn classes_hold_what_is_theirs() {
         for most in [1, 5, 7, 64_000, 262_144, u64::MAX >> 4] {
             let axis = Axis::new(most);
-            assert!(axis.least.len() <= 49 && axis.least.is_sorted(), "{:?}", axis.least);
+            assert!(axis.least.len() <= 34 && axis.least.is_sorted(), "{:?}", axis.least);
             for amount in (0..2000).chain([most / 3, most - 1, most]).filter(|amount| *amount <= most) {
                 let class = axis.class(amount);
                 assert!(axis.least[class] <= amount, "{amount} of {most}");

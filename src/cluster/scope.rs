@@ -91,18 +91,17 @@ impl Rows {
     /// Puts a machine in neighbouring sets or takes it out of them.
     pub fn set(&mut self, machine: usize, rows: Range<usize>, member: bool) {
         let block = machine / BLOCK;
-        let (bit, block_bit) = (1 << (machine % BLOCK), 1 << (block % BLOCK));
+        let bit = 1 << (machine % BLOCK);
         let words = &mut self.words[block * self.rows..][rows.clone()];
         let above = &mut self.above[block / BLOCK * self.rows..][rows];
         if member {
             words.iter_mut().for_each(|word| *word |= bit);
-            above.iter_mut().for_each(|above| *above |= block_bit);
+            above.iter_mut().for_each(|above| *above |= 1 << (block % BLOCK));
         } else {
             for (word, above) in words.iter_mut().zip(above) {
                 *word &= !bit;
-                if *word == 0 {
-                    *above &= !block_bit;
-                }
+                // Without a branch, which would go one way or the other at random.
+                *above &= !(u64::from(*word == 0) << (block % BLOCK));
             }
         }
     }

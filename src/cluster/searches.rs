@@ -10,26 +10,36 @@ pub(super) struct Searches {
     /// One after the other; more than anybody needs where none is remembered yet.
     needs: Vec<u64>,
     blocks: [usize; SEARCHES],
-    /// Which one is forgotten next.
-    oldest: usize,
+    /// The last one; the one behind it is forgotten next.
+    latest: usize,
 }
 
 impl Searches {
     pub fn new(dims: usize) -> Searches {
-        Searches { needs: vec![u64::MAX; SEARCHES * dims], blocks: [0; SEARCHES], oldest: 0 }
+        Searches { needs: vec![u64::MAX; SEARCHES * dims], blocks: [0; SEARCHES], latest: 0 }
     }
 
     /// From where on this is to be searched for.
     pub fn from(&self, need: &[u64]) -> usize {
+        if self.is_latest(need) {
+            return self.blocks[self.latest];
+        }
         let known = self.needs.chunks_exact(need.len().max(1)).zip(self.blocks);
         known.filter(|(known, _)| under(known, need)).map(|(_, block)| block).max().unwrap_or(0)
     }
 
+    /// Tasks of a job need the same, one after the other; together they are one search.
+    fn is_latest(&self, need: &[u64]) -> bool {
+        self.needs[self.latest * need.len()..][..need.len()] == *need
+    }
+
     /// This was searched for, and a block is the first with room.
     pub fn remember(&mut self, need: &[u64], block: usize) {
-        self.needs[self.oldest * need.len()..][..need.len()].copy_from_slice(need);
-        self.blocks[self.oldest] = block;
-        self.oldest = (self.oldest + 1) % SEARCHES;
+        if !self.is_latest(need) {
+            self.latest = (self.latest + 1) % SEARCHES;
+            self.needs[self.latest * need.len()..][..need.len()].copy_from_slice(need);
+        }
+        self.blocks[self.latest] = block;
     }
 
     /// A machine of a block has this free now, and had less before.

@@ -44,7 +44,9 @@ pub struct Workload {
     /// The task sets.
     pub sets: Vec<TaskSet>,
     /// Names of jobs, indexed by [`JobId`].
-    pub jobs: Vec<String>,
+    pub jobs: Vec<JobName>,
+    /// The prefixes of the names of jobs.
+    pub job_names: JobNames,
     /// Names of users.
     pub users: Names,
     /// Names of stages.
@@ -59,9 +61,14 @@ pub struct Workload {
 
 impl Workload {
     /// Adds a job and gives its id; the caller makes sure that names differ.
-    pub fn job(&mut self, name: impl Into<String>) -> JobId {
-        self.jobs.push(name.into());
+    pub fn job(&mut self, name: &str) -> JobId {
+        self.jobs.push(self.job_names.of(name));
         JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than 2^32 jobs"))
+    }
+
+    /// The name of a job. Panics: if there is no such job.
+    pub fn job_name(&self, job: JobId) -> String {
+        self.job_names.text(&self.jobs[job.index()])
     }
 
     /// Sorts the sets by submit time (stable; a job's rows that share a submit time stay in order), numbers the rows,
@@ -74,7 +81,8 @@ impl Workload {
         for (row, set) in self.sets.iter_mut().enumerate() {
             set.row = row as u64;
             set.job = *new_job[set.job.index()].get_or_insert_with(|| {
-                jobs.push(std::mem::take(&mut self.jobs[set.job.index()]));
+                let gone = JobName::Numbered { prefix: 0, number: 0 };
+                jobs.push(std::mem::replace(&mut self.jobs[set.job.index()], gone));
                 JobId(jobs.len() as u32 - 1)
             });
             let old = set.user;
@@ -87,7 +95,7 @@ impl Workload {
 
     /// A source that replays the workload.
     pub fn source(&self) -> InMemory<'_> {
-        InMemory { workload: self, next: 0, name: None, names: JobNames::default() }
+        InMemory { workload: self, next: 0 }
     }
 }
 
@@ -96,9 +104,6 @@ impl Workload {
 pub struct InMemory<'a> {
     workload: &'a Workload,
     next: usize,
-    /// The job of the last row, and its name.
-    name: Option<(JobId, JobName)>,
-    names: JobNames,
 }
 
 impl Source for InMemory<'_> {
@@ -111,18 +116,14 @@ impl Source for InMemory<'_> {
     }
 
     fn take(&mut self) -> Result<Option<TaskSet>> {
-        let Some(set) = self.workload.sets.get(self.next) else { return Ok(None) };
-        self.next += 1;
-        if self.name.as_ref().is_none_or(|(job, _)| *job != set.job) {
-            let name = self.names.of(&self.workload.jobs[set.job.index()]);
-            self.name = Some((set.job, name));
-        }
-        Ok(Some(set.clone()))
+        let set = self.workload.sets.get(self.next);
+        self.next += usize::from(set.is_some());
+        Ok(set.cloned())
     }
 
     fn job_name(&self) -> JobName {
-        let (_, name) = self.name.as_ref().expect("a row was taken");
-        name.clone()
+        let taken = self.next.checked_sub(1).expect("a row was taken");
+        self.workload.jobs[self.workload.sets[taken].job.index()].clone()
     }
 
     fn users(&self) -> &Names {
@@ -130,7 +131,7 @@ impl Source for InMemory<'_> {
     }
 
     fn job_names(&self) -> &JobNames {
-        &self.names
+        &self.workload.job_names
     }
 
     fn stage_name(&self, stage: u32) -> &str {

@@ -301,7 +301,7 @@ mod tests {
         workload.dims[2].unit = Unit::Milli;
         assert!(written(&workload).unwrap_err().to_string().contains("priority"));
         let mut workload = small();
-        workload.jobs[0].clear();
+        workload.jobs[0] = workload.job_names.of("");
         assert!(written(&workload).unwrap_err().to_string().contains("the job ''"));
     }
 }

@@ -131,7 +131,7 @@ impl Trace {
             .map_err(|_| row.wrong(INSTANCES, "is too large", "at most 4294967295 instances"))?;
         let user = format!("j{job}");
         let id = match self.jobs {
-            Alibaba2017Jobs::TaskSet => self.workload.job(format!("j{job}.{task}")),
+            Alibaba2017Jobs::TaskSet => self.workload.job(&format!("j{job}.{task}")),
             Alibaba2017Jobs::Job => self.one_job(&user),
         };
         self.created_us.push(created);
@@ -212,11 +212,12 @@ mod tests {
         let rows: Vec<_> = workload
             .sets
             .iter()
-            .map(|set| (workload.jobs[set.job.index()].as_str(), set.submit.0 / 1_000_000, set.duration.0, set.tasks))
+            .map(|set| (workload.job_name(set.job), set.submit.0 / 1_000_000, set.duration.0, set.tasks))
             .collect();
         assert_eq!(
             rows,
-            [("j3.5", 0, 6_543_000_000, 1), ("j4.11", 6046, 0, 12), ("j3.4", 6469, 65_000_000, 15740)],
+            [("j3.5", 0, 6_543_000_000, 1), ("j4.11", 6046, 0, 12), ("j3.4", 6469, 65_000_000, 15740)]
+                .map(|(job, submit, duration, tasks)| (job.to_owned(), submit, duration, tasks)),
             "sorted, and shifted by 10 s"
         );
         assert_eq!(workload.sets[2].demand.slice(2), [500, 7957]);
@@ -238,7 +239,7 @@ mod tests {
         let mut options = FormatOptions { tenants: Some(Tenants::One), ..FormatOptions::default() };
         options.alibaba2017.jobs = Alibaba2017Jobs::Job;
         let workload = read(file(TEXT).path(), Format::Alibaba2017, &options).expect("readable");
-        assert_eq!(workload.jobs, ["j3", "j4"]);
+        assert_eq!([0, 1].map(|job| workload.job_name(JobId(job))), ["j3", "j4"]);
         assert_eq!(workload.sets.iter().map(|set| set.submit.0 / 1_000_000).collect::<Vec<_>>(), [0, 0, 6046]);
         assert_eq!(workload.quality.repaired.values().sum::<u64>(), 1);
         assert_eq!(workload.users.len(), 1);

@@ -186,10 +186,11 @@ mod tests {
         let rows: Vec<_> = workload
             .sets
             .iter()
-            .map(|set| (workload.jobs[set.job.index()].as_str(), set.submit.0, set.duration.0, set.demand.0[2]))
+            .map(|set| (workload.job_name(set.job), set.submit.0, set.duration.0, set.demand.0[2]))
             .collect();
         let s = US_PER_S;
-        assert_eq!(rows, [("p1", 0, 470 * s, 460), ("p0", 10 * s, 480 * s, 8000), ("p4", 50 * s, 440 * s, 0)]);
+        let expected = [("p1", 0, 470 * s, 460), ("p0", 10 * s, 480 * s, 8000), ("p4", 50 * s, 440 * s, 0)];
+        assert_eq!(rows, expected.map(|(job, submit, duration, gpu)| (job.to_owned(), submit, duration, gpu)));
         let quality = &workload.quality;
         assert_eq!((quality.rows_in, dropped(quality)), (5, 2));
         assert_eq!(quality.dropped["never scheduled"], 1);
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(workload.users.len(), 3);
         let options = FormatOptions { openb: OpenbOptions { stay: true }, ..FormatOptions::default() };
         let stay = read(file(TEXT).path(), Format::Openb, &options).expect("readable");
-        let rows = stay.sets.iter().map(|set| (stay.jobs[set.job.index()].as_str(), set.submit.0, set.duration));
+        let rows = stay.sets.iter().map(|set| (stay.job_name(set.job), set.submit.0, set.duration));
         assert_eq!(rows.clone().map(|(name, ..)| name).collect::<Vec<_>>(), ["p1", "p0", "p2", "p3", "p4"]);
         assert!(rows.zip(0..).all(|((_, at, duration), n)| at == n * s && duration == STAYS));
         let options = FormatOptions { tenants: Some(Tenants::Qos), ..FormatOptions::default() };

@@ -202,7 +202,7 @@ impl Log {
     }
 
     fn keep(&mut self, number: u64, user: Option<u64>, submit: Time, duration: Span, size: (u32, Option<u64>)) {
-        let job = self.workload.job(number.to_string());
+        let job = self.workload.job(&number.to_string());
         let user = match (self.tenants, user) {
             (Tenants::Column, Some(user)) => user.to_string(),
             (Tenants::Column, None) => "unknown".to_owned(),

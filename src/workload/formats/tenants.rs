@@ -258,7 +258,7 @@ mod tests {
     fn jobs(count: u32) -> Workload {
         let mut workload = Workload::default();
         for job in 0..count {
-            let id = workload.job(format!("job{job}"));
+            let id = workload.job(&format!("job{job}"));
             let user = UserId(workload.users.intern(&format!("job{job}")));
             workload.sets.push(TaskSet { job: id, user, tasks: 1, ..TaskSet::default() });
             workload.sets.push(TaskSet { job: id, user, tasks: 1, ..TaskSet::default() });

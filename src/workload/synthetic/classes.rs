@@ -300,7 +300,7 @@ impl Table {
     fn submit(&self, workload: &mut Workload, draws: &mut Draws, number: u64, submit: Time) {
         let class = &self.classes[self.class.sample(&mut draws.users)];
         let user = class.users[class.user.sample(&mut draws.users)];
-        let job = workload.job(format!("job{number}"));
+        let job = workload.job(&format!("job{number}"));
         for stage in &class.stages {
             workload.sets.push(TaskSet {
                 job,

@@ -295,7 +295,7 @@ impl Facebook {
             }
         }
         for candidate in candidates {
-            let job = workload.job(format!("job{}", workload.jobs.len() + 1));
+            let job = workload.job(&format!("job{}", workload.jobs.len() + 1));
             let user = match self.users {
                 Users::Count(_) => draws.user(candidate.number),
                 Users::Job => UserId(workload.users.intern(&format!("u{}", job.0 + 1))),

@@ -12,7 +12,7 @@ use crate::workload::summary::{Summary, summarise};
 pub(super) fn digest(workload: &Workload) -> String {
     let mut hasher = blake3::Hasher::new();
     for set in &workload.sets {
-        let names = (&workload.jobs[set.job.index()], workload.users.name(set.user.0));
+        let names = (workload.job_name(set.job), workload.users.name(set.user.0));
         // Without the fields that came later and that no generator sets.
         let set = format!("{set:?}").replace(", location: None, stable: false", "");
         hasher.update(format!("{set} {names:?}\n").as_bytes());

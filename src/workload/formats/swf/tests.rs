@@ -26,16 +26,16 @@ fn jobs_are_single_tasks_of_their_processors() {
         .sets
         .iter()
         .map(|set| {
-            let names = (workload.jobs[set.job.index()].as_str(), workload.users.name(set.user.0));
+            let names = (workload.job_name(set.job), workload.users.name(set.user.0));
             (names, set.submit.0, set.duration.0, set.tasks, set.demand.0[0])
         })
         .collect();
     assert_eq!(
         rows,
         [
-            (("1", "7"), 0, 1_451_000_000, 1, 64_000),
-            (("6", "8"), 4_000_000, 9_000_000, 1, 2000),
-            (("2", "unknown"), 10_500_000, 0, 1, 4000),
+            (("1".to_owned(), "7"), 0, 1_451_000_000, 1, 64_000),
+            (("6".to_owned(), "8"), 4_000_000, 9_000_000, 1, 2000),
+            (("2".to_owned(), "unknown"), 10_500_000, 0, 1, 4000),
         ]
     );
     let quality = &workload.quality;
