@@ -215,12 +215,6 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// The next event, if it was not cancelled.
-    pub fn peek(&mut self) -> Option<&E> {
-        let (_, slot) = EventKey::unpack(self.entries.peek()?);
-        self.slab[slot as usize].event.as_ref()
-    }
-
     /// Takes the next event.
     pub fn pop(&mut self) -> Option<(EventKey, E)> {
         while let Some(entry) = self.entries.pop() {

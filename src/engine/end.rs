@@ -1,7 +1,5 @@
 //! What ends: tasks, their sets and jobs, and the run itself.
 
-use std::hint::black_box;
-
 use super::jobs::SetSlot;
 use super::{Engine, Running, held};
 use crate::cluster::Placement;
@@ -10,15 +8,6 @@ use crate::record::{Fate, Named, Recorder, Stuck, StuckRecord, TaskRecord};
 use crate::units::Time;
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Reads what the next end will need. With many tasks at once all of it has left the cache since they began; read now, it
-    /// comes while the processor is busy with something else, and all at once instead of one after the other.
-    pub(super) fn look_ahead(&mut self) {
-        let Some(next) = self.agenda.peek() else { return };
-        let (set, job) = (&self.sets[next.set], &self.jobs[next.job]);
-        let need = self.sets.needs(next.set).0.first();
-        black_box((set.left, set.partition, need, job.left, self.machines.free(next.machine).0[0]));
-    }
-
     pub(super) fn finish_due(&mut self) -> Result<()> {
         while self.agenda.next_time() == Some(self.now) {
             let Some((_, running)) = self.agenda.pop() else { break };

@@ -430,7 +430,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     fn next_instant(&mut self) -> Result<Option<Time>> {
-        self.look_ahead();
         let arrival = self.source.peek()?.map(|set| set.submit);
         let later = self.later.first_key_value().map(|((time, _), _)| *time);
         let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
