@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 
 use dary_heap::QuaternaryHeap;
+use prefetch_index::prefetch_index;
 
 use crate::units::Time;
 
@@ -97,15 +98,19 @@ impl Entries {
     }
 
     fn peek(&mut self) -> Option<u128> {
-        if self.near.is_empty()
-            && let Some(Tier { mut entries, .. }) = self.far.pop()
-        {
-            while entries.len() > NEAR {
-                self.far.push(Tier::split(&mut entries));
-            }
-            self.near = entries.into_iter().map(Reverse).collect();
+        if self.near.is_empty() {
+            self.come_near();
         }
         self.near.peek().map(|Reverse(entry)| *entry)
+    }
+
+    /// Puts the earliest tier, or part of it, in the empty heap.
+    fn come_near(&mut self) {
+        let Some(Tier { mut entries, .. }) = self.far.pop() else { return };
+        while entries.len() > NEAR {
+            self.far.push(Tier::split(&mut entries));
+        }
+        self.near = entries.into_iter().map(Reverse).collect();
     }
 
     fn pop(&mut self) -> Option<u128> {
@@ -213,6 +218,19 @@ impl<E> Agenda<E> {
             self.release(slot);
         }
         None
+    }
+
+    /// Has the events that come soon fetched into the cache, and gives the next one; `None` if it was cancelled or is not known
+    /// yet.
+    pub fn fetch_ahead(&self) -> Option<&E> {
+        let slot = |entry: &Reverse<u128>| EventKey::unpack(entry.0).1 as usize;
+        let next = slot(self.entries.near.peek()?);
+        // One of the four below the first is the second; an event may begin in one line of the cache and end in the next.
+        for later in self.entries.near.iter().skip(1).take(4).map(slot) {
+            prefetch_index(&self.slab, later);
+            prefetch_index(&self.slab, later + 1);
+        }
+        self.slab[next].event.as_ref()
     }
 
     /// Takes the next event.

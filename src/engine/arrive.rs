@@ -5,7 +5,7 @@ use super::jobs::{JobSlot, SetSlot};
 use super::scopes::ScopeId;
 use crate::cluster::{Location, Placement};
 use crate::error::{Error, Result};
-use crate::record::{Named, Recorder, Stuck, StuckRecord};
+use crate::record::{Recorder, Stuck, StuckRecord};
 use crate::units::{JobId, Resources, UserId};
 use crate::workload::TaskSet;
 
@@ -161,7 +161,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         if !fits {
             self.recorder.stuck(&StuckRecord {
-                name: Named { name: &self.jobs[job].name, names: self.source.job_names() },
+                name: self.jobs.name(job, self.source.job_names()),
                 user: row.user,
                 row: row.row,
                 tasks: u64::from(row.tasks),

@@ -4,13 +4,23 @@ use super::jobs::SetSlot;
 use super::{Engine, Running, held};
 use crate::cluster::Placement;
 use crate::error::Result;
-use crate::record::{Fate, Named, Recorder, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Fate, Recorder, Stuck, StuckRecord, TaskRecord};
 use crate::units::Time;
 
 impl<R: Recorder> Engine<'_, R> {
+    /// Has what the next end needs fetched into the cache while the processor goes on. With many tasks at once all of it has
+    /// left the cache since they began.
+    pub(super) fn fetch_ahead(&self) {
+        if let Some(next) = self.agenda.fetch_ahead() {
+            self.sets.fetch(next.set);
+            self.jobs.fetch(next.job);
+        }
+    }
+
     pub(super) fn finish_due(&mut self) -> Result<()> {
         while self.agenda.next_time() == Some(self.now) {
             let Some((_, running)) = self.agenda.pop() else { break };
+            self.fetch_ahead();
             self.forget(&running);
             self.finish(running, Fate::Finished)?;
         }
@@ -27,7 +37,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.leave_set(finish.set);
         if self.jobs[job].ended() {
             let (id, user) = (self.jobs[job].id, self.jobs[job].user);
-            self.recorder.job(&self.jobs[job].record(self.source.job_names(), Some(self.now)))?;
+            self.recorder.job(&self.jobs.record(job, self.source.job_names(), Some(self.now)))?;
             self.jobs.free(job);
             self.source.job_finished(id, user, self.now);
         }
@@ -68,7 +78,7 @@ impl<R: Recorder> Engine<'_, R> {
     pub(super) fn report(&mut self, tasks: &Running, finish: Option<Time>, fate: Fate) -> Result<()> {
         let set = &self.sets[tasks.set];
         self.recorder.tasks(&TaskRecord {
-            name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
+            name: self.jobs.name(set.job, self.source.job_names()),
             user: set.user,
             partition: set.partition,
             first: u64::from(tasks.first),
@@ -101,7 +111,7 @@ impl<R: Recorder> Engine<'_, R> {
                 (false, false) => Stuck::Starved,
             };
             self.recorder.stuck(&StuckRecord {
-                name: Named { name: &self.jobs[set.job].name, names: self.source.job_names() },
+                name: self.jobs.name(set.job, self.source.job_names()),
                 user: set.user,
                 row: set.row,
                 tasks: u64::from(set.waiting),
@@ -112,7 +122,7 @@ impl<R: Recorder> Engine<'_, R> {
             })?;
         }
         for slot in self.jobs.by_id() {
-            self.recorder.job(&self.jobs[slot].record(self.source.job_names(), None))?;
+            self.recorder.job(&self.jobs.record(slot, self.source.job_names(), None))?;
         }
         Ok(())
     }

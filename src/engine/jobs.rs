@@ -2,6 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use prefetch_index::prefetch_index;
+
 use super::queues::QueueId;
 use super::scopes::ScopeId;
 use crate::books::Partition;
@@ -16,46 +18,49 @@ pub type SetSlot = u32;
 pub type JobSlot = u32;
 
 /// A task set with something still to start or to end.
+///
+/// What an end needs comes first, in one line of the cache: with many tasks at once it is far away, and is fetched ahead.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct ActiveSet {
-    pub row: u64,
-    pub release: Time,
     /// From when on its tasks wait: its release, or when they were stopped.
     pub since: Time,
     pub duration: Span,
     pub job: JobSlot,
     pub user: UserId,
+    /// Tasks not ended yet.
+    pub left: u32,
+    /// Its stage, or [`NO_STAGE`].
+    pub stage: u32,
+    /// How often its tasks were stopped before.
+    pub attempt: u32,
+    /// What it is booked under besides its user.
+    pub partition: Partition,
+    live: bool,
+    /// Waits for a stage, not in line.
+    pub held: bool,
+    /// Released by a stage, not by its own arrival.
+    pub released: bool,
+    pub row: u64,
+    pub release: Time,
     /// Where its tasks wait.
     pub queue: QueueId,
     /// Where they would run best.
     pub home: ScopeId,
     /// Tasks not launched yet.
     pub waiting: u32,
-    /// Tasks not ended yet.
-    pub left: u32,
     /// Number within the job of the task that it launches next.
     pub number: u32,
-    /// Its stage, or [`NO_STAGE`].
-    pub stage: u32,
     /// Where this set's launches of the current round are kept; see `Round`.
     pub launch: u32,
     /// Neighbours in its user's line; see `Queues`.
     pub previous: SetSlot,
     pub next: SetSlot,
     pub priority: u8,
-    /// How often its tasks were stopped before.
-    pub attempt: u32,
     /// All tasks that wait start together or none does.
     pub gang: bool,
     /// More urgent tasks may not ask for its room.
     pub stable: bool,
-    /// What it is booked under besides its user.
-    pub partition: Partition,
-    /// Released by a stage, not by its own arrival.
-    pub released: bool,
-    /// Waits for a stage, not in line.
-    pub held: bool,
-    live: bool,
 }
 
 /// No stage.
@@ -161,6 +166,15 @@ impl Sets {
         self.free.push(slot);
     }
 
+    /// Has a set that is about to end fetched into the cache.
+    pub fn fetch(&self, slot: SetSlot) {
+        prefetch_index(&self.slab, slot as usize);
+        prefetch_index(&self.demands, slot as usize * self.dims);
+        if !self.same {
+            prefetch_index(&self.footprints, slot as usize * self.dims);
+        }
+    }
+
     /// Demand and footprint of each task.
     pub fn needs(&self, slot: SetSlot) -> (&[u64], &[u64]) {
         let at = slot as usize * self.dims;
@@ -189,12 +203,12 @@ impl IndexMut<SetSlot> for Sets {
     }
 }
 
-/// A job some of whose tasks have not ended.
+/// A job some of whose tasks have not ended. Its name lies apart, so that this is one line of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct ActiveJob {
     pub id: JobId,
     pub user: UserId,
-    pub name: JobName,
     pub submit: Time,
     /// When its first task was launched, or [`Time::NEVER`].
     pub start: Time,
@@ -203,8 +217,9 @@ pub struct ActiveJob {
     work: u64,
     ideal: Span,
     stages: Option<Box<Stages>>,
-    live: bool,
 }
+
+const _: () = assert!(size_of::<ActiveJob>() == 64, "an active job is one line of the cache");
 
 /// The stages of a job that has any.
 #[derive(Clone, Debug, Default)]
@@ -229,21 +244,6 @@ impl ActiveJob {
     /// Whether all its tasks have ended.
     pub fn ended(&self) -> bool {
         self.left == 0
-    }
-
-    /// Its record, as of now.
-    pub fn record<'a>(&'a self, names: &'a JobNames, finish: Option<Time>) -> JobRecord<'a> {
-        JobRecord {
-            job: self.id,
-            name: Named { name: &self.name, names },
-            user: self.user,
-            tasks: self.tasks,
-            submit: self.submit,
-            start: (self.start != Time::NEVER).then_some(self.start),
-            finish,
-            work: self.work,
-            ideal: self.ideal,
-        }
     }
 }
 
@@ -284,6 +284,7 @@ impl Stages {
 #[derive(Clone, Debug, Default)]
 pub struct Jobs {
     slab: Vec<ActiveJob>,
+    names: Vec<JobName>,
     free: Vec<JobSlot>,
 }
 
@@ -293,7 +294,6 @@ impl Jobs {
         let job = ActiveJob {
             id: row.job,
             user: row.user,
-            name,
             submit: row.submit,
             start: Time::NEVER,
             tasks: 0,
@@ -301,17 +301,38 @@ impl Jobs {
             work: 0,
             ideal: Span::ZERO,
             stages: None,
-            live: true,
         };
         match self.free.pop() {
             Some(slot) => {
-                self.slab[slot as usize] = job;
+                (self.slab[slot as usize], self.names[slot as usize]) = (job, name);
                 slot
             }
             None => {
                 self.slab.push(job);
+                self.names.push(name);
                 u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active jobs")
             }
+        }
+    }
+
+    /// What it is called.
+    pub fn name<'a>(&'a self, slot: JobSlot, names: &'a JobNames) -> Named<'a> {
+        Named { name: &self.names[slot as usize], names }
+    }
+
+    /// Its record, as of now.
+    pub fn record<'a>(&'a self, slot: JobSlot, names: &'a JobNames, finish: Option<Time>) -> JobRecord<'a> {
+        let job = &self[slot];
+        JobRecord {
+            job: job.id,
+            name: self.name(slot, names),
+            user: job.user,
+            tasks: job.tasks,
+            submit: job.submit,
+            start: (job.start != Time::NEVER).then_some(job.start),
+            finish,
+            work: job.work,
+            ideal: job.ideal,
         }
     }
 
@@ -352,7 +373,7 @@ impl Jobs {
                     problem: format!(
                         "{}, column 'after': job '{}' has no stage '{}'; its stages: {known}",
                         source.locate(row.row),
-                        source.job_names().text(&job.name),
+                        source.job_names().text(&self.names[slot as usize]),
                         source.stage_name(*stage)
                     ),
                 });
@@ -383,6 +404,9 @@ impl Jobs {
 
     /// A row has ended: releases the rows that waited for its stage last.
     pub fn row_ended(&mut self, slot: JobSlot, stage: u32, released: &mut Vec<(u64, SetSlot)>) {
+        if stage == NO_STAGE {
+            return;
+        }
         let Some(stages) = &mut self[slot].stages else { return };
         let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) else { return };
         *left -= 1;
@@ -395,15 +419,22 @@ impl Jobs {
         released.extend(ready.into_iter().map(|(row, set, _)| (row, set)));
     }
 
+    /// Has a job that is about to end fetched into the cache.
+    pub fn fetch(&self, slot: JobSlot) {
+        prefetch_index(&self.slab, slot as usize);
+        prefetch_index(&self.names, slot as usize);
+    }
+
     pub fn free(&mut self, slot: JobSlot) {
-        self[slot].live = false;
         self[slot].stages = None;
         self.free.push(slot);
     }
 
     /// All live jobs, by id.
     pub fn by_id(&self) -> Vec<JobSlot> {
-        let mut slots: Vec<JobSlot> = (0..self.slab.len() as u32).filter(|&slot| self[slot].live).collect();
+        let mut live = vec![true; self.slab.len()];
+        self.free.iter().for_each(|&slot| live[slot as usize] = false);
+        let mut slots: Vec<JobSlot> = (0..self.slab.len() as u32).filter(|&slot| live[slot as usize]).collect();
         slots.sort_unstable_by_key(|&slot| self[slot].id);
         slots
     }

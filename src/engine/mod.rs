@@ -448,6 +448,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn instant(&mut self) -> Result<()> {
         loop {
             self.finish_due()?;
+            self.fetch_ahead();
             self.machine_events()?;
             self.arrive()?;
             self.enqueue_released();

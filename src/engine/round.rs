@@ -16,7 +16,7 @@ use crate::books::Partition;
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
 use crate::policy::{Ask, Stale, Verdict};
-use crate::record::{Decision, Launch, Named, Recorder, Turn};
+use crate::record::{Decision, Launch, Recorder, Turn};
 use crate::units::{MachineId, Time};
 
 /// The last instant that a table can hold, in microseconds.
@@ -285,7 +285,7 @@ impl<R: Recorder> Engine<'_, R> {
             return Ok(());
         }
         let set = &self.sets[self.waiting_head(queue)];
-        let name = Named { name: &self.jobs[set.job].name, names: self.source.job_names() };
+        let name = self.jobs.name(set.job, self.source.job_names());
         let turn = match turn {
             Turn::Launched(_) if self.options.placement == Placement::Pooled => Turn::Launched(None),
             turn => turn,
