@@ -4,7 +4,7 @@
 //! missing (statistics, figures, report). And the wall time with one thread and two, beside the same runs in memory in one
 //! process and two, which is what the machine gives.
 //!
-//! `cargo bench --bench study`; `-- --seeds 100` for more runs.
+//! `cargo bench --bench study` takes a quarter of an hour; `-- --seeds 100` for more runs.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};

@@ -56,3 +56,41 @@ impl Searches {
 pub(super) fn under(need: &[u64], free: &[u64]) -> bool {
     need.iter().zip(free).all(|(need, free)| need <= free)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// Blocks of one machine each, looked through one by one: where a search begins nothing before has room.
+    #[test]
+    fn no_search_begins_behind_what_it_would_find() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut free = [[8u64, 8]; 40];
+        let mut searches = Searches::new(2);
+        let (mut later, mut again) = (0, 0);
+        let mut need = [1, 1];
+        for _ in 0..50_000 {
+            if rng.random_ratio(1, 2) {
+                let block = rng.random_range(0..free.len());
+                free[block] = [0, 1].map(|d| rng.random_range(free[block][d]..=8));
+                searches.freed(block, &free[block]);
+                continue;
+            }
+            if rng.random_ratio(1, 3) {
+                need = [1, 2].map(|_| rng.random_range(1..=5));
+            }
+            let from = searches.from(&need);
+            let found = free.iter().position(|free| under(&need, free));
+            assert!(found.is_none_or(|found| from <= found), "{need:?} from {from}: {found:?}");
+            later += usize::from(from > 0);
+            again += usize::from(from > 0 && searches.is_latest(&need));
+            searches.remember(&need, found.unwrap_or(free.len()));
+            if let Some(found) = found {
+                (0..2).for_each(|d| free[found][d] -= need[d]);
+            }
+        }
+        assert!(again > 1000 && later > again + 1000, "{later} searches began later, {again} of them like the last");
+    }
+}

@@ -75,14 +75,14 @@ impl Workload {
     /// and renumbers jobs and users in order of first appearance, as a reader of the written trace would.
     pub fn finish(mut self) -> Workload {
         self.sets.sort_by_key(|set| set.submit);
+        let mut old_jobs: Vec<Option<JobName>> = self.jobs.into_iter().map(Some).collect();
         let (mut jobs, mut users) = (Vec::new(), Names::default());
-        let mut new_job: Vec<Option<JobId>> = vec![None; self.jobs.len()];
+        let mut new_job: Vec<Option<JobId>> = vec![None; old_jobs.len()];
         let mut new_user: Vec<Option<UserId>> = vec![None; self.users.len()];
         for (row, set) in self.sets.iter_mut().enumerate() {
             set.row = row as u64;
             set.job = *new_job[set.job.index()].get_or_insert_with(|| {
-                let gone = JobName::Numbered { prefix: 0, number: 0 };
-                jobs.push(std::mem::replace(&mut self.jobs[set.job.index()], gone));
+                jobs.extend(old_jobs[set.job.index()].take());
                 JobId(jobs.len() as u32 - 1)
             });
             let old = set.user;

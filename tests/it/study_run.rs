@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll::experiment::{Destination, Simulation, Study, simulate};
+use plimsoll::output::schema::Table;
+use plimsoll::policy::Registry;
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
 
 use crate::determinism::differences;
@@ -296,4 +299,33 @@ fn a_window_is_measured() {
     let ((all, in_bins), (same, measured)) = (jobs("all"), jobs("part"));
     assert_eq!((all, in_bins), (same, all));
     assert!(measured > 0 && measured < all, "{measured} of {all}");
+}
+
+/// Where nothing is written, the same is summed up: with what the tables would hold, and without.
+#[test]
+fn a_run_without_files_sums_up_the_same() {
+    let place = Place::new(SWEEP);
+    let study = Study::read(&place.path("plan.toml"), &[], &Registry::default()).expect("a plan");
+    let plan = &study.cells[0];
+    let supply = plan.workload.supply(3).expect("a workload");
+    for policy in &plan.policies {
+        let sum = |folder: Option<PathBuf>, tables: &[Table]| {
+            let to = Destination {
+                folder,
+                policy: policy.name.clone(),
+                run: 0,
+                seed: Some(3),
+                axes: Vec::new(),
+                tables: tables.to_vec(),
+                metadata: Vec::new(),
+            };
+            let summary = simulate(&Simulation::of(plan, &supply, "w"), policy, &to, &mut |_, _| Ok(()));
+            serde_json::to_value(summary.expect("a run")).expect("a summary is JSON")
+        };
+        let written = sum(Some(place.path("out")), &Table::ALL);
+        assert!(place.path(&format!("out/decisions/policy={}", policy.name)).exists());
+        assert!(written["values"].as_array().is_some_and(|values| values.len() > 40), "{written}");
+        assert_eq!(sum(None, &Table::ALL), written, "{}", policy.name);
+        assert_eq!(sum(None, &[]), written, "{}", policy.name);
+    }
 }

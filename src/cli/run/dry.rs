@@ -63,7 +63,6 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
 fn estimate(study: &Study, runs: &[Listed]) -> Result<f64> {
     let missing: Vec<&Listed> = runs.iter().filter(|run| !run.there).collect();
     let mut kinds: Vec<(usize, usize)> = missing.iter().map(|run| (run.cell, run.policy_at)).collect();
-    kinds.dedup();
     kinds.sort_unstable();
     kinds.dedup();
     let step = kinds.len().div_ceil(TRIALS).max(1);
