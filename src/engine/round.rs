@@ -442,12 +442,7 @@ impl<R: Recorder> Engine<'_, R> {
         let parts = if gang { plan.as_slice() } else { &one };
         let tasks = parts.iter().map(|(_, count)| count).sum();
         let (demand, footprint) = self.sets.needs(slot);
-        for &(machine, count) in parts {
-            for _ in 0..count {
-                self.books.launch(user, demand, footprint);
-                self.machines.take(machine, footprint);
-            }
-        }
+        (0..tasks).for_each(|_| self.books.launch(user, demand, footprint));
         if let Some(books) = self.books.apart(self.sets[slot].partition) {
             (0..tasks).for_each(|_| books.launch(user, demand, footprint));
         }
@@ -468,6 +463,8 @@ impl<R: Recorder> Engine<'_, R> {
             // has devices of its own.
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
+                // With devices one by one: which of them a task gets may depend on what its machine has left.
+                (0..each).for_each(|_| self.machines.take(machine, self.sets.needs(slot).1));
                 let set = &mut self.sets[slot];
                 let first = set.number;
                 set.number += each;
