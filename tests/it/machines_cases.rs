@@ -48,8 +48,14 @@ impl Draw {
     pub fn new(seed: u64) -> Draw {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let weighting = pick(&mut rng, &[Weighting::None, Weighting::None, Weighting::Scalar, Weighting::Vector]);
-        let rules =
-            [Placement::FirstFit, Placement::BestFit, Placement::WorstFit, Placement::Spread, Placement::DotProduct];
+        let rules = [
+            Placement::FirstFit,
+            Placement::BestFit,
+            Placement::WorstFit,
+            Placement::Spread,
+            Placement::DotProduct,
+            Placement::Fgd,
+        ];
         let mut case = Case::draw(seed, weighting, &rules);
         case.rows.truncate(rng.random_range(1..=24));
         let first = rng.random_range(0..case.policies.len());

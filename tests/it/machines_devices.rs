@@ -7,11 +7,11 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::machines_cases::Draw;
 use crate::machines_slow::Simulation;
-use crate::slow::{Policy, Row, times};
+use crate::slow::{Placement, Policy, Row, times};
 use crate::workloads::{RESOURCES, Weighting, chance, pick};
 
 /// Thousandths of a device.
-const WHOLE: u64 = 1000;
+pub const WHOLE: u64 = 1000;
 
 /// So many thousandths of a device: resource, number, amount.
 pub type Part = (usize, usize, u64);
@@ -19,12 +19,12 @@ pub type Part = (usize, usize, u64);
 /// A device: its NUMA node, and what is free of it.
 #[derive(Clone, Debug)]
 pub struct Device {
-    node: usize,
-    free: u64,
+    pub node: usize,
+    pub free: u64,
 }
 
 /// Which devices of one resource a task gets that needs so many thousandths; `None` if there are not enough.
-fn choose(devices: &[Device], need: u64) -> Option<Vec<usize>> {
+pub fn choose(devices: &[Device], need: u64) -> Option<Vec<usize>> {
     if need == 0 {
         return Some(Vec::new());
     }
@@ -49,18 +49,31 @@ fn choose(devices: &[Device], need: u64) -> Option<Vec<usize>> {
 }
 
 impl Simulation<'_> {
-    /// The devices that a demand would get on a machine where some are taken besides; `None` if there are not enough.
-    pub fn parts(&self, machine: usize, need: &[u64], taken: &[Part]) -> Option<Vec<Part>> {
+    /// A machine's devices of one resource, where some are taken besides what tasks hold.
+    pub fn devices(&self, machine: usize, resource: usize, taken: &[Part]) -> Vec<Device> {
+        let nodes = self.world.nodes[machine][resource].iter();
+        let mut devices: Vec<Device> = nodes.map(|&node| Device { node, free: WHOLE }).collect();
+        let held = self.on(machine).flat_map(|task| &task.devices).chain(taken);
+        held.filter(|part| part.0 == resource).for_each(|part| devices[part.1].free -= part.2);
+        devices
+    }
+
+    /// Whether a machine where some are taken besides has the devices for a demand.
+    pub fn has_devices(&self, machine: usize, need: &[u64], taken: &[Part]) -> bool {
+        let enough = |&resource: &usize| choose(&self.devices(machine, resource, taken), need[resource]).is_some();
+        self.world.devices.iter().all(enough)
+    }
+
+    /// The devices that a demand gets on a machine that has them, and has so much free before.
+    pub fn parts(&self, machine: usize, need: &[u64], amounts: &[u64], taken: &[Part]) -> Vec<Part> {
         let mut parts = Vec::new();
         for &resource in &self.world.devices {
-            let mut devices: Vec<Device> =
-                self.world.nodes[machine][resource].iter().map(|&node| Device { node, free: WHOLE }).collect();
-            let held = self.on(machine).flat_map(|task| &task.devices).chain(taken);
-            held.filter(|part| part.0 == resource).for_each(|part| devices[part.1].free -= part.2);
-            let chosen = choose(&devices, need[resource])?;
+            let devices = self.devices(machine, resource, taken);
+            let descend = self.descend(resource, need, amounts, &devices);
+            let chosen = descend.or_else(|| choose(&devices, need[resource])).expect("it has enough");
             parts.extend(chosen.into_iter().map(|device| (resource, device, need[resource].min(WHOLE))));
         }
-        Some(parts)
+        parts
     }
 
     /// For how many tasks of a demand there is room on a machine when it is empty: on each of its devices, too.
@@ -73,7 +86,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Devices as the table has them: by resource, then by number.
+/// Devices as the table has them: by resource, in the order in which they were named, then by number.
 pub fn written(parts: &[Part]) -> String {
     let part = |&(resource, device, amount): &Part| match amount {
         WHOLE => format!("{}:{device}", RESOURCES[resource]),
@@ -99,9 +112,13 @@ impl Draw {
                 draw.case.rows[row].demand = first;
             }
         }
+        if chance(&mut rng, 40) {
+            draw.fragment(&mut rng);
+        }
         if chance(&mut rng, 30) {
             // Cores too.
-            draw.devices.insert(0, 0);
+            let first = if chance(&mut rng, 50) { 0 } else { draw.devices.len() };
+            draw.devices.insert(first, 0);
             let whole = |amount: u64| (amount / WHOLE).max(1) * WHOLE;
             draw.case.groups.iter_mut().for_each(|(_, capacity)| capacity[0] = whole(capacity[0]));
             let rows = draw.case.rows.iter_mut().filter(|row| row.demand[0] > WHOLE);
@@ -128,6 +145,20 @@ impl Draw {
             }
         }
         draw
+    }
+
+    /// Fragments decide; often devices are what is short, and now and then only the first machines have any.
+    fn fragment(&mut self, rng: &mut ChaCha8Rng) {
+        self.case.placement = Placement::Fgd;
+        if chance(rng, 60) {
+            for row in &mut self.case.rows {
+                row.demand[..2].iter_mut().for_each(|amount| *amount /= 8);
+                row.demand[2] = pick(rng, &[0, 100, 250, 333, 400, 500, 600, 700, 1000, 2000, 2000, 3000]);
+            }
+        }
+        if chance(rng, 30) {
+            self.case.groups[1..].iter_mut().for_each(|(_, capacity)| capacity[2] = 0);
+        }
     }
 
     /// Every machine has GPUs, or none, but one group has some.

@@ -42,11 +42,14 @@ impl Simulation<'_> {
                 Candidate { place: machine, free, whole, running }
             };
             let fits = |machine: &usize| {
-                self.will_do(head, *machine) && self.parts(*machine, &row.demand, &taken[*machine]).is_some()
+                self.will_do(head, *machine) && self.has_devices(*machine, &row.demand, &taken[*machine])
             };
-            let candidates = (0..offers.len()).filter(fits).map(candidate).collect();
-            let machine = seats(self.world.config.placement, &need, &capacity, candidates, 1)?[0];
-            let parts = self.parts(machine, &row.demand, &taken[machine])?;
+            let candidates: Vec<Candidate> = (0..offers.len()).filter(fits).map(candidate).collect();
+            let machine = match self.fragile() {
+                Some(resource) => self.steepest(resource, &row.demand, &candidates, &taken)?,
+                None => seats(self.world.config.placement, &need, &capacity, candidates, 1)?[0],
+            };
+            let parts = self.parts(machine, &row.demand, &candidate(machine).free, &taken[machine]);
             taken[machine].extend(parts);
             found.push(machine);
         }

@@ -341,7 +341,7 @@ impl<'a> Simulation<'a> {
         let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
         let round = self.rounds;
         let need = &self.rows[self.tasks[task].row].demand;
-        self.tasks[task].devices = self.parts(machine, need, &[]).expect("it fits");
+        self.tasks[task].devices = self.parts(machine, need, &self.free(machine), &[]);
         self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now });
     }
 

@@ -10,7 +10,7 @@ use crate::machines_cases::Draw;
 use crate::machines_slow::Outcome;
 use crate::machines_world::{Change, Place, Whom};
 use crate::replay::{outcomes, run, said, tasks_table};
-use crate::slow::Policy;
+use crate::slow::{Placement, Policy};
 use crate::workloads::{RESOURCES, job_name, policy_name};
 
 const CASES: u64 = 400;
@@ -265,6 +265,17 @@ fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
     draws.iter().filter(|draw| changed(draw)).count()
 }
 
+/// Whether all that comes out otherwise without a thing is which devices tasks get.
+fn other_devices(draw: &Draw, without: impl Fn(&mut Draw)) -> bool {
+    let mut other = draw.clone();
+    without(&mut other);
+    let [with, without] = [draw, &other].map(|draw| draw.expected(draw.case.policies[0]).unwrap_or_default());
+    let blind = |outcomes: &[Outcome]| -> Vec<Outcome> {
+        outcomes.iter().map(|outcome| Outcome { devices: String::new(), ..outcome.clone() }).collect()
+    };
+    with != without && blind(&with) == blind(&without)
+}
+
 /// Fails with everything that is too rare.
 fn often(counts: &[(&str, usize, usize)]) {
     let rare: Vec<_> = counts.iter().filter(|(_, least, found)| found < least).collect();
@@ -326,6 +337,11 @@ fn the_draws_reach_the_corners() {
     let with_devices: Vec<Draw> = (0..150).map(Draw::devices).collect();
     let all = with_devices.as_slice();
     let got = |sign: &'static str| move |all: &[Outcome]| all.iter().any(|outcome| outcome.devices.contains(sign));
+    let flat = |draw: &mut Draw| {
+        if draw.case.placement == Placement::Fgd {
+            draw.case.placement = Placement::FirstFit;
+        }
+    };
     let topology = |draw: &mut Draw| draw.nodes.iter_mut().flatten().flatten().for_each(|node| *node = 0);
     often(&[
         ("a whole device", 60, occurs(all, got("gpu:0"))),
@@ -333,6 +349,8 @@ fn the_draws_reach_the_corners() {
         ("a part of one", 60, occurs(all, got("="))),
         ("cores", 20, occurs(all, got("cpu:"))),
         ("topology", 20, decides(all, topology)),
+        ("fragments", 20, decides(all, flat)),
+        ("fragments on devices alone", 3, all.iter().filter(|draw| other_devices(draw, flat)).count()),
         ("machine-failed", 10, occurs(all, any("machine-failed"))),
         ("gangs", 10, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);

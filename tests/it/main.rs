@@ -29,6 +29,7 @@ mod machines_cases;
 mod machines_devices;
 mod machines_errors;
 mod machines_events;
+mod machines_fgd;
 mod machines_groups;
 mod machines_hoard;
 mod machines_seats;

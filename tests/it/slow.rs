@@ -89,6 +89,8 @@ pub enum Placement {
     WorstFit,
     Spread,
     DotProduct,
+    /// By fragments of devices: first-fit without any.
+    Fgd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -452,7 +454,7 @@ fn prefer(rule: Placement, need: &[u64], capacity: &[u64], candidates: &[Candida
     };
     let fitting = candidates.iter().filter(|candidate| times(need, &candidate.free) > 0);
     let chosen = match rule {
-        Placement::Pooled | Placement::FirstFit => fitting.min_by_key(|candidate| candidate.place),
+        Placement::Pooled | Placement::FirstFit | Placement::Fgd => fitting.min_by_key(|candidate| candidate.place),
         Placement::BestFit => fitting.min_by_key(|candidate| (free(candidate), candidate.place)),
         Placement::WorstFit => fitting.min_by_key(|candidate| (Reverse(free(candidate)), candidate.place)),
         Placement::Spread => fitting.min_by_key(|candidate| (candidate.running, candidate.place)),

@@ -35,8 +35,9 @@ fn pooled() {
 }
 
 #[test]
-fn first_fit() {
-    compare(2000, Weighting::None, &[Placement::FirstFit]);
+fn first_fit_and_gradient_descent() {
+    // Without devices they are one rule.
+    compare(2000, Weighting::None, &[Placement::FirstFit, Placement::Fgd]);
 }
 
 #[test]
@@ -68,6 +69,7 @@ pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command
         Placement::WorstFit => "worst-fit",
         Placement::Spread => "spread",
         Placement::DotProduct => "dot-product",
+        Placement::Fgd => "fgd",
     };
     let ties = match case.ties {
         Ties::LowestId => "lowest-id",

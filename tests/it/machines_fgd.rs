@@ -1,0 +1,98 @@
+//! Fragmentation gradient descent in the slow twin of placement, as docs/cluster.md defines it.
+//!
+//! Nothing is remembered: for every machine, and for every device that would do, the fragments before and after are counted
+//! anew, device by device, for each row of the trace. It is a rule of its own only where devices have identities.
+
+use crate::machines_devices::{Device, Part, WHOLE, choose};
+use crate::machines_slow::{Simulation, minus};
+use crate::slow::{Candidate, Placement, Row, times};
+
+/// Fragments on a machine with so much free, added up over all tasks of a workload.
+fn fragments(workload: &[Row], resource: usize, amounts: &[u64], devices: &[Device]) -> i128 {
+    let of_task = |need: &[u64]| -> i128 {
+        let runs = need[resource] > 0 && times(need, amounts) > 0 && choose(devices, need[resource]).is_some();
+        let each = need[resource].min(WHOLE);
+        let useless = devices.iter().filter(|device| !runs || device.free < each);
+        useless.map(|device| i128::from(device.free)).sum()
+    };
+    workload.iter().map(|row| i128::from(row.tasks) * of_task(&row.demand)).sum()
+}
+
+/// The devices of a resource that a task gets on a machine with so much free, and by how much fragments grow then: a part of
+/// a device is taken where they grow least, ties to the lower number; whole devices are those of any other rule.
+fn descent(
+    workload: &[Row],
+    resource: usize,
+    need: &[u64],
+    amounts: &[u64],
+    devices: &[Device],
+) -> Option<(i128, Vec<usize>)> {
+    let ways: Vec<Vec<usize>> = match need[resource] {
+        part @ 1..WHOLE => {
+            (0..devices.len()).filter(|&device| devices[device].free >= part).map(|device| vec![device]).collect()
+        }
+        whole => choose(devices, whole).into_iter().collect(),
+    };
+    let before = fragments(workload, resource, amounts, devices);
+    let growth = |way: &Vec<usize>| {
+        let mut left = devices.to_vec();
+        way.iter().for_each(|&device| left[device].free -= need[resource].min(WHOLE));
+        fragments(workload, resource, &minus(amounts, need), &left) - before
+    };
+    ways.into_iter().map(|way| (growth(&way), way)).min()
+}
+
+impl Simulation<'_> {
+    /// The resource whose fragments decide, if any do: the first that was said to be made of devices.
+    pub fn fragile(&self) -> Option<usize> {
+        let first = self.world.devices.first();
+        first.copied().filter(|_| self.world.config.placement == Placement::Fgd)
+    }
+
+    /// The devices that a task gets under this rule; `None` where the rule does not decide about the resource, or there are
+    /// not enough.
+    pub fn descend(&self, resource: usize, need: &[u64], amounts: &[u64], devices: &[Device]) -> Option<Vec<usize>> {
+        self.fragile().filter(|&fragile| fragile == resource)?;
+        descent(self.rows, resource, need, amounts, devices).map(|(_, way)| way)
+    }
+
+    /// Among machines with devices for a task, the one with room on which fragments grow least, ties to the lower index;
+    /// `taken` is held on each besides.
+    pub fn steepest(
+        &self,
+        resource: usize,
+        need: &[u64],
+        candidates: &[Candidate],
+        taken: &[Vec<Part>],
+    ) -> Option<usize> {
+        let growth = |candidate: &Candidate| {
+            let devices = self.devices(candidate.place, resource, &taken[candidate.place]);
+            descent(self.rows, resource, need, &candidate.free, &devices).map(|(growth, _)| growth)
+        };
+        let fitting = candidates.iter().filter(|candidate| times(need, &candidate.free) > 0);
+        let best = fitting.min_by_key(|candidate| (growth(candidate), candidate.place));
+        best.map(|candidate| candidate.place)
+    }
+}
+
+/// Two GPUs, one of them half taken, 8 cores free; worked out by hand from the definition.
+#[test]
+fn fragments_are_those_worked_out_by_hand() {
+    let row = |tasks, cores: u64, gpu| Row { tasks, demand: vec![cores * 1000, gpu], ..Row::default() };
+    // A whole GPU cannot use the half; 16 cores are not there; who needs no GPU can use none.
+    let workload = [row(3, 1, 1000), row(1, 16, 200), row(2, 1, 0)];
+    let devices = |free: [u64; 2]| free.map(|free| Device { node: 0, free });
+    let count = |cores: u64, free| fragments(&workload, 1, &[cores * 1000, 1500], &devices(free));
+    assert_eq!(count(8, [500, 1000]), 3 * 500 + 1500 + 2 * 1500);
+    assert_eq!(count(7, [0, 1000]), 1000 + 2 * 1000);
+    assert_eq!(count(7, [500, 500]), 3 * 1000 + 1000 + 2 * 1000);
+    assert_eq!(count(0, [0, 1000]), 3 * 1000 + 1000 + 2 * 1000);
+    let placed = |need: &[u64], free| descent(&workload, 1, need, &[8000, 1500], &devices(free));
+    assert_eq!(placed(&[1000, 500], [500, 1000]), Some((-3000, vec![0])));
+    assert_eq!(placed(&[8000, 500], [500, 1000]), Some((0, vec![0])));
+    assert_eq!(placed(&[1000, 1000], [500, 1000]), Some((-3000, vec![1])));
+    assert_eq!(placed(&[8000, 0], [500, 1000]), Some((3000, vec![])));
+    assert_eq!(placed(&[1000, 2000], [500, 1000]), None);
+    // Of two devices that are alike the lower.
+    assert_eq!(placed(&[1000, 250], [750, 750]), Some((-250 * 6, vec![0])));
+}
