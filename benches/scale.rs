@@ -3,10 +3,17 @@
 //! same launches cost when machines are looked through one by one. Once with jobs of one task, where every task is a row
 //! of the `jobs` table, and once with jobs of ten.
 //!
-//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run.
+//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run. With
+//! `cargo bench --bench scale -- --table experiments/scale.toml` what that file says is measured and written as a table and
+//! figures.
+
+#[path = "common/results.rs"]
+mod results;
+#[path = "scale/table.rs"]
+mod table;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll::books::{Books, Weights};
@@ -18,8 +25,8 @@ use plimsoll::output::schema::Table;
 use plimsoll::policy::{PolicySpec, Registry, Setup};
 use plimsoll::record::{Launch, Recorder, TaskRecord};
 use plimsoll::units::{Resources, Span, Time, UserId};
+use plimsoll::workload::Workload;
 use plimsoll::workload::synthetic::{Generated, Generator};
-use plimsoll::workload::{Source, Workload};
 
 const USERS: u32 = 1000;
 /// Cores and GiB of a machine.
@@ -53,7 +60,7 @@ memory_gib = {{ distribution = "uniform", min = 1.6, max = 20 }}
     }
 }
 
-/// Time of this process on a CPU, and its memory now and at most, in MiB; zeros where the system does not tell.
+/// Time of this process on a CPU, and its memory now and at most, in KiB; zeros where the system does not tell.
 fn spent() -> (Duration, u64, u64) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let stat = read("/proc/self/stat");
@@ -64,7 +71,7 @@ fn spent() -> (Duration, u64, u64) {
         let line = status.lines().find(|line| line.starts_with(key)).unwrap_or_default();
         line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
     };
-    (Duration::from_millis(ticks * 10), kib("VmRSS:") / 1024, kib("VmHWM:") / 1024)
+    (Duration::from_millis(ticks * 10), kib("VmRSS:"), kib("VmHWM:"))
 }
 
 /// Hears how long every instant takes that launches something, and keeps what ran where.
@@ -99,8 +106,8 @@ impl Recorder for Clock {
 }
 
 /// The engine alone: latencies of the instants of the second half, and what ran where.
-fn latencies(workload: &Workload, spec: &ClusterSpec) -> (u32, u32, Clock) {
-    let mut source = workload.source();
+fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
+    let mut source = supply.source().expect("a workload");
     let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
     let machines = cluster.capacities.len() as u64;
@@ -108,7 +115,7 @@ fn latencies(workload: &Workload, spec: &ClusterSpec) -> (u32, u32, Clock) {
     let mut policy = PolicySpec::Drf.build(&setup).expect("a policy");
     let mut clock = Clock { last: Instant::now(), launched: false, nanos: Vec::new(), ran: Vec::new() };
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
-    engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options, &mut clock).expect("a run");
+    engine::run(&mut *source, &mut *policy, &cluster, weights.clone(), &options, &mut clock).expect("a run");
     let mut steady = clock.nanos.split_off(clock.nanos.len() / 2);
     steady.sort_unstable();
     (steady[steady.len() / 2], steady[steady.len() * 99 / 100], clock)
@@ -142,16 +149,58 @@ fn scan(clock: &Clock, machines: usize, capacity: &Resources) -> Duration {
     spent / found.max(1) as u32
 }
 
-fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) {
+/// One measurement.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Measured {
+    machines: u64,
+    tasks_a_job: u64,
+    tasks: u64,
+    /// The most tasks that ran at once.
+    at_once: u64,
+    instants: u64,
+    /// CPU time of the run with its tables, and of the engine alone (which also read the clock twice an instant).
+    cpu_s: f64,
+    engine_cpu_s: f64,
+    /// Instants that launched something, in the second half of the run.
+    p50_us: f64,
+    p99_us: f64,
+    /// A launch, when machines are looked through one by one.
+    scan_us: f64,
+    /// What the run took beside its workload, at most.
+    mib: f64,
+}
+
+impl Measured {
+    fn tasks_a_cpu_s(&self) -> f64 {
+        self.tasks as f64 / self.cpu_s
+    }
+
+    fn line(&self) -> String {
+        let per_task = 1e6 / self.tasks as f64;
+        format!(
+            "{:>8} {:>5} {:>10} {:>10} {:>9.2} {:>12.0} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.1} {:>9.1}",
+            self.machines,
+            self.tasks_a_job,
+            self.tasks,
+            self.at_once,
+            self.cpu_s,
+            self.tasks_a_cpu_s(),
+            self.cpu_s * per_task,
+            self.engine_cpu_s * per_task,
+            self.p50_us,
+            self.p99_us,
+            self.scan_us,
+            self.mib
+        )
+    }
+}
+
+const HEADING: &str = "machines a job      tasks    at once     CPU s  tasks/CPU s  us/task   engine   p50 us   p99 us  \
+    scan us  MiB more";
+
+fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
-    let workload = workload(machines, tasks, each);
-    let (begin, ..) = spent();
-    let (p50, p99, clock) = latencies(&workload, &spec);
-    let engine = (spent().0 - begin).as_secs_f64();
-    let capacity = Cluster::new(&spec, workload.source().dims()).expect("a cluster").capacities[0];
-    let scan = scan(&clock, machines as usize, &capacity);
-    drop(clock);
-    let supply = Supply::Generated(Generated::Workload(workload));
+    let supply = Supply::Generated(Generated::Workload(workload(machines, tasks, each)));
     // From here on the most memory at once counts anew, where the system can do that.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (before, resident, _) = spent();
@@ -178,64 +227,62 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) {
     let policy = Registry::default().policy("drf").expect("a policy");
     let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").outcome;
     let (after, _, peak) = spent();
-    let seconds = (after - before).as_secs_f64();
-    println!(
-        "{machines:>8} {each:>5} {:>10} {:>10} {:>9.2} {:>12.0} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>11.1} {:>9}",
-        outcome.launched,
-        outcome.peak_running,
-        seconds,
-        outcome.launched as f64 / seconds,
-        seconds * 1e6 / outcome.launched as f64,
-        engine * 1e6 / outcome.launched as f64,
-        f64::from(p50) / 1e3,
-        f64::from(p99) / 1e3,
-        scan.as_secs_f64() * 1e6,
-        peak.saturating_sub(resident),
-    );
+    let (p50, p99, clock) = latencies(&supply, &spec);
+    let engine = spent().0 - after;
+    let capacity = Cluster::new(&spec, supply.source().expect("a workload").dims()).expect("a cluster").capacities[0];
+    let scan = scan(&clock, machines as usize, &capacity);
+    Measured {
+        machines,
+        tasks_a_job: each as u64,
+        tasks: outcome.launched,
+        at_once: outcome.peak_running,
+        instants: outcome.instants,
+        cpu_s: (after - before).as_secs_f64(),
+        engine_cpu_s: engine.as_secs_f64(),
+        p50_us: f64::from(p50) / 1e3,
+        p99_us: f64::from(p99) / 1e3,
+        scan_us: scan.as_secs_f64() * 1e6,
+        mib: peak.saturating_sub(resident) as f64 / 1024.0,
+    }
 }
 
-fn heading() {
-    println!(
-        "{:>8} {:>5} {:>10} {:>10} {:>9} {:>12} {:>8} {:>8} {:>8} {:>8} {:>11} {:>9}",
-        "machines",
-        "a job",
-        "tasks",
-        "at once",
-        "CPU s",
-        "tasks/CPU s",
-        "us/task",
-        "engine",
-        "p50 us",
-        "p99 us",
-        "scan us",
-        "MiB more"
-    );
+/// The same in a process of its own: what one has freed would be no more memory to the next.
+fn measure_apart(machines: u64, tasks: usize, each: usize) -> Measured {
+    let mut one = Command::new(std::env::current_exe().expect("a program has a path"));
+    one.arg("--row").args([machines, tasks as u64, each as u64].map(|number| number.to_string()));
+    let output = one.stderr(Stdio::inherit()).output().expect("it has started before");
+    assert!(output.status.success(), "{}", output.status);
+    serde_json::from_slice(&output.stdout).expect("a measurement")
+}
+
+/// At least five times what runs at once, so that most of it is a steady state.
+fn tasks_for(machines: u64, least: usize) -> usize {
+    least.max((machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize)
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let number = |name: &str| -> Option<u64> {
-        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1)?.parse().ok())
-    };
-    let sizes = number("--machines").map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    if !arguments.iter().any(|argument| argument == "--row") {
-        heading();
+    let after = |name: &str| arguments.iter().position(|argument| argument == name).map(|at| &arguments[at + 1..]);
+    let number = |name: &str| -> Option<u64> { after(name)?.first()?.parse().ok() };
+    if let Some(numbers) = after("--row") {
+        let numbers: Vec<u64> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let measured = measure(numbers[0], numbers[1] as usize, numbers[2] as usize, folder.path());
+        println!("{}", serde_json::to_string(&measured).expect("numbers"));
+        return;
     }
-    for machines in sizes {
-        // At least five times what runs at once, so that most of it is a steady state.
-        let least = (machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize;
-        let tasks = number("--tasks").map_or(least.max(1_000_000), |tasks| tasks as usize);
+    if let Some(path) = after("--table") {
+        if let Err(error) = table::write(Path::new(path.first().map_or("experiments/scale.toml", String::as_str))) {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+        return;
+    }
+    println!("{HEADING}");
+    for machines in number("--machines").map_or_else(|| vec![1000, 5000, 20_000, 100_000], |machines| vec![machines]) {
+        let tasks = number("--tasks").map_or_else(|| tasks_for(machines, 1_000_000), |tasks| tasks as usize);
         for each in number("--a-job").map_or_else(|| vec![1, 10], |each| vec![each as usize]) {
-            if number("--machines").is_some() && number("--a-job").is_some() {
-                measure(machines, tasks, each, folder.path());
-                continue;
-            }
-            // Each in a process of its own: what one has freed would be no more memory to the next.
-            let mut one = Command::new(std::env::current_exe().expect("a program has a path"));
-            one.args(["--row", "--machines", &machines.to_string(), "--tasks", &tasks.to_string()]);
-            let status = one.args(["--a-job", &each.to_string()]).status().expect("it has started before");
-            assert!(status.success(), "{status}");
+            println!("{}", measure_apart(machines, tasks, each).line());
         }
     }
 }

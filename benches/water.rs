@@ -11,6 +11,8 @@
 
 #[path = "water/levels.rs"]
 mod levels;
+#[path = "common/results.rs"]
+mod results;
 
 use std::hint::black_box;
 use std::path::Path;

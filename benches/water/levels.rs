@@ -4,14 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll::error::{Error, Result};
+use plimsoll::error::Result;
 use plimsoll::fluid::water::Semantics;
 use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_multiples};
-use plimsoll::output::picture::Picture;
-use plimsoll::output::provenance::Provenance;
-use plimsoll::output::table::{Cell, Field, Kind, TableWriter, write_whole};
+use plimsoll::output::table::{Cell, Kind};
 
-use super::{Spot, Time};
+use super::{Spot, Time, results};
 
 /// What is measured, as it is written.
 #[derive(serde::Deserialize)]
@@ -108,12 +106,10 @@ impl Row {
 
 /// Measures what the file says and writes `results/NAME`. Errors: a file that is none, and output that fails.
 pub fn write(path: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    let wrong = |message: String| Error::PlanSyntax { path: path.to_owned(), message };
-    let plan: Plan = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    if plan.methods.is_empty() || plan.groups.contains(&0) || plan.resources.contains(&0) {
-        return Err(wrong("expected at least one method, and numbers of at least 1".to_owned()));
-    }
+    let (plan, text) = results::plan(path, |plan: &Plan| {
+        let some = !plan.methods.is_empty() && !plan.groups.contains(&0) && !plan.resources.contains(&0);
+        if some { Ok(()) } else { Err("expected at least one method, and numbers of at least 1") }
+    })?;
     let mut rows = Vec::new();
     for &groups in &plan.groups {
         for &resources in &plan.resources {
@@ -130,35 +126,11 @@ pub fn write(path: &Path) -> Result<()> {
         }
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(&plan.name);
-    table(&folder, &rows, &text)?;
-    let about = Provenance::of_plan(&text);
-    for (name, svg) in [("groups", by_groups(&plan, &rows)), ("resources", by_resources(&plan, &rows))] {
-        for ending in ["svg", "png"] {
-            Picture::of(&folder.join(format!("{name}.{ending}")))?.write(&svg, &about)?;
-        }
-    }
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+    let figures = [("groups", by_groups(&plan, &rows)), ("resources", by_resources(&plan, &rows))];
+    results::write(&folder, "levels", &COLUMNS, &cells, &figures, &text)?;
     println!("results/{} has levels.parquet, levels.csv, and the figures groups and resources", plan.name);
     Ok(())
-}
-
-fn table(folder: &Path, rows: &[Row], plan: &str) -> Result<()> {
-    let fields = COLUMNS.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
-    let metadata = [("plimsoll.plan".to_owned(), plan.to_owned())];
-    let mut table = TableWriter::create(&folder.join("levels.parquet"), &[], fields, &metadata)?;
-    let mut csv = COLUMNS.map(|(name, _)| name).join(",") + "\n";
-    for row in rows {
-        let cells = row.cells();
-        table.push(&cells)?;
-        let texts = cells.map(|cell| match cell {
-            Cell::Null => String::new(),
-            Cell::Int(value) => value.to_string(),
-            Cell::Float(value) => format!("{value:.3}"),
-            Cell::Text(text) => text.to_owned(),
-        });
-        csv += &(texts.join(",") + "\n");
-    }
-    table.finish()?;
-    write_whole(&folder.join("levels.csv"), csv.as_bytes())
 }
 
 /// Time per update in seconds against what `x` says, of the rows that `of` chooses.

@@ -1,0 +1,54 @@
+//! What benchmarks write that are asked for a table: Parquet, CSV and figures below `results/`.
+
+use std::path::Path;
+
+use plimsoll::error::{Error, Result};
+use plimsoll::output::picture::Picture;
+use plimsoll::output::provenance::Provenance;
+use plimsoll::output::table::{Cell, Field, Kind, TableWriter, write_whole};
+
+/// What is measured, as a file says it. Errors: a file that is none or says something else, and why `check` refuses it.
+pub fn plan<P: serde::de::DeserializeOwned>(
+    path: &Path,
+    check: impl Fn(&P) -> std::result::Result<(), &'static str>,
+) -> Result<(P, String)> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+    let wrong = |message: String| Error::PlanSyntax { path: path.to_owned(), message };
+    let plan: P = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    check(&plan).map_err(|problem| wrong(problem.to_owned()))?;
+    Ok((plan, text))
+}
+
+/// Writes `NAME.parquet`, `NAME.csv`, and each figure as SVG and PNG.
+pub fn write<const N: usize>(
+    folder: &Path,
+    name: &str,
+    columns: &[(&str, Kind); N],
+    rows: &[[Cell<'_>; N]],
+    figures: &[(&str, String)],
+    plan: &str,
+) -> Result<()> {
+    let fields = columns.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
+    let metadata = [("plimsoll.plan".to_owned(), plan.to_owned())];
+    let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
+    let mut csv = columns.map(|(name, _)| name).join(",") + "\n";
+    for row in rows {
+        table.push(row)?;
+        let texts = row.map(|cell| match cell {
+            Cell::Null => String::new(),
+            Cell::Int(value) => value.to_string(),
+            Cell::Float(value) => format!("{value:.3}"),
+            Cell::Text(text) => text.to_owned(),
+        });
+        csv += &(texts.join(",") + "\n");
+    }
+    table.finish()?;
+    write_whole(&folder.join(format!("{name}.csv")), csv.as_bytes())?;
+    let about = Provenance::of_plan(plan);
+    for (figure, svg) in figures {
+        for ending in ["svg", "png"] {
+            Picture::of(&folder.join(format!("{figure}.{ending}")))?.write(svg, &about)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Throughput, decision latency and memory against the number of machines, as a table (Parquet and CSV) and three figures.
+//! What is measured stands in a file.
+
+use std::path::Path;
+
+use plimsoll::error::Result;
+use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_multiples};
+use plimsoll::output::table::{Cell, Kind};
+
+use super::{HEADING, Measured, measure_apart, results, tasks_for};
+
+/// Tasks of the run that tells what machines take where hardly anything runs.
+const IDLE: usize = 100;
+
+/// What is measured, as it is written.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Plan {
+    /// The folder under `results/`.
+    name: String,
+    machines: Vec<u64>,
+    tasks_a_job: Vec<usize>,
+    /// The fewest tasks of a run.
+    least_tasks: usize,
+    /// How often each is measured.
+    rounds: usize,
+}
+
+/// The rounds of one size, and what the machines take where hardly anything runs.
+struct Row {
+    rounds: Vec<Measured>,
+    idle_mib: f64,
+}
+
+const COLUMNS: [(&str, Kind); 16] = [
+    ("machines", Kind::Int),
+    ("tasks_a_job", Kind::Int),
+    ("tasks", Kind::Int),
+    ("at_once", Kind::Int),
+    ("instants", Kind::Int),
+    ("rounds", Kind::Int),
+    ("tasks_a_cpu_s_median", Kind::Float),
+    ("tasks_a_cpu_s_lowest", Kind::Float),
+    ("tasks_a_cpu_s_highest", Kind::Float),
+    ("instants_a_cpu_s_median", Kind::Float),
+    ("engine_us_a_task_median", Kind::Float),
+    ("decision_p50_us_median", Kind::Float),
+    ("decision_p99_us_median", Kind::Float),
+    ("scan_us_median", Kind::Float),
+    ("mib_median", Kind::Float),
+    ("idle_mib", Kind::Float),
+];
+
+impl Row {
+    /// The values of the rounds, lowest first.
+    fn sorted(&self, of: impl Fn(&Measured) -> f64) -> Vec<f64> {
+        let mut values: Vec<f64> = self.rounds.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    fn median(&self, of: impl Fn(&Measured) -> f64) -> f64 {
+        self.sorted(of)[self.rounds.len() / 2]
+    }
+
+    /// What is the same in every round.
+    fn run(&self) -> &Measured {
+        &self.rounds[0]
+    }
+
+    fn cells(&self) -> [Cell<'_>; 16] {
+        let (run, speeds) = (self.run(), self.sorted(Measured::tasks_a_cpu_s));
+        [
+            run.machines.into(),
+            run.tasks_a_job.into(),
+            run.tasks.into(),
+            run.at_once.into(),
+            run.instants.into(),
+            (self.rounds.len() as u64).into(),
+            self.median(Measured::tasks_a_cpu_s).into(),
+            speeds[0].into(),
+            speeds[speeds.len() - 1].into(),
+            self.median(|round| round.instants as f64 / round.cpu_s).into(),
+            self.median(|round| round.engine_cpu_s * 1e6 / round.tasks as f64).into(),
+            self.median(|round| round.p50_us).into(),
+            self.median(|round| round.p99_us).into(),
+            self.median(|round| round.scan_us).into(),
+            self.median(|round| round.mib).into(),
+            self.idle_mib.into(),
+        ]
+    }
+}
+
+/// Measures what the file says and writes `results/NAME`. Errors: a file that is none, and output that fails.
+pub fn write(path: &Path) -> Result<()> {
+    let (plan, text) = results::plan(path, |plan: &Plan| {
+        let some = !plan.machines.is_empty() && !plan.tasks_a_job.is_empty();
+        let positive = !plan.machines.contains(&0) && !plan.tasks_a_job.contains(&0) && plan.rounds > 0;
+        if some && positive { Ok(()) } else { Err("expected numbers of at least 1, and some of each") }
+    })?;
+    println!("{HEADING}");
+    let mut rows = Vec::new();
+    for &machines in &plan.machines {
+        let idle_mib = measure_apart(machines, IDLE, 1).mib;
+        for &each in &plan.tasks_a_job {
+            let tasks = tasks_for(machines, plan.least_tasks);
+            let round = |_| {
+                let measured = measure_apart(machines, tasks, each);
+                println!("{}", measured.line());
+                measured
+            };
+            rows.push(Row { rounds: (0..plan.rounds).map(round).collect(), idle_mib });
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(&plan.name);
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+    let figures = [
+        ("throughput", throughput(&plan, &rows)),
+        ("decisions", decisions(&plan, &rows)),
+        ("memory", memory(&plan, &rows)),
+    ];
+    results::write(&folder, "scale", &COLUMNS, &cells, &figures, &text)?;
+    println!("results/{} has scale.parquet, scale.csv, and the figures throughput, decisions and memory", plan.name);
+    Ok(())
+}
+
+/// A median against the number of machines, of jobs of so many tasks.
+fn series(key: &str, rows: &[Row], each: usize, of: impl Fn(&Row) -> f64) -> Series {
+    let of_jobs = rows.iter().filter(|row| row.run().tasks_a_job == each as u64);
+    Series::new(key.to_owned(), of_jobs.map(|row| (row.run().machines as f64, of(row))).collect())
+}
+
+fn jobs_of(each: usize) -> String {
+    if each == 1 { "jobs of 1 task".to_owned() } else { format!("jobs of {each} tasks") }
+}
+
+fn machines() -> Axis {
+    Axis::number("machines").log()
+}
+
+fn throughput(plan: &Plan, rows: &[Row]) -> String {
+    let line = |&each: &usize| series(&jobs_of(each), rows, each, |row| row.median(Measured::tasks_a_cpu_s));
+    let chart =
+        Chart { size_pt: (Chart::COLUMN.0, 210.0), ..Chart::new(machines(), Axis::number("tasks a CPU second")) };
+    lines(&chart, Join::Straight, &plan.tasks_a_job.iter().map(line).collect::<Vec<_>>())
+}
+
+fn decisions(plan: &Plan, rows: &[Row]) -> String {
+    let panel = |&each: &usize| {
+        let line = |key: &str, of: fn(&Measured) -> f64| series(key, rows, each, |row| row.median(of) * 1e-6);
+        let p50 = line("an instant with launches, median", |round| round.p50_us);
+        let p99 = line("its 99th percentile", |round| round.p99_us);
+        let scan = line("a scan of all machines for one task", |round| round.scan_us);
+        Panel { title: jobs_of(each), series: vec![p50, p99, scan] }
+    };
+    let chart = Chart {
+        size_pt: (Chart::PAGE.0, 210.0),
+        columns: Some(plan.tasks_a_job.len()),
+        ..Chart::new(machines(), Axis::seconds("time").log())
+    };
+    small_multiples(&chart, Join::Straight, &plan.tasks_a_job.iter().map(panel).collect::<Vec<_>>())
+}
+
+fn memory(plan: &Plan, rows: &[Row]) -> String {
+    let mut all: Vec<Series> = plan
+        .tasks_a_job
+        .iter()
+        .map(|&each| series(&jobs_of(each), rows, each, |row| row.median(|round| round.mib)))
+        .collect();
+    all.push(series("hardly any task", rows, plan.tasks_a_job[0], |row| row.idle_mib));
+    let chart = Chart { size_pt: (Chart::COLUMN.0, 210.0), ..Chart::new(machines(), Axis::number("MiB").log()) };
+    lines(&chart, Join::Straight, &all)
+}
