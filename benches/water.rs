@@ -199,7 +199,7 @@ fn jumps(semantics: Semantics, size: usize) {
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     if let Some(at) = wanted.iter().position(|word| word == "--table") {
-        let path = wanted.get(at + 1).map_or("experiments/quota-levels.toml", String::as_str);
+        let path = results::path(&wanted[at + 1..], "experiments/quota-levels.toml");
         if let Err(error) = levels::write(Path::new(path)) {
             eprintln!("{error}");
             std::process::exit(1);

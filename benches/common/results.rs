@@ -1,11 +1,27 @@
 //! What benchmarks write that are asked for a table: Parquet, CSV and figures below `results/`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plimsoll::error::{Error, Result};
 use plimsoll::output::picture::Picture;
 use plimsoll::output::provenance::Provenance;
 use plimsoll::output::table::{Cell, Field, Kind, TableWriter, write_whole};
+
+/// The file behind `--table`, or the one that is meant if none is named.
+pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
+    // Cargo puts `--bench` behind everything.
+    words.first().map(String::as_str).filter(|word| !word.starts_with("--")).unwrap_or(default)
+}
+
+/// The folder of a name under `results/`. Errors: a name that is no plain one.
+pub fn folder(plan: &Path, name: &str) -> Result<PathBuf> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if name.is_empty() || !name.chars().all(plain) {
+        let message = format!("name '{name}': expected letters, digits, '-' and '_'");
+        return Err(Error::PlanSyntax { path: plan.to_owned(), message });
+    }
+    Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name))
+}
 
 /// What is measured, as a file says it. Errors: a file that is none or says something else, and why `check` refuses it.
 pub fn plan<P: serde::de::DeserializeOwned>(

@@ -26,6 +26,26 @@ struct Plan {
     rounds: usize,
 }
 
+/// The clock ticks a hundred times a second: fewer tasks would take a few ticks.
+const LEAST_TASKS: usize = 100_000;
+
+impl Plan {
+    fn check(&self) -> std::result::Result<(), &'static str> {
+        let ascending =
+            |numbers: &[u64]| numbers.first().is_some_and(|first| *first > 0) && numbers.is_sorted_by(|a, b| a < b);
+        let each: Vec<u64> = self.tasks_a_job.iter().map(|each| *each as u64).collect();
+        if !ascending(&self.machines) || !ascending(&each) {
+            Err("machines and tasks-a-job: expected numbers from 1, each larger than the one before")
+        } else if self.rounds.is_multiple_of(2) {
+            Err("rounds: expected an odd number, of which one is the median")
+        } else if self.least_tasks < LEAST_TASKS || each.iter().any(|each| each * 1000 > self.least_tasks as u64) {
+            Err("least-tasks: expected at least 100000, and a thousand jobs")
+        } else {
+            Ok(())
+        }
+    }
+}
+
 /// The rounds of one size, and what the machines take where hardly anything runs.
 struct Row {
     rounds: Vec<Measured>,
@@ -93,26 +113,23 @@ impl Row {
 
 /// Measures what the file says and writes `results/NAME`. Errors: a file that is none, and output that fails.
 pub fn write(path: &Path) -> Result<()> {
-    let (plan, text) = results::plan(path, |plan: &Plan| {
-        let some = !plan.machines.is_empty() && !plan.tasks_a_job.is_empty();
-        let positive = !plan.machines.contains(&0) && !plan.tasks_a_job.contains(&0) && plan.rounds > 0;
-        if some && positive { Ok(()) } else { Err("expected numbers of at least 1, and some of each") }
-    })?;
+    let (plan, text) = results::plan(path, Plan::check)?;
+    let folder = results::folder(path, &plan.name)?;
     println!("{HEADING}");
     let mut rows = Vec::new();
     for &machines in &plan.machines {
-        let idle_mib = measure_apart(machines, IDLE, 1).mib;
+        let idle_mib = measure_apart(machines, IDLE, 1)?.mib;
         for &each in &plan.tasks_a_job {
             let tasks = tasks_for(machines, plan.least_tasks);
-            let round = |_| {
-                let measured = measure_apart(machines, tasks, each);
+            let mut rounds = Vec::new();
+            for _ in 0..plan.rounds {
+                let measured = measure_apart(machines, tasks, each)?;
                 println!("{}", measured.line());
-                measured
-            };
-            rows.push(Row { rounds: (0..plan.rounds).map(round).collect(), idle_mib });
+                rounds.push(measured);
+            }
+            rows.push(Row { rounds, idle_mib });
         }
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(&plan.name);
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
     let figures = [
         ("throughput", throughput(&plan, &rows)),
@@ -150,7 +167,7 @@ fn decisions(plan: &Plan, rows: &[Row]) -> String {
         let line = |key: &str, of: fn(&Measured) -> f64| series(key, rows, each, |row| row.median(of) * 1e-6);
         let p50 = line("an instant with launches, median", |round| round.p50_us);
         let p99 = line("its 99th percentile", |round| round.p99_us);
-        let scan = line("a scan of all machines for one task", |round| round.scan_us);
+        let scan = line("a scan for one task, the search alone", |round| round.scan_us);
         Panel { title: jobs_of(each), series: vec![p50, p99, scan] }
     };
     let chart = Chart {

@@ -110,6 +110,7 @@ pub fn write(path: &Path) -> Result<()> {
         let some = !plan.methods.is_empty() && !plan.groups.contains(&0) && !plan.resources.contains(&0);
         if some { Ok(()) } else { Err("expected at least one method, and numbers of at least 1") }
     })?;
+    let folder = results::folder(path, &plan.name)?;
     let mut rows = Vec::new();
     for &groups in &plan.groups {
         for &resources in &plan.resources {
@@ -125,7 +126,6 @@ pub fn write(path: &Path) -> Result<()> {
             }
         }
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(&plan.name);
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
     let figures = [("groups", by_groups(&plan, &rows)), ("resources", by_resources(&plan, &rows))];
     results::write(&folder, "levels", &COLUMNS, &cells, &figures, &text)?;

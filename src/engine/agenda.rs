@@ -220,8 +220,8 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// Has the events that come soon fetched into the cache, and gives the next one; `None` if it was cancelled or is not known
-    /// yet.
+    /// Has the events that come soon fetched into the cache, and gives the next one; `None` if there is none, if it was
+    /// cancelled, or if it is not known yet.
     pub fn fetch_ahead(&self) -> Option<&E> {
         let slot = |entry: &Reverse<u128>| EventKey::unpack(entry.0).1 as usize;
         let next = slot(self.entries.near.peek()?);

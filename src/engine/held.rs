@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::jobs::SetSlot;
 use super::{Engine, Running};
-use crate::cluster::Held;
+use crate::cluster::{Hardware, Held};
 use crate::record::Recorder;
 
 /// The devices of each running task, by set and number; every task is an entry of its own where devices have identities.
@@ -28,12 +28,22 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Panics: when a device is held by more than one task can (a programmer error); for audited runs.
+    /// Panics: when more of a device is held than there is, or a task holds other than it needs (a programmer error); for
+    /// audited runs.
     pub(super) fn audit_devices(&self) {
-        let Some(devices) = &self.devices else { return };
+        if self.devices.is_none() {
+            return;
+        }
+        let made_of = self.machines.hardware().map(Hardware::dims).unwrap_or_default();
         let mut sums: HashMap<_, u32> = HashMap::new();
         for running in self.agenda.iter() {
-            for held in devices.get(&(running.set, running.first)).into_iter().flatten() {
+            let all = of(&self.devices, running);
+            for &dim in &made_of {
+                let milli: u64 =
+                    all.iter().filter(|held| usize::from(held.dim) == dim).map(|held| u64::from(held.milli)).sum();
+                assert_eq!(milli, self.sets.needs(running.set).1[dim], "devices of a task at {:?}", self.now);
+            }
+            for held in all {
                 *sums.entry((running.machine, held.dim, held.device)).or_default() += u32::from(held.milli);
             }
         }

@@ -63,6 +63,8 @@ pub struct ActiveSet {
     pub stable: bool,
 }
 
+const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
+
 /// No stage.
 const NO_STAGE: u32 = u32::MAX;
 

@@ -276,6 +276,16 @@ fn other_devices(draw: &Draw, without: impl Fn(&mut Draw)) -> bool {
     with != without && blind(&with) == blind(&without)
 }
 
+/// Whether tasks of a gang get parts of devices of one machine, which under this rule depend on what it has left.
+fn gang_of_parts(draw: &Draw) -> bool {
+    let outcomes = draw.expected(draw.case.policies[0]).unwrap_or_default();
+    let gang = |outcome: &Outcome| draw.case.rows.iter().any(|row| row.gang && row.job == outcome.job);
+    let parts: Vec<&Outcome> = outcomes.iter().filter(|o| gang(o) && o.devices.contains('=')).collect();
+    let together = |a: &Outcome, b: &Outcome| (a.job, a.start, a.machine) == (b.job, b.start, b.machine);
+    draw.case.placement == Placement::Fgd
+        && parts.iter().any(|a| parts.iter().any(|b| together(a, b) && a.task != b.task))
+}
+
 /// Fails with everything that is too rare.
 fn often(counts: &[(&str, usize, usize)]) {
     let rare: Vec<_> = counts.iter().filter(|(_, least, found)| found < least).collect();
@@ -351,6 +361,7 @@ fn the_draws_reach_the_corners() {
         ("topology", 20, decides(all, topology)),
         ("fragments", 20, decides(all, flat)),
         ("fragments on devices alone", 3, all.iter().filter(|draw| other_devices(draw, flat)).count()),
+        ("gangs of parts", 5, all.iter().filter(|draw| gang_of_parts(draw)).count()),
         ("machine-failed", 10, occurs(all, any("machine-failed"))),
         ("gangs", 10, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);

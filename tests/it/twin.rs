@@ -37,7 +37,7 @@ fn pooled() {
 #[test]
 fn first_fit_and_gradient_descent() {
     // Without devices they are one rule.
-    compare(2000, Weighting::None, &[Placement::FirstFit, Placement::Fgd]);
+    compare(2000, Weighting::None, &[Placement::FirstFit, Placement::FirstFit, Placement::FirstFit, Placement::Fgd]);
 }
 
 #[test]
