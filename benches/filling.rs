@@ -1,4 +1,4 @@
-//! Dominant resource fairness by fast filling, beside what it cannot be faster than (one reading of the demands) and
+//! Dominant resource fairness by fast filling, beside its lower bound (one reading of the demands) and
 //! the obvious ways: users sorted by where they have all tasks, the plain loop, and a linear program.
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use plimsoll::fluid::{Levels, Problem, fill};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Users by name, and with what chance a demand is 0 and a number of tasks is finite.
+/// Kinds of users, with the probabilities that a demand is 0 and that a number of tasks is finite.
 const KINDS: [(&str, f64, f64); 4] = [
     ("endless", 0.0, 0.0),
     ("half finite", 0.0, 0.5),
@@ -19,7 +19,7 @@ const KINDS: [(&str, f64, f64); 4] = [
     ("zero demands, half finite", 0.3, 0.5),
 ];
 
-/// Users whose finite demands end around the level at which the first resource is used up.
+/// Users with finite demands that end around the level at which the first resource is used up.
 fn problem(users: usize, dims: usize, zeros: f64, finite: f64) -> Problem {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut amount =

@@ -1,6 +1,6 @@
-//! The line of blocked users alone: one operation ends a task and serves, in rank order, the users whose next task fits
-//! what is free now, each of which is put back at another place with another demand. Beside it a scan over all users and
-//! a sorted map.
+//! The line of blocked users alone: one operation ends a task and serves, in rank order, the users with a next task
+//! that fits the free amounts, each of which is put back at another place with another demand. Beside it a scan over
+//! all users and a sorted map.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -35,7 +35,7 @@ impl Users for Line {
     }
 }
 
-/// Everybody in a row, by id.
+/// All users in a row, by id.
 #[derive(Default)]
 struct Scan(Vec<Option<(Place, Need)>>);
 
@@ -57,7 +57,7 @@ impl Users for Scan {
     }
 }
 
-/// Everybody by place.
+/// All users by place.
 #[derive(Default)]
 struct Sorted(BTreeMap<Place, (QueueId, Need)>);
 
@@ -76,7 +76,7 @@ impl Users for Sorted {
     }
 }
 
-/// A full pool of the size of 100 machines whose users always have a next task: 1, 2 or 4 cores and 2 to 20 GiB.
+/// A full pool of the size of 100 machines; its users always have a next task: 1, 2 or 4 cores and 2 to 20 GiB.
 struct Service<U> {
     users: U,
     /// The next task of each user.
@@ -87,7 +87,7 @@ struct Service<U> {
 }
 
 impl<U: Users> Service<U> {
-    /// Starts what fits, and replaces every task once.
+    /// Fills the pool, and replaces every task once.
     fn new(users: U, count: u32) -> Service<U> {
         let (free, rng) = ([100 * 64_000, 100 * 262_144], ChaCha8Rng::seed_from_u64(1));
         let needs = vec![[0; 2]; count as usize];

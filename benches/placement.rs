@@ -53,7 +53,7 @@ impl Pool for Labelled {
     }
 }
 
-/// What each machine has free and how many tasks it runs.
+/// The free amounts of each machine and the number of its tasks.
 struct Scan {
     placement: Placement,
     capacity: Vec<Need>,
@@ -116,7 +116,7 @@ struct Churn<P> {
 }
 
 impl<P: Pool> Churn<P> {
-    /// Goes on from what runs, and keeps as many tasks running as `target` says if they fit.
+    /// Goes on from the running tasks, and keeps `target` tasks running if they fit.
     fn new(pool: P, target: usize, running: Vec<(MachineId, Need)>) -> Churn<P> {
         Churn { pool, running, target, rng: ChaCha8Rng::seed_from_u64(1) }
     }
@@ -140,7 +140,7 @@ impl<P: Pool> Churn<P> {
     }
 }
 
-/// The cluster, and what runs on it once the rule has filled it and replaced up to 100,000 tasks.
+/// The cluster, and its running tasks once the rule has filled it and replaced up to 100,000 tasks.
 fn cluster(count: usize, placement: Placement) -> (Vec<Need>, Machines, Vec<(MachineId, Need)>) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let capacity: Vec<Need> = (0..count).map(|_| KINDS[rng.random_range(0..KINDS.len())]).collect();

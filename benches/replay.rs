@@ -63,7 +63,7 @@ struct Silent;
 
 impl Recorder for Silent {}
 
-/// The engine, its input in memory and nobody listening.
+/// The engine, its input in memory and without a recorder.
 fn engine_alone(workload: &Workload, placement: Placement) -> u64 {
     let mut source = workload.source();
     let cluster = Cluster::new(&spec(), source.dims()).expect("a cluster");

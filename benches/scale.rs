@@ -1,11 +1,11 @@
-//! First-fit under DRF from 1,000 to 100,000 machines at nine tenths of their capacity, 1,000 users: tasks a CPU second with
-//! the `runs`, `users` and `jobs` tables, how long an instant that launches something takes, memory, and beside it what the
-//! same launches cost when machines are looked through one by one. Once with jobs of one task, where every task is a row
-//! of the `jobs` table, and once with jobs of ten.
+//! First-fit under DRF from 1,000 to 100,000 machines at nine tenths of their capacity, 1,000 users: tasks a CPU second
+//! with the `runs`, `users` and `jobs` tables, how long an instant that launches something takes, memory, and beside it
+//! the cost of the same launches when machines are looked through one by one. Once with jobs of one task, where every
+//! task is a row of the `jobs` table, and once with jobs of ten.
 //!
-//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run. With
-//! `cargo bench --bench scale -- --table experiments/scale.toml` what that file says is measured and written as a table and
-//! figures.
+//! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run.
+//! With `cargo bench --bench scale -- --table experiments/scale.toml` the measurements of that file are written as a
+//! table and figures.
 
 #[path = "common/results.rs"]
 mod results;
@@ -76,7 +76,7 @@ fn spent() -> (Duration, u64, u64) {
     (Duration::from_millis(ticks * 10), kib("VmRSS:"), kib("VmHWM:"))
 }
 
-/// Hears how long every instant takes that launches something, and keeps what ran where.
+/// Times every instant that launches something, and keeps each task's machine.
 struct Clock {
     last: Instant,
     launched: bool,
@@ -107,7 +107,7 @@ impl Recorder for Clock {
     }
 }
 
-/// The engine alone: latencies of the instants of the second half, and what ran where.
+/// The engine alone: latencies of the instants of the second half, and each task's machine.
 fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
     let mut source = supply.source().expect("a workload");
     let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
@@ -123,8 +123,8 @@ fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
     (steady[steady.len() / 2], steady[steady.len() * 99 / 100], clock)
 }
 
-/// What it takes to look through the machines one by one until one has room, for some launches in the middle of the run,
-/// each: the search alone. What ends meanwhile gives its room back, so that it finds the same machines.
+/// The time of a search through the machines one by one until one has room, as the mean of some launches in the middle
+/// of the run. Tasks that end meanwhile give their room back, so that it finds the same machines.
 fn scan(clock: &Clock, machines: usize, capacity: &Resources) -> Duration {
     const LAUNCHES: usize = 2000;
     let mut starts: Vec<usize> = (0..clock.ran.len()).collect();
@@ -167,8 +167,8 @@ struct Measured {
     /// The most tasks that ran at once.
     at_once: u64,
     instants: u64,
-    /// CPU time of the run with its tables, and of the engine alone, which reads the clock at every instant and keeps what ran
-    /// where.
+    /// CPU time of the run with its tables, and of the engine alone, which reads the clock at every instant and keeps
+    /// each task's machine.
     cpu_s: f64,
     engine_cpu_s: f64,
     /// Instants that launched something, in the second half of the run.
@@ -176,7 +176,7 @@ struct Measured {
     p99_us: f64,
     /// The search for a machine alone, when they are looked through one by one.
     scan_us: f64,
-    /// What the run took beside its workload, at most.
+    /// Peak memory of the run beside its workload.
     mib: f64,
 }
 
@@ -256,7 +256,8 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
     }
 }
 
-/// The same in a process of its own: what one has freed would be no more memory to the next. Errors: it failed.
+/// The same in a process of its own: memory freed by one measurement would not be seen to grow in the next. Errors: it
+/// failed.
 fn measure_apart(machines: u64, tasks: usize, each: usize) -> Result<Measured> {
     let failed = |why: &dyn std::fmt::Display| Error::Mismatch {
         problem: format!("{tasks} tasks in jobs of {each} on {machines} machines could not be measured: {why}"),
@@ -270,7 +271,7 @@ fn measure_apart(machines: u64, tasks: usize, each: usize) -> Result<Measured> {
     serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))
 }
 
-/// At least five times what runs at once, so that most of it is a steady state.
+/// At least five times the tasks that run at once, so that most of it is a steady state.
 fn tasks_for(machines: u64, least: usize) -> usize {
     least.max((machines as f64 * MACHINE.0 as f64 * 0.9 / 2.7 * 5.0) as usize)
 }

@@ -1,8 +1,8 @@
-//! What the layer around runs costs in CPU time, which other processes disturb little. Of each run: `plimsoll run` of it
-//! alone (process, progress, tables, receipt) beside the same run in memory (workload, engine, and the metrics and series of
-//! the same tables, written nowhere), in turns, each in a process of its own. Of all runs: `plimsoll run` when none is
-//! missing (statistics, figures, report). And the wall time with one thread and two, beside the same runs in memory in one
-//! process and two, which is what the machine gives.
+//! The CPU time of the layer around runs, which other processes disturb little. Of each run: `plimsoll run` of it
+//! alone (process, progress, tables, receipt) beside the same run in memory (workload, engine, and the metrics and
+//! series of the same tables, written nowhere), in turns, each in a process of its own. Of all runs: `plimsoll run`
+//! when none is missing (statistics, figures, report). And the wall time with one thread and two, beside the same runs
+//! in memory in one process and two, which is the speedup that the machine allows.
 //!
 //! `cargo bench --bench study` takes a quarter of an hour; `-- --seeds 100` for more runs.
 
@@ -17,7 +17,7 @@ use plimsoll::policy::Registry;
 const SEEDS: u64 = 10;
 const ROUNDS: usize = 5;
 
-/// Runs of about a second on a machine of today. The `jobs` table has a row a job, so what a run writes goes with how many
+/// Runs of about a second on a machine of today. The `jobs` table has a row a job, so a run writes the less the more
 /// tasks a job has.
 const PLANS: [(&str, &str); 2] = [
     (

@@ -6,7 +6,7 @@
 //! first method took.
 //!
 //! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups. With
-//! `cargo bench --bench water -- --table experiments/quota-levels.toml` what that file says is measured and written as a
+//! `cargo bench --bench water -- --table experiments/quota-levels.toml` the measurements of that file are written as a
 //! table and figures.
 
 #[path = "water/levels.rs"]
@@ -36,7 +36,7 @@ fn group(rng: &mut ChaCha8Rng) -> Group {
     Group::new(rng.random_range(0..REQUEST), min, u64::MAX, rng.random_range(1..=100))
 }
 
-/// A change in every resource: whose, and the new requests.
+/// A change in every resource: the group, and the new requests.
 struct Change {
     at: usize,
     requests: Vec<u64>,
@@ -47,7 +47,7 @@ fn changes(rng: &mut ChaCha8Rng, size: usize, dims: usize) -> Vec<Change> {
     (0..BATCH).map(|_| Change { at: rng.random_range(0..size), requests: request(rng) }).collect()
 }
 
-/// The groups by resource, and each resource's total: two thirds of what is requested.
+/// The groups by resource, and each resource's total: two thirds of the requests.
 fn input(rng: &mut ChaCha8Rng, size: usize, dims: usize) -> (Vec<Vec<Group>>, u64) {
     let groups = (0..dims).map(|_| (0..size).map(|_| group(rng)).collect()).collect();
     (groups, size as u64 * REQUEST / 3)
@@ -67,7 +67,7 @@ impl std::fmt::Display for Time {
     }
 }
 
-/// What is measured: groups of each of some resources, all changed together.
+/// One measurement: groups of each of some resources, all changed together.
 #[derive(Clone, Copy)]
 struct Spot {
     semantics: Semantics,

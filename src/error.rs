@@ -1,4 +1,4 @@
-//! The one error type: what is wrong, where, and what would be accepted.
+//! The one error type: the problem, its place, and the values that would be accepted.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A trace, weights or machines file is malformed.
@@ -26,7 +26,7 @@ pub enum Error {
         line: u64,
         /// The column's name, or empty.
         column: String,
-        /// What is wrong, the value, and what would be accepted.
+        /// The problem, the value, and the values that would be accepted.
         problem: String,
     },
     /// A plan or a command-line value is wrong.
@@ -34,9 +34,9 @@ pub enum Error {
     Plan {
         /// The key or the option.
         key: String,
-        /// What was given, quoted where it is text.
+        /// The value given, quoted where it is text.
         value: String,
-        /// What would be accepted.
+        /// The values that would be accepted.
         expected: String,
     },
     /// A plan file does not parse; the message carries line, column and the accepted keys.
@@ -47,7 +47,7 @@ pub enum Error {
         /// The parser's message.
         message: String,
     },
-    /// A policy name that nobody knows.
+    /// An unknown policy name.
     #[error("unknown policy '{name}'{}; known: {known}", suggestion_part(suggestion))]
     UnknownPolicy {
         /// The name given.
@@ -60,7 +60,7 @@ pub enum Error {
     /// The workload and the cluster do not go together.
     #[error("{problem}")]
     Mismatch {
-        /// What does not match, and how to mend it.
+        /// The parts that do not match, and how to mend them.
         problem: String,
     },
     /// Shares cannot be compared exactly within the width of a rank.
@@ -68,7 +68,7 @@ pub enum Error {
     CapacityTooFine {
         /// The policy.
         policy: String,
-        /// Which numbers, and what to round.
+        /// The numbers concerned, and those to round.
         problem: String,
     },
     /// A solver could not certify its solution.
@@ -76,7 +76,7 @@ pub enum Error {
     NotConverged {
         /// The solver.
         solver: String,
-        /// What is left of which condition.
+        /// The condition that is violated, and by how much.
         problem: String,
     },
     /// A result cannot be written.
@@ -84,7 +84,7 @@ pub enum Error {
     Output {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// Ctrl-C, or a termination signal.
@@ -110,7 +110,7 @@ impl Error {
         Error::Io { path: path.into(), source }
     }
 
-    /// An [`Error::Plan`]; of a name among others that would be accepted with the one that is probably meant.
+    /// An [`Error::Plan`]; with a suggestion where the value looks like a misspelt accepted name.
     pub fn plan(key: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Error {
         let (value, expected) = (value.to_string(), expected.into());
         let hint = meant(&value, &expected).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Error {
         }
     }
 
-    /// The same error as one about the key that names what it is about: an unknown policy, or a file that cannot be read.
+    /// The same error under the key that holds its cause: an unknown policy, or a file that cannot be read.
     pub fn of_key(self, key: &str) -> Error {
         match self {
             Error::UnknownPolicy { name, known, .. } => {
@@ -158,7 +158,7 @@ impl Error {
     }
 }
 
-/// The candidate nearest to `word`, if it is near enough to be what was meant; else the only one that begins with it.
+/// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = candidates
@@ -170,8 +170,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.map(|(_, candidate)| candidate).or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
 }
 
-/// What was probably meant by a quoted value among the names that would be accepted: single words between commas and `or`,
-/// without digits. Nothing where a suggestion is made already.
+/// The name that a quoted value probably stands for, of those that would be accepted: single words between commas and
+/// `or`, without digits. `None` where a suggestion is made already.
 fn meant<'a>(value: &str, expected: &'a str) -> Option<&'a str> {
     let word = value.strip_prefix('\'')?.strip_suffix('\'').filter(|word| !word.is_empty())?;
     if expected.contains("did you mean") {

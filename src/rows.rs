@@ -1,8 +1,8 @@
 //! Rows of a delimited text file, each with its place for a message.
 //!
 //! The one way in which public formats and machines files are read: fields are trimmed, a byte-order mark and CRLF
-//! line ends are fine, blank lines are skipped, and whatever is wrong is an [`Error::Trace`] with file, line, column,
-//! value and what would be accepted. Numbers go through [`decimal`]; no float is involved.
+//! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
+//! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,7 +13,7 @@ use csv::ByteRecord;
 use crate::error::{Error, Result};
 use crate::units::{NumberProblem, Round, decimal};
 
-/// What stands between the fields of a row.
+/// The character between the fields of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// A comma; fields may be quoted.
@@ -22,7 +22,7 @@ pub enum Separator {
     Tab,
 }
 
-/// A column: where it stands, and what messages call it.
+/// A column: its position, and its name in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column<'a> {
     /// Position in the row, from 0.
@@ -147,7 +147,7 @@ impl<'a> Row<'a> {
         if name.is_empty() { Err(self.error(column.name, "is empty; expected a name")) } else { Ok(name) }
     }
 
-    /// A number from 0, times `scale`; `expected` says what would be accepted.
+    /// A number from 0, times `scale`; `expected` describes the accepted values.
     pub fn number(&self, column: Column<'_>, scale: u64, round: Round, expected: &str) -> Result<u64> {
         decimal(self.bytes(column), scale, round).map_err(|problem| self.not(column, problem, expected))
     }

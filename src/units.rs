@@ -125,7 +125,7 @@ id!(
     MachineId
 );
 
-/// What a resource is counted in, and how a column or a plan spells it.
+/// The unit in which a resource is counted, and how a column or a plan spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Unit {
     /// Thousandths of one: milli-cores, milli-GPUs, thousandths of a named extra. Spelt `cpu`, `gpu`, `licence`, ...
@@ -163,7 +163,7 @@ impl Unit {
 pub struct Dim {
     /// `cpu`, `memory`, `gpu`, `disk`, ...
     pub name: String,
-    /// What its amounts are counted in.
+    /// The unit of its amounts.
     pub unit: Unit,
 }
 
@@ -204,7 +204,7 @@ pub fn trim_float(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// How [`decimal`] treats what is finer than the unit.
+/// How [`decimal`] rounds digits finer than the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
     /// To the nearest, halves up: times.

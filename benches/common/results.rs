@@ -1,4 +1,4 @@
-//! What benchmarks write that are asked for a table: Parquet, CSV and figures below `results/`.
+//! The output of benchmarks run with `--table`: Parquet, CSV and figures below `results/`.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,8 @@ pub fn folder(plan: &Path, name: &str) -> Result<PathBuf> {
     Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name))
 }
 
-/// What is measured, as a file says it. Errors: a file that is none or says something else, and why `check` refuses it.
+/// Reads a file's description of the measurements. Errors: a file that cannot be read or parsed, and the reason why
+/// `check` refuses it.
 pub fn plan<P: serde::de::DeserializeOwned>(
     path: &Path,
     check: impl Fn(&P) -> std::result::Result<(), &'static str>,

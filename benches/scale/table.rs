@@ -1,5 +1,5 @@
-//! Throughput, decision latency and memory against the number of machines, as a table (Parquet and CSV) and three figures.
-//! What is measured stands in a file.
+//! Throughput, decision latency and memory against the number of machines, as a table (Parquet and CSV) and three
+//! figures. A file describes the measurements.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use plimsoll::output::table::{Cell, Kind};
 
 use super::{HEADING, Measured, measure_apart, results, tasks_for};
 
-/// Tasks of the run that tells what machines take where hardly anything runs.
+/// Tasks of the run that measures the memory of nearly idle machines.
 const IDLE: usize = 100;
 
-/// What is measured, as it is written.
+/// The measurements, as the file describes them.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Plan {
@@ -46,7 +46,7 @@ impl Plan {
     }
 }
 
-/// The rounds of one size, and what the machines take where hardly anything runs.
+/// The rounds of one size, and the memory of nearly idle machines.
 struct Row {
     rounds: Vec<Measured>,
     idle_mib: f64,
@@ -83,7 +83,7 @@ impl Row {
         self.sorted(of)[self.rounds.len() / 2]
     }
 
-    /// What is the same in every round.
+    /// The values that are the same in every round.
     fn run(&self) -> &Measured {
         &self.rounds[0]
     }
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-/// Measures what the file says and writes `results/NAME`. Errors: a file that is none, and output that fails.
+/// Measures as the file says and writes `results/NAME`. Errors: those of reading the file and of writing the results.
 pub fn write(path: &Path) -> Result<()> {
     let (plan, text) = results::plan(path, Plan::check)?;
     let folder = results::folder(path, &plan.name)?;

@@ -1,5 +1,5 @@
 //! The article's performance tables: time per update by method, number of groups and number of resources, as a table
-//! (Parquet and CSV) and two figures. What is measured stands in a file.
+//! (Parquet and CSV) and two figures. A file describes the measurements.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use plimsoll::output::table::{Cell, Kind};
 
 use super::{Spot, Time, results};
 
-/// What is measured, as it is written.
+/// The measurements, as the file describes them.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
@@ -104,7 +104,7 @@ impl Row {
     }
 }
 
-/// Measures what the file says and writes `results/NAME`. Errors: a file that is none, and output that fails.
+/// Measures as the file says and writes `results/NAME`. Errors: those of reading the file and of writing the results.
 pub fn write(path: &Path) -> Result<()> {
     let (plan, text) = results::plan(path, |plan: &Plan| {
         let some = !plan.methods.is_empty() && !plan.groups.contains(&0) && !plan.resources.contains(&0);
@@ -133,7 +133,7 @@ pub fn write(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Time per update in seconds against what `x` says, of the rows that `of` chooses.
+/// Time per update in seconds against `x` of the rows that `of` chooses.
 fn series(key: String, rows: &[Row], x: impl Fn(&Row) -> usize, of: impl Fn(&Row) -> bool) -> Series {
     Series::new(key, rows.iter().filter(|row| of(row)).map(|row| (x(row) as f64, row.time.median * 1e-9)).collect())
 }

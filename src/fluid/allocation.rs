@@ -1,9 +1,10 @@
-//! The answer: how many tasks each user runs, and what can be said of it.
+//! The answer: how many tasks each user runs, and its certificate.
 
 use super::{Exact, Instance, Number};
 use crate::error::Result;
 
-/// What makes an allocation of an instance: the seam between solvers, property checks and a user's own ideas.
+/// A rule that makes an allocation of an instance: the interface between solvers, property checks and a user's own
+/// rules.
 pub trait Mechanism: Send + Sync {
     /// The allocation. Errors: an instance that the mechanism is not defined for, or
     /// [`Error::NotConverged`](crate::error::Error::NotConverged).
@@ -37,7 +38,7 @@ impl Tasks {
     }
 }
 
-/// What kept a user from more.
+/// The constraint that kept a user from more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// It runs all the tasks it has.
@@ -64,7 +65,7 @@ pub struct Certificate {
 pub struct Allocation {
     /// How many tasks each user runs.
     pub tasks: Tasks,
-    /// What kept each user from more.
+    /// The constraint that kept each user from more.
     pub limits: Vec<Limit>,
     /// The price of a unit of each resource, for mechanisms that have prices.
     pub prices: Option<Vec<f64>>,
@@ -73,7 +74,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// What each user holds of each resource, `users x resources`: tasks times demand.
+    /// Each user's amount of each resource, `users x resources`: tasks times demand.
     pub fn bundles<N: Number>(instance: &Instance, tasks: &[N]) -> Vec<Vec<N>> {
         let bundle = |(user, tasks): (&super::User, &N)| {
             user.demand.iter().map(|demand| N::from_exact(demand).times(tasks)).collect()

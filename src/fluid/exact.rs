@@ -15,7 +15,7 @@ pub struct Exact(Form);
 #[derive(Clone, Debug)]
 enum Form {
     Small(Ratio<i64>),
-    /// Only what [`Form::Small`] cannot hold, so that equal numbers have one form.
+    /// Only numbers that [`Form::Small`] cannot hold, so that equal numbers have one form.
     Big(Box<BigRational>),
 }
 
@@ -201,7 +201,7 @@ operation!(Sub, sub, checked_sub);
 operation!(Mul, mul, checked_mul);
 operation!(Div, div, checked_div);
 
-/// What the solvers compute with: [`Exact`] where the answer is a fraction, `f64` where it is not.
+/// The numbers of the solvers: [`Exact`] where the answer is a fraction, `f64` where it is not.
 ///
 /// Division by zero is the caller's error.
 pub trait Number: Clone + fmt::Debug + PartialOrd {

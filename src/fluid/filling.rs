@@ -1,8 +1,8 @@
 //! Progressive filling: everybody's level rises together until a resource is used up or a user has all it wants.
 //!
 //! One loop for the whole max-min family (DRF, asset fairness, p-norms, one resource): they differ in the level only.
-//! It is written to be read; [`levels`](super::levels) is its fast twin. With zero demands the filling goes on after the
-//! first resource is used up, among those that do not need it (Parkes, Procaccia and Shah, EC 2012).
+//! It is written to be read; [`levels`](super::levels) is its fast twin. With zero demands the filling goes on after
+//! the first resource is used up, among those that do not need it (Parkes, Procaccia and Shah, EC 2012).
 
 use super::{
     Allocation, Certificate, Exact, Instance, Levels, Limit, Mechanism, Norm, Number, Problem, TOLERANCE, Tasks, User,
@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 pub struct Filled<N> {
     /// How many tasks each user runs.
     pub tasks: Vec<N>,
-    /// What stopped each user.
+    /// The constraint that stopped each user.
     pub limits: Vec<Limit>,
 }
 
 /// Fills stage after stage: in each, the users it names rise at their rates (tasks a unit of level, above 0) from 0.
 ///
-/// `demand[i][r]` and `capacity[r]` are in the same unit; `caps[i]` is how many tasks user `i` has. A user whose needed
-/// resource is used up when its stage begins gets nothing. Users that no stage names stand still with their limit as
-/// `Demand`. Cost: O((users + resources) · users · resources), exact when `N` is.
+/// `demand[i][r]` and `capacity[r]` are in the same unit; `caps[i]` is how many tasks user `i` has. A user gets
+/// nothing if a resource it needs is used up when its stage begins. Users that no stage names stand still with their
+/// limit as `Demand`. Cost: O((users + resources) · users · resources), exact when `N` is.
 pub fn fill<N: Number>(capacity: &[N], demand: &[Vec<N>], caps: &[Option<N>], stages: &[Vec<(usize, N)>]) -> Filled<N> {
     let mut left = capacity.to_vec();
     let mut used_up: Vec<bool> = capacity.iter().map(Number::is_zero).collect();
@@ -76,12 +76,13 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 
 /// Max-min fairness of a norm of users' weighted shares, with finite demand and zero demands.
 ///
-/// Up to 256 users come out as fractions, where the norm has any; more as certified floats, by [`Levels`] where everybody
-/// has one weight. Users whose norm is 0 (possible for one resource only: they need none of it) are served before all
-/// others, as in the simulation; among themselves they get equal dominant shares here, where the simulation has a tie.
+/// Up to 256 users come out as fractions, where the norm has any; more as certified floats, by [`Levels`] where
+/// everybody has one weight. Users with a norm of 0 (possible for one resource only: they need none of it) are served
+/// before all others, as in the simulation; among themselves they get equal dominant shares here, where the simulation
+/// has a tie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filling {
-    /// What is raised.
+    /// The quantity raised.
     pub norm: Norm,
 }
 
@@ -154,10 +155,10 @@ impl Filling {
         filled
     }
 
-    /// How far a filling is from max-min fair: over all users, the least over what could stop it of how far that is
-    /// from having done so, and by how much any resource is overfull; relative to capacities and levels.
+    /// How far a filling is from max-min fair: the largest over all users of their distance to the nearest constraint
+    /// that could stop them, and the largest overfill of a resource; relative to capacities and levels.
     ///
-    /// A user is stopped rightly when it has all its tasks, or when a resource it needs is used up and nobody who
+    /// A user is stopped rightly when it has all its tasks, or when a resource it needs is used up and no user that
     /// needs that resource has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
     fn residual(&self, instance: &Instance, filled: &Filled<f64>) -> f64 {
         let users = instance.users();

@@ -1,4 +1,4 @@
-//! The static question: so much of each resource, and who wants what.
+//! The static question: the capacity of each resource, and the demand of each user.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct User {
     /// Its name, unique in the instance.
     pub name: String,
-    /// What one task needs of each resource (at least 0).
+    /// The demand of one task for each resource (at least 0).
     pub demand: Vec<Exact>,
     /// Its weight for each resource (above 0).
     pub weight: Vec<Exact>,
@@ -36,7 +36,7 @@ impl User {
 pub struct Machines {
     /// How many.
     pub count: u64,
-    /// What each has of every resource.
+    /// The capacity of each, for every resource.
     pub capacity: Vec<Exact>,
 }
 
@@ -52,7 +52,7 @@ pub struct Instance {
 impl Instance {
     /// Checks the parts. `capacity`, each demand and each weight have one entry a resource.
     ///
-    /// A resource of capacity 0 may be demanded: its users get nothing. A user whose demand is all 0 needs a number of
+    /// A resource of capacity 0 may be demanded: its users get nothing. A user with a demand of 0 needs a number of
     /// tasks, and gets them all. Errors: [`Error::Plan`] that names the user and the resource, for no users, no
     /// resources, names that stand twice, negative amounts, weights that are not above 0, and endless tasks that need
     /// nothing.

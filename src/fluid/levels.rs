@@ -1,10 +1,10 @@
 //! Progressive filling for a million users: the fast twin of [`fill`](super::fill), in floats, column by column.
 //!
-//! What all users together hold of a resource, as a function of the level, is increasing, concave and made of straight
+//! The total of a resource that all users hold, as a function of the level, is increasing, concave and made of straight
 //! pieces: `f_r(level) = sum_i d_ir rate_i min(level, stop_i)`. The first level at which some resource is used up is
 //! therefore found by Newton's method: where the tangents say, until no user stops between the tangent's point and
 //! its answer. From the left it never oversteps; from a guess on the right the first step lands on the left. The
-//! product of what is left and the slope falls at least fourfold a step (Dinkelbach's method), so the steps are few
+//! product of the rest and the slope falls at least fourfold a step (Dinkelbach's method), so the steps are few
 //! whatever the numbers; without finite demands there is one. Users that need a resource that is used up stop, and the
 //! next round goes on with the others: at most one round a resource.
 //!
@@ -68,14 +68,14 @@ impl Levels {
                 }
             }
             for (rate, weight) in rates.iter_mut().zip(&problem.weight()[start..end]) {
-                // Who needs nothing gets the rate 1; a division always is quicker than a question.
+                // A user that needs nothing gets the rate 1; dividing always is quicker than branching.
                 *rate = weight / if *rate > 0.0 { *rate } else { *weight };
             }
         })
     }
 
-    /// Max-min fairness of a norm of users' shares over their weights, as [`Filling`](super::Filling): users whose
-    /// norm is 0 are served first. Errors: as [`Levels::fill`].
+    /// Max-min fairness of a norm of users' shares over their weights, as [`Filling`](super::Filling): users with
+    /// a norm of 0 are served first. Errors: as [`Levels::fill`].
     pub fn norm(&mut self, problem: &Problem, norm: Norm) -> Result<()> {
         if norm == Norm::Largest {
             return self.drf(problem);
@@ -107,8 +107,8 @@ impl Levels {
     /// it needs is used up. A user of rate 0 stands still.
     ///
     /// Errors: [`Error::Plan`] for a user without end of tasks that needs nothing; [`Error::NotConverged`] where the
-    /// solution is off by more than [`TOLERANCE`]; after an error there is no solution to look at. Panics: when there is
-    /// not one rate a user.
+    /// solution is off by more than [`TOLERANCE`]; after an error there is no solution to look at. Panics: when there
+    /// is not one rate a user.
     pub fn fill(&mut self, problem: &Problem, rates: &[f64]) -> Result<()> {
         assert_eq!(rates.len(), problem.users(), "one rate a user");
         let base = vec![0.0; problem.dims()];
@@ -120,7 +120,7 @@ impl Levels {
         &self.tasks
     }
 
-    /// What stopped a user.
+    /// The constraint that stopped a user.
     pub fn limit(&self, user: usize) -> Limit {
         match self.limits[user] {
             NO_LIMIT => Limit::Demand,
@@ -138,14 +138,14 @@ impl Levels {
         &self.used
     }
 
-    /// What is known of the solution from the solution alone: by how much a resource is overfull, or how far what
-    /// stopped a user is from having to.
+    /// The error of the solution as the solution alone shows it: by how much a resource is overfull, or how far
+    /// the constraint of a stopped user is from binding.
     pub fn certificate(&self) -> Certificate {
         Certificate { residual: self.residual, gap: 0.0 }
     }
 
-    /// Fills on top of what is in use already, with the rates that `rate` writes for the users from its first argument
-    /// on.
+    /// Fills on top of the amounts in use already, with the rates that `rate` writes for the users from its first
+    /// argument on.
     fn solve(&mut self, problem: &Problem, base: &[f64], rate: impl Fn(usize, &mut [f64])) -> Result<()> {
         let (users, dims) = (problem.users(), problem.dims());
         let columns: Vec<&[f64]> = (0..dims).map(|r| problem.column(r)).collect();
@@ -174,7 +174,7 @@ impl Levels {
         self.finish(problem, &columns, base)
     }
 
-    /// Round after round: to the next level, and who stops there.
+    /// Round after round: to the next level, and the users that stop there.
     fn rounds_of(
         &mut self,
         columns: &[&[f64]],
@@ -211,7 +211,7 @@ impl Levels {
                 std::mem::swap(group, spare);
                 compact = true;
                 sums = evaluate(&group.view(columns.len()), &search.open, level);
-                // Who was left behind holds what is in use without those who go on.
+                // Users left behind hold the amounts in use without those of the users that go on.
                 for r in 0..columns.len() {
                     search.base[r] = used[r] - sums.used[r];
                 }
@@ -255,7 +255,7 @@ impl Levels {
     /// The tasks, and how far they are from max-min fair, computed from the tasks, levels and limits alone.
     ///
     /// A user is stopped rightly when it has all its tasks, or when the resource it names is one that it needs, is
-    /// used up, and nobody who needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
+    /// used up, and no user that needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
     fn finish(&mut self, problem: &Problem, columns: &[&[f64]], base: &[f64]) -> Result<()> {
         let named: Vec<usize> = self.rounds.iter().flat_map(|(_, used_up)| used_up.iter().copied()).collect();
         let (mut lowest, mut highest) = (vec![f64::INFINITY; columns.len()], vec![0.0f64; columns.len()]);
@@ -314,7 +314,7 @@ fn not_converged(problem: String) -> Error {
 struct Search {
     /// Where the last round ended.
     level: f64,
-    /// What is in use by users that are not looked at, at that level.
+    /// The amounts in use by users out of view, at that level.
     base: Vec<f64>,
     /// How fast that grows.
     base_speed: Vec<f64>,
@@ -329,7 +329,7 @@ impl Search {
         Search { level: 0.0, base: base.to_vec(), base_speed: vec![0.0; dims], open: vec![true; dims], passes: 0 }
     }
 
-    /// What is in use at the level of these sums.
+    /// The amounts in use at the level of these sums.
     fn used(&self, sums: &Sums, r: usize) -> f64 {
         self.base[r] + self.base_speed[r] * (sums.level - self.level) + sums.used[r]
     }
@@ -338,7 +338,8 @@ impl Search {
         self.base_speed[r] + sums.speed[r]
     }
 
-    /// Goes to the next level, from sums at any level; what is in use there. `None` when no open resource stops anyone.
+    /// Goes to the next level, from sums at any level; returns the amounts in use there. `None` when no open resource
+    /// stops anyone.
     fn next_level(&mut self, view: &View, mut sums: Sums) -> Result<Option<Vec<f64>>> {
         loop {
             let open = || (0..self.base.len()).filter(|&r| self.open[r]);
@@ -379,8 +380,8 @@ impl Search {
         }
     }
 
-    /// Looks for the next level up to `end` from sums short of it, among those alone who stop between the two; what is
-    /// in use there. All others either have stopped or rise all the way.
+    /// Looks for the next level up to `end` from sums short of it, among those alone that stop between the two; returns
+    /// the amounts in use there. All others either have stopped or rise all the way.
     fn next_level_near(&mut self, view: &View, sums: &Sums, end: f64) -> Result<Option<Vec<f64>>> {
         let mut near = Group::default();
         near.take_between(view, sums.level, end);

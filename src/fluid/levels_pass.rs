@@ -1,4 +1,5 @@
-//! The passes over the columns that [`Levels`](super::Levels) makes: sums at a level, who stops there, who goes on.
+//! The passes over the columns that [`Levels`](super::Levels) makes: sums at a level, the users that stop there, and
+//! those that go on.
 //!
 //! Written for a compiler that turns loops over blocks into vector instructions: no branches inside, sums in lanes.
 
@@ -15,7 +16,7 @@ pub(super) fn blocks(users: usize) -> impl Iterator<Item = Range<usize>> {
     (0..users).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(users))
 }
 
-/// Users to look at: everybody, or the copy of those who still rise.
+/// Users to look at: all, or the copy of those that still rise.
 pub(super) struct View<'a> {
     pub(super) columns: Vec<&'a [f64]>,
     pub(super) rates: &'a [f64],
@@ -28,27 +29,27 @@ impl<'a> View<'a> {
     }
 }
 
-/// What users hold at a level, and how fast that grows.
+/// The amounts that users hold at a level, and how fast they grow.
 pub(super) struct Sums {
     pub(super) level: f64,
     /// Of each resource, by the users looked at.
     pub(super) used: Vec<f64>,
     /// A unit of level above.
     pub(super) speed: Vec<f64>,
-    /// The last level up to this one at which somebody stops.
+    /// The last level up to this one at which a user stops.
     pub(super) last_stop: f64,
-    /// The first level above at which somebody stops.
+    /// The first level above at which a user stops.
     pub(super) next_stop: f64,
 }
 
 impl Sums {
-    /// Of nobody.
+    /// Of no users.
     pub(super) fn new(level: f64, dims: usize) -> Sums {
         let none = || vec![0.0; dims];
         Sums { level, used: none(), speed: none(), last_stop: 0.0, next_stop: f64::INFINITY }
     }
 
-    /// Adds a block of users; `rates` and `stops` are the block's, the columns everybody's.
+    /// Adds a block of users; `rates` and `stops` are the block's, the columns those of all users.
     pub(super) fn add(&mut self, columns: &[&[f64]], open: &[bool], rates: &[f64], stops: &[f64], block: Range<usize>) {
         self.look_around(stops);
         if stops.iter().all(|stop| *stop > self.level) {
@@ -73,7 +74,7 @@ impl Sums {
         }
     }
 
-    /// Where those who stop nearest to the level do.
+    /// Finds the nearest levels, below and above, at which users stop.
     fn look_around(&mut self, stops: &[f64]) {
         let level = self.level;
         let (mut last, mut next) = ([self.last_stop; LANES], [self.next_stop; LANES]);
@@ -95,7 +96,7 @@ impl Sums {
     }
 }
 
-/// The sums of everybody in view at a level, of the open resources.
+/// The sums of all users in view at a level, of the open resources.
 pub(super) fn evaluate(view: &View, open: &[bool], level: f64) -> Sums {
     let mut sums = Sums::new(level, view.columns.len());
     for block in blocks(view.stops.len()) {
@@ -135,7 +136,7 @@ fn two_dots(column: &[f64], first: &[f64], second: &[f64]) -> (f64, f64) {
     (pairwise(&firsts), pairwise(&seconds))
 }
 
-/// The lowest level of those whose limit this resource is, and the highest of those who need it. One that names a
+/// The lowest level of the users limited by this resource, and the highest of those that need it. One that names a
 /// resource that it does not need counts as level 0.
 pub(super) fn extremes(column: &[f64], level: &[f64], limits: &[u32], resource: u32) -> (f64, f64) {
     let (mut lowest, mut highest) = ([f64::INFINITY; LANES], [0.0; LANES]);
@@ -162,7 +163,7 @@ fn pairwise(sums: &[f64; LANES]) -> f64 {
     (a + c) + (b + d)
 }
 
-/// Stops everybody who rises beyond `level` and needs what is used up there; how many still rise.
+/// Stops every user that rises beyond `level` and needs a resource used up there; returns how many still rise.
 pub(super) fn freeze(
     columns: &[&[f64]],
     stops: &mut [f64],
@@ -176,7 +177,7 @@ pub(super) fn freeze(
         for &r in used_up {
             let column = &columns[r][block.clone()];
             for ((stop, limit), &demand) in stops.iter().zip(limits.iter_mut()).zip(column) {
-                // All ones for who stops here: a mask instead of a branch that nobody can foretell.
+                // All ones for a user that stops here: a mask instead of a branch that nobody can foretell.
                 let stopped = u32::from((*stop > level) & (demand > 0.0)).wrapping_neg();
                 *limit = (*limit & !stopped) | (r as u32 & stopped);
             }
@@ -192,7 +193,7 @@ pub(super) fn freeze(
 /// A copy of some users.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// Who they are.
+    /// Their identifiers.
     pub(super) index: Vec<usize>,
     /// Column by column.
     pub(super) demand: Vec<f64>,
@@ -212,7 +213,7 @@ impl Group {
         freeze(&columns, &mut self.stops, &mut self.limits, level, used_up)
     }
 
-    /// Tells everybody's lists where the members stopped.
+    /// Writes the levels at which the members stopped to the lists of all users.
     pub(super) fn write_back(&self, stops: &mut [f64], limits: &mut [u32]) {
         for (k, &i) in self.index.iter().enumerate() {
             (stops[i], limits[i]) = (self.stops[k], self.limits[k]);
@@ -225,7 +226,7 @@ fn columns(demand: &[f64], users: usize, dims: usize) -> Vec<&[f64]> {
 }
 
 impl Group {
-    /// Those in view who rise beyond `level`, of whom there are `rising`.
+    /// The users in view that rise beyond `level`; there are `rising` of them.
     pub(super) fn take_rising(&mut self, view: &View, level: f64, rising: usize) {
         // Written whether or not it counts, so that nothing needs to be foretold.
         self.index.resize(rising + 1, 0);
@@ -238,7 +239,7 @@ impl Group {
         self.copy(view);
     }
 
-    /// Those few in view who stop beyond `level`, up to `end`.
+    /// The few users in view that stop beyond `level`, up to `end`.
     pub(super) fn take_between(&mut self, view: &View, level: f64, end: f64) {
         self.index.clear();
         let mut places = [0; BLOCK];

@@ -1,7 +1,7 @@
-//! What would be fair: static allocations of divisible tasks, and their whole-task counterparts.
+//! Fair static allocations of divisible tasks, and their whole-task counterparts.
 //!
 //! Pure functions of an [`Instance`] (or, for the fast solvers, of a [`Problem`]): no clock, no engine. A [`Mechanism`]
-//! turns an instance into an [`Allocation`]; what is a fraction comes out as one ([`Exact`]), the rest with a
+//! turns an instance into an [`Allocation`]; fractions come out as fractions ([`Exact`]), the rest with a
 //! certificate. Groups with quotas ask another question, which [`quota`] answers.
 
 mod allocation;

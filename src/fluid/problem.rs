@@ -17,7 +17,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// From columns: `demand[r * users + i]` is what a task of user `i` needs of resource `r`, as a share of its
+    /// From columns: `demand[r * users + i]` is the demand of a task of user `i` for resource `r`, as a share of its
     /// capacity (finite, at least 0); `weight[i]` is above 0; `tasks[i]` may be infinite. Panics: when the lengths do
     /// not agree (a programmer error).
     pub fn new(dims: usize, demand: Vec<f64>, weight: Vec<f64>, tasks: Vec<f64>) -> Problem {
@@ -55,7 +55,7 @@ impl Problem {
         self.dims
     }
 
-    /// What a task of each user needs of resource `r`, as a share of its capacity.
+    /// The demand of a task of each user for resource `r`, as a share of its capacity.
     pub fn column(&self, r: usize) -> &[f64] {
         &self.demand[r * self.users..][..self.users]
     }
@@ -70,7 +70,7 @@ impl Problem {
         &self.tasks
     }
 
-    /// What a task of user `i` needs, resource by resource.
+    /// The demand of a task of user `i`, resource by resource.
     pub fn row(&self, i: usize) -> impl Iterator<Item = f64> + Clone + '_ {
         (0..self.dims).map(move |r| self.demand[r * self.users + i])
     }

@@ -36,7 +36,7 @@ impl Mechanism for Slots {
         let users = instance.users();
         let mut tasks = vec![Exact::ZERO; users.len()];
         let mut limits = vec![Limit::Demand; users.len()];
-        // Who wants slots: where its demand ends as a level, and its weight.
+        // Users that want slots: the level at which their demand ends, and their weight.
         let mut wanting = Vec::new();
         let mut weight_left = Exact::ZERO;
         for (i, user) in users.iter().enumerate() {
@@ -50,7 +50,7 @@ impl Mechanism for Slots {
                 }
             }
         }
-        // Those who are content first; endless demand last.
+        // Satisfied users first; endless demand last.
         wanting.sort_by(|(a, ..), (b, ..)| a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b)));
         let mut slots = self.total(instance);
         let mut wanting = wanting.into_iter().peekable();

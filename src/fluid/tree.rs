@@ -31,7 +31,7 @@ pub(super) struct Node {
     pub value: Value,
 }
 
-/// What stands there.
+/// The value itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     /// An integer as it is; another number as its shortest decimal.
@@ -43,7 +43,7 @@ pub(super) enum Value {
     List(Vec<Node>),
     /// In the order of the text, each key once.
     Table(Vec<Entry>),
-    /// What no instance has; its name.
+    /// A kind of value that no instance has; its name.
     Other(&'static str),
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// What it is, for a message.
+    /// Its kind, for a message.
     pub fn kind(&self) -> String {
         match &self.value {
             Value::Number(number) => short(&number.to_string()),

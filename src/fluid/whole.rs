@@ -1,9 +1,9 @@
 //! Whole tasks: the discrete counterparts of the divisible mechanisms, by progressive filling one task at a time.
 //!
-//! Whoever stands lowest in the order gets one more task, until nobody's fits. Nothing ends here, so a user whose task
-//! did not fit once will not get another there. Comparisons are exact, and ties are broken by a rule that is given.
-//! Sources: Ghodsi et al., NSDI 2011, Algorithm 1 and theorem 7 (DRF); Parkes, Procaccia and Shah, EC 2012
-//! (SequentialMinMax).
+//! The user that stands lowest in the order gets one more task, until no user's task fits. Nothing ends here, so a user
+//! with a task that did not fit once will not get another there. Comparisons are exact, and ties are broken by a rule
+//! that is given. Sources: Ghodsi et al., NSDI 2011, Algorithm 1 and theorem 7 (DRF); Parkes, Procaccia and Shah, EC
+//! 2012 (SequentialMinMax).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -13,13 +13,13 @@ use super::filling::weighted_shares;
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Norm, Number, Slots, Tasks, User};
 use crate::error::{Error, Result};
 
-/// Who is next: the user for whom this is lowest.
+/// The key of the order: the user with the lowest is next.
 #[derive(Clone)]
 pub enum Order {
-    /// The norm of what it holds: DRF's Algorithm 1 for [`Norm::Largest`]. Users whose norm is 0 go first, the lowest
-    /// dominant share before the others.
+    /// The norm of its present shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 go first, the
+    /// lowest dominant share before the others.
     Before(Norm),
-    /// The norm of what it would hold with one task more: SequentialMinMax for [`Norm::Largest`].
+    /// The norm of its shares with one task more: SequentialMinMax for [`Norm::Largest`].
     After(Norm),
     /// Its tasks over its tasks in a divisible allocation; users that have none there come last.
     Target(Arc<dyn Mechanism>),
@@ -27,7 +27,7 @@ pub enum Order {
     Slots(Slots),
 }
 
-/// What happens when the next user's task does not fit.
+/// The rule for a next task that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnBlocked {
     /// The next user in order is tried.
@@ -37,7 +37,7 @@ pub enum OnBlocked {
     Stop,
 }
 
-/// Who is first among equals.
+/// The order among equals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ties {
     /// The user that the instance names first.
@@ -47,7 +47,7 @@ pub enum Ties {
     HighestId,
 }
 
-/// What is filled.
+/// The room to fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Onto {
     /// The capacity as one pool, whether or not it consists of machines.
@@ -62,17 +62,17 @@ pub enum Onto {
 ///
 /// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
 /// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
-/// A user of whom not one task fits gets nothing and blocks nobody, as in the simulation. Cost: O(resources + log users)
-/// a task, and O(users) a machine; more than 30 million tasks are an error.
+/// A user of which not one task fits gets nothing and blocks no other, as in the simulation. Cost: O(resources + log
+/// users) a task, and O(users) a machine; more than 30 million tasks are an error.
 #[derive(Clone)]
 pub struct WholeTasks {
-    /// Who is next.
+    /// The key of the order.
     pub order: Order,
     /// When a task does not fit.
     pub on_blocked: OnBlocked,
     /// Among equals.
     pub ties: Ties,
-    /// Into what.
+    /// The room to fill.
     pub onto: Onto,
 }
 
@@ -97,7 +97,7 @@ impl WholeTasks {
         Ok(log)
     }
 
-    /// Each user's stage and what one task adds to its key in the order.
+    /// Each user's stage, and the increment of its key in the order per task.
     fn units(&self, instance: &Instance) -> Result<Vec<(Stage, Exact)>> {
         let users = instance.users();
         match &self.order {
@@ -140,7 +140,7 @@ fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (Stage, Exact) 
     if unit.is_zero() { (Stage::First, length(Norm::Largest)) } else { (Stage::Second, unit) }
 }
 
-/// Who is served before whom, whatever they hold.
+/// The stages that are served one after the other, whatever users hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     First,
@@ -172,15 +172,15 @@ impl PartialOrd for Next {
     }
 }
 
-/// What is to be filled, of resources or of slots, and who runs how many tasks.
+/// The room to fill, of resources or of slots, and the number of tasks of each user.
 struct Pool {
-    /// So many equal ones, and what each has.
+    /// So many equal ones, and the capacity of each.
     rooms: Vec<(u64, Vec<Exact>)>,
     /// Of which nothing is left anywhere.
     used_up: Vec<bool>,
     /// Whether it is slots.
     slots: bool,
-    /// What one task takes: (resource, amount) where it is above 0.
+    /// The need of one task: (resource, amount) where it is above 0.
     takes: Vec<Vec<(usize, Exact)>>,
     /// Whole tasks that there are; `None` without end.
     all: Vec<Option<u64>>,
@@ -236,7 +236,7 @@ impl Pool {
         }
     }
 
-    /// Serves everybody in order from what is left in one room.
+    /// Serves all users in order from the rest of one room.
     fn fill_room(&mut self, whole: &WholeTasks, left: &mut [Exact], decided: &mut impl FnMut(usize)) {
         let ahead = u64::from(matches!(whole.order, Order::After(_)));
         let next = |pool: &Pool, user: usize| {
@@ -286,7 +286,7 @@ impl Pool {
 /// More whole tasks than this are not served.
 const MOST_TASKS: f64 = 3e7;
 
-/// No more tasks than this fit: of each resource, what the least needy of its users would run with all of it.
+/// No more tasks than this fit: of each resource, the tasks that its least needy user would run with all of it.
 fn most_tasks(rooms: &[(u64, Vec<Exact>)], takes: &[Vec<(usize, Exact)>]) -> f64 {
     let dims = rooms.first().map_or(0, |(_, room)| room.len());
     let least = |r: usize| takes.iter().flatten().filter(|(of, _)| *of == r).map(|(_, amount)| amount).min();
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(tasks(&whole(Order::After(Norm::Largest)), &example), [0.0, 10.0]);
     }
 
-    /// Gives what it is told to.
+    /// Returns a given allocation.
     struct Fixed(Tasks);
 
     impl Mechanism for Fixed {

@@ -1,4 +1,4 @@
-//! Bottleneck max-min fairness: everybody has a resource that is used up and of which nobody has a larger share.
+//! Bottleneck max-min fairness: each user has a used-up resource of which no other user has a larger share.
 //!
 //! Source: Bonald and Roberts, SIGMETRICS 2015.
 

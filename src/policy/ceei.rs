@@ -1,4 +1,5 @@
-//! Competitive equilibrium from equal incomes: everybody could sell its part of the cluster and buy what it likes best.
+//! Competitive equilibrium from equal incomes: each user could sell its part of the cluster and buy the bundle it likes
+//! best.
 //!
 //! With tasks of fixed proportions this is the allocation of the greatest product of users' tasks (Nash welfare). It is
 //! neither strategy-proof nor population-monotone (theorems 4, 5).

@@ -1,4 +1,4 @@
-//! The groups that a policy divides users into, for those who watch: what each is promised, and what it may use now.
+//! The groups that a policy divides users into, for recorders: each group's minimum and maximum, and its current quota.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub trait Groups: std::fmt::Debug {
     /// The groups.
     fn tree(&self) -> &GroupTree;
 
-    /// What every group may use, resource by resource, if a round were held now. Cost: O(groups), whoever waits.
+    /// Every group's quota, resource by resource, if a round were held now. Cost: O(groups), however many users wait.
     /// Errors: amounts too large to add.
     fn levels(&self) -> Result<Vec<GroupLevel>>;
 }
@@ -23,8 +23,8 @@ pub trait Groups: std::fmt::Debug {
 pub struct GroupTree {
     /// How minimum and ratio go together.
     pub variant: Variant,
-    /// The groups, once for each partition: all that stand in the default tree, then in the same order as often again for
-    /// each label.
+    /// The groups, once for each partition: all that stand in the default tree, then in the same order as often again
+    /// for each label.
     pub groups: Vec<GroupAbout>,
     /// How many partitions there are.
     pub partitions: usize,
@@ -32,7 +32,7 @@ pub struct GroupTree {
 }
 
 impl GroupTree {
-    /// Groups of so many partitions and who owns which users.
+    /// Groups of so many partitions, and the group of each user.
     pub fn new(variant: Variant, groups: Vec<GroupAbout>, partitions: usize, owners: Owners) -> GroupTree {
         GroupTree { variant, groups, partitions, owners: Arc::new(owners) }
     }
@@ -53,37 +53,37 @@ impl GroupTree {
 pub struct GroupAbout {
     /// Its name.
     pub name: String,
-    /// The label in whose tree it stands here; `None` in the default tree.
+    /// The label that this tree belongs to; `None` in the default tree.
     pub label: Option<String>,
     /// Whether the tree says anything of it; else it may use nothing there.
     pub stated: bool,
     /// The group above it, by place; `None` right under the cluster.
     pub parent: Option<usize>,
-    /// What it is promised of each resource.
+    /// Its minimum and maximum of each resource.
     pub limits: Vec<GroupLimits>,
 }
 
-/// What a group is promised of one resource, in base units.
+/// A group's minimum and maximum of one resource, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLimits {
-    /// What it is guaranteed.
+    /// The guaranteed amount.
     pub min: u64,
-    /// What it may use at most; `u64::MAX` for no limit.
+    /// The largest amount it may use; `u64::MAX` for no limit.
     pub max: u64,
     /// How wide its bucket is, in millionths.
     pub ratio: u64,
 }
 
-/// What a group may use of one resource, in base units.
+/// A group's quota of one resource, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLevel {
-    /// What it and its siblings share: what its tree has, or the runtime quota of the group above.
+    /// The amount shared with its siblings: its tree's capacity, or the runtime quota of the group above.
     pub total: u64,
-    /// What it has whatever the others request.
+    /// Its quota whatever the others request.
     pub base: u64,
-    /// What it has when there is enough for all.
+    /// Its quota when there is enough for all.
     pub reach: u64,
-    /// What it has now, rounded down.
+    /// Its quota now, rounded down.
     pub runtime: u64,
     /// How high the water stands among it and its siblings, in base units per millionth of ratio.
     pub level: Level,

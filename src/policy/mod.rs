@@ -1,4 +1,4 @@
-//! Who is next: allocation policies behind one small trait.
+//! Allocation policies behind one small trait: which user is served next.
 //!
 //! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
 //! everything else (placement, gangs, blocking, retries) stays out of a policy. To add one: write one file that
@@ -61,10 +61,10 @@ impl Rank {
 /// A user's line of waiting tasks, as far as policies look into it. It is not empty when it is ranked.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
-    /// Whose line it is.
+    /// The user that waits in it.
     pub user: UserId,
-    /// What the task at its head is booked under besides its user; [`Partition::DEFAULT`] unless the policy keeps labels
-    /// apart.
+    /// The partition that the task at its head is booked under besides its user; [`Partition::DEFAULT`] unless the
+    /// policy keeps labels apart.
     pub partition: Partition,
     /// When the task at its head could have started at the earliest.
     pub release: Time,
@@ -75,12 +75,12 @@ pub struct Queue {
     pub priority: u8,
 }
 
-/// What a user asks to start.
+/// A user's request to start a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// What each task reserves, through the policy's lens.
+    /// The amount that each task reserves, through the policy's lens.
     pub footprint: &'a [u64],
-    /// What each task truly needs.
+    /// The true demand of each task.
     pub demand: &'a [u64],
     /// How many tasks at once.
     pub tasks: u32,
@@ -97,56 +97,58 @@ pub enum Verdict {
     Wait,
 }
 
-/// Whose rank may have changed besides the users that changed since the last round, and who may be asked again that was
-/// told to wait ([`Verdict::Wait`]).
+/// Users with a rank that may have changed besides those that changed since the last round, and users to ask again that
+/// were told to wait ([`Verdict::Wait`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
-    /// Nobody's.
+    /// No user's.
     None,
     /// These users'.
     Some(Vec<UserId>),
-    /// Everybody's.
+    /// Every user's.
     All,
 }
 
-/// Running tasks to be stopped: of these users, the least urgent first, then those that started last, until enough is free.
+/// Running tasks to be stopped: of these users, the least urgent first, then those that started last, until enough is
+/// free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakeBack {
-    /// Whose tasks.
+    /// The users that own the tasks.
     pub users: Vec<UserId>,
     /// Which of them.
     pub partition: Partition,
-    /// How much is to be free of each resource, through the policy's lens. Tasks that hold nothing of what is short are
+    /// How much is to be free of each resource, through the policy's lens. Tasks that hold none of a short resource are
     /// left alone, and tasks turn out to be stopped only where it is not enough without them.
     pub amount: Resources,
 }
 
 /// An allocation policy. Only [`Policy::rank`] has no default.
 ///
-/// Within a round a rank may change only for the user that was just served, unless [`Policy::moves_others`]; what depends
-/// on everybody is recomputed in [`Policy::prepare`].
+/// Within a round a rank may change only for the user that was just served, unless [`Policy::moves_others`]; values
+/// that depend on all users are recomputed in [`Policy::prepare`].
 pub trait Policy {
     /// A user appears for the first time; ids are dense. Errors: it must not.
     fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    /// The labels under which task sets are booked apart ([`Books::partition`]), those first that go before others: a task set
-    /// belongs to the first of them that its label expression requires. `known` are the labels that machines carry at some
-    /// time, in alphabetical order; `None` if there are no machines. Errors: a label that is not among them.
+    /// The labels under which task sets are booked apart ([`Books::partition`]), those first that go before others: a
+    /// task set belongs to the first of them that its label expression requires. `known` are the labels that machines
+    /// carry at some time, in alphabetical order; `None` if there are no machines. Errors: a label that is not among
+    /// them.
     fn partitions(&self, _known: Option<&[&str]>) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// Recomputes what depends on everybody (prices, targets, quotas) at the start of a round, given the users that
-    /// changed since the last one, and says whose rank may have changed besides theirs.
+    /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the
+    /// users that changed since the last one, and returns the other users with a rank that may have changed.
     ///
     /// Errors end the run: a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
         Ok(Stale::None)
     }
 
-    /// What is to be taken back by force now; asked after every [`Policy::prepare`], which is called again when tasks
+    /// The tasks to be stopped by force now; asked after every [`Policy::prepare`], which is called again when tasks
     /// have been stopped.
     fn take_back(&mut self, _now: Time, _books: &Books) -> Vec<TakeBack> {
         Vec::new()
@@ -176,7 +178,7 @@ pub trait Policy {
         false
     }
 
-    /// What a machine offers and what a demand takes from it: the resources themselves unless a policy counts
+    /// A machine's capacity and a demand's part of it: the resources themselves unless a policy counts
     /// otherwise, such as in slots.
     fn lens(&self, machine: Resources, demand: Resources) -> (Resources, Resources) {
         (machine, demand)

@@ -2,8 +2,9 @@
 //!
 //! `pnorm:1` is asset fairness and `pnorm:inf` DRF, both compared exactly. In between shares are irrational: they are
 //! computed in floats and rounded to 2^-44 of the cluster. Equal holdings at equal weights have equal ranks, and users
-//! whose shares differ by less than that may tie.
-//! Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and §5.1.
+//! with shares that differ by less than that may tie.
+//! Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and
+//! §5.1.
 
 use super::{Policy, Prices, Queue, Rank, Setup, Shape};
 use crate::books::{Books, WEIGHT_ONE};

@@ -58,7 +58,7 @@ const LIMITS: Limits = Limits { narrow: 124, wide: 252 };
 impl Prices {
     /// Prices over the resources that `counts` names and that the cluster has at all.
     ///
-    /// What users hold must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over
+    /// Users' holdings must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over
     /// many resources and many weights need more than 256 bits; maxima never do.
     pub fn new(policy: &str, shape: Shape, setup: &Setup, counts: impl Fn(usize) -> bool) -> Result<Prices> {
         Prices::within(policy, shape, setup, counts, LIMITS)

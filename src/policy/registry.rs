@@ -13,7 +13,7 @@ use crate::fluid::{Mechanism, OnBlocked, Onto, Order, Ties, WholeTasks};
 /// The static counterpart of `quota:FILE` for users without a file: every one a group of its own.
 const QUOTA: &str = "quota";
 
-/// What makes a policy for a run.
+/// The constructor of a policy for a run.
 type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
 /// A policy by name, built in or a user's own.
@@ -27,7 +27,7 @@ pub struct NamedPolicy {
 }
 
 impl NamedPolicy {
-    /// How the names of policies begin whose quota groups stand in the plan: `quota:@NAME` is its table `[quota.NAME]`.
+    /// The prefix of policies with quota groups in the plan itself: `quota:@NAME` is its table `[quota.NAME]`.
     pub const INLINE: &str = "quota:@";
 
     /// A user's own policy.
@@ -72,7 +72,8 @@ impl Registry {
     }
 
     /// The static mechanism of this name, for instances with these resources; `quota` alone is [`PerUser`]. Errors:
-    /// [`Error::UnknownPolicy`], what [`PolicySpec`] says of parameters, and policies that have no static counterpart.
+    /// [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static
+    /// counterpart.
     pub fn mechanism(&self, name: &str, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(own.clone()),
@@ -106,7 +107,7 @@ impl Registry {
         &self.own
     }
 
-    /// The policy of this name. Errors: [`Error::UnknownPolicy`] and what [`PolicySpec`] says of parameters.
+    /// The policy of this name. Errors: [`Error::UnknownPolicy`] and those of [`PolicySpec`] about parameters.
     pub fn policy(&self, name: &str) -> Result<NamedPolicy> {
         if let Some(own) = self.own.iter().find(|own| own.name == name) {
             return Ok(own.clone());
@@ -114,8 +115,8 @@ impl Registry {
         self.policy_in(name, Path::new(""))
     }
 
-    /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at once.
-    /// Errors: as [`Registry::policy`], and those of the files.
+    /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at
+    /// once. Errors: as [`Registry::policy`], and those of the files.
     pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
         if let Some(own) = self.own.iter().find(|own| own.name == name) {
             return Ok(own.clone());

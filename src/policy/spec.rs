@@ -22,7 +22,7 @@ use crate::error::{Error, Result, nearest};
 use crate::fluid::{Bmf, Ceei, Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use crate::units::{Dim, Resources};
 
-/// What a policy is told before a run starts.
+/// The input of a policy before a run starts.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The resource dimensions.
@@ -68,9 +68,9 @@ const EXAMPLE: &str = "experiments/quota/two-groups.toml";
 pub struct About {
     /// How it is written, with its parameters.
     pub spelling: &'static str,
-    /// What is compared: lowest is served first.
+    /// The quantity compared: the lowest is served first.
     pub rank: &'static str,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub meaning: &'static str,
     /// Where it comes from.
     pub source: &'static str,
@@ -154,7 +154,7 @@ impl PolicySpec {
         }
     }
 
-    /// What the policy would give users with divisible tasks, for instances with these resources. Errors: an unknown
+    /// The policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown
     /// resource, and policies without a static counterpart.
     pub fn mechanism(&self, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         match (self.norm(resources)?, self) {
@@ -178,7 +178,7 @@ impl PolicySpec {
         Ok(WholeTasks { order, on_blocked, ties, onto: Onto::Pool })
     }
 
-    /// The norm of shares that the policy equalises, if that is what it does.
+    /// The norm of shares that the policy equalises, if it equalises one.
     fn norm(&self, resources: &[String]) -> Result<Option<Norm>> {
         Ok(match self {
             PolicySpec::Asset => Some(Norm::Sum),

@@ -1,10 +1,10 @@
-//! Target policies: what would be fair if tasks were divisible, and then the user furthest below its target.
+//! Target policies: solve for the fair allocation of divisible tasks, then serve the user furthest below its target.
 //!
-//! Targets are the numbers of tasks that a fluid solver gives the *active* users (those that run or wait for something),
-//! each with the mean demand of its running and waiting tasks and no more tasks than those. They are solved in
-//! [`Policy::prepare`] when [`Resolve`] says so. The rank is running / target, with targets rounded to 2^-24 of a task
-//! so that the division is one of integers; users who run nothing all come first.
-//! Not modelled: what a user's tasks beyond the mean look like; a launch may hold more than the target's bundle.
+//! Targets are the numbers of tasks that a fluid solver gives the *active* users (those that run or wait for
+//! something), each with the mean demand of its running and waiting tasks and no more tasks than those. They are solved
+//! in [`Policy::prepare`] when [`Resolve`] says so. The rank is running / target, with targets rounded to 2^-24 of a
+//! task so that the division is one of integers; users who run nothing all come first.
+//! Not modelled: how a user's tasks deviate from their mean; a launch may hold more than the target's bundle.
 
 use super::{Policy, Queue, Rank, Resolve, Setup, Stale};
 use crate::books::{Books, WEIGHT_ONE};
@@ -33,7 +33,7 @@ pub struct Target<S> {
     solved: Option<Time>,
 }
 
-/// What the targets in force were solved for.
+/// The state for which the targets in force were solved.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// Place among the active users, from 1; 0 if it is none.
@@ -66,7 +66,7 @@ impl<S: TargetSolver> Target<S> {
         })
     }
 
-    /// Takes a user in or lets it go; whether that changes who is active.
+    /// Takes a user in or lets it go; returns whether the set of active users changed.
     fn set_active(&mut self, user: UserId, active: bool) -> bool {
         let place = self.users[user.index()].place;
         match (active, place) {
@@ -87,7 +87,7 @@ impl<S: TargetSolver> Target<S> {
         true
     }
 
-    /// Whether what a user that stays active wants may move anybody's target.
+    /// Whether a change of an active user's demand may move any target.
     fn matters(&self, user: UserId, books: &Books) -> bool {
         let known = &self.users[user.index()];
         let tasks = books.running(user) + books.waiting(user);
@@ -157,7 +157,7 @@ impl<S: TargetSolver> Policy for Target<S> {
             (Resolve::Every(span), Some(solved)) => now >= solved + span,
             _ => true,
         };
-        // Where nobody waits nobody is ranked.
+        // Where no user waits none is ranked.
         if !self.stale || !due || books.total_waiting() == 0 {
             return Ok(Stale::None);
         }
@@ -168,7 +168,7 @@ impl<S: TargetSolver> Policy for Target<S> {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let running = u128::from(books.running(queue.user));
-        // A user that became active after the targets were solved has none: it is served by what it runs.
+        // A user that became active after the targets were solved has none: it is ranked by the tasks it runs.
         let target = match self.users[queue.user.index()].target {
             0 => STEPS,
             target => target,

@@ -1,7 +1,7 @@
 //! Bottleneck fairness: where everybody needs the same resource most, the allocation is max-min fair in that resource.
 //!
 //! Most means the largest share of a capacity and, with weights for each resource, the largest weighted share too (else
-//! max-min fairness in it need not fit the others, or is not what the weights ask for). Source: Ghodsi et al., NSDI
+//! max-min fairness in it need not fit the others, or does not agree with the weights). Source: Ghodsi et al., NSDI
 //! 2011, section 3 and theorems 2 and 10.
 
 use super::view::{Gap, Measured, View};

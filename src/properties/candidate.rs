@@ -41,8 +41,8 @@ impl Candidate {
         Candidate { name: name.into(), resources, mechanisms: vec![mechanism; MOST_RESOURCES] }
     }
 
-    /// A policy of the simulation, which hands out whole tasks. Errors: what its maker says of a cluster that has the
-    /// resources it names.
+    /// A policy of the simulation, which hands out whole tasks. Errors: those of its constructor on a cluster that has
+    /// the resources it names.
     pub fn whole(policy: NamedPolicy, on_blocked: OnBlocked) -> Result<Candidate> {
         let (name, weights) = (policy.name.clone(), Weights::default());
         let build = |resources: &[String]| {

@@ -6,26 +6,26 @@ use super::draft::{Draft, DraftUser};
 use crate::error::{Error, Result};
 use crate::fluid::{Exact, Instance};
 
-/// What differs between the two worlds.
+/// The difference between the two worlds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// A user claims something else than the truth.
     Claim {
-        /// Who.
+        /// The liar.
         user: usize,
-        /// What it says that a task needs.
+        /// The demand of a task that it claims.
         demand: Vec<u64>,
         /// How many tasks it says that it has.
         tasks: Option<u64>,
     },
     /// A user leaves.
     Leave {
-        /// Who.
+        /// The leaving user.
         user: usize,
     },
     /// There is more of a resource.
     Grow {
-        /// Which.
+        /// The resource.
         resource: usize,
         /// How much there is now.
         capacity: u64,
@@ -102,7 +102,7 @@ impl Change {
 ///
 /// Lies go through every vector of numbers up to `top`, or, where those are too many, through scaled entries, swapped
 /// entries, and entries raised or lowered to others. A claim to need nothing of a resource that is needed cannot pay
-/// (who has none of it runs nothing), so none is tried.
+/// (a user with none of it runs nothing), so none is tried.
 pub(super) fn changes(draft: &Draft, property: Property, domain: Domain, top: u64) -> Vec<Option<Change>> {
     let found: Vec<Change> = match property {
         Property::StrategyProofness => {
@@ -138,7 +138,7 @@ fn claims(draft: &Draft, user: usize, domain: Domain, top: u64) -> Vec<Change> {
     claims
 }
 
-/// Every vector up to `top`, nearest to the truth first; what is needed is claimed.
+/// Every vector up to `top`, nearest to the truth first; a resource that is needed is claimed.
 fn every(truth: &DraftUser, top: u64) -> Vec<Vec<u64>> {
     let mut all: Vec<Vec<u64>> = vec![Vec::new()];
     for &needed in &truth.demand {

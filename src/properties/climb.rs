@@ -13,7 +13,7 @@ const USERS_MOST: usize = 4;
 /// Numbers go up to this.
 const NUMBER_MOST: u64 = 32;
 
-/// What a climb came to.
+/// The outcome of a climb.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Climbed {
     /// Cases that the promise was decided in.

@@ -19,15 +19,15 @@ pub struct Counterexample {
     pub phase: Phase,
     /// The instance in whole numbers.
     pub draft: Draft,
-    /// What differs in the other world, for properties that compare two.
+    /// The difference of the other world, for properties that compare two.
     pub change: Option<Change>,
     /// The instance.
     pub instance: Instance,
-    /// What everybody is given.
+    /// The allocation.
     pub tasks: Tasks,
-    /// The other world, and what everybody is given there.
+    /// The other world, and its allocation.
     pub after: Option<(Instance, Tasks)>,
-    /// By how much the promise is broken, and for whom.
+    /// By how much the promise is broken, and for which user.
     pub judgement: Judgement,
 }
 
@@ -44,7 +44,7 @@ fn amounts(names: &[String], amounts: impl IntoIterator<Item = impl std::fmt::Di
 }
 
 impl Counterexample {
-    /// What stands in the instance, what everybody is given, and who loses what: some lines.
+    /// The instance, the allocation, and the losing user with its loss: some lines.
     pub fn lines(&self) -> Vec<String> {
         let names = self.instance.resources();
         let mut lines = vec![format!("capacity: {}", amounts(names, self.instance.capacity()))];
@@ -84,7 +84,7 @@ impl Counterexample {
         }
     }
 
-    /// Who loses what, in a sentence.
+    /// The losing user and its loss, in a sentence.
     pub fn verdict(&self) -> String {
         let Judgement { worse, better, loser, other, .. } = &self.judgement;
         let user = |user: &Option<usize>| user.map_or("nobody", |user| self.instance.users()[user].name.as_str());

@@ -33,7 +33,7 @@ impl Domain {
         }
     }
 
-    /// What it contains, in words.
+    /// Its content, in words.
     pub fn title(self) -> &'static str {
         match self {
             Domain::Positive => "strictly positive demands",

@@ -1,4 +1,4 @@
-//! Instances in whole numbers: what the search enumerates, draws and shrinks.
+//! Instances in whole numbers, which the search enumerates, draws and shrinks.
 
 use crate::error::Result;
 use crate::fluid::{Exact, Instance, User};
@@ -15,7 +15,7 @@ pub struct Draft {
 /// A user in whole numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DraftUser {
-    /// What a task needs of each resource.
+    /// The demand of a task for each resource.
     pub demand: Vec<u64>,
     /// The weight for each resource.
     pub weight: Vec<u64>,
@@ -43,7 +43,7 @@ fn exact(numbers: &[u64]) -> Vec<Exact> {
 }
 
 impl Draft {
-    /// As an instance whose resources have these names, of which there are enough. Errors: as [`Instance::new`].
+    /// As an instance with resources of these names, of which there are enough. Errors: as [`Instance::new`].
     pub fn instance(&self, resources: &[String]) -> Result<Instance> {
         let user = |(at, user): (usize, &DraftUser)| User {
             name: user_name(at),

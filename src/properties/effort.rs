@@ -18,7 +18,7 @@ pub struct Effort {
 impl Effort {
     /// A few seconds for all policies.
     pub const QUICK: Effort = Effort { grid: 500, random: 100, climbs: 16, steps: 100 };
-    /// What a check does unless asked otherwise.
+    /// The default of a check.
     pub const NORMAL: Effort = Effort { grid: 3_000, random: 400, climbs: 64, steps: 200 };
     /// Minutes.
     pub const THOROUGH: Effort = Effort { grid: 60_000, random: 10_000, climbs: 500, steps: 500 };

@@ -1,6 +1,6 @@
 //! Feasibility: nothing is given that is not there, and nobody is given less than nothing.
 //!
-//! Slots break it: a task takes one slot whatever it needs, so a machine may be filled beyond what it has (Ghodsi et
+//! Slots break it: a task takes one slot whatever it needs, so a machine may be filled beyond its capacity (Ghodsi et
 //! al., NSDI 2011, section 7.3). The other properties are asked only of allocations that can exist.
 
 use super::view::{Gap, Measured, View, one, widest};

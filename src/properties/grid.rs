@@ -12,7 +12,7 @@ const NUMBER_MOST: u64 = 8;
 /// Weights go up to this.
 const WEIGHT_MOST: u64 = 2;
 
-/// All instances of so many users and resources whose numbers go up to `most`.
+/// All instances of so many users and resources with numbers up to `most`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The class of instances.
@@ -57,7 +57,7 @@ impl Shape {
             }
     }
 
-    /// The instances: those whose largest number is least first, among them those with the least sum.
+    /// The instances by their largest number, then by their sum.
     pub(super) fn drafts(&self) -> Vec<Draft> {
         let capacities = vectors(1, self.most, self.resources);
         let kinds = self.kinds();

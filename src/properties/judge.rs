@@ -7,16 +7,16 @@ use super::{Change, Promise, Property};
 use super::{bottleneck, envy, feasibility, levels, pareto, population, resource, sharing, single, strategy};
 use crate::fluid::{Exact, Instance, Tasks};
 
-/// By how many dominant shares a converged allocation must break a promise for it to count: a thousand times what its
-/// certificate leaves open. Exact allocations are decided exactly.
+/// By how many dominant shares a converged allocation must break a promise for it to count: a thousand times the error
+/// that its certificate leaves open. Exact allocations are decided exactly.
 pub const TOLERANCE: f64 = 1e-6;
 
-/// An instance, what a mechanism makes of it, and the other world where the property compares two.
+/// An instance, a mechanism's allocation of it, and the other world where the property compares two.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// The truth.
     pub instance: &'a Instance,
-    /// What everybody is given.
+    /// The allocation.
     pub tasks: &'a Tasks,
     /// The other world.
     pub after: Option<After<'a>>,
@@ -25,11 +25,11 @@ pub struct Case<'a> {
 /// The world after a change.
 #[derive(Clone, Copy, Debug)]
 pub struct After<'a> {
-    /// What changed.
+    /// The change.
     pub change: &'a Change,
-    /// The changed instance; after a lie it is what is claimed.
+    /// The changed instance; after a lie, the claimed one.
     pub instance: &'a Instance,
-    /// What everybody is given there.
+    /// The allocation there.
     pub tasks: &'a Tasks,
 }
 
@@ -70,15 +70,16 @@ impl fmt::Display for Value {
 pub struct Judgement {
     /// Whether it is broken.
     pub broken: bool,
-    /// How much the worst off lacks, as a part of what it could run alone (its dominant share); up to 0 when kept.
+    /// How much the worst-off user lacks, as a part of the tasks it could run alone (its dominant share); up to 0 when
+    /// kept.
     pub amount: f64,
     /// The worst off, as an index into the users of the first instance.
     pub loser: Option<usize>,
     /// The user (envy, the one-task bound) or resource (feasibility, bottlenecks) that it is about.
     pub other: Option<usize>,
-    /// What the worst off has: tasks; for feasibility the capacity.
+    /// The amount that the worst-off user has: tasks; for feasibility the capacity.
     pub worse: Value,
-    /// What it would have: tasks; for feasibility what is given away.
+    /// The amount that it would have: tasks; for feasibility the amount given away.
     pub better: Value,
 }
 
@@ -86,7 +87,7 @@ pub struct Judgement {
 /// users need different resources most).
 ///
 /// Exactly for exact tasks, else with [`TOLERANCE`]. Properties of two worlds need `after`. The amounts of a mechanism
-/// that gives away more than there is are judged as claimed; whoever asks should ask for feasibility first.
+/// that gives away more than there is are judged as claimed; check feasibility first.
 pub fn judge(promise: Promise, case: &Case) -> Option<Judgement> {
     let after = case.after.as_ref();
     match (case.tasks.exact(), after.map(|after| after.tasks.exact())) {

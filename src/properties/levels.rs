@@ -1,6 +1,6 @@
 //! The one-task bound: among users that wait, dominant shares differ by no more than one task.
 //!
-//! Whoever is ahead of a user that still waits was not ahead before its last task. Source: Ghodsi et al., NSDI 2011,
+//! A user ahead of one that still waits was not ahead before its last task. Source: Ghodsi et al., NSDI 2011,
 //! theorem 7 (for DRF on a pool; policies that rank by something else break it in dominant shares).
 
 use super::view::{Gap, Measured, View, one, widest};
@@ -11,8 +11,8 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
     ahead(view, level)
 }
 
-/// The most that somebody is ahead, less its last task, of a user that waits, as a part of what that user's level would
-/// be alone. Users whose task never fits do not count; `None` where there is no such pair.
+/// The most that a user is ahead, less its last task, of a user that waits, as a part of the level that user would have
+/// alone. Users with a task that never fits do not count; `None` where there is no such pair.
 pub(super) fn ahead<N: Measured>(view: &View<N>, level: impl Fn(usize, &N) -> N) -> Option<Gap<N>> {
     let users = || 0..view.users();
     let waits =

@@ -1,11 +1,12 @@
-//! Which promises a policy keeps: fairness properties, checked on many instances, with minimal counterexamples.
+//! Fairness properties that a policy may keep, checked on many instances, with minimal counterexamples.
 //!
-//! A [`Promise`] is a [`Property`] and how strictly it is read. [`judge`] decides it for one [`Case`] (an instance, what a
-//! mechanism makes of it and, where the property compares two worlds, the changed instance): exactly where the
+//! A [`Promise`] is a [`Property`] and how strictly it is read. [`judge`] decides it for one [`Case`] (an instance,
+//! a mechanism's allocation of it and, where the property compares two worlds, the changed instance): exactly where the
 //! allocation is exact. [`survey`] looks for a case that breaks it: every small instance on a grid, random ones, and a
-//! climb along the violation; what it finds it shrinks until no user, no resource and no number can be spared.
+//! climb along the violation; each finding is shrunk until no user, no resource and no number can be spared.
 //!
-//! That a promise `holds` means that no counterexample was found among what was tried; a counterexample is a proof.
+//! That a promise `holds` means that no counterexample was found among the instances tried; a counterexample is a
+//! proof.
 //!
 //! Sources: Ghodsi et al., NSDI 2011, sections 3 and 6; Parkes, Procaccia and Shah, EC 2012 (zero demands, weights,
 //! whole tasks).
@@ -49,7 +50,7 @@ pub use survey::{Finding, Phase, Search, survey};
 
 use crate::error::{Error, Result, nearest};
 
-/// What a fair policy may promise.
+/// A promise that a fair policy may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
     /// Nothing is given that is not there.
@@ -58,7 +59,7 @@ pub enum Property {
     SharingIncentive,
     /// Nobody gains by lying about its demand.
     StrategyProofness,
-    /// Nobody would rather have what another has.
+    /// No user prefers the bundle of another.
     EnvyFreeness,
     /// Nobody could have more without another having less.
     ParetoEfficiency,
@@ -139,13 +140,13 @@ impl std::str::FromStr for Property {
 pub enum Reading {
     /// Tasks are divisible: as the papers define it.
     Divisible,
-    /// Tasks are whole, and so is what a user can run with something.
+    /// Tasks are whole, and so is the number that a user can run with a bundle.
     Whole,
     /// Tasks are whole, and one task of difference is forgiven: to the worst off as many of its tasks as reach the
-    /// dominant share of the largest task of anybody (as in the DRF paper's theorem 7); of envy one task of what is envied;
-    /// of max-min fairness the last task of whoever is ahead.
+    /// dominant share of the largest task of anybody (as in the DRF paper's theorem 7); of envy one task of the envied
+    /// bundle; of max-min fairness the last task of the user ahead.
     UpToOneTask,
-    /// Tasks are whole, and of what is envied so much is forgiven as one task of the envious needs.
+    /// Tasks are whole, and of the envied bundle the demand of one task of the envious user is forgiven.
     UpToOneOwnTask,
 }
 
@@ -159,13 +160,13 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// What is checked of divisible tasks: feasibility, and the eight properties of the paper's Table 2.
+    /// The checks of divisible tasks: feasibility, and the eight properties of the paper's Table 2.
     pub fn divisible() -> Vec<Promise> {
         let kept = Property::ALL.into_iter().filter(|property| *property != Property::Levels);
         kept.map(|property| Promise { property, reading: Reading::Divisible }).collect()
     }
 
-    /// What is checked of whole tasks: each property as it is, where that makes sense, then up to one task.
+    /// The checks of whole tasks: each property as it is, where that makes sense, then up to one task.
     ///
     /// Max-min fairness of whole tasks is defined up to one task only; Pareto efficiency needs no allowance.
     pub fn whole() -> Vec<Promise> {

@@ -1,6 +1,7 @@
-//! Population monotonicity: when a user leaves, nobody who stays loses.
+//! Population monotonicity: when a user leaves, no remaining user loses.
 //!
-//! Source: Ghodsi et al., NSDI 2011, section 3 and theorem 14 (for strictly positive demands; with zero demands it fails).
+//! Source: Ghodsi et al., NSDI 2011, section 3 and theorem 14 (for strictly positive demands; with zero demands it
+//! fails).
 
 use super::view::{Gap, Measured, View, widest};
 

@@ -9,7 +9,7 @@ use super::change::{Change, changes};
 use super::domain::Domain;
 use super::draft::{Draft, DraftUser};
 
-/// What streams are drawn for.
+/// The purposes of streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// Instances.
@@ -32,8 +32,8 @@ fn number(rng: &mut ChaCha8Rng, most: u64) -> u64 {
     (exponent.exp() as u64).clamp(1, most)
 }
 
-/// A random instance: one in three has tiny tasks, one in three small ones; one in five has one resource, one in five a bottleneck; of a domain that contains the first one,
-/// one in three is of the first, and what fails there fails here.
+/// A random instance: one in three has tiny tasks, one in three small ones; one in five has one resource, one in five a
+/// bottleneck; of a domain that contains the first one, one in three is of the first, and a failure there is one here.
 pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, number_most: u64) -> Draft {
     let kind = rng.random_range(0..5);
     let domain = if rng.random_range(0..3) == 0 { Domain::Positive } else { domain };

@@ -9,7 +9,7 @@ use super::{Candidate, Promise};
 /// Numbers up to this are lowered to every smaller one, larger ones in a few strides.
 const EVERY: u64 = 12;
 
-/// The smallest case that can be reached, with what breaks the promise in it: no user and no resource can be dropped
+/// The smallest case that can be reached, with its violation of the promise: no user and no resource can be dropped
 /// and no number lowered, whatever the lie.
 pub(super) fn shrink(
     candidate: &Candidate,

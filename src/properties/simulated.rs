@@ -1,6 +1,6 @@
-//! A policy of the simulation as a mechanism: what its users hold after one round of a backlog of very long tasks.
+//! A policy of the simulation as a mechanism: its allocation after one round of a backlog of very long tasks.
 //!
-//! All users submit at once, more tasks than fit; the tasks outlast the round, so what the engine launches is the
+//! All users submit at once, more tasks than fit; the tasks outlast the round, so that the engine's launches are the
 //! allocation of whole tasks. The cluster is one pool (one machine, where the policy counts machines).
 
 use super::domain::Domain;
@@ -45,7 +45,7 @@ impl Recorder for Launches {
 }
 
 impl Simulated {
-    /// The policy, with what happens when the next task in line does not fit.
+    /// The policy, with the rule for a next task that does not fit.
     pub fn new(policy: NamedPolicy, on_blocked: OnBlocked) -> Simulated {
         Simulated { policy, on_blocked }
     }

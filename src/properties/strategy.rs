@@ -1,12 +1,12 @@
 //! Strategy-proofness: nobody runs more of its true tasks by claiming another demand or number of tasks.
 //!
-//! A liar is given tasks of the claimed demand; with those resources it runs as many true tasks as fit, so what it was
-//! given of a resource beyond the claim's proportions is wasted. Source: Ghodsi et al., NSDI 2011, section 3 and
+//! A liar is given tasks of the claimed demand; with those resources it runs as many true tasks as fit, so the
+//! part of a resource beyond the claim's proportions is wasted. Source: Ghodsi et al., NSDI 2011, section 3 and
 //! theorem 12.
 
 use super::view::{Gap, Measured, View};
 
-/// How many tasks the lie of `user` gains it; `lie` is the world of what is claimed.
+/// How many tasks the lie of `user` gains it; `lie` is the world of the claimed demands.
 pub(super) fn gap<N: Measured>(view: &View<N>, user: usize, lie: &View<N>) -> Option<Gap<N>> {
     let bundle = |r: usize| lie.tasks[user].times(&lie.demand[user][r]);
     view.gap(user, None, view.useful(user), view.runs(user, bundle))

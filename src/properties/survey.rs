@@ -1,4 +1,4 @@
-//! The search: the grid, random instances, climbs; then the shrinking of what was found.
+//! The search: the grid, random instances, climbs; then the shrinking of the findings.
 //!
 //! Work is done in chunks side by side and taken in order, so that findings are the same whatever the number of
 //! threads. An instance is solved once for all promises that it is tried on.
@@ -29,7 +29,7 @@ const NUMBER_MOST: u64 = 100;
 /// Changes tried on a random instance, for each property.
 const CHANGES: usize = 40;
 
-/// What is searched.
+/// The instances searched.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// The class of instances.
@@ -51,7 +51,7 @@ pub enum Phase {
     Climb,
 }
 
-/// What became of a promise in a domain.
+/// The verdict on a promise in a domain.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The promise.
@@ -86,7 +86,7 @@ impl Search {
         self.shapes().iter().map(|shape| shape.count() as u64).sum::<u64>() + self.effort.random
     }
 
-    /// What is searched, in words.
+    /// The instances searched, in words.
     pub fn describe(&self) -> Vec<String> {
         let shape = |shape: &Shape| format!("{}x{} up to {}", shape.users, shape.resources, shape.most);
         let shapes = self.shapes();
@@ -115,13 +115,13 @@ pub(super) struct Judged {
     pub after: Option<(Instance, Tasks)>,
 }
 
-/// What came of asking about a case.
+/// The outcome of judging a case.
 pub(super) enum Attempt {
     /// The promise was decided.
     Decided(Box<Judged>),
     /// The policy has no allocation for it.
     Unsolved,
-    /// The promise says nothing about it, or what is given away is not there.
+    /// The promise says nothing about it, or the allocation exceeds the capacity.
     Silent,
 }
 
@@ -132,7 +132,7 @@ struct Solved {
     fits: bool,
 }
 
-/// Solves an instance; what went wrong is told with the instance.
+/// Solves an instance; an error shows the instance.
 fn solve(candidate: &Candidate, instance: Result<Instance>) -> std::result::Result<Solved, String> {
     let instance = instance.map_err(|error| error.to_string())?;
     let told = |error: Error| format!("{error} ({})", in_a_line(&instance));
@@ -179,7 +179,7 @@ fn decide(
     Ok(judge(promise, &Case { after, ..case }).map(|judgement| (judgement, Some((then.instance, then.tasks)))))
 }
 
-/// What one instance said about one promise.
+/// The verdict of one instance on one promise.
 #[derive(Default)]
 struct Look {
     cases: u64,
@@ -246,7 +246,7 @@ impl Open {
 }
 
 /// Looks for cases that break promises. `tick` hears of every few hundred instances (how many more were looked at) and
-/// can end the search with an error. Errors: those of `tick`; what a policy cannot solve is counted.
+/// can end the search with an error. Errors: those of `tick`; instances that a policy cannot solve are counted.
 pub fn survey(
     candidate: &Candidate,
     promises: &[Promise],
@@ -325,7 +325,7 @@ fn look_through(
     Ok(())
 }
 
-/// Shrinks what was found.
+/// Shrinks the findings.
 fn finish(candidate: &Candidate, domain: Domain, open: Open) -> Finding {
     let Open { mut finding, found } = open;
     let promise = finding.promise;

@@ -1,4 +1,4 @@
-//! An instance and its allocation in one kind of number, with what the properties ask of them.
+//! An instance and its allocation in one kind of number, with the quantities that the properties compare.
 
 use super::Reading;
 use crate::fluid::{Allocation, Exact, Instance, Number, User};
@@ -7,7 +7,7 @@ use crate::fluid::{Allocation, Exact, Instance, Number, User};
 pub(super) trait Measured: Number {
     /// The largest whole number that is not above it; a float that misses one by rounding counts as that one.
     fn whole(&self) -> Self;
-    /// What a gap must exceed to count, in dominant shares.
+    /// The least gap that counts, in dominant shares.
     fn tolerance() -> Self;
     /// For a report.
     fn value(&self) -> super::Value;
@@ -37,18 +37,18 @@ impl Measured for f64 {
     }
 }
 
-/// What one user lacks: `better` against `worse` tasks (or amounts), and the difference in dominant shares.
+/// The gap of one user: `better` against `worse` tasks (or amounts), and the difference in dominant shares.
 #[derive(Clone, Debug)]
 pub(super) struct Gap<N> {
     /// Positive where the property is broken.
     pub margin: N,
-    /// Who is worse off.
+    /// The user that is worse off.
     pub loser: Option<usize>,
     /// The user or the resource that it is about, if there is one.
     pub other: Option<usize>,
-    /// What it has.
+    /// The amount it has.
     pub worse: N,
-    /// What it should have.
+    /// The amount it should have.
     pub better: N,
 }
 
@@ -116,8 +116,8 @@ impl<'a, N: Measured> View<'a, N> {
         least([self.tasks[user].clone()].into_iter().chain(self.cap[user].clone())).unwrap_or_else(N::zero)
     }
 
-    /// How many (parts of) tasks it could run alone; `None` if none (of whole tasks: not one), so that it has nothing to
-    /// lose.
+    /// How many (parts of) tasks it could run alone; `None` if none (of whole tasks: not one), so that it has nothing
+    /// to lose.
     pub fn alone(&self, user: usize) -> Option<N> {
         let most = least(self.needed(user).map(|r| self.capacity[r].over(&self.demand[user][r])));
         let alone = least(most.into_iter().chain(self.cap[user].clone()))?;
@@ -125,7 +125,7 @@ impl<'a, N: Measured> View<'a, N> {
         enough.then_some(alone)
     }
 
-    /// What every user holds of each resource: `users x resources`.
+    /// Every user's amount of each resource: `users x resources`.
     pub fn bundles(&self) -> Vec<Vec<N>> {
         Allocation::bundles(self.instance, &self.tasks)
     }
@@ -149,7 +149,8 @@ impl<'a, N: Measured> View<'a, N> {
         shares.reduce(|most, share| if share > most { share } else { most }).unwrap_or_else(N::zero)
     }
 
-    /// The gap of a user that has `worse` tasks where it should have `better`, in parts of what it could run alone.
+    /// The gap of a user that has `worse` tasks where it should have `better`, in parts of the tasks it could run
+    /// alone.
     pub fn gap(&self, user: usize, other: Option<usize>, worse: N, better: N) -> Option<Gap<N>> {
         let margin = better.minus(&self.forgiven(user)).minus(&worse).over(&self.alone(user)?);
         Some(Gap { margin, loser: Some(user), other, worse, better })

@@ -6,7 +6,7 @@ use crate::fluid::Number;
 
 /// How much of `capacity` each user has under weighted max-min fairness; `None` wants without end.
 ///
-/// Those who want least for their weight come first; each has what it wants, or its part of what is left.
+/// Users that want least for their weight come first; each gets its demand, or its part of the rest.
 pub(super) fn fill<N: Number>(capacity: &N, wants: &[Option<N>], weights: &[N]) -> Vec<N> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     let per_weight = |user: usize| wants[user].as_ref().map(|want| want.over(&weights[user]));
@@ -29,8 +29,8 @@ pub(super) fn fill<N: Number>(capacity: &N, wants: &[Option<N>], weights: &[N]) 
     amounts
 }
 
-/// How far an allocation is from max-min fairness in resource `r` alone: of divisible tasks the largest difference to it,
-/// of whole tasks by how much somebody is more than one task ahead of a user that waits.
+/// How far an allocation is from max-min fairness in resource `r` alone: of divisible tasks the largest difference to
+/// it, of whole tasks by how much somebody is more than one task ahead of a user that waits.
 pub(super) fn gap<N: Measured>(view: &View<N>, r: usize) -> Option<Gap<N>> {
     if view.reading != Reading::Divisible {
         let level = |user: usize, tasks: &N| tasks.times(&view.demand[user][r]).over(&view.weight[user][r]);

@@ -1,4 +1,4 @@
-//! What every reader of a canonical trace does with a row: dense ids, order, and jobs that stand together.
+//! Shared by all readers of a canonical trace: dense ids, order, and jobs with consecutive rows.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use super::names::{JobName, JobNames, Names, split};
 use crate::units::{JobId, Time, UserId};
 
-/// Gives jobs and users their ids and says what is wrong with a row's place in the trace.
+/// Gives jobs and users their ids and checks a row's place in the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
     /// Users met so far.
@@ -44,7 +44,7 @@ impl Assembler {
         Ok(UserId(id))
     }
 
-    /// Checks that rows come in order. Errors: what is wrong.
+    /// Checks that rows come in order. Errors: a description of the problem.
     pub fn submitted(&mut self, submit: Time) -> Result<(), String> {
         if submit < self.last_submit {
             return Err(format!(
@@ -124,7 +124,7 @@ impl Instant {
     }
 }
 
-/// Ids of users whose names are text and a number (`u17`), found without hashing.
+/// Ids of users with names of text and a number (`u17`), found without hashing.
 #[derive(Clone, Debug, Default)]
 struct NumberedUsers {
     prefixes: Vec<(Box<[u8]>, Vec<u32>)>,

@@ -1,4 +1,4 @@
-//! What a workload looks like: distributions and demands as points of figures, and the published ones beside them.
+//! Distributions and demands of a workload as points of figures, and the published ones beside them.
 //!
 //! One pass over a source; memory grows with distinct demands and buckets, not with rows. Floats only report.
 
@@ -20,9 +20,9 @@ pub struct Curves {
     pub kind: String,
     /// How long tasks run, in seconds; empty where that is not known.
     pub duration_s: Curve,
-    /// What tasks need, one curve a resource, in the unit people write.
+    /// Demands of tasks, one curve a resource, in the unit people write.
     pub demand: Vec<Curve>,
-    /// What tasks need of the first two resources, and how many tasks (published: millions) need just that.
+    /// Demands of tasks for the first two resources, and the number of tasks (published: millions) with each demand.
     pub pairs: Vec<(f64, f64, f64)>,
 }
 
@@ -34,7 +34,8 @@ struct Counting {
     pairs: BTreeMap<(u64, u64), u64>,
 }
 
-/// Reads a source to its end: the curves of all tasks, then, if there are stages, those of each and of tasks without one.
+/// Reads a source to its end: the curves of all tasks, then, if there are stages, those of each and of tasks without
+/// one.
 ///
 /// Errors: those of the source.
 pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {

@@ -8,7 +8,7 @@ use super::{JobName, Source, TaskSet, describe};
 use crate::error::{Error, Result};
 use crate::units::{JobId, Resources, Time, UserId};
 
-/// What was found in a workload whose rows are sound.
+/// Findings in a workload with sound rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Rows read.
@@ -75,7 +75,7 @@ fn add(open: &mut BTreeMap<JobId, Job>, set: &TaskSet, source: &dyn Source) -> R
     Ok(())
 }
 
-/// Looks at jobs all of whose rows are there.
+/// Looks at jobs with all their rows.
 fn close(open: &mut BTreeMap<JobId, Job>, source: &dyn Source, findings: &mut Findings) -> Result<()> {
     for job in std::mem::take(open).into_values() {
         let name = || source.job_names().text(&job.name);

@@ -1,6 +1,6 @@
-//! What arrives: task sets of jobs of users, in order of submission.
+//! The arrivals: task sets of jobs of users, in order of submission.
 //!
-//! A [`Source`] hands the engine one [`TaskSet`] at a time, so that memory grows with what is active; it hears of
+//! A [`Source`] hands the engine one [`TaskSet`] at a time, so that memory grows with the active tasks; it hears of
 //! finished jobs, so that closed-loop users can submit their next one. [`Workload`] is the whole of a small or
 //! generated workload in memory: importers and generators make one, and it can be replayed or written as a canonical
 //! trace.
@@ -34,7 +34,7 @@ pub struct TaskSet {
     pub row: u64,
     /// The job that the tasks belong to.
     pub job: JobId,
-    /// Who submits.
+    /// The user that submits it.
     pub user: UserId,
     /// When the row is submitted.
     pub submit: Time,
@@ -42,11 +42,11 @@ pub struct TaskSet {
     pub duration: Span,
     /// How many equal tasks (at least 1).
     pub tasks: u32,
-    /// What each task needs, in the order of the source's dimensions.
+    /// The demand of each task, in the order of the source's dimensions.
     pub demand: Resources,
     /// The stage this row belongs to, an index into [`Source::stage_name`].
     pub stage: Option<u32>,
-    /// Stages of the same job all of whose rows must have ended before this row is released.
+    /// Stages of the same job that must have ended with all their rows before this row is released.
     pub after: Vec<u32>,
     /// 0 (most urgent) to 9.
     pub priority: u8,

@@ -22,7 +22,7 @@ pub struct Quantiles {
 /// Counts of values in buckets that grow with the value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
-    /// Weight and weighted sum of what fell into each bucket.
+    /// Weight and weighted sum of the values in each bucket.
     buckets: BTreeMap<u32, (u128, u128)>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn weighted_quantiles(points: &[(f64, f64)]) -> Quantiles {
         let mut below = 0.0;
         let reached = points.iter().find(|(_, weight)| {
             below += weight;
-            // The sum of all weights may be off by what floats round.
+            // The sum of all weights may be off by rounding.
             below >= share * total * (1.0 - 1e-12)
         });
         reached.or(points.last()).map_or(0.0, |(value, _)| *value)

@@ -1,6 +1,6 @@
-//! What a workload is made of: counts, marginal distributions, load; and what was published, to set beside it.
+//! A summary of a workload: counts, marginal distributions, load; and the published values, to set beside it.
 //!
-//! One pass over a source, whose memory grows with the numbers of jobs (8 bytes each), users and distinct buckets, not
+//! One pass over a source; its memory grows with the numbers of jobs (8 bytes each), users and distinct buckets, not
 //! with rows. Quantiles are weighted by tasks and come from buckets 1.6 % wide; each is the mean of the bucket it falls
 //! into, so a constant is exact. Floats only report.
 
@@ -63,7 +63,7 @@ pub struct Marginal {
     pub kind: String,
     /// How many tasks (published: none known).
     pub tasks: Option<u64>,
-    /// What a task needs, one entry a resource.
+    /// The demand of a task, one entry a resource.
     pub demand: Vec<(String, Quantiles)>,
     /// How long a task runs, in seconds.
     pub duration_s: Option<Quantiles>,
@@ -82,7 +82,7 @@ pub struct SizeBin {
     pub share: f64,
 }
 
-/// What one user submits.
+/// The submissions of one user.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UserShare {
     /// The user's name.
@@ -105,7 +105,7 @@ struct Counting {
     duration: Histogram,
 }
 
-/// What one user submits, as it is counted.
+/// The submissions of one user, as they are counted.
 #[derive(Clone, Debug, Default)]
 struct UserCount {
     jobs: u64,
@@ -255,7 +255,7 @@ fn size_bin(bin: &Bin, jobs: Option<u64>, share: f64) -> SizeBin {
     SizeBin { from: bin.from, to: (bin.to < u64::MAX).then_some(bin.to), jobs, share }
 }
 
-/// What was published about Facebook's cluster of October 2010, in the shape of a [`Summary`].
+/// The published values for Facebook's cluster of October 2010, in the shape of a [`Summary`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Published {
     /// Where the numbers are from.

@@ -11,12 +11,12 @@ use super::{Source, TaskSet};
 /// Keeps each job of a source with a given probability; which ones depends on the seed and the jobs' names alone.
 pub struct Thinned<'a> {
     source: Box<dyn Source + 'a>,
-    /// Jobs whose hash is below this are kept.
+    /// Jobs with a hash below this are kept.
     below: u64,
     seed: u64,
     ahead: Option<(TaskSet, JobName)>,
     taken: JobName,
-    /// The source's id of the job that was looked at last, and what became of it.
+    /// The source's id of the job that was looked at last, and whether it is kept.
     last: Option<(JobId, bool)>,
     users: Names,
     /// New ids of kept jobs that share an instant, by the source's ids.

@@ -2,7 +2,8 @@
 //!
 //! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
 //! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
-//! `gang` (false), `label`, `location`, `stable` (false). Times round to the nearest microsecond, demands up. A byte-order mark and CRLF are fine.
+//! `gang` (false), `label`, `location`, `stable` (false). Times round to the nearest microsecond, demands up. A
+//! byte-order mark and CRLF are fine.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -15,7 +16,7 @@ use super::{Source, TaskSet};
 use crate::error::{Error, Result};
 use crate::units::{Dim, MAX_DIMS, Resources, Round, Span, TIME_MAX_US, Time, decimal};
 
-/// What a column of a trace holds.
+/// The content of a trace's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The job's name.
@@ -49,7 +50,7 @@ pub enum Column {
 /// The columns of a trace, found by their names.
 #[derive(Clone, Debug)]
 pub struct Columns {
-    /// What each column holds.
+    /// The content of each column.
     pub kinds: Vec<Column>,
     /// The header.
     pub names: Vec<String>,
@@ -143,7 +144,8 @@ pub enum Input {
 }
 
 impl Input {
-    /// A path, or `-` for standard input. What can be read only once (standard input, a pipe) is read to its end here.
+    /// A path, or `-` for standard input. An input that can be read only once (standard input, a pipe) is read to its
+    /// end here.
     pub fn open(path: &Path) -> Result<Input> {
         let (name, mut once): (PathBuf, Box<dyn Read>) = if path == Path::new("-") {
             ("standard input".into(), Box::new(std::io::stdin()))
@@ -262,14 +264,14 @@ impl CsvTrace {
 
 /// Turns the fields of a row, in the order of its columns, into a task set.
 pub struct RowParser<'a> {
-    /// What each field holds.
+    /// The content of each field.
     pub columns: &'a Columns,
     /// Ids, order and togetherness.
     pub rows: &'a mut Assembler,
 }
 
 impl RowParser<'_> {
-    /// Reads a row into `set` and gives the job's name. Errors: the column and what is wrong with it.
+    /// Reads a row into `set` and gives the job's name. Errors: the column and its problem.
     pub fn parse<'f>(
         &mut self,
         row: u64,

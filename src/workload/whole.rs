@@ -1,4 +1,4 @@
-//! A whole workload in memory: what importers and generators make.
+//! A whole workload in memory, as importers and generators make it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{Source, TaskSet};
 use crate::error::Result;
 use crate::units::{Dim, JobId, UserId};
 
-/// What an importer or a generator did to its input, for `trace validate` and for provenance.
+/// The changes that an importer or a generator made to its input, for `trace validate` and for provenance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
     /// The format's name (`swim`, `alibaba-2017`, ...) or the generator's.

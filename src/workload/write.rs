@@ -1,7 +1,8 @@
-//! The canonical trace, written: what a reader of it gets back is what was there.
+//! Writes the canonical trace: a reader of it gets the same workload back.
 //!
 //! Times are whole microseconds and demands exact decimals, so nothing is rounded on the way. Optional columns are
-//! written where a row needs them. What the columns cannot hold (a stage called `a;b`) is an error, never altered.
+//! written where a row needs them. A value that the columns cannot hold (a stage called `a;b`) is an error, never
+//! altered.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -34,7 +35,7 @@ pub struct Layout {
     pub stable: bool,
 }
 
-/// What a field of a row holds.
+/// The content of a row's field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     /// A name, or nothing.
@@ -45,7 +46,7 @@ pub enum Item<'a> {
     Amount(u64, u64),
 }
 
-/// What a column holds in every row.
+/// The content of a column in every row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     /// Names.
@@ -84,7 +85,7 @@ impl Layout {
         }
     }
 
-    /// Every column's name and what it holds, in order.
+    /// Every column's name and content, in order.
     pub fn columns(&self) -> Vec<(String, ItemKind)> {
         let mut columns = vec![
             ("job".to_owned(), ItemKind::Text),
@@ -209,7 +210,8 @@ fn exact(base: u64, scale: u64) -> String {
 
 /// Writes everything a source has as a canonical CSV trace; returns how many rows. `layout` is that of the same source.
 ///
-/// Errors: those of the source, [`Error::Mismatch`] for what a trace cannot hold, [`Error::Output`] at `path` from `out`.
+/// Errors: those of the source, [`Error::Mismatch`] for a value that a trace cannot hold, [`Error::Output`] at `path`
+/// from `out`.
 pub fn csv(out: &mut dyn Write, path: &Path, source: &mut dyn Source, layout: &Layout) -> Result<u64> {
     let fail = |error: csv::Error| Error::output(path, error);
     let mut writer = csv::Writer::from_writer(out);

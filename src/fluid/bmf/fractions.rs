@@ -1,4 +1,4 @@
-//! The same in fractions: from who is held back where to the allocation, with proof.
+//! The same in fractions: from each user's bottleneck to the allocation, with proof.
 
 use std::cmp::Ordering;
 
@@ -25,7 +25,7 @@ pub(super) fn allocate(instance: &Instance, shape: &Shape, source: &[usize]) -> 
     Some(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
 }
 
-/// What a user runs that does not compete.
+/// The tasks of a user that does not compete.
 fn alone(instance: &Instance, user: &User) -> Exact {
     match instance.lacking(user) {
         Some(_) => Exact::ZERO,
@@ -144,7 +144,7 @@ fn sum(mut terms: Vec<Exact>) -> Exact {
     terms.pop().unwrap_or(Exact::ZERO)
 }
 
-/// Checks the definition: what keeps each user from more (its tasks, else the lowest of its bottlenecks), if these
+/// Checks the definition: the constraint of each user (its tasks, else the lowest of its bottlenecks), if these
 /// tasks are feasible and bottleneck max fair; otherwise `None`.
 pub(super) fn limits_of(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
     let users = instance.users();

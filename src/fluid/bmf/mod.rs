@@ -1,13 +1,14 @@
-//! Bottleneck max-min fairness: everybody has a bottleneck, a used-up resource of which nobody has more.
+//! Bottleneck max-min fairness: each user has a bottleneck, a used-up resource of which no other user has more.
 //!
-//! With a level for every resource (infinite where it holds nobody back), `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`;
-//! no resource is overfull, and those with a finite level are used up. [`path`] says why such levels always exist and
-//! finds them with certainty, [`newton`] finds them fast, [`fractions`] makes them exact.
+//! With a level for every resource (infinite where it holds nobody back),
+//! `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`; no resource is overfull, and those with a finite level are used up.
+//! [`path`] says why such levels always exist and finds them with certainty, [`newton`] finds them fast, [`fractions`]
+//! makes them exact.
 //!
 //! With one weight a user, nobody's weighted share of another resource is above that one's level. So in the Jacobian of
-//! the usages in the logarithms of the levels, rows divided by levels, no entry is above the diagonal one of its column:
-//! for two resources no minor is negative, and ties apart the solution is unique (Gale and Nikaido, Mathematische
-//! Annalen 159, 1965). A minor of three rows may be negative.
+//! the usages in the logarithms of the levels, rows divided by levels, no entry is above the diagonal one of its
+//! column: for two resources no minor is negative, and ties apart the solution is unique (Gale and Nikaido,
+//! Mathematische Annalen 159, 1965). A minor of three rows may be negative.
 //!
 //! Source: Bonald and Roberts, Multi-resource fairness: objectives, algorithms and performance, SIGMETRICS 2015.
 
@@ -33,8 +34,8 @@ const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
 /// It is Pareto efficient, and with one weight a user everybody holds at least `w_i / sum w` of its bottleneck. Weights
 /// may differ by resource. Such an allocation always exists; for one and two resources and one weight a user there is
 /// one. For three there may be more: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have
-/// three, with `(1, 1, 1)`, `(28/27, 14/15, 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of the
-/// path on which the limit on everybody's weighted dominant share rises from 0 (here the last of the three); beyond
+/// three, with `(1, 1, 1)`, `(28/27, 14/15, 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of
+/// the path on which the limit on everybody's weighted dominant share rises from 0 (here the last of the three); beyond
 /// 4000 demands (users times resources), the one that Newton's method finds.
 ///
 /// Up to 1000 demands tasks are fractions. For larger instances, and should no fraction be found, they are floats with
@@ -75,7 +76,7 @@ pub struct BmfSolution {
     pub steps: usize,
 }
 
-/// Solves in floats, from where the last solution was: for what changes little and often.
+/// Solves in floats, starting from the last solution: for instances that change little and often.
 ///
 /// The first solution is that of [`Bmf`]; where there are several, later ones may depend on earlier ones.
 /// Cost: O(users · resources) a step, a few steps a change.
@@ -129,11 +130,11 @@ fn cold(shape: &Shape, at: &mut Position) -> Result<Found> {
             return Ok(Found { levels, residual, steps });
         }
     }
-    let problem = format!("somebody lacks {least:e} of its tasks or of the largest share of a used-up resource");
+    let problem = format!("a user lacks {least:e} of its tasks or of the largest share of a used-up resource");
     Err(Error::NotConverged { solver: "bmf".to_owned(), problem })
 }
 
-/// What holds each user of the shape back: of several within `near`, its tasks, else the lowest resource.
+/// The constraint of each user of the shape: of several within `near`, its tasks, else the lowest resource.
 fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
     let full = |r: usize| at.usage[r] >= 1.0 - near;
     let level = |i: usize, r: usize| at.units[i] / shape.per_level(r)[i];
@@ -149,7 +150,7 @@ fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
     (0..shape.users).map(of).collect()
 }
 
-/// Checks the definition in fractions: what keeps each user from more (its tasks, else the lowest of its bottlenecks),
+/// Checks the definition in fractions: the constraint of each user (its tasks, else the lowest of its bottlenecks),
 /// if these tasks are feasible and bottleneck max fair; otherwise `None`.
 pub fn bmf_limits(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
     fractions::limits_of(instance, tasks)

@@ -1,4 +1,4 @@
-//! The fast way to bottleneck max fairness: guess who is held back where, solve for the levels, look again.
+//! The fast way to bottleneck max fairness: guess each user's bottleneck, solve for the levels, look again.
 
 use super::shape::{Position, Shape};
 use crate::fluid::linear;

@@ -8,7 +8,7 @@
 //! and a proof that one exists. The height may fall on the way: where several allocations exist, it turns.
 //!
 //! A path branches when two things happen at once. Users with equal demands make that common, so the path belongs to
-//! demands that are changed by a part in ten million, differently for every user and resource; whoever uses its end
+//! demands that are changed by a part in ten million, differently for every user and resource; the caller
 //! solves again without the change.
 
 use super::shape::{Shape, TASKS};
@@ -37,7 +37,7 @@ pub(super) fn follow(shape: &Shape) -> Option<(Vec<f64>, usize)> {
 /// The rising limit, in place of a resource.
 const LIMIT: usize = usize::MAX - 1;
 
-/// What ends a piece.
+/// The event that ends a piece.
 enum Event {
     /// This user is held back by something else from here on.
     Switch(usize, usize),
@@ -45,7 +45,7 @@ enum Event {
     UsedUp(usize),
 }
 
-/// What the next piece must do, which gives it its direction.
+/// The condition on the next piece, which gives it its direction.
 enum Turn {
     /// The height rises.
     Start,
@@ -224,7 +224,7 @@ impl Path<'_> {
         self.source[user] = new;
         self.count(user, 1.0);
         self.limited = self.limited + usize::from(new == LIMIT) - usize::from(old == LIMIT);
-        // What nobody moves stands still, though rounding would leave a little speed.
+        // A level that no user moves stands still, though rounding would leave a little speed.
         if self.limited == 0 {
             self.rising.fill(0.0);
         }
@@ -242,7 +242,7 @@ impl Path<'_> {
         Turn::Apart { user, old }
     }
 
-    /// Adds a user to what moves with its source, or takes it away.
+    /// Adds a user to those that move with its source, or takes it away.
     fn count(&mut self, user: usize, sign: f64) {
         let (users, dims) = (self.shape.users, self.shape.dims);
         for r in 0..dims {

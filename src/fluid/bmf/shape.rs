@@ -1,8 +1,8 @@
-//! What bottleneck max fairness depends on, in floats: users in units of their dominant share, column by column.
+//! The inputs of bottleneck max fairness, in floats: users in units of their dominant share, column by column.
 
 use crate::fluid::{Instance, Problem};
 
-/// What holds a user back in floats: its own end of tasks, in place of a resource.
+/// The constraint of a user in floats: its own end of tasks, in place of a resource.
 pub(super) const TASKS: usize = usize::MAX;
 
 /// More units than anybody can run (1 is the whole of a resource), in place of no end of tasks.
@@ -19,9 +19,9 @@ pub(super) struct Shape {
     pub per_level: Vec<f64>,
     /// How many units a user has.
     pub cap: Vec<f64>,
-    /// Who it is outside, and how many of its tasks make a unit.
+    /// Its index outside, and how many of its tasks make a unit.
     outside: Vec<(usize, f64)>,
-    /// What the users that do not compete run: those without tasks, or without demand.
+    /// The tasks of users that do not compete: those without tasks, or without demand.
     apart: Vec<(usize, f64)>,
     /// Resources that cannot be a bottleneck unless another is one for the same users.
     pub covered: Vec<bool>,

@@ -127,7 +127,7 @@ fn thousands_of_instances_keep_the_definition_and_its_promises() {
     }
 }
 
-/// Every assignment of users to what holds them back, solved for tasks: shares at a bottleneck are equal and use it up.
+/// Every assignment of users to constraints, solved for tasks: shares at a bottleneck are equal and use it up.
 fn twin(instance: &Instance) -> Vec<Vec<Exact>> {
     let (users, dims) = (instance.users(), instance.resources().len());
     let (count, width) = (users.len(), users.len() + 1);

@@ -29,8 +29,8 @@ pub fn add_scaled(into: &mut [f64], factor: f64, column: &[f64]) {
     }
 }
 
-/// What users buy that pay `pay` a task, and how fast that falls: `x = min(tasks, weight / pay)`, and `x / pay` where
-/// the number of tasks does not bind, else 0.
+/// The tasks that users buy at the price `pay` a task, and how fast that falls: `x = min(tasks, weight / pay)`, and
+/// `x / pay` where the number of tasks does not bind, else 0.
 pub fn buy(pay: &[f64], weight: &[f64], tasks: &[f64], bought: &mut [f64], fall: &mut [f64]) {
     for i in 0..pay.len() {
         let pay = pay[i].max(LEAST_PAY);
@@ -40,7 +40,7 @@ pub fn buy(pay: &[f64], weight: &[f64], tasks: &[f64], bought: &mut [f64], fall:
     }
 }
 
-/// Along `pay + at * step`: what users spend on the step, `sum step_i x_i`, and how fast that falls.
+/// Along `pay + at * step`: the users' spending on the step, `sum step_i x_i`, and how fast that falls.
 pub fn spent(pay: &[f64], step: &[f64], at: f64, weight: &[f64], tasks: &[f64]) -> (f64, f64) {
     let (mut values, mut falls) = ([0.0; LANES], [0.0; LANES]);
     let whole = pay.len() - pay.len() % LANES;

@@ -2,10 +2,11 @@
 //!
 //! With capacities 1, `max sum_i w_i ln x_i` subject to `sum_i x_i d_ir <= 1` and `x_i <= t_i` (Eisenberg and Gale) has
 //! the dual `min over p >= 0 of sum_r p_r + sum_i phi_i(d_i . p)`, where `phi_i'(q) = -x_i(q)` and
-//! `x_i(q) = min(t_i, w_i / q)`: what a user buys that pays `q` a task. The dual is convex and once differentiable;
-//! its gradient is the slack `1 - sum_i x_i d_ir`. A step solves the m x m Newton system among the resources that are
-//! priced (or overfull), and follows its direction, prices held at 0 when they reach it, to the first minimum on that
-//! path (Bertsekas, SIAM J. Control and Optimization 20, 1982). Every step descends, and a step costs O(n m^2).
+//! `x_i(q) = min(t_i, w_i / q)`: the tasks that a user buys at the price `q` a task. The dual is convex and once
+//! differentiable; its gradient is the slack `1 - sum_i x_i d_ir`. A step solves the m x m Newton system among the
+//! resources that are priced (or overfull), and follows its direction, prices held at 0 when they reach it, to the
+//! first minimum on that path (Bertsekas, SIAM J. Control and Optimization 20, 1982). Every step descends, and a step
+//! costs O(n m^2).
 //!
 //! The line search matters: along a path only the payments and their direction are needed, O(n) a trial, so it may be
 //! near exact. Damping by a formula takes many times more steps.
@@ -46,7 +47,7 @@ pub struct Market {
     matrix: Vec<f64>,
     direction: Vec<f64>,
     system: System,
-    /// What each user pays a task, and how that changes along the direction.
+    /// Each user's price of a task, and how that changes along the direction.
     pay: Vec<f64>,
     pay_step: Vec<f64>,
     /// A chunk's falls times its columns.
@@ -253,7 +254,7 @@ impl Market {
         // A fold with `max` would lose NaN.
         let residual =
             each.clone().map(off).fold(0.0, |worst: f64, off| if off > worst || off.is_nan() { off } else { worst });
-        // Scaled down to what fits, the tasks lose weight x ln(overuse) of welfare.
+        // Scaled down to fit, the tasks lose weight x ln(overuse) of welfare.
         let overuse = self.used.iter().copied().fold(1.0, f64::max);
         let gap = each.map(|(price, used)| price * (1.0 - used)).sum::<f64>() / self.weight + overuse.ln();
         self.certificate = Certificate { residual, gap: gap.max(0.0) };
@@ -262,9 +263,9 @@ impl Market {
 
 /// Where along a path the slope is (nearly) 0: `slope(at)` gives the slope, which grows, and how fast it grows.
 ///
-/// `double` is a length of the path that matters: where nobody reacts to prices at its start, the slope does not say
-/// how long it is. `end` is as far as the path goes, and is returned when the slope is still below 0 there. What is
-/// returned is never uphill of the start.
+/// `double` is a length of the path that matters: where no user reacts to prices at its start, the slope does not say
+/// how long it is. `end` is as far as the path goes, and is returned when the slope is still below 0 there. The
+/// point returned is never uphill of the start.
 fn line_search(slope: impl Fn(f64) -> (f64, f64), double: f64, end: f64) -> f64 {
     let (start, growth) = slope(0.0);
     if start >= 0.0 {

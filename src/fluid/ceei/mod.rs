@@ -1,8 +1,8 @@
 //! Competitive equilibrium from equal incomes (CEEI): the allocation of greatest Nash welfare.
 //!
-//! Users of weight `w_i` maximise the product of `x_i^w_i`; for Leontief users (fixed demands a task) that is what
-//! they would buy with incomes `w_i` at prices that clear the market. Sources: Ghodsi et al., NSDI 2011, 5.2; Eisenberg
-//! and Gale, 1959; Varian, 1974.
+//! Users of weight `w_i` maximise the product of `x_i^w_i`; for Leontief users (fixed demands a task) that is the
+//! bundle they would buy with incomes `w_i` at prices that clear the market. Sources: Ghodsi et al., NSDI 2011, 5.2;
+//! Eisenberg and Gale, 1959; Varian, 1974.
 
 mod kernel;
 mod market;
@@ -15,9 +15,9 @@ pub use market::Market;
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Problem, Tasks};
 use crate::error::Result;
 
-/// CEEI of an instance, with finite demand: a user that has all its tasks keeps what is left of its income.
+/// CEEI of an instance, with finite demand: a user that has all its tasks keeps the rest of its income.
 ///
-/// What is a fraction (as in all of the DRF paper's examples) is recognised and verified without rounding; the rest is
+/// A fraction (as in all of the DRF paper's examples) is recognised and verified without rounding; the rest is
 /// certified to [`TOLERANCE`](super::TOLERANCE). Weights are one number a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceei;
@@ -45,7 +45,7 @@ impl Mechanism for Ceei {
     }
 }
 
-/// What kept each user from more: of the priced resources it needs, the one it pays most for.
+/// The constraint of each user: of the priced resources it needs, the one it pays most for.
 fn limits(instance: &Instance, problem: &Problem, market: &Market) -> Vec<Limit> {
     let limit = |(i, user)| {
         if let Some(r) = instance.lacking(user) {

@@ -44,8 +44,8 @@ pub fn recognise(instance: &Instance, problem: &Problem, market: &Market) -> Opt
 
 /// Prices at which everybody buys just these tasks.
 ///
-/// Who has endless tasks, or fewer than it could, pays its weight: `d . p = w / x`. These equations are solved in the
-/// least squares' normal form, which is regular when they have one solution, and then all are verified.
+/// A user with endless tasks, or with fewer than it could run, pays its weight: `d . p = w / x`. These equations are
+/// solved in the least squares' normal form, which is regular when they have one solution, and then all are verified.
 fn unit_prices(instance: &Instance, tasks: &[Exact], priced: &[usize]) -> Option<Vec<Exact>> {
     let (mut bound, mut sated) = (Vec::new(), Vec::new());
     for (user, x) in instance.users().iter().zip(tasks) {

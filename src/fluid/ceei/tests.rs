@@ -75,7 +75,8 @@ fn every_solution_passes_its_certificate() {
     assert!(most < 20, "{most} steps were needed");
 }
 
-/// The optimality conditions from scratch: prices that clear the market, at which everybody buys what it can.
+/// The optimality conditions from scratch: prices that clear the market, at which each user buys the bundle it can
+/// afford.
 fn check(problem: &Problem, market: &Market) {
     let (prices, tasks) = (market.prices(), market.tasks());
     for (r, price) in prices.iter().enumerate() {

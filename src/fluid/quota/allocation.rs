@@ -7,8 +7,8 @@ use super::tree::by_tree;
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
-/// What a minimum is. With b for what must be given (the minimum, as far as it is asked for) and d for what can be
-/// used (the request, cut to the max):
+/// The meaning of a minimum. With b for the amount that must be given (the minimum, as far as it is requested) and d
+/// for the amount that can be used (the request, cut to the max):
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
     /// A right beside the ratio: `b + min(d - b, h ratio)`; the level counts on top of it. The article, Koordinator.
@@ -32,41 +32,41 @@ pub enum Rounding {
     Monotone,
 }
 
-/// What happens if more must be given than there is.
+/// The rule for minimums that add up to more than the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overcommit {
-    /// Every group is given what it must be given, and the sum exceeds the total.
+    /// Every group is given its minimum as far as it is requested, and the sum exceeds the total.
     #[default]
     Keep,
     /// All are cut to the same part of it.
     Scale,
-    /// The total is poured by minimums: who is promised more stands as high, and who asks for less than that has it.
+    /// The total is divided in proportion to the minimums; a group that requests less than its part gets its request.
     Level,
 }
 
 /// The rules by which runtime quotas are worked out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// What a minimum is.
+    /// The meaning of a minimum.
     pub variant: Variant,
     /// Fractions or whole units.
     pub rounding: Rounding,
     /// How the level is found. [`Rounding::LargestRemainder`] is defined by rounds and has its own.
     pub method: Method,
-    /// What happens if minimums exceed the total.
+    /// The rule for minimums that exceed the total.
     pub overcommit: Overcommit,
 }
 
-/// What one group has, one entry a resource.
+/// The amounts of one group, one entry a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupShare {
-    /// What it asks for: its own request and, each cut to its max, those of the groups under it.
+    /// Its request: its own and, each cut to its max, those of the groups under it.
     pub request: Vec<Exact>,
-    /// What it can use: the request cut to its max; at least its minimum if it does not lend that.
+    /// The most it can use: the request cut to its max; at least its minimum if it does not lend that.
     pub limited: Vec<Exact>,
-    /// What it must be given.
+    /// The least it must be given.
     pub base: Vec<Exact>,
-    /// What it may use now: its runtime quota.
+    /// Its runtime quota: the most it may use now.
     pub runtime: Vec<Exact>,
     /// The level of the water among the groups of its parent.
     pub level: Vec<Exact>,
@@ -77,7 +77,7 @@ pub struct GroupShare {
 pub struct GroupAllocation {
     /// One a group.
     pub groups: Vec<GroupShare>,
-    /// Parents (`None` is the top) and resources whose groups must be given more than there is.
+    /// Parents (`None` is the top) and resources where minimums add up to more than the total.
     pub overcommitted: Vec<(Option<usize>, usize)>,
     /// The most rounds that the groups of one parent took, one entry a resource; empty without rounds.
     pub rounds: Vec<usize>,
@@ -87,15 +87,15 @@ impl Quota {
     /// Works out every group's runtime quota, resource by resource.
     ///
     /// Up the tree go requests, each cut to its max, and at least the minimum of a group that does not lend it; with
-    /// any `used` in the instance also what must stay, as Koordinator does it: what the group uses itself plus, for
+    /// any `used` in the instance also the amount that must stay, as Koordinator does it: the group's own use plus, for
     /// each group under it, the larger of that and its minimum. Down the tree each group's runtime quota is the total
     /// for the groups under it. The tree is not flattening: a group's ratio counts among the children of its parent.
     ///
     /// Where `b` exceeds the total [`Overcommit`] decides. Ratio 0: `b` only. A max below the min cuts it. A resource
     /// without capacity: 0 for all. Cost: O(resources groups log groups) by [`Method::Sort`].
     ///
-    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and for [`Rounding::LargestRemainder`] with
-    /// [`Variant::MaxMinLevel`].
+    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and
+    /// for [`Rounding::LargestRemainder`] with [`Variant::MaxMinLevel`].
     pub fn allocate(&self, instance: &GroupInstance) -> Result<GroupAllocation> {
         self.check(instance)?;
         let shares = instance.groups().iter().map(|_| GroupShare::default()).collect();
@@ -134,7 +134,7 @@ impl Quota {
         Ok(result)
     }
 
-    /// What the groups of one parent have, base included.
+    /// The amounts of one parent's groups, base included.
     fn share(
         &self,
         total: &Exact,
@@ -227,12 +227,12 @@ impl Quota {
     }
 }
 
-/// What the groups claim of one resource, worked out from the leaves up.
+/// The groups' claims on one resource, worked out from the leaves up.
 struct Claims {
     request: Vec<Exact>,
     limited: Vec<Exact>,
     base: Vec<Exact>,
-    /// The minimum cut to the max, or what is used if that is more.
+    /// The minimum cut to the max, or the amount used if that is more.
     promised: Vec<Exact>,
 }
 
@@ -250,7 +250,7 @@ impl Claims {
             let used = group.used.as_ref().map_or(Exact::ZERO, |used| used[r].clone());
             let request = group.request[r].clone().max(used.clone());
             claims.request[i] = sum(request, &|child| claims.limited[child].clone());
-            // What it and those under it hold on to.
+            // The amounts that it and the groups under it do not give back.
             let held = if floors { sum(used, &|child| claims.promised[child].clone()) } else { Exact::ZERO };
             let min = cut(group, r, group.min[r].clone());
             let asked = claims.request[i].clone();
@@ -261,7 +261,7 @@ impl Claims {
         claims
     }
 
-    /// What the groups must be given together.
+    /// The amount that the groups must be given together.
     fn base(&self, groups: &[usize]) -> Exact {
         groups.iter().fold(Exact::ZERO, |sum, &i| &sum + &self.base[i])
     }

@@ -6,22 +6,22 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::fluid::Exact;
 
-/// A group: what it may have and what it asks for, one entry a resource.
+/// A group: its limits and its request, one entry a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its name, unique in the instance.
     pub name: String,
     /// The group that it is a part of, by its place in the list; `None` for those right under the top.
     pub parent: Option<usize>,
-    /// Its weight when what is left above the minimums is shared (at least 0).
+    /// Its weight when the rest above the minimums is shared (at least 0).
     pub ratio: Vec<Exact>,
-    /// What it is promised, as far as it asks for it.
+    /// Its minimum: guaranteed as far as it is requested.
     pub min: Vec<Exact>,
-    /// What it may have at most; `None` is without limit.
+    /// Its maximum; `None` is without limit.
     pub max: Vec<Option<Exact>>,
-    /// What it asks for itself, without the groups under it.
+    /// Its own request, without the groups under it.
     pub request: Vec<Exact>,
-    /// What it uses itself and will not give back: a floor of its runtime quota. It counts as asked for.
+    /// Its own use that it will not give back: a floor of its runtime quota. It counts as requested.
     pub used: Option<Vec<Exact>>,
     /// Whether others may use the part of its minimum that it does not ask for.
     pub lend: bool,
@@ -44,7 +44,7 @@ impl Group {
     }
 }
 
-/// What is odd in an instance and yet has an answer. [`Quota`](super::Quota) says which.
+/// An oddity of an instance that nevertheless has an answer. [`Quota`](super::Quota) says which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Concern {
     /// There is no capacity of a resource that a group names: nobody gets any.
@@ -65,9 +65,9 @@ pub enum Concern {
         group: String,
         /// The resource.
         resource: String,
-        /// What its children are promised together.
+        /// The sum of its children's minimums.
         children: Exact,
-        /// What it is promised itself.
+        /// Its own minimum.
         own: Exact,
     },
 }
@@ -102,8 +102,8 @@ pub struct GroupInstance {
 }
 
 impl GroupInstance {
-    /// Checks the parts. The capacity is `None` for a resource that groups name and nobody has; vectors have one entry a
-    /// resource, and shorter ones are a programmer's error.
+    /// Checks the parts. The capacity is `None` for a resource that groups name and nobody has; vectors have one entry
+    /// a resource, and shorter ones are a programmer's error.
     ///
     /// Errors: [`Error::Plan`] that names the group, for no resources, no groups, names that stand twice or are `root`,
     /// negative amounts, parents that do not exist, and groups that are their own ancestors.
@@ -149,7 +149,7 @@ impl GroupInstance {
         if let Some(amount) = self.capacity.iter().flatten().find(|amount| amount.is_negative()) {
             return Err(Error::plan("capacity", amount, "at least 0"));
         }
-        // Who cannot be reached from the top stands on a cycle, or under one.
+        // A group that cannot be reached from the top stands on a cycle, or under one.
         let reached: HashSet<usize> = self.order.iter().copied().collect();
         match (0..self.groups.len()).find(|i| !reached.contains(i)) {
             None => Ok(()),
@@ -196,7 +196,7 @@ impl GroupInstance {
         found
     }
 
-    /// What is odd, in the order of the resources and groups. A run refuses it; the static question has an answer.
+    /// Its oddities, in the order of the resources and groups. A run refuses them; the static question has an answer.
     pub fn concerns(&self) -> Vec<Concern> {
         let lacking = |r: usize| self.capacity[r].is_none();
         let name = |r: usize| self.resources[r].clone();

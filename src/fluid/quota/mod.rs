@@ -1,7 +1,7 @@
 //! Quota groups: how much of each resource a group may use at this moment, its runtime quota.
 //!
-//! Every resource by itself, and every parent by itself: what the parent has is poured over its groups like water into
-//! buckets whose floor is the ratio and whose area is the request, so that the water stands at one level. A minimum is
+//! Every resource by itself, and every parent by itself: the parent's quota is poured over its groups like water into
+//! buckets, with the ratio as floor and the request as area, so that the water stands at one level. A minimum is
 //! either kept out of the water and given first ([`Variant::MinPlusShare`]), or counts as water
 //! ([`Variant::MaxMinLevel`]). Exact fractions; whole amounts by two kinds of [`Rounding`]. The level is found by
 //! any of the methods, which agree ([`Method`]).

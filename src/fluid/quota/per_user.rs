@@ -4,13 +4,13 @@ use super::pour::{Bucket, Method, pour};
 use crate::error::Result;
 use crate::fluid::{Allocation, Exact, Instance, Limit, Mechanism, Number, Tasks};
 
-/// What the policy `quota` comes to when nothing moves, exact: every user is a group right under the top, its weights are
-/// its ratios, and it has neither min nor max.
+/// The outcome of the policy `quota` in a static state, exact: every user is a group right under the top, its weights
+/// are its ratios, and it has neither min nor max.
 ///
-/// A group asks for what its tasks need of each resource; endless tasks ask for all there is of what they need. Every
-/// resource is poured by itself, and a user runs `min_r quota_r / demand_r` tasks: what it cannot use of its other quotas
-/// is asked for and given, and so stays idle. Users that need what is not there ask for nothing and get nothing. Without a
-/// min the variants are one. Cost: O(resources · users log users).
+/// A group requests its tasks' demand of each resource; endless tasks request the whole capacity of each resource they
+/// need. Every resource is poured by itself, and a user runs `min_r quota_r / demand_r` tasks: the part of its other
+/// quotas that it cannot use is requested and given, and so stays idle. Users that need a resource of capacity 0
+/// request nothing and get nothing. Without a min the variants are one. Cost: O(resources · users log users).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerUser;
 

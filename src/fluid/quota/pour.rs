@@ -1,23 +1,23 @@
 //! Water in buckets: one resource of one parent, by the level or in rounds.
 //!
-//! A bucket holds `min(high, max(low, h ratio))` at the level h; what all hold never falls as h rises, so that the least
-//! level at which all that can be given is given is unique, and with it what each bucket holds.
+//! A bucket holds `min(high, max(low, h ratio))` at the level h; the sum over all never falls as h rises, so that the
+//! least level at which all that can be given is given is unique, and with it the content of each bucket.
 
 use crate::fluid::Number;
 
-/// What one group may take of what its parent has. `0 <= low <= high`, `0 <= ratio`.
+/// The part of its parent's quota that one group may take. `0 <= low <= high`, `0 <= ratio`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket<N> {
-    /// What it holds at level 0.
+    /// Its content at level 0.
     pub low: N,
-    /// What it holds when it is full.
+    /// Its content when it is full.
     pub high: N,
-    /// What it takes per unit of level: the width of its floor. Of ratio 0 it stays at `low`.
+    /// Its content per unit of level: the width of its floor. With ratio 0 it stays at `low`.
     pub ratio: N,
 }
 
 impl<N: Number> Bucket<N> {
-    /// What it holds at a level.
+    /// Its content at a level.
     pub fn at(&self, level: &N) -> N {
         let share = level.times(&self.ratio);
         if share <= self.low {
@@ -41,16 +41,16 @@ pub enum Method {
     /// Order the buckets by saturation and find the boundary between the full and the others: O(n log n).
     #[default]
     Sort,
-    /// Hand out by ratio, take back what is above a request, hand that out again: O(n rounds).
+    /// Hand out by ratio, take back the excess over a request, hand that out again: O(n rounds).
     Iterative,
     /// The structure that follows changes in O(log n), filled once: [`by_tree`](super::by_tree), on fractions only.
     Tree,
 }
 
-/// What was poured.
+/// The outcome of pouring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poured<N> {
-    /// What each bucket holds.
+    /// The content of each bucket.
     pub content: Vec<N>,
     /// The least level at which they hold it.
     pub level: N,
@@ -59,7 +59,7 @@ pub struct Poured<N> {
 }
 
 /// Pours `total` into the buckets ([`Method::Tree`], which is no loop over buckets, counts as its plain form
-/// [`Method::Sort`] here): all hold `min(total, what fits)` together, or their `low` if those exceed the total.
+/// [`Method::Sort`] here): all hold `min(total, sum of high)` together, or their `low` if those exceed the total.
 pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     match method {
         Method::Sort | Method::Tree => sorted(total, buckets),
@@ -67,7 +67,7 @@ pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Pour
     }
 }
 
-/// What all buckets hold at a level.
+/// The content of all buckets at a level.
 pub fn filled<N: Number>(buckets: &[Bucket<N>], level: &N) -> N {
     buckets.iter().fold(N::zero(), |sum, bucket| sum.plus(&bucket.at(level)))
 }
@@ -100,9 +100,9 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
 }
 
-/// The article's method: in each round what is left is split by ratio among those who still take part. Who gets more
-/// than its request is held at the request; with a minimum, who gets less than it is held at the minimum. If both
-/// happen at once only the side that weighs more is certain, and the other is asked again.
+/// The article's method: in each round the rest is split by ratio among the groups that still take part. A group that
+/// gets more than its request is held at the request; with a minimum, a group that gets less is held at the minimum. If
+/// both happen at once only the side that weighs more is certain, and the other is asked again.
 fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     let mut content: Vec<N> = buckets.iter().map(|bucket| bucket.low.clone()).collect();
     let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].moves()).collect();
@@ -114,7 +114,7 @@ fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
         // There is enough for everybody: the article's step 2.
         taking.drain(..).for_each(|i| content[i] = buckets[i].high.clone());
     }
-    // Who takes part shares its minimum with the others until it is certain that it keeps it.
+    // A group that takes part shares its minimum with the others until it is certain that it keeps it.
     let mut left = taking.iter().fold(total.minus(&lows), |sum, &i| sum.plus(&buckets[i].low));
     let mut rounds = 0;
     while !taking.is_empty() {
@@ -146,7 +146,7 @@ fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     Poured { content, level, rounds }
 }
 
-/// The least level at which each bucket holds what it holds: that of the last bucket to rise above its `low`.
+/// The least level at which each bucket has its content: that of the last bucket to rise above its `low`.
 fn least_level<N: Number>(buckets: &[Bucket<N>], content: &[N]) -> N {
     let risen = buckets.iter().zip(content).filter(|(bucket, content)| bucket.moves() && **content > bucket.low);
     let levels = risen.map(|(bucket, content)| content.over(&bucket.ratio));

@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use super::pour::{Bucket, Poured};
 use crate::fluid::{Exact, Number};
 
-/// Largest remainder (Hamilton) in every round: what is left is split by ratio, each part cut to whole units, and the
-/// units that this leaves go to the largest remainders, ties by name. Who reaches its request gives the rest back for
-/// the next round.
+/// Largest remainder (Hamilton) in every round: the rest is split by ratio, each part cut to whole units, and the
+/// units that this leaves go to the largest remainders, ties by name. A group that reaches its request gives the rest
+/// back for the next round.
 ///
-/// Amounts and total are whole and each `low` is 0. Gives what every bucket holds, and how many rounds it took. Keeps
-/// the sum; is not monotone in the total. Source: Koordinator, `quotaTree.redistribution` (elastic quota core).
+/// Amounts and total are whole and each `low` is 0. Returns the content of every bucket, and how many rounds it took.
+/// Keeps the sum; is not monotone in the total. Source: Koordinator, `quotaTree.redistribution` (elastic quota core).
 pub fn largest_remainder(total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> (Vec<Exact>, usize) {
     let mut content = vec![Exact::ZERO; buckets.len()];
     let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].high.is_positive()).collect();
@@ -52,7 +52,8 @@ pub fn largest_remainder(total: &Exact, buckets: &[Bucket<Exact>], names: &[&str
     }
 }
 
-/// The water rises unit by unit: who reaches its next whole unit at the lowest level has it first, ties by name.
+/// The water rises unit by unit: the group that reaches its next whole unit at the lowest level has it first, ties by
+/// name.
 ///
 /// So the order in which units are given away does not depend on how many there are, and nobody loses one when there
 /// are more: the divisor method of Jefferson and D'Hondt between `low` and `high`. The level of `poured` says at once

@@ -29,7 +29,8 @@ fn buckets(rng: &mut ChaCha8Rng, lows: bool) -> Vec<Bucket<Exact>> {
     (0..rng.random_range(1..9)).map(|_| bucket(rng)).collect()
 }
 
-/// The definition: each holds `min(high, max(low, h ratio))`, all hold what can be given, and at no lower level they do.
+/// The definition: each holds `min(high, max(low, h ratio))`, together they hold all that can be given, and at no lower
+/// level they do.
 fn is_defined(total: &Exact, buckets: &[Bucket<Exact>], poured: &Poured<Exact>) {
     let sum = |of: &dyn Fn(&Bucket<Exact>) -> Exact| buckets.iter().fold(Exact::ZERO, |sum, bucket| &sum + &of(bucket));
     for (bucket, content) in buckets.iter().zip(&poured.content) {
@@ -167,8 +168,9 @@ fn the_largest_remainder_is_not_monotone() {
     }
 }
 
-/// Why leftover units in the order of names are no monotone rounding: of ratios 3, 3, 7, 7 and 2 units the fractions are
-/// .3, .3, .7, .7, and the units would go to the first two; of 3 units .45, .45, 1.05, 1.05, and the second would lose its.
+/// Why leftover units in the order of names are no monotone rounding: of ratios 3, 3, 7, 7 and 2 units the fractions
+/// are .3, .3, .7, .7, and the units would go to the first two; of 3 units .45, .45, 1.05, 1.05, and the second would
+/// lose its.
 #[test]
 fn a_unit_once_given_stays() {
     let groups = |total| one(total, &[("a", [0, 9, 3]), ("b", [0, 9, 3]), ("c", [0, 9, 7]), ("d", [0, 9, 7])]);

@@ -5,15 +5,15 @@ use crate::error::{Error, Result};
 use crate::fluid::water::{Group, Semantics, Water};
 use crate::fluid::{Exact, Number};
 
-/// Pours `total` into the buckets as [`pour`](super::pour) does. Errors: [`Error::Plan`] for amounts or ratios that have
-/// no common denominator within 62 bits.
+/// Pours `total` into the buckets as [`pour`](super::pour) does. Errors: [`Error::Plan`] for amounts or ratios that
+/// have no common denominator within 62 bits.
 pub fn by_tree(total: &Exact, buckets: &[Bucket<Exact>]) -> Result<Poured<Exact>> {
     let amounts = || buckets.iter().flat_map(|bucket| [&bucket.low, &bucket.high]).chain([total]);
     let amount = denominator(amounts()).ok_or_else(too_fine)?;
     let width = denominator(buckets.iter().map(|bucket| &bucket.ratio)).ok_or_else(too_fine)?;
     let whole = |value: &Exact, denominator: i64| -> Result<u64> {
         let scaled = value * &Exact::ratio(denominator, 1);
-        // What is below nothing is nothing, as in the other methods.
+        // Children of a quota of 0 get 0, as in the other methods.
         scaled.parts().map(|(number, _)| number.max(0).unsigned_abs()).ok_or_else(too_fine)
     };
     // A bucket counts its low in the level, whatever variant it stands for.

@@ -13,14 +13,14 @@ const TOP: [&str; 2] = ["capacity", "group"];
 const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "request", "used", "lend"];
 const BY_RESOURCE: [&str; 5] = ["ratio", "min", "max", "request", "used"];
 
-/// The name of what all groups are under.
+/// The name of the root above all groups.
 const ROOT: &str = "root";
 
 const EXPECTED: &str = "expected at least one [[group]] with a request";
 
 impl Reader<'_> {
-    /// The instance whose `[[group]]` entry was found. A resource that groups name and the capacity does not have is kept
-    /// as one that nobody has.
+    /// The instance of groups that has this `[[group]]` entry. A resource that groups name and the capacity does not
+    /// have is kept with no capacity.
     pub(super) fn groups(&self, top: &[Entry], entry: &Entry) -> Result<GroupInstance> {
         self.known(top, "", &TOP)?;
         let Some(capacity) = find(top, "capacity") else {
@@ -124,7 +124,7 @@ impl Reader<'_> {
         };
         let or_zero = |amounts: Vec<Option<Exact>>| amounts.into_iter().map(|amount| amount.unwrap_or(Exact::ZERO));
         let max = by("max")?;
-        // As in Koordinator: who may have more has more of what is left, unless it says otherwise.
+        // As in Koordinator: a group with a larger max gets more of the rest, unless its ratio says otherwise.
         let otherwise = max.iter().map(|max| max.clone().unwrap_or(Exact::ONE));
         let ratio = match find(keys, "ratio") {
             Some(entry) if !matches!(entry.node.value, Value::Table(_)) => {
@@ -185,7 +185,7 @@ impl Reader<'_> {
 
     /// Fails at the first group that stands on a cycle of parents.
     fn no_cycle(&self, list: &[Node], groups: &[Group]) -> Result<()> {
-        // Who has been followed to the top, or is being followed by whom.
+        // For each group: followed to the top already, or the group from which it is being followed.
         let mut seen = vec![usize::MAX; groups.len()];
         for start in 0..groups.len() {
             let mut at = start;

@@ -14,7 +14,7 @@ use super::tree::{self, Entry, Node, Place, Value, short};
 use super::{Exact, Instance, Machines, User};
 use crate::error::{Error, Result, nearest};
 
-/// What an instance asks: who runs how much, or which quota each group has.
+/// The question of an instance: how many tasks each user runs, or the quota of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Users with tasks.
@@ -40,7 +40,8 @@ pub fn open(path: &Path) -> Result<Question> {
 
 /// Reads an instance from text. The ending of `name` says whether it is JSON or TOML, or else the text does.
 ///
-/// Errors: [`Error::PlanSyntax`] with the name, the place if it is known, what is wrong, and what would be accepted.
+/// Errors: [`Error::PlanSyntax`] with the name, the place if it is known, the problem, and the values that would be
+/// accepted.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = name.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
@@ -81,7 +82,7 @@ impl Reader<'_> {
         Error::PlanSyntax { path: self.name.to_owned(), message: format!("{place}{key}{problem}") }
     }
 
-    /// What the instance itself refuses, with the name of the file.
+    /// An error of the instance itself, with the name of the file.
     fn refused(&self, error: Error) -> Error {
         self.wrong(None, "", error)
     }
@@ -349,7 +350,7 @@ fn find<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {
     entries.iter().find(|entry| entry.key == key)
 }
 
-/// What was meant, or all that could be.
+/// The name that was probably meant, or all accepted names.
 fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     const SHOWN: usize = 12;
     let mut all = known.clone().take(SHOWN).collect::<Vec<_>>().join(", ");

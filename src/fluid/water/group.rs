@@ -1,4 +1,4 @@
-//! What a group asks for and is promised, and what that means for the level.
+//! A group's request, minimum and maximum, and their effect on the level.
 
 use super::level::Level;
 use super::seek::{Window, Zone};
@@ -12,14 +12,14 @@ pub const LIMIT: u64 = 1 << 62;
 /// How a guaranteed minimum and the level go together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Semantics {
-    /// The minimum first, the ratio shares what is left on top of it: `base + min(reach - base, level ratio)`.
+    /// The minimum first, the ratio shares the rest on top of it: `base + min(reach - base, level ratio)`.
     #[default]
     MinPlusShare,
     /// The minimum is an insurance, and the level counts it: `min(reach, max(base, level ratio))`.
     MaxMinLevel,
 }
 
-/// What becomes of the part of a minimum that its group does not request.
+/// The use of the part of a minimum that its group does not request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnusedMin {
     /// Others may use it.
@@ -32,31 +32,31 @@ pub enum UnusedMin {
 /// One group as it is configured and as it stands, in base units of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What it holds and waits for.
+    /// Its request: the amounts it holds and waits for.
     pub request: u64,
-    /// What it is guaranteed; what is above `max` does not count.
+    /// Its guaranteed amount; the part above `max` does not count.
     pub min: u64,
-    /// What it may use at most; `u64::MAX` for no limit.
+    /// The largest amount it may use; `u64::MAX` for no limit.
     pub max: u64,
     /// How wide its bucket is. With 0 it gets its base and never more.
     pub ratio: u64,
-    /// Whether it lends what it does not request of its minimum.
+    /// Whether it lends the part of its minimum that it does not request.
     pub unused_min: UnusedMin,
-    /// What it holds and must not lose, and so has at any level; 0 without such a floor.
+    /// The amount held that it must not lose, and so has at any level; 0 without such a floor.
     pub held: u64,
 }
 
 impl Group {
-    /// Nobody.
+    /// No group.
     pub(super) const NONE: Group = Group { request: 0, min: 0, max: 0, ratio: 0, unused_min: UnusedMin::Lent, held: 0 };
 
-    /// A group that lends and has no floor of what it holds.
+    /// A group that lends and has no floor.
     pub fn new(request: u64, min: u64, max: u64, ratio: u64) -> Group {
         Group { request, min, max, ratio, unused_min: UnusedMin::Lent, held: 0 }
     }
 }
 
-/// A group reduced to what decides: what it has at level 0, what it has at the end, and how fast it gets there.
+/// A group reduced to the deciding numbers: its quota at level 0, its quota at the end, and how fast it gets there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// At level 0.
@@ -83,17 +83,17 @@ impl Standing {
         Standing { base, reach: demand, ratio: group.ratio }
     }
 
-    /// What the group has whatever the others request.
+    /// The group's quota whatever the others request.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// What the group has when there is enough for all.
+    /// The group's quota when there is enough for all.
     pub fn reach(&self) -> u64 {
         self.reach
     }
 
-    /// What it gets per level while it rises; 0 if it never does.
+    /// Its quota per level while it rises; 0 if it never does.
     pub fn ratio(&self) -> u64 {
         self.ratio
     }
@@ -133,7 +133,7 @@ impl Standing {
         [Some(of(Side::Leave, self.room(semantics))), enters.then(|| of(Side::Enter, self.base))]
     }
 
-    /// What is poured into it until it is full.
+    /// The amount poured into it until it is full.
     #[inline]
     pub(super) fn room(&self, semantics: Semantics) -> u64 {
         match semantics {
@@ -142,7 +142,7 @@ impl Standing {
         }
     }
 
-    /// What of its ratio takes part from the ground.
+    /// The part of its ratio that counts from level 0.
     fn open(&self, semantics: Semantics) -> u64 {
         match semantics {
             Semantics::MaxMinLevel if self.base > 0 => 0,
@@ -156,7 +156,7 @@ impl Standing {
 pub(super) enum Side {
     /// The group is full.
     Leave,
-    /// The level passes what the group has anyway.
+    /// The level passes the group's quota at level 0.
     Enter,
 }
 
@@ -174,7 +174,7 @@ impl Break {
         (self.amount, self.ratio)
     }
 
-    /// What passing it adds to the sums below a level.
+    /// The weight it adds to the sums below a level.
     pub fn weight(&self) -> Weight {
         let weight = Weight { amount: self.amount as i64, ratio: self.ratio as i64 };
         match self.side {
@@ -186,8 +186,8 @@ impl Break {
 
 /// Amounts and ratios of break points, summed; entering ones count negatively.
 ///
-/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is that of any block, when
-/// all points stand in their places. Sums of old and new points together may wrap around; what is exact of them fits.
+/// A running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is that of any block,
+/// when all points stand in their places. Sums of old and new points together may wrap around; the exact sums fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub amount: i64,
@@ -219,7 +219,7 @@ impl std::ops::Sub for Weight {
     }
 }
 
-/// What the groups sum to.
+/// Sums over the groups.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     base: u64,
@@ -256,7 +256,7 @@ impl Sums {
         Ok(Sums { base, reach: within("request", reach)?, ratio: within("ratio", ratio)?, open })
     }
 
-    /// What is to be handed out above the bases: nothing if the total does not even reach those.
+    /// The amount to be handed out above the bases: 0 if the total does not even reach those.
     pub fn target(&self, total: u64) -> Target {
         Target { above: total.min(self.reach).saturating_sub(self.base) as i64, open: self.open as i64 }
     }
@@ -272,7 +272,7 @@ fn too_much(key: &str, value: u64) -> Error {
     Error::plan(key, value, format!("groups that sum to at most {LIMIT}"))
 }
 
-/// What a level must reach.
+/// The amount that a level must reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     /// Handed out above the bases.
@@ -282,7 +282,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Whether the level of a break point hands out enough, given what lies below it.
+    /// Whether the level of a break point hands out enough, given the sums below it.
     ///
     /// Points at the same level may count as below or not: they add as much as they take there.
     pub fn reached(&self, at: (u64, u64), below: Weight) -> bool {
@@ -295,7 +295,7 @@ impl Target {
         Level { numerator: (self.above - below.amount) as u64, denominator: (self.open - below.ratio) as u64 }
     }
 
-    /// The level that would be, given what would lie below it, if it lies within a window.
+    /// The level that would be, given the sums that would be below it, if it lies within a window.
     pub fn level_within(&self, below: Weight, window: &Window) -> Option<Level> {
         let numerator = u64::try_from(self.above - below.amount).ok()?;
         let denominator = u64::try_from(self.open - below.ratio).ok().filter(|&ratio| ratio > 0)?;

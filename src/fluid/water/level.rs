@@ -64,7 +64,7 @@ pub(super) fn compare(a: (u64, u64), b: (u64, u64)) -> Ordering {
 /// Bits of a key behind the leading one.
 const PLACES: u32 = 56;
 
-/// Fractions whose numerators and denominators have at most so many bits together have equal keys only if they are equal.
+/// Fractions of at most so many bits in numerator and denominator together have equal keys only if they are equal.
 ///
 /// Two unequal fractions `a/b < c/d` differ by `1/(b d)` or more, which is `1/(b c)` of the larger: no less than one
 /// step of a key when `b c` has at most as many bits as a key has places.

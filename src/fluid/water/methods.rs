@@ -82,12 +82,12 @@ fn order(one: &(u64, Break), other: &(u64, Break)) -> Ordering {
     one.0.cmp(&other.0).then_with(|| level::compare(one.1.fraction(), other.1.fraction()))
 }
 
-/// The same level by rounds: share by ratio, settle whom that is too much (or too little) for, share again.
+/// The same level by rounds: share by ratio, settle the groups for which that is too much (or too little), share again.
 ///
-/// The article's loop with its repairs: whoever is full is held at the request and shares no more; a request that is
-/// met exactly is full; the test whether all can be served looks at requests cut to the maximum. All who still share
-/// have one common level, so the loop keeps that level instead of a quota for each. O(n) a round, at most n rounds.
-/// Errors: a sum passes [`LIMIT`](super::LIMIT).
+/// The article's loop with its repairs: a group that is full is held at the request and shares no more; a request that
+/// is met exactly is full; the test whether all can be served looks at requests cut to the maximum. All groups that
+/// still share have one common level, so the loop keeps that level instead of a quota for each. O(n) a round, at most n
+/// rounds. Errors: a sum passes [`LIMIT`](super::LIMIT).
 pub fn by_rounds(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Rounds> {
     let sums = Sums::of(semantics, standings)?;
     if sums.target(total).above == 0 {
@@ -112,13 +112,13 @@ fn of((numerator, denominator): (u64, u64)) -> Level {
     Level { numerator, denominator }
 }
 
-/// Shares `rest` among the hungry; what the full ones leave is shared again, until nobody new is full.
+/// Shares `rest` among the hungry; the rest of the full ones is shared again, until no further one is full.
 fn lend(mut hungry: Vec<Break>, mut rest: u64) -> Rounds {
     let mut ratio: u64 = hungry.iter().map(|point| point.ratio).sum();
     let mut rounds = 0;
     loop {
         rounds += 1;
-        // Every point is written and few are kept: who is hungry is not foreseeable, so nothing branches on it.
+        // Every point is written and few are kept: the hungry groups are not foreseeable, so nothing branches on them.
         let (mut amount, mut width, mut kept) = (0, 0, 0);
         for at in 0..hungry.len() {
             let point = hungry[at];
@@ -149,7 +149,7 @@ fn settle(groups: Vec<Standing>, total: u64) -> Rounds {
         let poured = |group: &Standing| rest * i128::from(group.ratio);
         let low = |group: &Standing| poured(group) < i128::from(group.base) * ratio;
         let full = |group: &Standing| poured(group) > i128::from(group.reach) * ratio;
-        // What settling adds to what is handed out now, times the ratio.
+        // The amount that settling adds to the one handed out now, times the ratio.
         let (mut amounts, mut ratios) = (0, 0);
         for group in &sharing {
             let bound = if low(group) { group.base } else { group.reach };

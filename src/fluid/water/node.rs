@@ -8,12 +8,12 @@ pub(super) const LEAF: usize = if cfg!(test) { 8 } else { 64 };
 pub(super) const INNER: usize = if cfg!(test) { 8 } else { 64 };
 /// Keys in a cache line.
 const LINE: usize = 8;
-/// What stands in the place of a key where there is none.
+/// The placeholder of a key where there is none.
 const NO_KEY: u64 = u64::MAX >> 1;
 /// No block.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Sorted keys and whose they are.
+/// Sorted keys with the identifiers they belong to.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Row<const N: usize> {
@@ -90,7 +90,7 @@ impl<const N: usize> Row<N> {
         self.len -= 1;
     }
 
-    /// Moves what stands from `from` on to the end of another row.
+    /// Moves the entries from `from` on to the end of another row.
     pub fn move_to(&mut self, from: usize, other: &mut Row<N>) {
         let (len, start) = (self.len(), other.len());
         let end = start + len - from;
@@ -122,7 +122,7 @@ impl Leaf {
     }
 }
 
-/// Blocks in order: the first break point of each, and what each sums to.
+/// Blocks in order: the first break point of each, and the sums of each.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     pub row: Row<INNER>,

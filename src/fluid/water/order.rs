@@ -1,9 +1,10 @@
-//! Break points in the order of their levels, with sums over blocks: a B+ tree whose blocks fit the memory hierarchy.
+//! Break points in the order of their levels, with sums over blocks: a B+ tree with blocks that fit the memory
+//! hierarchy.
 //!
 //! Ordered by key, then by the exact fraction, then by identifier, so equal saturations have places of their own and a
 //! removal finds its point in O(log n) however many are equal. Inner blocks carry each child's first point and its
-//! [`Weight`]; leaves are chained. What a point weighs is asked from its [`Source`]: a leaf holds keys and identifiers
-//! only, half of what a search would otherwise pull through the caches.
+//! [`Weight`]; leaves are chained. The weight of a point is asked from its [`Source`]: a leaf holds keys and
+//! identifiers only, half of the data that a search would otherwise pull through the caches.
 
 use std::cmp::Ordering;
 
@@ -11,11 +12,11 @@ use super::group::Weight;
 use super::level::compare;
 use super::node::{INNER, Inner, LEAF, Leaf, NONE, Row};
 
-/// Who knows the numbers behind an identifier.
+/// The owner of the numbers behind an identifier.
 pub(super) trait Source {
     /// The point's level.
     fn fraction(&self, id: u32) -> (u64, u64);
-    /// What the point adds to the sums below a level.
+    /// The weight that the point adds to the sums below a level.
     fn weight(&self, id: u32) -> Weight;
     /// Whether points with equal keys have equal levels.
     fn distinct(&self) -> bool;
@@ -89,7 +90,7 @@ impl Order {
     /// Finds the leaf in which the point stands or belongs; where in it is not known yet.
     ///
     /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
-    /// descend first wait for both leaves at once. Written where it stays, as a copy of what was just written stalls.
+    /// descend first wait for both leaves at once. Written where it stays, as copying a block just written stalls.
     #[inline]
     pub fn descend(&self, place: &mut Place, point: &Point, source: &impl Source) {
         let mut at = self.root;
@@ -195,7 +196,7 @@ impl Order {
         self.height += 1;
     }
 
-    /// Hangs a block behind the child at a place's depth, whose weight it takes a part of.
+    /// Hangs a block behind the child at a place's depth and takes a part of that child's weight.
     fn add_child(&mut self, place: &Place, depth: usize, first: (u64, u32), child: u32, weight: Weight) {
         let (at, slot) = place.path[depth];
         let inner = &mut self.inners[at as usize];

@@ -21,18 +21,18 @@ impl GroupId {
 /// The most groups at once.
 const GROUPS: u32 = 1 << 31;
 
-/// Points between an old level and the new one that are passed one by one; the tree finds what is farther away.
+/// Points between an old level and the new one that are passed one by one; the tree finds those farther away.
 const STEPS: usize = 24;
 
 /// Sibling groups, the total they share, and the level between them.
 ///
-/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n), amortised;
-/// the runtime quota of a group at the level takes O(1). The level is looked for when it is asked for, starting from
-/// where it was, so changes in between cost no search.
+/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n),
+/// amortised; the runtime quota of a group at the level takes O(1). The level is looked for when it is asked for,
+/// starting from where it was, so changes in between cost no search.
 ///
-/// The order is late on purpose: while the total is enough for all, nobody asks for it; and where the level was last,
-/// only points near it must be in their places, those farther away count as below or above wherever they stand. What
-/// has moved waits in a list, and all of it is put in its place when the level leaves the neighbourhood.
+/// The order is late on purpose: while the total is enough for all, it is not needed; and where the level was last,
+/// only points near it must be in their places, those farther away count as below or above wherever they stand. Points
+/// that have moved wait in a list, and all of them are put in their places when the level leaves the neighbourhood.
 ///
 /// Equal inputs in equal order give equal answers and identifiers.
 #[derive(Clone, Debug)]
@@ -42,20 +42,21 @@ pub struct Water {
     total: u64,
     sums: Sums,
     pub(super) order: Order,
-    /// Where the level last was, with what stands below it in the order now.
+    /// Where the level last was, with the sums below it in the order now.
     gap: Gap,
     /// The shape of the order for which the gap holds.
     shape: u64,
-    /// Around the level; every point that is within, or was within when it last stood in its place, stands in its place.
+    /// Around the level; every point that is within, or was within when it last stood in its place, stands in its
+    /// place.
     pub(super) window: Option<Window>,
-    /// What is truly below the window less what stands below it in the order.
+    /// The true sums below the window less those below it in the order.
     drift: Weight,
     /// Until something changes.
     level: Option<Level>,
 }
 
 impl Water {
-    /// Nobody, and nothing to share.
+    /// No groups, and nothing to share.
     pub fn new(semantics: Semantics) -> Water {
         Water {
             members: Members { semantics, records: Vec::new(), late: Vec::new(), amounts: 0, ratios: 0 },
@@ -76,7 +77,7 @@ impl Water {
         self.members.semantics
     }
 
-    /// Sets what the groups share. Less than the sum of the bases leaves everybody the base.
+    /// Sets the amount that the groups share. Less than the sum of the bases leaves each group its base.
     pub fn set_total(&mut self, total: u64) {
         if total != self.total {
             self.total = total;
@@ -117,12 +118,12 @@ impl Water {
         Ok(())
     }
 
-    /// Changes what a group holds and waits for. Errors and panics: as [`Water::change`].
+    /// Changes a group's request. Errors and panics: as [`Water::change`].
     pub fn set_request(&mut self, id: GroupId, request: u64) -> Result<()> {
         self.set_use(id, request, self.member(id).group.held)
     }
 
-    /// Changes what a group holds and waits for, and what of that is its floor. Errors and panics: as
+    /// Changes a group's request, and the part of it that is its floor. Errors and panics: as
     /// [`Water::change`].
     #[inline]
     pub fn set_use(&mut self, id: GroupId, request: u64, held: u64) -> Result<()> {
@@ -156,7 +157,7 @@ impl Water {
         &self.member(id).group
     }
 
-    /// What of a group decides. Panics: only if it has left (a programmer error).
+    /// The deciding numbers of a group. Panics: only if it has left (a programmer error).
     pub fn standing(&self, id: GroupId) -> Standing {
         self.member(id).standing()
     }
@@ -370,7 +371,7 @@ impl Water {
     }
 }
 
-/// What is kept of a group: one cache line, so that a change waits for memory once.
+/// The record of a group: one cache line, so that a change waits for memory once.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Record {
@@ -395,7 +396,7 @@ impl Record {
 pub(super) struct Members {
     semantics: Semantics,
     records: Vec<Record>,
-    /// Those whose points do not stand in their places, and the standings whose points do.
+    /// Groups with points out of their places, and the standings with points in place.
     pub(super) late: Vec<(u32, Standing)>,
     /// All bits that break points ever had.
     amounts: u64,
@@ -408,7 +409,7 @@ fn entry(id: u32, side: Side) -> u32 {
 }
 
 impl Members {
-    /// The standing whose points stand in the order.
+    /// The standing with points in the order.
     #[inline]
     fn placed(&self, id: u32) -> Standing {
         let record = &self.records[id as usize];
@@ -418,7 +419,7 @@ impl Members {
         }
     }
 
-    /// A new point, whose bits count from now on.
+    /// A new point; its bits count from now on.
     fn point(&mut self, id: u32, point: &Break) -> Point {
         self.amounts |= point.amount;
         self.ratios |= point.ratio;

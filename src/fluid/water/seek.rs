@@ -12,7 +12,7 @@ use super::order::{Order, Source};
 pub(super) struct Gap {
     pub leaf: u32,
     pub at: u32,
-    /// What stands before it weighs.
+    /// The weight of the points before it.
     pub below: Weight,
 }
 
@@ -49,7 +49,7 @@ impl Window {
         }
     }
 
-    /// What points weigh that are below it; `None` if one is within.
+    /// The weight of the points below it; `None` if one is within.
     #[inline]
     pub fn below(&self, points: [Option<Break>; 2]) -> Option<Weight> {
         points.into_iter().flatten().try_fold(Weight::ZERO, |sum, point| match self.zone(point.fraction()) {
@@ -61,15 +61,16 @@ impl Window {
 }
 
 impl Order {
-    /// The gap before the first point that is reached, given what stands before it: points that are not come first.
-    /// O(log n).
+    /// The gap before the first point that is reached, given the weight before it: points that are not reached come
+    /// first. O(log n).
     pub fn search(&self, reached: impl Fn((u64, u64), Weight) -> bool, source: &impl Source) -> Gap {
         let mut gap = Gap { leaf: self.root, at: 0, below: Weight::ZERO };
         for _ in 0..self.height {
             let inner = &self.inners[gap.leaf as usize];
             let weights = (0..inner.row.len()).map(|slot| inner.weight(slot));
             let (slot, below) = last_short::<INNER>(&inner.row, weights, gap.below, &reached, source);
-            // A child whose first point falls short may still hold the gap; the one after it cannot, but at its start.
+            // A child with a first point that falls short may still hold the gap; the one after it cannot, but at its
+            // start.
             let slot = slot.saturating_sub(1);
             gap = Gap { leaf: inner.child(slot), at: 0, below: below[slot] };
         }
@@ -79,8 +80,8 @@ impl Order {
         Gap { leaf: gap.leaf, at: at as u32, below: below[at] }
     }
 
-    /// The gap before the first point that is reached, found step by step from a gap nearby; `None` when it is more than
-    /// `steps` away.
+    /// The gap before the first point that is reached, found step by step from a gap nearby; `None` when it is more
+    /// than `steps` away.
     pub fn walk(
         &self,
         mut gap: Gap,
@@ -131,9 +132,9 @@ impl Order {
     }
 }
 
-/// How many first points of a row are not reached, and what stands before each slot.
+/// How many first points of a row are not reached, and the weight before each slot.
 ///
-/// The sums are gathered first: what is not in the cache is then waited for once.
+/// The sums are gathered first: a miss of the cache is then waited for once.
 fn last_short<const N: usize>(
     row: &Row<N>,
     weights: impl Iterator<Item = Weight>,

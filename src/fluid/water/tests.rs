@@ -1,4 +1,4 @@
-//! The tree from inside: whatever came and went, every block says what is below it.
+//! The tree from inside: whatever came and went, every block has the sums of the points below it.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ use super::node::NONE;
 use super::order::Source;
 use super::{Group, GroupId, LIMIT, Level, Semantics, Standing, Water, by_selection};
 
-/// What a block holds: its points in order, its leaves and its weight.
+/// The content of a block: its points in order, its leaves and its weight.
 #[derive(Default)]
 struct Found {
     points: Vec<(u64, u32)>,

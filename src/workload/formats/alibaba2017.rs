@@ -17,7 +17,7 @@ use crate::workload::{Input, Names, TaskSet, Workload};
 /// The cluster to replay the trace on, as the trace's description has it: 1,300 machines of 64 cores and memory 1.
 pub const ASSUMED_CLUSTER: &str = "1300x64c1norm";
 
-/// What a job is.
+/// The reading of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alibaba2017Jobs {
@@ -32,7 +32,7 @@ pub enum Alibaba2017Jobs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Alibaba2017Options {
-    /// What a job is.
+    /// The reading of a job.
     pub jobs: Alibaba2017Jobs,
 }
 

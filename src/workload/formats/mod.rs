@@ -1,7 +1,7 @@
 //! Public workload formats, one file each, all read into a [`Workload`].
 //!
-//! What a published trace leaves out is filled in by named parameters, and every row that is left out or mended is
-//! counted with its reason: `Quality` tells the whole story of an import, and `rows_in` is what was kept plus what was
+//! Columns that a published trace lacks are filled in by named parameters, and every row that is left out or mended is
+//! counted with its reason: `Quality` tells the whole story of an import, and `rows_in` is the rows kept plus those
 //! dropped. A row that breaks its format's own conventions is an error with file, line and column. Users come from a
 //! [`Tenants`] rule, because most public traces have none.
 
@@ -57,7 +57,7 @@ impl Format {
         }
     }
 
-    /// One sentence on what it is, for help.
+    /// A description in one sentence, for help.
     pub fn describe(self) -> &'static str {
         match self {
             Format::Swim => "SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output (tab-separated, no header)",
@@ -126,11 +126,11 @@ impl fmt::Display for Format {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FormatOptions {
-    /// Who the users are; by default the format's user column, else one user a job.
+    /// How users are assigned; by default the format's user column, else one user a job.
     pub tenants: Option<Tenants>,
-    /// What SWIM leaves out.
+    /// Values for the columns that SWIM lacks.
     pub swim: SwimOptions,
-    /// What a job is in Alibaba's trace of 2017.
+    /// The reading of a job in Alibaba's trace of 2017.
     #[serde(rename = "alibaba-2017")]
     pub alibaba2017: Alibaba2017Options,
     /// How parallel jobs and their memory are read.

@@ -19,7 +19,7 @@ use crate::rows::{Column, Row};
 use crate::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId, decimal};
 use crate::workload::{Input, TaskSet, Workload};
 
-/// What a job of P processors is.
+/// How a job of P processors becomes tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfParallel {
@@ -43,7 +43,7 @@ pub enum SwfMemory {
     Ignore,
 }
 
-/// What memory is counted in, per processor.
+/// The unit of memory per processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemoryUnit {
@@ -60,11 +60,11 @@ pub enum SwfMemoryUnit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwfOptions {
-    /// What a job of P processors is.
+    /// How a job of P processors becomes tasks.
     pub parallel: SwfParallel,
     /// When memory is a dimension.
     pub memory: SwfMemory,
-    /// What memory is counted in.
+    /// The unit of memory.
     pub memory_unit: SwfMemoryUnit,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn read(input: &Input, options: &SwfOptions, tenants: Tenants) -> Res
     Ok(log.settle(options))
 }
 
-/// The log so far: what can only be settled once all rows are known stands beside the workload's sets.
+/// The log so far: values that can only be settled once all rows are known stand beside the workload's sets.
 struct Log {
     tenants: Tenants,
     workload: Workload,
@@ -213,7 +213,7 @@ impl Log {
         self.sizes.push(size);
     }
 
-    /// Sets what depends on the whole log: the clock's origin, the memory's unit and the demands.
+    /// Sets the values that depend on the whole log: the clock's origin, the memory's unit and the demands.
     fn settle(mut self, options: &SwfOptions) -> Workload {
         self.warn();
         self.origin();

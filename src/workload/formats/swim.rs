@@ -32,7 +32,7 @@ pub struct SwimOptions {
     pub map_bytes_per_s: u64,
     /// How fast one reduce reads its share of the shuffle. Default 4 MiB/s, so a full reduce takes 261 s.
     pub reduce_bytes_per_s: u64,
-    /// What every task takes before its first byte. Default 5000 ms.
+    /// The time every task takes before its first byte. Default 5000 ms.
     pub start_up_ms: u64,
     /// Milli-cores of a map. Default 830, the mean of the published demands.
     pub map_cpu_milli: u64,

@@ -1,4 +1,4 @@
-//! Who the users are: the rule that turns a published trace, which mostly has no user column, into users.
+//! The rule that assigns users to the jobs of a published trace, which mostly has no user column.
 //!
 //! An importer gives every original job a user of its own (or takes the format's own column); a [`Tenants`] rule then
 //! maps these to the users of the simulation, so that all rows of an original job stay with one user. Rules decide with
@@ -57,7 +57,7 @@ impl Tenants {
         Tenants::Qos,
     ];
 
-    /// What a rule looks like, for messages and help.
+    /// The spellings of rules, for messages and help.
     pub const EXPECTED: &'static str = "job, one, hash:K, round-robin:K, zipf:K:S, column or qos (K users from 1 to \
                                         1000000, S an exponent from 0 to 10 such as 1.2)";
 

@@ -74,7 +74,8 @@ pub struct Class {
     pub tasks: Option<Distribution>,
     /// Seconds a task, drawn once a job. Needed unless there are stages.
     pub duration: Option<Distribution>,
-    /// What a task needs, by resource (`cpu`, `memory_gib`, `gpu`, ...), drawn once a job. Needed unless there are stages.
+    /// The demand of a task, by resource (`cpu`, `memory_gib`, `gpu`, ...), drawn once a job. Required unless there are
+    /// stages.
     #[serde(default)]
     pub demand: BTreeMap<String, Distribution>,
     /// Stages (`[[workload.class.stage]]`) instead of the three above, each after the one before it.
@@ -92,7 +93,7 @@ pub struct Stage {
     pub tasks: Option<Distribution>,
     /// Seconds a task, drawn once a job.
     pub duration: Distribution,
-    /// What a task needs, by resource.
+    /// The demand of a task, by resource.
     pub demand: BTreeMap<String, Distribution>,
 }
 

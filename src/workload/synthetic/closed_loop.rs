@@ -1,6 +1,6 @@
 //! Generator `closed-loop`: users who submit their next job a think time after the last one has finished.
 //!
-//! How many jobs a user completes is then the result, as in the DRF paper's section 7.2. What a user's nth job is like
+//! How many jobs a user completes is then the result, as in the DRF paper's section 7.2. How a user's nth job looks
 //! depends on the seed, the user and n alone, never on when it is submitted, so that two policies serve the same jobs.
 
 use std::cmp::Reverse;
@@ -41,7 +41,7 @@ pub struct LoopClass {
     pub users: u32,
     /// Tasks of a job. Default 1.
     pub tasks: Option<Distribution>,
-    /// What a task needs, by resource (`cpu`, `memory_gib`, ...), drawn once a job.
+    /// The demand of a task, by resource (`cpu`, `memory_gib`, ...), drawn once a job.
     pub demand: BTreeMap<String, Distribution>,
     /// Seconds a task, drawn once a job.
     pub duration: Distribution,
@@ -105,7 +105,8 @@ pub struct LoopSource {
     loopers: Vec<Looper>,
     users: Names,
     names: JobNames,
-    /// Who submits next, and when. A user is in it at most once: its next job exists when the last one has ended.
+    /// The users that submit next, and when. A user is in it at most once: its next job exists when the last one has
+    /// ended.
     queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
     /// Rows of the job to come, made for the head of the queue when it is looked at.
     rows: VecDeque<TaskSet>,

@@ -1,4 +1,4 @@
-//! What generators with classes of users share: resource dimensions, demands and names from a plan.
+//! Shared by the generators with classes of users: resource dimensions, demands and names from a plan.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn dims<'a>(tables: impl Iterator<Item = &'a BTreeMap<String, Distrib
     Ok(dims.into_values().collect())
 }
 
-/// What a task needs, ready to draw from.
+/// The demand of a task, ready to draw from.
 #[derive(Clone, Debug)]
 pub(super) struct ReadyDemand(Vec<(usize, u64, Sampler)>);
 
@@ -73,7 +73,7 @@ pub(super) fn user_names(key: &str, name: &str, users: u32) -> Result<Vec<String
     }
 }
 
-/// The id of a user whose name nobody else may have.
+/// The id of a user with a name that must be unique.
 pub(super) fn new_user(key: &str, name: &str, users: &mut Names) -> Result<u32> {
     if users.id(name).is_some() {
         let expected = "names of classes that give every user another one";

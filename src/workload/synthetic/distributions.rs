@@ -125,11 +125,12 @@ impl Distribution {
 
     /// Checks the parameters and makes them ready to draw from.
     ///
-    /// Errors: [`Error::Plan`] at `key` or a parameter below it. `positive` refuses what can only ever be 0.
+    /// Errors: [`Error::Plan`] at `key` or a parameter below it. `positive` refuses a distribution that can only ever
+    /// be 0.
     pub fn sampler(&self, key: &str, positive: bool) -> Result<Sampler> {
         let above = |name: &str, value: f64| check(key, name, value, value > 0.0, "a number above 0");
         let least = |name: &str, value: f64| check(key, name, value, value >= 0.0, "a number of at least 0");
-        // What `positive` looks at: 0 only if every draw is 0.
+        // `positive` looks at this number: 0 only if every draw is 0.
         let mean = |name: &str, value: f64| if positive { above(name, value) } else { least(name, value) };
         let (mut min, mut max) = (None, None);
         let kind = match &self.0 {
@@ -181,7 +182,7 @@ impl Distribution {
     }
 }
 
-/// The constructors' own conditions are weaker than what was checked before.
+/// The constructors' own conditions are weaker than those checked before.
 fn valid<T, E: fmt::Debug>(built: std::result::Result<T, E>) -> T {
     built.expect("parameters were checked")
 }
@@ -254,12 +255,13 @@ impl Sampler {
     }
 }
 
-/// Seconds to a span, to the nearest microsecond; what is longer than any reader accepts is cut.
+/// Seconds to a span, to the nearest microsecond; a longer span than any reader accepts is cut.
 pub fn to_span(seconds: f64) -> Span {
     Span(((seconds * US_PER_S as f64).round() as u64).min(TIME_MAX_US))
 }
 
-/// An amount in base units (10^15 at most, so that sums hold), rounded up, after what floats add at the end (0.07 cores are 70 milli-cores, not 71).
+/// An amount in base units (10^15 at most, so that sums hold), rounded up, but not for a float's last digits (0.07
+/// cores are 70 milli-cores, not 71).
 pub fn to_amount(value: f64, scale: u64) -> u64 {
     let base = (value * scale as f64).min(1e15);
     let near = base.round();

@@ -1,11 +1,11 @@
 //! Generator `facebook`: jobs like those of Facebook's Hadoop cluster of October 2010, from published aggregates.
 //!
-//! Demands come from the DRF paper's Figure 1, durations from the Mesos paper's Figure 1, job sizes and the arrival rate
-//! from counts over FB-2010 (see [`published`]). Everything else is an assumption and a parameter: who submits, how
+//! Demands come from the DRF paper's Figure 1, durations from the Mesos paper's Figure 1, job sizes and the arrival
+//! rate from counts over FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, how
 //! alike the tasks of a job are, how maps and reduces divide a job. The result is synthetic and its `quality` says so.
 //!
 //! Load is set by thinning: candidates arrive at the published rate, several days laid over one another, and jobs are
-//! kept at random until the work kept is `load` times the capacity. Time is never stretched. What a job is like depends
+//! kept at random until the work kept is `load` times the capacity. Time is never stretched. How a job looks depends
 //! on its number alone, so another load keeps or drops jobs and changes none.
 
 use std::fmt;
@@ -30,8 +30,8 @@ pub struct Facebook {
     /// How long jobs arrive, in hours. Default 1, about 300,000 tasks at the default load.
     pub hours: f64,
     /// The CPU work offered over these hours, divided by that of `cluster_cores`. Default 0.85, unless `thin` is given:
-    /// what all machines just manage, and more than slots that hold two thirds of the tasks do. What is offered may be off
-    /// by half the work of the last job kept (0.03 mostly, 0.12 at most by default).
+    /// nearly all that the machines can do, and more than slots that hold two thirds of the tasks can. The offered load
+    /// may be off by half the work of the last job kept (0.03 mostly, 0.12 at most by default).
     pub load: Option<f64>,
     /// Instead of `load`: which multiple of the published arrival rate to keep. No default.
     pub thin: Option<f64>,
@@ -53,8 +53,8 @@ pub struct Facebook {
     /// The mean share of reduces among the tasks of the other jobs, drawn evenly from 0 to twice this. Default 0.39,
     /// which makes 30 % of all tasks reduces (the weights of Figure 1).
     pub reduce_share: f64,
-    /// How alike the demands of a job's tasks are. Default `"per-job"`, one demand for its maps and one for its reduces;
-    /// `"per-task-set"` makes all large users look alike. The paper does not say.
+    /// How alike the demands of a job's tasks are. Default `"per-job"`, one demand for its maps and one for its
+    /// reduces; `"per-task-set"` makes all large users look alike. The paper does not say.
     pub demand: DemandRule,
     /// Each demand is multiplied by a number drawn evenly from 1 - `jitter` to 1 + `jitter`. Default 0.05: the figure's
     /// bubbles stand for regions.
@@ -84,7 +84,7 @@ pub enum DemandRule {
     PerTaskSet,
 }
 
-/// Who submits.
+/// The users that submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Users {
     /// So many users.
@@ -156,7 +156,7 @@ const MOST_JOBS: f64 = 1e7;
 
 /// One job before thinning. Its task sets are drawn twice, to measure and to keep them: most candidates are dropped.
 struct Candidate {
-    /// What its draws depend on.
+    /// The number that its draws depend on.
     number: u64,
     submit: Time,
     /// Kept if this is below the share that is kept.

@@ -86,7 +86,7 @@ impl Draws {
     }
 }
 
-/// The bins of sizes in percent of jobs, without what is above `max_tasks`.
+/// The bins of sizes in percent of jobs, without sizes above `max_tasks`.
 fn size_bins(max_tasks: u32) -> Vec<Bin> {
     let most = u64::from(max_tasks);
     let large = published::DRF_BINS[1..].iter();

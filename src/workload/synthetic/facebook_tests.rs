@@ -1,4 +1,4 @@
-//! Tests of the generator `facebook` against what was published, and of its streams.
+//! Tests of the generator `facebook` against the published values, and of its streams.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -96,7 +96,7 @@ fn facebook_tasks_have_the_published_demands_and_durations() {
         let weight = |points: Vec<&Demand>| points.iter().map(|point| point.weight).sum::<f64>();
         weight(points.iter().filter(|point| value(point)).collect()) / weight(points.iter().collect())
     };
-    // Without what the generator adds of its own, only the number of jobs limits the fit.
+    // Without the generator's own noise, only the number of jobs limits the fit.
     let plain = workload(&format!("{DAY}jitter = 0\nnoise = 0\nduration_cap = '30h'\n"), 1);
     let values = |workload: &Workload, stage: Option<u32>, value: &dyn Fn(&TaskSet) -> f64| {
         let sets = workload.sets.iter().filter(|set| stage.is_none() || set.stage == stage);

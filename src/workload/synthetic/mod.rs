@@ -32,7 +32,7 @@ pub enum Generator {
     ClosedLoop(ClosedLoop),
 }
 
-/// What a generator made of a seed.
+/// The output of a generator for one seed.
 #[derive(Clone, Debug)]
 pub enum Generated {
     /// All task sets, known beforehand.
@@ -54,7 +54,7 @@ impl Generator {
         }
     }
 
-    /// Makes what the seed gives. Errors: [`crate::error::Error::Plan`] at `workload.<parameter>`.
+    /// Generates the workload of a seed. Errors: [`crate::error::Error::Plan`] at `workload.<parameter>`.
     pub fn generate(&self, seed: u64) -> Result<Generated> {
         match self {
             Generator::Facebook(spec) => spec.generate(seed).map(Generated::Workload),

@@ -1,4 +1,4 @@
-//! What was published about Facebook's cluster of October 2010, as tables to draw from and to compare with.
+//! The published values for Facebook's cluster of October 2010, as tables to draw from and to compare with.
 //!
 //! The digitised figures stand in `traces/facebook/`, with their sources and pitfalls. Bubbles of the demand figure are
 //! drawn by weight, never uniformly: their areas are logarithmic.
@@ -145,10 +145,10 @@ pub const DELAY_BINS: [Bin; 9] = [
     bin(1501, u64::MAX, 3.0),
 ];
 
-/// What [`DRF_BINS`] do not say about jobs of 1-500 tasks, in percent of all jobs. 70 % of the jobs have fewer than
-/// ten tasks (FB-2010 at 64 MB). A job of one map is 39/63.9 of these (delay scheduling) and has no reduce in 34 of 100 cases
-/// (FB-2010), else one at least: so one task 14.5 %, two 34 %, three to nine the rest. From ten on the shares of the
-/// delay-scheduling bins, scaled to what is left of the first bin.
+/// The sizes of jobs of 1-500 tasks, one bin in [`DRF_BINS`], in percent of all jobs. 70 % of the jobs have fewer than
+/// ten tasks (FB-2010 at 64 MB). A job of one map is 39/63.9 of these (delay scheduling) and has no reduce in 34 of 100
+/// cases (FB-2010), else one at least: so one task 14.5 %, two 34 %, three to nine the rest. From ten on the shares of
+/// the delay-scheduling bins, scaled to the rest of the first bin.
 pub const SMALL_BINS: [Bin; 8] = [
     bin(1, 1, 14.5),
     bin(2, 2, 34.0),

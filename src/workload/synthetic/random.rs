@@ -1,10 +1,10 @@
 //! Named random streams: one for each purpose, so that a change in one never shifts another.
 //!
-//! A stream is ChaCha with 8 rounds, whose key is derived by BLAKE3 from the seed and the name of the purpose: portable,
+//! A stream is ChaCha with 8 rounds; its key is derived by BLAKE3 from the seed and the name of the purpose: portable,
 //! reproducible, and independent for all practical ends. [`numbered`] splits a stream further, one substream a job, so
-//! that what one job draws does not depend on how much the jobs before it drew.
+//! that one job's draws do not depend on how much the jobs before it drew.
 //!
-//! The bits are the same everywhere. What distributions make of them passes through `ln` and `exp`, whose last bit may
+//! The bits are the same everywhere. Distributions pass them through `ln` and `exp`; the last bit of these may
 //! differ between platforms; rounding to whole microseconds and milli-cores hides nearly all of that.
 
 use rand::{RngExt, SeedableRng};
