@@ -1,4 +1,5 @@
-"""Reads the results of Plimsoll and gives figures one look. Notebooks beside this file use it; it needs polars and altair.
+"""Reads the results of Plimsoll and gives all figures the same style, for the notebooks beside this file. It needs polars
+and altair.
 
     import plimsoll
     runs = plimsoll.table("facebook", "runs")
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-#: Where results stand: the environment's PLIMSOLL_RESULTS, or the repository's folder.
+#: The folder of results: the environment's PLIMSOLL_RESULTS, or the repository's folder.
 RESULTS = Path(os.environ.get("PLIMSOLL_RESULTS", Path(__file__).resolve().parent.parent / "results"))
 
 #: Colours that people with any colour vision can tell apart (Okabe and Ito), without yellow, which no printer likes.
@@ -21,7 +22,7 @@ LINES = ["-", "--", ":", "-.", (0, (4, 4)), (0, (10, 3)), (0, (1, 3))]
 
 
 def folder(name):
-    """The folder of an experiment's results; says how to make them where there are none."""
+    """The folder of an experiment's results. Raises FileNotFoundError with the command that makes them if there are none."""
     path = RESULTS / name
     if not (path / "experiment.json").exists() and not (path / "study.json").exists():
         raise FileNotFoundError(f"no results in {path}: run `plimsoll run experiments/{name}.toml` first")
@@ -56,14 +57,14 @@ def policies(frame):
 
 
 def provenance(name):
-    """What the first table of an experiment says of its making: version, plan, digests."""
+    """The provenance in the first table of an experiment: version, plan, digests."""
     path = sorted(folder(name).glob("**/runs/**/*.parquet"))[0]
     metadata = pl.read_parquet_metadata(path)
     return {key.removeprefix("plimsoll."): value for key, value in metadata.items() if key.startswith("plimsoll.")}
 
 
 def theme(alt, width=320, height=200):
-    """Makes altair draw as the paper figures of `plimsoll run` look: quiet axes, small text, these colours."""
+    """Makes altair draw in the style of the paper figures of `plimsoll run`: light axes, small text, these colours."""
 
     @alt.theme.register("plimsoll", enable=True)
     def _():
