@@ -6,7 +6,7 @@ use crate::books::{Books, Partition};
 use crate::cluster::{Held, Machines};
 use crate::error::Result;
 use crate::policy::{Groups, Rank};
-use crate::units::{JobId, MachineId, Span, Time, UserId};
+use crate::units::{JobId, MachineId, Resources, Span, Time, UserId};
 use crate::workload::{JobName, JobNames, TaskSet};
 
 /// The state of a run between two instants.
@@ -18,6 +18,18 @@ pub struct State<'a> {
     pub machines: Option<&'a Machines>,
     /// The groups of users that the policy keeps, if it does.
     pub groups: Option<&'a dyn Groups>,
+    /// What groups hold although it is due to be taken back.
+    pub unreturned: &'a [Unreturned],
+}
+
+/// What a group holds above its runtime quota though it is due to be taken back: only tasks that may not be stopped by
+/// choice hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreturned {
+    /// The group, by its place in [`GroupTree`](crate::policy::GroupTree).
+    pub group: usize,
+    /// How much of each resource, through the policy's lens.
+    pub amount: Resources,
 }
 
 /// A job's name, rendered when it is needed.

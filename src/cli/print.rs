@@ -7,7 +7,7 @@ use crate::experiment::{Difference, Findings, RunSummary, Study, Value};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Comparison, mean_interval};
 use crate::output::headline::{Headline, headline};
-use crate::output::numbers::{in_percent, with_half};
+use crate::output::numbers::{in_percent, number, with_half};
 use crate::output::table::Constant;
 use crate::record::Stuck;
 use crate::units::Dim;
@@ -234,4 +234,42 @@ pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> 
         }
     };
     found.iter().map(message).collect()
+}
+
+/// Groups that an unreturned amount is shown of, policy by policy.
+const UNRETURNED_MOST: usize = 3;
+
+/// What groups could not give back, as means over runs: one message for each policy with such groups.
+pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
+    let mut policies: Vec<Vec<&RunSummary>> = Vec::new();
+    for run in runs {
+        match policies.iter_mut().find(|known| known[0].policy == run.policy) {
+            Some(known) => known.push(run),
+            None => policies.push(vec![run]),
+        }
+    }
+    let message = |runs: &Vec<&RunSummary>| {
+        let mean = |at: usize, d: usize| {
+            let each = runs.iter().filter_map(|run| run.groups.get(at)?.unreturned.get(d));
+            each.sum::<f64>() / runs.len() as f64
+        };
+        let group = |at: usize| {
+            let amounts = runs[0].dims.iter().enumerate().map(|(d, dim)| (mean(at, d), &dim.name));
+            let amounts = amounts.filter(|(amount, _)| *amount > 0.0);
+            let amounts: Vec<String> =
+                amounts.map(|(amount, name)| format!("{} {name} h", number(Some(amount)))).collect();
+            (!amounts.is_empty()).then(|| format!("'{}' {}", runs[0].groups[at].name, amounts.join(" and ")))
+        };
+        let groups: Vec<String> = (0..runs[0].groups.len()).filter_map(group).collect();
+        let more = groups.len().saturating_sub(UNRETURNED_MOST);
+        let more = if more > 0 { format!(", and {more} groups more") } else { String::new() };
+        let shown = groups.iter().take(UNRETURNED_MOST).cloned().collect::<Vec<_>>().join(", ");
+        (!groups.is_empty()).then(|| {
+            format!(
+                "{}: not given back when it was due, since tasks marked stable are never stopped: {shown}{more}",
+                runs[0].policy
+            )
+        })
+    };
+    policies.iter().filter_map(message).collect()
 }

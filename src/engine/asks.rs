@@ -348,8 +348,7 @@ impl<R: Recorder> Engine<'_, R> {
             let other = &self.sets[tasks.set];
             let left = tasks.count.get() - asks.asked.get(victim).copied().unwrap_or(0).min(tasks.count.get());
             let Some(left) = NonZeroU32::new(left) else { continue };
-            if other.stable
-                || !eligible.get(other.user.index() * partitions + other.partition.index()).copied().unwrap_or(true)
+            if !eligible.get(other.user.index() * partitions + other.partition.index()).copied().unwrap_or(true)
                 || !self.machines.is_present(tasks.machine)
                 || !self.scopes.holds(scope, tasks.machine)
             {

@@ -59,7 +59,7 @@ pub struct ActiveSet {
     pub priority: u8,
     /// All tasks that wait start together or none does.
     pub gang: bool,
-    /// More urgent tasks may not ask for its room.
+    /// Its tasks are never stopped by choice; see `victims`.
     pub stable: bool,
 }
 

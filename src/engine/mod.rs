@@ -35,7 +35,7 @@ use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Hardware, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::record::{Recorder, State};
+use crate::record::{Recorder, State, Unreturned};
 use crate::units::{MachineId, Resources, Span, Time, UserId};
 use crate::workload::Source;
 use crate::workload::synthetic::random::stream;
@@ -240,8 +240,10 @@ struct Engine<'a, R> {
     events: usize,
     /// What each machine offers through the lens.
     offers: Vec<Resources>,
-    /// Who could be stopped, if anybody ever is.
+    /// Running tasks in the order of stopping, if any are ever stopped.
     victims: Option<Victims>,
+    /// What groups could not give back in the last round.
+    unreturned: Vec<Unreturned>,
     /// How far tasks are, if machines slow down.
     hosts: Option<Hosts>,
     jobs: Jobs,
@@ -376,6 +378,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             events: 0,
             offers: capacities,
             victims,
+            unreturned: Vec::new(),
             hosts,
             jobs: Jobs::default(),
             sets: Sets::new(dims, plain),
@@ -422,7 +425,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {
             let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
-            let state = State { books: &self.books, machines, groups: self.policy.groups() };
+            let (groups, unreturned) = (self.policy.groups(), &*self.unreturned);
+            let state = State { books: &self.books, machines, groups, unreturned };
             self.recorder.interval(self.now, to, &state)?;
             self.now = to;
         }
@@ -432,7 +436,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     fn next_instant(&mut self) -> Result<Option<Time>> {
         let arrival = self.source.peek()?.map(|set| set.submit);
         let later = self.later.first_key_value().map(|((time, _), _)| *time);
-        let wake = self.policy.wake().filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
+        let wake = self.policy.wake(self.now).filter(|wake| *wake > self.now && self.books.total_waiting() > 0);
         let asks = self.asks.as_ref().and_then(Asks::next);
         let hoards = self.hoards.as_ref().and_then(Hoards::next);
         let sooner = |next: Time, other: Option<Time>| next.min(other.unwrap_or(Time::NEVER));

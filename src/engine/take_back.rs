@@ -8,7 +8,7 @@ use super::victims::Victims;
 use super::{Engine, Running};
 use crate::error::Result;
 use crate::policy::TakeBack;
-use crate::record::{Fate, Recorder};
+use crate::record::{Fate, Recorder, Unreturned};
 use crate::units::{MAX_DIMS, Resources};
 
 /// Tasks that may be stopped: the last of one entry, or a whole gang.
@@ -22,7 +22,7 @@ pub(super) struct Choice {
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Notes that tasks run which may be stopped.
+    /// Notes that tasks run.
     pub(super) fn remember(&mut self, tasks: &Running, ticket: Ticket) {
         if let Some(victims) = &mut self.victims {
             victims.add(&self.sets[tasks.set], tasks, ticket);
@@ -36,22 +36,31 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Takes back what the policy asks for; whether anything was.
+    /// Takes back what the policy asks for, and notes of which groups nothing can be; whether anything was.
     pub(super) fn take_back(&mut self) -> Result<bool> {
         if self.victims.is_none() {
             return Ok(false);
         }
-        let mut any = false;
+        self.unreturned.clear();
+        let mut gave: Vec<usize> = Vec::new();
         for wanted in self.policy.take_back(self.now, &self.books) {
-            for choice in self.choose(&wanted) {
+            if wanted.below.iter().any(|group| gave.contains(group)) {
+                continue;
+            }
+            let chosen = self.choose(&wanted);
+            if chosen.is_empty() {
+                self.unreturned.push(Unreturned { group: wanted.group, amount: wanted.amount });
+                continue;
+            }
+            gave.push(wanted.group);
+            for choice in chosen {
                 self.stop(&choice.tickets, choice.count, Fate::Reclaimed)?;
-                any = true;
             }
         }
-        Ok(any)
+        Ok(!gave.is_empty())
     }
 
-    /// Whom to stop, and how many tasks of each.
+    /// The tasks to stop. None if all that hold anything of what is wanted may not be stopped.
     fn choose(&self, wanted: &TakeBack) -> Vec<Choice> {
         let Some(victims) = &self.victims else { return Vec::new() };
         let mut short = wanted.amount;

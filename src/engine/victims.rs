@@ -1,4 +1,7 @@
-//! Running tasks, by user and by machine, in the order in which they are taken back.
+//! Running tasks in the order in which they are stopped, and the rule for which of them may be stopped by choice.
+//!
+//! What is stopped to take back quota is looked up by user, what is asked for its room among all: both hold only tasks that
+//! may be stopped by choice. What a machine takes with it when it fails is looked up by machine: all that runs there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +11,15 @@ use super::agenda::Ticket;
 use super::jobs::{ActiveSet, SetSlot};
 use crate::units::{MachineId, Time, UserId};
 
-/// Who is stopped first: the least urgent, then who started last, then the last in the trace.
+/// Whether tasks may be stopped by choice, to take back quota or for the room of a more urgent task: not if they are marked
+/// stable. The one rule for all that stops tasks by choice; a machine that fails stops everything on it.
+///
+/// Source: the third article on FuxiMaster: what an online service holds is never revoked without its consent.
+fn may_be_stopped(set: &ActiveSet) -> bool {
+    !set.stable
+}
+
+/// The order of stopping: the least urgent first, then those that started last, then the last in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Victim {
     priority: Reverse<u8>,
@@ -36,9 +47,11 @@ impl Victim {
 /// Running tasks by user and by machine.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
+    /// By user, those that may be stopped by choice.
     users: Vec<BTreeMap<Victim, Ticket>>,
+    /// By machine, all.
     machines: Vec<BTreeMap<Victim, Ticket>>,
-    /// Everybody, if urgent tasks may ask for room.
+    /// All that may be stopped by choice, if urgent tasks may ask for room.
     all: Option<BTreeMap<Victim, Ticket>>,
     /// What runs of each gang: it is stopped as one.
     gangs: HashMap<SetSlot, Vec<(Victim, Ticket)>>,
@@ -55,12 +68,11 @@ impl Victims {
         if set.gang {
             self.gangs.entry(tasks.set).or_default().push((victim, ticket));
         }
-        for (lists, at) in [(&mut self.users, user.index()), (&mut self.machines, tasks.machine.index())] {
-            if lists.len() <= at {
-                lists.resize_with(at + 1, BTreeMap::new);
-            }
-            lists[at].insert(victim, ticket);
+        list(&mut self.machines, tasks.machine.index()).insert(victim, ticket);
+        if !may_be_stopped(set) {
+            return;
         }
+        list(&mut self.users, user.index()).insert(victim, ticket);
         if let Some(all) = &mut self.all {
             all.insert(victim, ticket);
         }
@@ -68,8 +80,8 @@ impl Victims {
 
     pub fn remove(&mut self, set: &ActiveSet, tasks: &Running) {
         let victim = Victim::new(set, tasks);
-        self.users[set.user.index()].remove(&victim);
-        self.machines[tasks.machine.index()].remove(&victim);
+        list(&mut self.users, set.user.index()).remove(&victim);
+        list(&mut self.machines, tasks.machine.index()).remove(&victim);
         if let Some(all) = &mut self.all {
             all.remove(&victim);
         }
@@ -88,12 +100,12 @@ impl Victims {
         gang.into_iter().map(|(_, ticket)| ticket).collect()
     }
 
-    /// Everybody, who is stopped first first; nobody unless they are kept.
+    /// All that may be stopped by choice, in the order of stopping; nothing unless they are kept.
     pub fn all(&self) -> impl Iterator<Item = (&Victim, &Ticket)> {
         self.all.iter().flatten()
     }
 
-    /// The lowest priority at which anything runs; nothing unless all are kept.
+    /// The lowest priority at which anything runs that may be stopped by choice; nothing unless all are kept.
     pub fn least_urgent(&self) -> Option<u8> {
         self.all.as_ref()?.first_key_value().map(|(victim, _)| victim.priority())
     }
@@ -103,16 +115,24 @@ impl Victims {
         self.machines.get(machine.index())?.get(victim).copied()
     }
 
-    /// The tasks on a machine, who is stopped first first.
+    /// All tasks on a machine, in the order of stopping.
     pub fn on(&self, machine: MachineId) -> Vec<Ticket> {
         self.machines.get(machine.index()).into_iter().flat_map(BTreeMap::values).copied().collect()
     }
 
-    /// The tasks of these users, who is stopped first first.
+    /// The tasks of these users that may be stopped by choice, in the order of stopping.
     pub fn of(&self, users: &[UserId]) -> Vec<Ticket> {
         let known = users.iter().filter_map(|user| self.users.get(user.index()));
         let mut all: Vec<(&Victim, &Ticket)> = known.flatten().collect();
         all.sort_unstable_by_key(|(victim, _)| **victim);
         all.into_iter().map(|(_, ticket)| *ticket).collect()
     }
+}
+
+/// The list at a place, which is made if there is none yet.
+fn list(lists: &mut Vec<BTreeMap<Victim, Ticket>>, at: usize) -> &mut BTreeMap<Victim, Ticket> {
+    if lists.len() <= at {
+        lists.resize_with(at + 1, BTreeMap::new);
+    }
+    &mut lists[at]
 }

@@ -226,9 +226,7 @@ impl<'a> Collector<'a> {
         for standing in &mut self.standing {
             Self::settle_user(standing, end, &self.window);
         }
-        if let Some(groups) = &mut self.groups {
-            groups.finish(end);
-        }
+        self.groups.iter_mut().for_each(|groups| groups.finish(end));
     }
 
     /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
@@ -335,6 +333,7 @@ impl Recorder for Collector<'_> {
             self.totals.jain_us += jain * span as f64;
             self.totals.jain_time += span;
         }
+        self.groups.iter_mut().for_each(|groups| groups.unreturned(state.unreturned, to.since(from)));
         self.sample(to.min(self.window.to), state)
     }
 

@@ -7,7 +7,7 @@ use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::schema::Table;
 use crate::output::table::{Cell, TableWriter};
 use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Variant};
-use crate::record::TaskRecord;
+use crate::record::{TaskRecord, Unreturned};
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
 /// Ratios are kept in millionths.
@@ -90,6 +90,13 @@ impl GroupWatch {
         }
     }
 
+    /// For a span of time groups held what was due to be taken back and could not be.
+    pub fn unreturned(&mut self, unreturned: &[Unreturned], span: Span) {
+        for Unreturned { group, amount } in unreturned {
+            self.log.unreturned(*group, amount.slice(self.dims), span);
+        }
+    }
+
     /// Writes what has changed since the last grid point.
     pub fn sample(&mut self, at: Time, groups: &dyn Groups, sinks: &mut Sinks) -> Result<()> {
         if !sinks.wants(Table::Levels) {
@@ -149,6 +156,7 @@ impl GroupWatch {
                     times.open.map(Span::seconds).into(),
                     times.stopped.into(),
                     area(sums.lost_us),
+                    area(sums.unreturned_us),
                 ])?;
             }
         }
@@ -173,15 +181,17 @@ impl GroupWatch {
                 ("open".to_owned(), Some(f64::from(u8::from(times.open.is_some())))),
                 ("stopped".to_owned(), Some(times.stopped as f64)),
             ];
+            let hours = |sum: u128, dim: &Dim| sum as f64 / dim.unit.scale() as f64 / 3.6e9;
             for (what, of) in [("used", used as fn(&GroupLog, usize, usize) -> u128), ("borrowed", borrowed)] {
                 for (d, dim) in dims.iter().enumerate() {
-                    let hours = of(&self.log, at, d) as f64 / dim.unit.scale() as f64 / 3.6e9;
-                    values.push((format!("{what} {} h", dim.name), Some(hours)));
+                    values.push((format!("{what} {} h", dim.name), Some(hours(of(&self.log, at, d), dim))));
                 }
             }
+            let unreturned = |(d, dim): (usize, &Dim)| hours(self.log.sums(at, d).unreturned_us, dim);
+            let unreturned = dims.iter().enumerate().map(unreturned).collect();
             let GroupAbout { name, label, .. } = &self.tree.groups[at];
             let name = label.as_ref().map_or_else(|| name.clone(), |label| format!("{name} ({label})"));
-            summaries.push(GroupSummary { name, depth, values });
+            summaries.push(GroupSummary { name, depth, values, unreturned });
             left.extend(children(Some(at)).map(|at| (at, depth + 1)));
         }
         summaries
@@ -205,4 +215,7 @@ pub struct GroupSummary {
     pub depth: usize,
     /// Headings and values; amounts are in the unit that people write, times hours.
     pub values: Vec<(String, Option<f64>)>,
+    /// By resource, what it held above its runtime quota although it was due to be taken back, in the unit that people
+    /// write, times hours.
+    pub unreturned: Vec<f64>,
 }

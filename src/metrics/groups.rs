@@ -50,6 +50,8 @@ pub struct GroupSums {
     pub below_us: u64,
     /// What tasks had used that were stopped before their end: work that is lost.
     pub lost_us: u128,
+    /// What it held above its runtime quota although it was due to be taken back.
+    pub unreturned_us: u128,
 }
 
 /// Times of a group, in any resource.
@@ -193,6 +195,13 @@ impl GroupLog {
         }
     }
 
+    /// For a span of time a group held `amount` that was due to be taken back and could not be.
+    pub fn unreturned(&mut self, group: usize, amount: &[u64], span: Span) {
+        for (account, &amount) in self.accounts[group * self.dims..][..self.dims].iter_mut().zip(amount) {
+            account.sums.unreturned_us += u128::from(amount) * u128::from(span.0);
+        }
+    }
+
     /// The last instant is over: who is below its minimum from there on, and who no longer.
     fn settle(&mut self) {
         let now = self.now;
@@ -318,6 +327,7 @@ mod tests {
             short_us: u128::from((2 * 6 + 2 * 3) * S),
             below_us: 4 * S,
             lost_us: 0,
+            unreturned_us: 0,
         };
         assert_eq!(*told.log.sums(0, 0), lender);
         let borrower = told.log.sums(1, 0);

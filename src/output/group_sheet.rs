@@ -16,6 +16,7 @@ struct Row {
     name: String,
     times: [Vec<Option<f64>>; 4],
     borrowed: Vec<Vec<Option<f64>>>,
+    unreturned: Vec<Vec<Option<f64>>>,
 }
 
 /// Columns that are the same in all rows of a group, with their headings.
@@ -28,8 +29,10 @@ const TIMES: [(&str, &str, &str); 4] = [
 
 /// One row a policy and group, of many groups those that were below their minimum longest. `None` without groups.
 pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
-    let names: Vec<&str> =
-        ["group", "label", "resource", "borrowed_s"].into_iter().chain(TIMES.map(|(_, column, _)| column)).collect();
+    let names: Vec<&str> = ["group", "label", "resource", "borrowed_s", "unreturned_s"]
+        .into_iter()
+        .chain(TIMES.map(|(_, column, _)| column))
+        .collect();
     let parts = results.table(Table::Groups, &names, None)?;
     let mut rows: Vec<Row> = Vec::new();
     for part in &parts {
@@ -49,6 +52,13 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let borrowed =
         |name: &str| number_column(&format!("borrowed {name} h"), "what it used above its minimum, times hours");
     columns.extend(results.dims.iter().map(|dim| borrowed(&dim.name)));
+    // A column of zeros would be there for nearly everybody.
+    let kept = rows.iter().flat_map(|row| row.unreturned.iter().flatten()).any(|hours| hours.is_some_and(|h| h > 0.0));
+    let unreturned = |name: &str| {
+        let about = "what it held above its runtime quota although it was due to be taken back, times hours: tasks marked stable are never stopped";
+        number_column(&format!("not given back {name} h"), about)
+    };
+    columns.extend(results.dims.iter().filter(|_| kept).map(|dim| unreturned(&dim.name)));
     let left_out = match rows.len() - shown.len() {
         0 => String::new(),
         n => format!("; without {n} that were below their min for less time"),
@@ -56,7 +66,9 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let caption = format!("Quota groups{}{left_out}", over_seeds(results));
     let cells = |row: &&Row| -> Vec<String> {
         let names = [results.contents.policies[row.policy].clone(), row.name.clone()];
-        names.into_iter().chain(row.times.iter().chain(&row.borrowed).map(|values| cell(mean(values)))).collect()
+        let unreturned = row.unreturned.iter().filter(|_| kept);
+        let values = row.times.iter().chain(&row.borrowed).chain(unreturned);
+        names.into_iter().chain(values.map(|values| cell(mean(values)))).collect()
     };
     let sheet = Sheet { caption, columns, rows: shown.iter().map(cells).collect(), best: Vec::new() };
     Ok((!sheet.rows.is_empty()).then_some(sheet))
@@ -71,17 +83,21 @@ fn add(results: &Results, part: &Part, rows: &mut Vec<Row>) -> Result<()> {
     };
     let names: Vec<String> = groups.iter().zip(labels).map(name).collect();
     let (resources, borrowed) = (part.names("resource")?, part.numbers("borrowed_s")?);
+    let unreturned = part.numbers("unreturned_s")?;
     let times = TIMES.iter().map(|(_, column, _)| part.numbers(column)).collect::<Result<Vec<_>>>()?;
     let mut at = first;
     for (line, (name, resource)) in names.iter().zip(&resources).enumerate() {
         // The rows of a group stand together, and groups in the same order in every run.
         at += usize::from(line > 0 && names[line - 1] != *name);
         if at == rows.len() {
-            let borrowed = vec![Vec::new(); results.dims.len()];
-            rows.push(Row { policy: part.policy, name: name.clone(), times: Default::default(), borrowed });
+            let none = vec![Vec::new(); results.dims.len()];
+            let (borrowed, unreturned) = (none.clone(), none);
+            rows.push(Row { policy: part.policy, name: name.clone(), times: Default::default(), borrowed, unreturned });
         }
         if let Some(d) = results.dims.iter().position(|dim| dim.name == *resource) {
-            rows[at].borrowed[d].push(borrowed[line].map(|seconds| seconds / 3600.0));
+            let hours = |seconds: &[Option<f64>]| seconds[line].map(|seconds| seconds / 3600.0);
+            rows[at].borrowed[d].push(hours(&borrowed));
+            rows[at].unreturned[d].push(hours(&unreturned));
         }
         if line == 0 || names[line - 1] != *name {
             for (values, column) in rows[at].times.iter_mut().zip(&times) {

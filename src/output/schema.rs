@@ -396,17 +396,14 @@ impl Table {
                 ),
                 ("return_mean_s", Float, "how long that took in the mean; null without any"),
                 ("return_max_s", Float, "how long that took at most; null without any"),
-                (
-                    "return_open_s",
-                    Float,
-                    "for how long it has waited for a return that had not come by the end; null if none",
-                ),
+                ("return_open_s", Float, "how long it had waited at the end for a return to come; null if none"),
                 (
                     "tasks_stopped",
                     Int,
                     "tasks of it that were stopped before their end; the same in all rows of a group",
                 ),
                 ("lost_s", Float, "what those had used until then, times seconds"),
+                ("unreturned_s", Float, "what was to be taken back, but only stable tasks held it, times seconds"),
             ],
             Table::Levels => &[
                 ("time_us", Int, "grid point"),

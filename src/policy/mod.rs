@@ -109,13 +109,19 @@ pub enum Stale {
     All,
 }
 
-/// Running tasks to be stopped: of these users, the least urgent first, then those that started last, until enough is
-/// free.
+/// What a group is to give back: running tasks of its users are stopped, the least urgent first, then those that started last,
+/// until enough is free. Tasks marked stable are never stopped; what only they hold is not given back
+/// ([`Unreturned`](crate::record::Unreturned)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakeBack {
-    /// The users that own the tasks.
+    /// The group, by its place in [`GroupTree`].
+    pub group: usize,
+    /// Groups under it that stand before it in the list: if one of them gives anything back, this one is left alone, and the
+    /// policy is asked again.
+    pub below: Vec<usize>,
+    /// The users of the group.
     pub users: Vec<UserId>,
-    /// Which of them.
+    /// The partition that the tasks are booked under.
     pub partition: Partition,
     /// How much is to be free of each resource, through the policy's lens. Tasks that hold none of a short resource are
     /// left alone, and tasks turn out to be stopped only where it is not enough without them.
@@ -148,8 +154,8 @@ pub trait Policy {
         Ok(Stale::None)
     }
 
-    /// The tasks to be stopped by force now; asked after every [`Policy::prepare`], which is called again when tasks
-    /// have been stopped.
+    /// The tasks to be stopped by force now, groups after those under them; asked after every [`Policy::prepare`], which is
+    /// called again when tasks have been stopped. What cannot be taken back is named again in every round.
     fn take_back(&mut self, _now: Time, _books: &Books) -> Vec<TakeBack> {
         Vec::new()
     }
@@ -194,8 +200,8 @@ pub trait Policy {
         None
     }
 
-    /// When to hold a round though nothing happens.
-    fn wake(&self) -> Option<Time> {
+    /// When to hold the next round after `now` though nothing happens.
+    fn wake(&self, _now: Time) -> Option<Time> {
         None
     }
 }

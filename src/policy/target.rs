@@ -180,9 +180,9 @@ impl<S: TargetSolver> Policy for Target<S> {
         true
     }
 
-    fn wake(&self) -> Option<Time> {
+    fn wake(&self, now: Time) -> Option<Time> {
         match (self.resolve, self.solved) {
-            (Resolve::Every(span), Some(solved)) if self.stale => Some(solved + span),
+            (Resolve::Every(span), Some(solved)) if self.stale => Some(solved + span).filter(|at| *at > now),
             _ => None,
         }
     }
@@ -320,14 +320,14 @@ mod tests {
     fn every_span_waits_and_wakes() {
         let mut scene = Scene::new("every:60s");
         scene.queue(0, 100);
-        assert_eq!((scene.solved(), scene.policy.wake()), (1, None));
+        assert_eq!((scene.solved(), scene.policy.wake(scene.now)), (1, None));
         scene.now = Time::ZERO + Span::from_secs(10);
         scene.queue(1, 100);
-        assert_eq!((scene.solved(), scene.policy.wake()), (1, Some(Time::ZERO + Span::from_secs(60))));
+        assert_eq!((scene.solved(), scene.policy.wake(scene.now)), (1, Some(Time::ZERO + Span::from_secs(60))));
         assert_eq!(scene.rank(1), Rank::new(0), "a newcomer is served before it has a target");
         scene.now = Time::ZERO + Span::from_secs(60);
         scene.round(&[]);
-        assert_eq!((scene.solved(), scene.policy.wake()), (2, None));
+        assert_eq!((scene.solved(), scene.policy.wake(scene.now)), (2, None));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct TaskSet {
     pub label: Option<u32>,
     /// The machine, rack or room where the tasks would run best, an index into [`Source::location_name`].
     pub location: Option<u32>,
-    /// The tasks are never asked to give their room to more urgent ones.
+    /// The tasks are never stopped by choice: neither to take back quota nor for the room of more urgent tasks.
     pub stable: bool,
 }
 

@@ -21,18 +21,27 @@ use crate::replay::{plimsoll, run, said};
 /// Replays rows on four cores under groups, and reads a table.
 fn tables(groups: &str, rows: &str, sample: &str, table: &str) -> DataFrame {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let at = |name: &str| dir.path().join(name);
-    let trace = format!("job,user,submit_s,duration_s,tasks,cpu\n{rows}");
+    ran(dir.path(), groups, &format!("job,user,submit_s,duration_s,tasks,cpu\n{rows}"), sample);
+    read(dir.path(), table)
+}
+
+/// Replays a trace on four cores under groups, in a folder; what was said.
+fn ran(dir: &Path, groups: &str, trace: &str, sample: &str) -> String {
+    let at = |name: &str| dir.join(name);
     let plan = format!(
         "name = 'by-hand'\npolicies = ['quota:groups.toml']\nsample = '{sample}'\n[cluster]\nplacement = 'pooled'\n\
          [[cluster.group]]\ncpu = 4\n[workload]\ntrace = 'trace.csv'\n"
     );
-    for (name, text) in [("groups.toml", groups), ("trace.csv", &trace), ("plan.toml", &plan)] {
+    for (name, text) in [("groups.toml", groups), ("trace.csv", trace), ("plan.toml", &plan)] {
         std::fs::write(at(name), text).expect("a temporary file is writable");
     }
     let output = run(plimsoll(&["run"]).arg(at("plan.toml")).arg("-o").arg(at("out")));
     assert!(output.status.success(), "{}", said(&output));
-    let path = at("out").join(table).join("policy=quota:groups.toml/run=0").join(format!("{table}.parquet"));
+    said(&output)
+}
+
+fn read(dir: &Path, table: &str) -> DataFrame {
+    let path = dir.join("out").join(table).join("policy=quota:groups.toml/run=0").join(format!("{table}.parquet"));
     ParquetReader::new(std::fs::File::open(path).expect("a table")).finish().expect("a readable table")
 }
 
@@ -76,6 +85,31 @@ fn a_lenders_return_by_hand() {
     for (column, values) in expected {
         assert_eq!(numbers(&table, column), values, "{column}");
     }
+}
+
+#[test]
+fn what_stable_tasks_keep_is_counted_and_said() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let groups = format!("reclaim = 'kill-after:3s'\n{GROUPS}");
+    let trace = "job,user,submit_s,duration_s,tasks,cpu,stable\n1,b,0,10,4,1,true\n2,a,3,5,3,1,false\n";
+    let said = ran(dir.path(), &groups, trace, "1s");
+    let table = read(dir.path(), "groups");
+    // b's quota is one core from 3 on, and is due to give back three from 6 on, until its tasks end at 10.
+    assert_eq!(numbers(&table, "unreturned_s"), [Some(0.0), Some(0.0), Some(12.0)]);
+    assert_eq!(numbers(&table, "tasks_stopped"), [Some(0.0); 3]);
+    let warning = "quota:groups.toml: not given back when it was due, since tasks marked stable are never stopped: \
+                   'b' 0.003333 cpu h";
+    assert!(said.contains(warning), "{said}");
+    let page = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
+    assert!(page.contains("not given back cpu h"));
+    // Without the mark three of them are stopped at 6, and nobody has anything to say.
+    let trace = trace.replace("true", "false");
+    let said = ran(dir.path(), &groups, &trace, "1s");
+    let table = read(dir.path(), "groups");
+    assert_eq!(numbers(&table, "unreturned_s"), [Some(0.0); 3]);
+    assert_eq!(numbers(&table, "tasks_stopped"), [Some(0.0), Some(0.0), Some(3.0)]);
+    let page = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
+    assert!(!said.contains("not given back") && !page.contains("not given back"), "{said}");
 }
 
 #[test]

@@ -8,16 +8,18 @@ use plimsoll::cluster::{Cluster, ClusterSpec};
 use plimsoll::engine::{self, OnBlocked, Options};
 use plimsoll::error::Result;
 use plimsoll::policy::{Quota, QuotaFile, Setup};
-use plimsoll::record::{Decision, Recorder, StuckRecord, TaskRecord, Turn};
+use plimsoll::record::{Decision, Recorder, State, StuckRecord, TaskRecord, Turn};
 use plimsoll::units::{Resources, Time};
 use plimsoll::workload::{CsvTrace, Input, Source};
 
-use crate::quota_slow::{Starts, draw, slow};
+use crate::quota_slow::{Starts, Told, draw, slow};
 
 #[derive(Default)]
 struct Heard {
     starts: Starts,
     refusals: u64,
+    /// By group: what was due to be taken back and could not be, times seconds.
+    unreturned: Vec<[u64; 2]>,
 }
 
 impl Recorder for Heard {
@@ -39,6 +41,16 @@ impl Recorder for Heard {
         Ok(())
     }
 
+    fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
+        self.unreturned.resize(state.groups.expect("groups").tree().groups.len(), [0; 2]);
+        for one in state.unreturned {
+            for (sum, amount) in self.unreturned[one.group].iter_mut().zip(one.amount.0) {
+                *sum += amount * (to.since(from).0 / 1_000_000);
+            }
+        }
+        Ok(())
+    }
+
     fn wants_decisions(&self) -> bool {
         true
     }
@@ -49,9 +61,11 @@ impl Recorder for Heard {
     }
 }
 
-/// Replays rows on a pool, under groups.
+/// Replays rows on a pool, under groups; whether their tasks are stable may stand behind each.
 pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked: OnBlocked, mut recorder: R) -> R {
-    let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority\n{rows}");
+    let stable = rows.lines().next().is_some_and(|row| row.split(',').count() > 8);
+    let stable = if stable { ",stable" } else { "" };
+    let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority{stable}\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("drawn.csv"), text.as_bytes().into())).expect("a trace");
     let spec = ClusterSpec::parse("machines", machines).expect("machines");
     let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
@@ -105,6 +119,37 @@ fn after_a_while_what_was_lent_is_taken_back() {
     assert_eq!(starts(&groups, rows, "1x4c4g", "1"), [Some(0), Some(9)]);
     assert_eq!(starts(&groups, rows, "1x4c4g", "2"), [Some(0), Some(0)]);
     assert_eq!(starts(&groups, rows, "1x4c4g", "3"), [Some(1), Some(9)]);
+}
+
+#[test]
+fn stable_tasks_are_never_taken_back() {
+    // a holds 4 of 4 when b comes at 2; at 5 two would be stopped, and all but one are stable.
+    let rows = "1,a,0,9,3,1,1,5,true\n2,a,1,9,1,1,1,0,false\n3,b,2,9,2,1,1,0,false\n";
+    let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
+    let heard = replay(&groups, rows, "1x4c4g", OnBlocked::Skip, Heard::default());
+    let starts = |job: &str| -> Vec<Option<u64>> {
+        heard.starts.iter().filter(|((name, ..), _)| name == job).map(|(_, start)| *start).collect()
+    };
+    assert_eq!(starts("1"), [Some(0); 3]);
+    assert_eq!(starts("2"), [Some(1), Some(9)], "the urgent one is stopped, since it may be");
+    assert_eq!(starts("3"), [Some(5), Some(9)]);
+    // From 5 to 9, when the stable tasks end, a holds a core and a GiB above its half.
+    assert_eq!(heard.unreturned, [[4 * 1000, 4 * 1024], [0, 0]]);
+}
+
+#[test]
+fn who_cannot_give_back_hides_nobody() {
+    // a holds more than its quota from 2 on and b from 4 on. a's tasks are stable and are there at 5 and later; at 7, when
+    // nothing else happens, two of b's are stopped: its quota is 1.5.
+    let groups = "reclaim = 'kill-after:3s'\n[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n\
+                  [[group]]\nname = 'c'\nratio = 4\nusers = ['c']\n";
+    let rows = "1,a,0,60,6,1,1,5,true\n2,b,1,60,3,1,1,5,false\n3,c,2,60,2,1,1,0,false\n4,c,4,60,7,1,1,0,false\n";
+    let heard = replay(groups, rows, "1x9c9g", OnBlocked::Skip, Heard::default());
+    let at = |job: &str, second: u64| {
+        heard.starts.iter().filter(|((name, ..), start)| name == job && **start == Some(second)).count()
+    };
+    assert_eq!((at("1", 0), at("2", 1), at("3", 7)), (6, 3, 2));
+    assert!(heard.unreturned[0][0] > 0 && heard.unreturned[1..].iter().flatten().all(|amount| *amount == 0));
 }
 
 #[test]
@@ -168,13 +213,13 @@ fn a_user_of_no_group_is_an_error() {
 
 #[test]
 fn agrees_with_quotas_computed_anew_from_their_definition() {
-    let (mut refusals, mut never, mut stopped) = (0, 0, 0);
+    let (mut refusals, mut never, mut stopped, mut unreturned) = (0, 0, 0, 0);
     for seed in 0..2000 {
         let case = draw(seed);
         let machines = format!("1x{}c{}g", case.capacity[0], case.capacity[1]);
         let on_blocked = if seed % 3 == 0 { OnBlocked::Stop } else { OnBlocked::Skip };
-        let heard = replay(&case.toml, &case.csv, &machines, on_blocked, Heard::default());
-        let (expected, stops) = slow(&case, on_blocked);
+        let mut heard = replay(&case.toml, &case.csv, &machines, on_blocked, Heard::default());
+        let Told { starts: expected, stopped: stops, unreturned: kept } = slow(&case, on_blocked);
         let differ = expected.iter().filter(|(task, start)| heard.starts.get(*task) != Some(*start));
         let early = |(task, start): &(&(String, u64, u64), &Option<u64>)| {
             let given = heard.starts.get(*task).copied().flatten();
@@ -189,12 +234,16 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
             );
         }
         assert_eq!(heard.starts.len(), expected.len());
+        heard.unreturned.resize(kept.len(), [0; 2]);
+        assert_eq!(heard.unreturned, kept, "seed {seed}\n{}\n{}", case.toml, case.csv);
+        unreturned += usize::from(kept.iter().flatten().any(|amount| *amount > 0));
         refusals += heard.refusals;
         stopped += stops;
         never += expected.values().filter(|start| start.is_none()).count();
     }
     assert!(refusals > 1000 && never > 50, "too easy: {refusals} refusals, {never} tasks that never start");
     assert!(stopped > 500, "too easy: {stopped} tasks were stopped");
+    assert!(unreturned > 100, "too easy: stable tasks were in the way in {unreturned} cases");
 }
 
 /// What is rounded down in one group is not handed to another, but whole tasks of all groups stay within the cluster.

@@ -30,6 +30,7 @@ struct Row {
     tasks: u64,
     demand: [u64; 2],
     priority: u8,
+    stable: bool,
 }
 
 const USERS: [&str; 5] = ["u0", "u1", "u2", "u3", "u4"];
@@ -78,6 +79,8 @@ pub fn draw(seed: u64) -> Case {
         write!(toml, "[[group]]\nname = 'p{at}'\nratio = {}\n", rng.random_range(1..4)).unwrap();
         writeln!(toml, "min = {{ cpu = {}, memory_gib = {} }}", min[0] + rng.random_range(0..2), min[1]).unwrap();
     }
+    // None, some or most of the tasks may not be stopped.
+    let stable = [0.0, 0.3, 0.8][rng.random_range(0..3)];
     let mut rows: Vec<Row> = (0..rng.random_range(4..25))
         .map(|_| Row {
             user: rng.random_range(0..5),
@@ -86,13 +89,15 @@ pub fn draw(seed: u64) -> Case {
             tasks: rng.random_range(1..5),
             demand: [rng.random_range(0..3), rng.random_range(1..3)],
             priority: rng.random_range(0..3),
+            stable: rng.random_bool(stable),
         })
         .collect();
     rows.sort_by_key(|row| row.submit);
     let mut csv = String::new();
     for (job, row) in rows.iter().enumerate() {
-        let Row { user, submit, duration, tasks, demand: [cpu, memory], priority } = row;
-        writeln!(csv, "{job},{},{submit},{duration},{tasks},{cpu},{memory},{priority}", USERS[*user]).unwrap();
+        let Row { user, submit, duration, tasks, demand: [cpu, memory], priority, stable } = row;
+        let user = USERS[*user];
+        writeln!(csv, "{job},{user},{submit},{duration},{tasks},{cpu},{memory},{priority},{stable}").unwrap();
     }
     let file = QuotaFile::parse(Path::new("drawn.toml"), &toml).unwrap_or_else(|error| panic!("{error}\n{toml}"));
     Case { toml, csv, file, rows, capacity }
@@ -157,6 +162,8 @@ struct Slow<'a> {
     running: Vec<Run>,
     /// Since when groups hold more than their quota.
     over: BTreeMap<usize, u64>,
+    /// By group and resource: what is due to be taken back and cannot be.
+    unreturned: Vec<[u64; 2]>,
     stopped: u64,
     starts: Starts,
 }
@@ -242,7 +249,7 @@ impl Slow<'_> {
         }
     }
 
-    /// Stops what groups hold above their quota for too long; whether that was anything.
+    /// Stops what groups hold above their quota for too long, as far as it may be stopped; whether that was anything.
     fn take_back(&mut self, now: u64) -> bool {
         let Reclaim::KillAfter(after) = self.case.file.reclaim else { return false };
         let quotas = self.quotas(now);
@@ -253,40 +260,52 @@ impl Slow<'_> {
             groups.filter(over).map(|group| (group, *self.over.get(&group).unwrap_or(&now))).collect();
         let due: Vec<usize> =
             over.iter().filter(|(_, since)| **since + after.0 / 1_000_000 <= now).map(|(group, _)| *group).collect();
+        // Of groups under one another the lowest that has anything to give.
+        let gives = |group: usize| self.victims(group, [excess(group, 0), excess(group, 1)]);
         let mut stop = Vec::new();
+        let mut unreturned = vec![[0; 2]; quotas.len()];
         for &group in &due {
-            if due.iter().any(|&below| below != group && self.within(below, group)) {
-                continue;
+            let under = |below: &&usize| **below != group && self.within(**below, group);
+            if due.iter().filter(under).all(|below| gives(*below).is_empty()) {
+                stop.extend(gives(group));
             }
-            let rows = &self.case.rows;
-            let mut line: Vec<Run> =
-                self.running.iter().filter(|run| self.within(self.leaf[rows[run.row].user], group)).copied().collect();
-            line.sort_by_key(|run| Reverse((rows[run.row].priority, run.start, run.row, run.task)));
-            let free =
-                |chosen: &[Run], d: usize| chosen.iter().map(|run| rows[run.row].demand[d] * UNIT[d]).sum::<u64>();
-            let mut chosen: Vec<Run> = Vec::new();
-            for run in line {
-                let helps = |d: usize| rows[run.row].demand[d] > 0 && free(&chosen, d) < excess(group, d);
-                if (0..2).any(helps) {
-                    chosen.push(run);
-                }
-            }
-            for at in (0..chosen.len()).rev() {
-                let others: Vec<Run> = chosen.iter().filter(|run| **run != chosen[at]).copied().collect();
-                let needless = |d: usize| rows[chosen[at].row].demand[d] == 0 || free(&others, d) >= excess(group, d);
-                if (0..2).all(needless) {
-                    chosen.remove(at);
-                }
-            }
-            stop.extend(chosen);
+        }
+        for &group in due.iter().filter(|_| stop.is_empty()) {
+            unreturned[group] = [excess(group, 0), excess(group, 1)];
         }
         self.running.retain(|run| !stop.contains(run));
         for run in &stop {
             self.waiting[run.row].insert(run.task, run.attempt + 1);
         }
-        self.over = over;
+        (self.over, self.unreturned) = (over, unreturned);
         self.stopped += stop.len() as u64;
         !stop.is_empty()
+    }
+
+    /// The tasks to stop so that a group gives back this much: none that is stable.
+    fn victims(&self, group: usize, excess: [u64; 2]) -> Vec<Run> {
+        let rows = &self.case.rows;
+        let may = |run: &&Run| self.within(self.leaf[rows[run.row].user], group) && !rows[run.row].stable;
+        let mut line: Vec<Run> = self.running.iter().filter(may).copied().collect();
+        line.sort_by_key(|run| Reverse((rows[run.row].priority, run.start, run.row, run.task)));
+        let free = |chosen: &[Run], d: usize| chosen.iter().map(|run| rows[run.row].demand[d] * UNIT[d]).sum::<u64>();
+        let mut chosen: Vec<Run> = Vec::new();
+        for run in line {
+            let helps = |d: usize| rows[run.row].demand[d] > 0 && free(&chosen, d) < excess[d];
+            if (0..2).any(helps) {
+                chosen.push(run);
+            }
+        }
+        // What all of them free at most: where stable tasks are in the way that is less than is due.
+        let most: [u64; 2] = std::array::from_fn(|d| free(&chosen, d).min(excess[d]));
+        for at in (0..chosen.len()).rev() {
+            let others: Vec<Run> = chosen.iter().filter(|run| **run != chosen[at]).copied().collect();
+            let needless = |d: usize| rows[chosen[at].row].demand[d] == 0 || free(&others, d) >= most[d];
+            if (0..2).all(needless) {
+                chosen.remove(at);
+            }
+        }
+        chosen
     }
 
     fn choose(&self, now: u64, quotas: &[[u64; 2]], on_blocked: OnBlocked) -> Option<usize> {
@@ -334,16 +353,28 @@ impl Slow<'_> {
     }
 }
 
-/// The starts according to the slow simulator, and how many tasks were stopped.
-pub fn slow(case: &Case, on_blocked: OnBlocked) -> (Starts, u64) {
+/// What came out of a case.
+#[derive(Default)]
+pub struct Told {
+    pub starts: Starts,
+    /// How many tasks were stopped.
+    pub stopped: u64,
+    /// By group and resource: what was due to be taken back and could not be, times seconds.
+    pub unreturned: Vec<[u64; 2]>,
+}
+
+/// What the slow simulator says.
+pub fn slow(case: &Case, on_blocked: OnBlocked) -> Told {
     let leaf = std::array::from_fn(|user| {
         let groups = &case.file.groups;
         let named = groups.iter().position(|group| group.users.iter().any(|name| name == USERS[user]));
         named.or_else(|| groups.iter().position(|group| group.default)).expect("a default")
     });
     let waiting = case.rows.iter().map(|row| (0..row.tasks).map(|task| (task, 0)).collect()).collect();
-    let over = BTreeMap::new();
-    let mut slow = Slow { case, leaf, waiting, running: Vec::new(), over, stopped: 0, starts: Starts::new() };
+    let (over, none) = (BTreeMap::new(), vec![[0; 2]; case.file.groups.len()]);
+    let (unreturned, mut sums) = (none.clone(), none);
+    let mut slow =
+        Slow { case, leaf, waiting, running: Vec::new(), over, unreturned, stopped: 0, starts: Starts::new() };
     let mut times: Vec<Reverse<u64>> = case.rows.iter().map(|row| Reverse(row.submit)).collect();
     times.sort();
     times.dedup();
@@ -352,15 +383,22 @@ pub fn slow(case: &Case, on_blocked: OnBlocked) -> (Starts, u64) {
         let arrival = times.iter().map(|Reverse(at)| *at).filter(|at| done.is_none_or(|done| *at > done)).min();
         let end = slow.running.iter().map(|run| run.end).min();
         let wake = match case.file.reclaim {
-            Reclaim::KillAfter(after) => slow.over.values().map(|since| since + after.0 / 1_000_000).min(),
+            Reclaim::KillAfter(after) => {
+                let due = slow.over.values().map(|since| since + after.0 / 1_000_000);
+                due.filter(|at| done.is_none_or(|done| *at > done)).min()
+            }
             _ => None,
         };
         let Some(now) = arrival.into_iter().chain(end).chain(wake).min() else { break };
+        let span = now - done.unwrap_or(now);
+        for (sum, amount) in sums.iter_mut().flatten().zip(slow.unreturned.iter().flatten()) {
+            *sum += amount * span;
+        }
         slow.instant(now, on_blocked);
         done = Some(now);
     }
     for (row, waiting) in slow.waiting.iter().enumerate() {
         slow.starts.extend(waiting.iter().map(|(task, attempt)| ((row.to_string(), *task, *attempt), None)));
     }
-    (slow.starts, slow.stopped)
+    Told { starts: slow.starts, stopped: slow.stopped, unreturned: sums }
 }

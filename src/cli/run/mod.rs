@@ -206,6 +206,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
     ignored.dedup();
     ignored.iter().for_each(|message| context.warn(message));
     print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
+    print::unreturned(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     let Some(folder) = how.folder else { return Ok(()) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {

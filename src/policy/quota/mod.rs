@@ -166,8 +166,8 @@ impl Policy for Quota {
         self.trees.iter().any(Sharing::takes_back)
     }
 
-    fn wake(&self) -> Option<Time> {
-        self.trees.iter().filter_map(Sharing::next).min()
+    fn wake(&self, now: Time) -> Option<Time> {
+        self.trees.iter().filter_map(|tree| tree.next(now)).min()
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {

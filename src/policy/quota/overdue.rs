@@ -3,6 +3,7 @@
 //! A group that holds more than its base is over its quota while the water of its siblings stands below the level that
 //! would give it what it holds. Those levels are kept in order, so that a round meets only the groups that are over.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{TOP, Tree};
@@ -17,7 +18,18 @@ enum Needed {
     None,
 }
 
-/// Who is over its quota.
+/// A group that has been over its quota for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// Its place in the tree.
+    pub group: u32,
+    /// The groups under it that have been over for too long as well.
+    pub below: Vec<u32>,
+    /// By how much it is over, in base units.
+    pub excess: Resources,
+}
+
+/// The groups that are over their quota.
 #[derive(Clone, Debug)]
 pub(super) struct Overdue {
     after: Span,
@@ -68,7 +80,7 @@ impl Overdue {
         }
     }
 
-    /// Finds who is over its quota at `now`, given the leaves that have changed.
+    /// Finds the groups that are over their quota at `now`, given the leaves that have changed.
     pub fn look(&mut self, tree: &mut Tree, changed: &[u32], now: Time) {
         self.changed.extend(changed);
         if tree.is_easy() {
@@ -98,29 +110,32 @@ impl Overdue {
         self.since = over;
     }
 
-    /// When the next of them has been over for too long.
-    pub fn next(&self) -> Option<Time> {
-        self.since.values().min().map(|since| *since + self.after)
+    /// When the next of them has been over for too long, after `now`: some may have been for long, and unable to give back.
+    pub fn next(&self, now: Time) -> Option<Time> {
+        self.since.values().map(|since| *since + self.after).filter(|at| *at > now).min()
     }
 
-    /// Groups that have been over for too long, none above another of them, and by how much.
-    pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<(u32, Resources)> {
-        let mut due: BTreeSet<u32> =
-            self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group).collect();
-        // What is taken back from a group below is taken back from those above too.
-        for &group in self.since.keys() {
-            if due.contains(&group) {
-                tree.path(group).skip(1).for_each(|above| {
-                    due.remove(&above);
-                });
+    /// Groups that have been over for too long, those above others behind all that have none of them below.
+    pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<Due> {
+        let due = self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group);
+        let mut below: BTreeMap<u32, Vec<u32>> = due.map(|group| (group, Vec::new())).collect();
+        for group in below.keys().copied().collect::<Vec<u32>>() {
+            for above in tree.path(group).skip(1) {
+                below.entry(above).and_modify(|below| below.push(group));
             }
         }
+        let mut due: Vec<(u32, Vec<u32>)> = below.into_iter().collect();
+        // What is taken back from a group below is taken back from those above too.
+        due.sort_by_cached_key(|(group, below)| match below.is_empty() {
+            true => (false, Reverse(0)),
+            false => (true, Reverse(tree.path(*group).count())),
+        });
         due.into_iter()
-            .map(|group| {
+            .map(|(group, below)| {
                 tree.read(group);
                 let mut excess = [0; MAX_DIMS];
                 excess.iter_mut().zip(tree.excess(group)).for_each(|(excess, more)| *excess = more);
-                (group, Resources(excess))
+                Due { group, below, excess: Resources(excess) }
             })
             .collect()
     }

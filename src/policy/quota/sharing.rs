@@ -5,7 +5,7 @@
 use super::file::{GroupEntry, Inside, QuotaFile, Reclaim};
 use super::gate::Gates;
 use super::members::{List, Members, Stand};
-use super::overdue::Overdue;
+use super::overdue::{Due, Overdue};
 use super::tree::{self, Tree};
 use crate::books::{Books, Partition, WEIGHT_ONE};
 use crate::error::Result;
@@ -330,7 +330,13 @@ impl Sharing {
             self.users.all().filter(below).collect()
         };
         let partition = self.partition;
-        due.into_iter().map(|(group, amount)| TakeBack { users: of(group), partition, amount }).collect()
+        let place = |group: u32| partition.index() * self.leaves.len() + group as usize;
+        due.into_iter()
+            .map(|Due { group, below, excess }| {
+                let below = below.into_iter().map(place).collect();
+                TakeBack { group: place(group), below, users: of(group), partition, amount: excess }
+            })
+            .collect()
     }
 
     /// Whether anything is ever taken back.
@@ -338,9 +344,9 @@ impl Sharing {
         self.overdue.is_some()
     }
 
-    /// When something is next taken back, if nothing changes before.
-    pub fn next(&self) -> Option<Time> {
-        self.overdue.as_ref().and_then(Overdue::next)
+    /// When something is next taken back after `now`, if nothing changes before.
+    pub fn next(&self, now: Time) -> Option<Time> {
+        self.overdue.as_ref().and_then(|overdue| overdue.next(now))
     }
 
     /// See [`Policy::rank`](crate::policy::Policy::rank).
