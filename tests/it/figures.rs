@@ -328,27 +328,30 @@ fn the_figures_of_the_documentation_are_drawn() {
     }
 }
 
-/// Figures of experiments that other pages show: the page, the experiment, its figures.
-const ELSEWHERE: [(&str, &str, &[&str]); 2] =
-    [("docs/cluster.md", "gangs", &["waits"]), ("docs/cluster.md", "preemption", &["lost-work", "waits"])];
+/// Figures of experiments that other pages show: the page, the experiment, its figures, and a setting for a quick run.
+const ELSEWHERE: [(&str, &str, &[&str], &str); 3] = [
+    ("docs/cluster.md", "gangs", &["waits"], "workload.jobs=60"),
+    ("docs/cluster.md", "preemption", &["lost-work", "waits"], "workload.jobs=60"),
+    ("README.md", "facebook", &["reduction"], "workload.hours=0.1"),
+];
 
 /// The same for pages with figures of other experiments.
 #[test]
 fn the_figures_of_other_pages_are_drawn() {
-    for (page, experiment, figures) in ELSEWHERE {
+    for (page, experiment, figures, quick) in ELSEWHERE {
         let text = std::fs::read_to_string(root().join(page)).expect(page);
         let bless = std::env::var_os("PLIMSOLL_BLESS").is_some();
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut command = plimsoll(&["run", "-q", "-o"]);
         command.arg(dir.path().join("out")).arg(root().join(format!("experiments/{experiment}.toml")));
         if !bless {
-            command.args(["--set", "seeds=1", "--set", "workload.jobs=60"]);
+            command.args(["--set", "seeds=2", "--set", quick]);
         }
         let output = run(&mut command);
         assert!(output.status.success(), "{}", said(&output));
         for figure in figures {
             let (name, drawn) = (format!("{experiment}-{figure}.svg"), format!("out/figures/{figure}.svg"));
-            assert!(text.contains(&format!("(figures/{name})")), "{name} is not shown in {page}");
+            assert!(text.contains(&format!("figures/{name})")), "{name} is not shown in {page}");
             let picture = root().join("docs/figures").join(&name);
             if bless {
                 bless_picture(&dir.path().join(&drawn), &picture);
