@@ -205,7 +205,7 @@ mod tests {
             ("wet", "ordered or lossy"),
             ("drf", "one of drf, fifo"),
             ("x", "skip or stop (did you mean 'skip'?)"),
-            ("slot", "slots a machine, at least 1, such as slot:12"),
+            ("slot", "slots per machine, at least 1, such as slot:12"),
         ] {
             assert_eq!(said(value, expected), format!("k: '{value}' is not accepted; expected {expected}"));
         }

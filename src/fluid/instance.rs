@@ -129,7 +129,7 @@ impl Instance {
         let mut names = HashSet::new();
         for (name, capacity) in self.resources.iter().zip(&self.capacity) {
             if !names.insert(name.as_str()) {
-                return Err(Error::plan("capacity", format!("'{name}' twice"), "one entry a resource"));
+                return Err(Error::plan("capacity", format!("'{name}' twice"), "one entry per resource"));
             }
             at_least_zero(capacity, || format!("capacity, {name}"))?;
         }
@@ -137,7 +137,7 @@ impl Instance {
         for user in &self.users {
             let place = |what: &str| format!("user '{}', {what}", user.name);
             if !names.insert(user.name.as_str()) {
-                return Err(Error::plan("user", format!("'{}' twice", user.name), "one entry a user"));
+                return Err(Error::plan("user", format!("'{}' twice", user.name), "one entry per user"));
             }
             if self.capacity.len() != dims || user.demand.len() != dims || user.weight.len() != dims {
                 return Err(Error::plan(place("demand"), user.demand.len(), format!("{dims} amounts and weights")));
@@ -152,7 +152,7 @@ impl Instance {
                 Some(tasks) => at_least_zero(tasks, || place("tasks"))?,
                 None if user.demand.iter().all(Number::is_zero) => {
                     let expected = "a demand above 0 for some resource, or a number of `tasks`";
-                    return Err(Error::plan(place("demand"), "nothing, without end of tasks,", expected));
+                    return Err(Error::plan(place("demand"), "a demand of 0 with endless tasks", expected));
                 }
                 None => {}
             }

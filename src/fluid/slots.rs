@@ -25,7 +25,7 @@ impl Slots {
     /// The user's one weight. Errors: [`Error::Plan`] when its weights differ by resource.
     pub(super) fn weight(user: &User) -> Result<&Exact> {
         user.one_weight().ok_or_else(|| {
-            let expected = "one weight a user for slots, since a slot is no resource";
+            let expected = "one weight per user for slots, since a slot is not a resource";
             Error::plan(format!("user '{}', weight", user.name), "one by resource", expected)
         })
     }
@@ -136,6 +136,6 @@ mod tests {
         by_resource[1].weight[0] = Exact::ratio(2, 1);
         let uneven = pool.with_users(by_resource).expect("good");
         let message = Slots { per_machine: 2 }.allocate(&uneven).expect_err("two weights").to_string();
-        assert!(message.contains("user 'B', weight") && message.contains("one weight a user"), "{message}");
+        assert!(message.contains("user 'B', weight") && message.contains("one weight per user"), "{message}");
     }
 }

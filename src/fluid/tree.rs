@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for Builder {
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             if !keys.insert(key.clone()) {
-                return Err(A::Error::custom(format!("the key '{}' stands twice", short(&key))));
+                return Err(A::Error::custom(format!("the key '{}' appears twice", short(&key))));
             }
             let node = map.next_value()?;
             entries.push(Entry { key, place: None, node });
@@ -244,7 +244,7 @@ mod tests {
         let kinds: Vec<String> = entries(&node).iter().map(|entry| entry.node.kind()).collect();
         assert_eq!(kinds, ["nan", "-inf", "99999999999999999999", "1e999"]);
         assert!(json(r#"{"a": 1e999}"#).is_err());
-        assert!(json(r#"{"a": 1, "a": 2}"#).unwrap_err().contains("'a' stands twice at line 1"));
+        assert!(json(r#"{"a": 1, "a": 2}"#).unwrap_err().contains("'a' appears twice at line 1"));
         assert!(json(&"[".repeat(100_000)).is_err() && toml(&format!("a = {}", "[".repeat(100_000))).is_err());
     }
 }

@@ -22,7 +22,7 @@ impl Slot {
     pub fn new(setup: &Setup, per_machine: u32) -> Result<Slot> {
         let weights = setup.weights;
         if (0..weights.classes()).any(|class| weights.whole(class).is_none()) {
-            let expected = "one weight a user for slots (a column 'weight'), since a slot is no resource";
+            let expected = "one weight per user for slots (a column 'weight'), since a slot is not a resource";
             return Err(Error::plan(format!("policy slot:{per_machine}"), "weights by resource", expected));
         }
         let offered = Resources([u64::from(per_machine) * setup.machines, 0, 0, 0, 0, 0, 0, 0]);

@@ -98,12 +98,12 @@ impl PolicySpec {
         let about = |spelling, rank, meaning, source| About { spelling, rank, meaning, source };
         match self {
             PolicySpec::Fifo => {
-                about("fifo", "release instant, row", "One line for everybody, by arrival.", "folklore")
+                about("fifo", "release instant, row", "One queue for all users, in order of arrival.", "folklore")
             }
             PolicySpec::Slot(_) => about(
                 "slot:K",
                 "slots / w",
-                "K slots a machine; a task takes one whatever its demand.",
+                "K slots per machine; a task takes one, whatever its demand.",
                 "Ghodsi et al., NSDI 2011, 7.2-7.3 (Hadoop's fair scheduler)",
             ),
             PolicySpec::MaxMin(_) => about(
@@ -124,7 +124,7 @@ impl PolicySpec {
             PolicySpec::Drf => about(
                 "drf",
                 "max_r u_r / (c_r w_r)",
-                "Equal dominant shares; weights may be one a resource.",
+                "Equal dominant shares; weights may be set per resource.",
                 "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
             ),
             PolicySpec::PNorm(_) => about(
@@ -142,13 +142,13 @@ impl PolicySpec {
             PolicySpec::Bmf(_) => about(
                 "bmf[:RESOLVE]",
                 "running / target",
-                "Targets with a bottleneck for everyone, where its share is largest; RESOLVE as for ceei.",
+                "Targets that give each user the largest share of a used-up resource; RESOLVE as for ceei.",
                 "Bonald and Roberts, SIGMETRICS 2015",
             ),
             PolicySpec::Quota(_) => about(
                 "quota:FILE",
                 "used / runtime quota",
-                "Groups of users, each within what a water level over min, max, ratio and request gives it.",
+                "Groups of users, each within a quota found by water-filling over min, max, ratio and request.",
                 "the first article on FuxiMaster (quota groups); Koordinator",
             ),
         }
@@ -262,7 +262,7 @@ impl FromStr for PolicySpec {
             }
             ("slot", given) => match given.unwrap_or_default().parse::<u32>() {
                 Ok(slots) if slots > 0 => Ok(PolicySpec::Slot(slots)),
-                _ => Err(Error::plan("policy", format!("'{text}'"), "slots a machine, at least 1, such as slot:12")),
+                _ => Err(Error::plan("policy", format!("'{text}'"), "slots per machine, at least 1, such as slot:12")),
             },
             ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
             ("only", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::Only(resource.to_owned())),

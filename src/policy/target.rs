@@ -52,7 +52,7 @@ impl<S: TargetSolver> Target<S> {
     pub fn new(name: &str, setup: &Setup, solver: S, resolve: Resolve) -> Result<Target<S>> {
         let weights = setup.weights;
         if (0..weights.classes()).any(|class| weights.whole(class).is_none()) {
-            let expected = "one weight a user (a column 'weight'): its targets are defined for no others";
+            let expected = "one weight per user (a column 'weight'): its targets are not defined for others";
             return Err(Error::plan(format!("policy {name}"), "weights by resource", expected));
         }
         Ok(Target {

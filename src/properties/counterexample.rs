@@ -107,9 +107,9 @@ impl Counterexample {
                 let less = match self.promise.reading {
                     Reading::Divisible | Reading::Whole => "",
                     Reading::UpToOneTask => ", less one task",
-                    Reading::UpToOneOwnTask => ", less what one of its own tasks needs",
+                    Reading::UpToOneOwnTask => ", less the demand of one of its own tasks",
                 };
-                format!("{who} runs {has}; with what {whom} holds{less}, it would run {should}")
+                format!("{who} runs {has}; with the allocation of {whom}{less}, it would run {should}")
             }
             Property::ParetoEfficiency => format!("{who} runs {has}; {should} would fit with nobody running less"),
             Property::SingleResource | Property::Bottleneck if self.promise.reading == Reading::Divisible => {

@@ -72,9 +72,9 @@ fn what_is_odd_is_answered_and_said() {
         said,
         [
             "there is no gpu in [capacity]: the runtime quota of it is 0 for every group",
-            "group 'p': its max of cpu is below its min, which is cut to it",
-            "group 'p': its children are promised 4 cpu and it is promised 3 itself",
-            "group 'p': its children are promised 1 gpu and it is promised 0 itself",
+            "group 'p': its max of cpu is below its min; the min is cut to the max",
+            "group 'p': the mins of its children add up to 4 cpu, its own min is 3",
+            "group 'p': the mins of its children add up to 1 gpu, its own min is 0",
         ]
     );
     assert!(matches!(instance.concerns()[0], Concern::Lacking { .. }));

@@ -298,7 +298,7 @@ const WRONG: [Wrong; 19] = [
         &["line 6", "machines, group 1, capacity: 'gpu' is no resource"],
     ),
     ("no JSON", "{\"capacity\": {\"cpu\": 9,}}", &["line 1 column 24"]),
-    ("a JSON key twice", "{\"capacity\": {\"cpu\": 9, \"cpu\": 8}}", &["'cpu' stands twice", "line 1 column"]),
+    ("a JSON key twice", "{\"capacity\": {\"cpu\": 9, \"cpu\": 8}}", &["'cpu' appears twice", "line 1 column"]),
     ("null", "{\"capacity\": {\"cpu\": null}}", &["capacity, cpu: null is not a number"]),
     ("a JSON number past all bounds", "{\"capacity\": {\"cpu\": 1e999}}", &["out of range", "line 1"]),
     (

@@ -79,11 +79,11 @@ impl fmt::Display for Concern {
                 write!(f, "there is no {resource} in [capacity]: the runtime quota of it is 0 for every group")
             }
             Concern::MaxBelowMin { group, resource } => {
-                write!(f, "group '{group}': its max of {resource} is below its min, which is cut to it")
+                write!(f, "group '{group}': its max of {resource} is below its min; the min is cut to the max")
             }
             Concern::MinsAboveParent { group, resource, children, own } => write!(
                 f,
-                "group '{group}': its children are promised {children} {resource} and it is promised {own} itself"
+                "group '{group}': the mins of its children add up to {children} {resource}, its own min is {own}"
             ),
         }
     }

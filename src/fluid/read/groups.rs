@@ -95,7 +95,7 @@ impl Reader<'_> {
             };
             let whom = format!("group '{name}'");
             if name == ROOT {
-                let problem = "is the top, under which all groups are; expected another name";
+                let problem = "is the name of the root above all groups; expected another name";
                 return Err(self.wrong(place, &whom, problem));
             }
             if !known.insert(name.clone()) {

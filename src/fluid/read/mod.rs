@@ -174,7 +174,7 @@ impl Reader<'_> {
             .map(|entry| self.amount(&entry.node, &under("tasks"), "a number of at least 0, or no `tasks` for no end"))
             .transpose()?;
         if tasks.is_none() && demands.iter().all(|amount| !amount.is_positive()) {
-            let problem = "needs nothing and has no end of tasks; expected an amount above 0, or a number of `tasks`";
+            let problem = "is 0 with endless tasks; expected an amount above 0, or a number of `tasks`";
             return Err(self.wrong(demand.node.place, &under("demand"), problem));
         }
         Ok((User { name, demand: demands, weight, tasks }, place))
@@ -311,7 +311,7 @@ impl Reader<'_> {
         let keys = self.table(node, key, "count and capacity")?;
         self.known(keys, key, &OF_MACHINES)?;
         let count = find(keys, "count").map_or(Ok(1), |entry| self.count(&entry.node, &format!("{key}, count")))?;
-        let missing = || self.wrong(node.place, key, "capacity is missing; expected what one machine has");
+        let missing = || self.wrong(node.place, key, "capacity is missing; expected the capacity of one machine");
         Ok((count, find(keys, "capacity").ok_or_else(missing)?))
     }
 

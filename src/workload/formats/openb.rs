@@ -133,7 +133,7 @@ pub(super) fn read(input: &Input, options: &OpenbOptions, tenants: Tenants) -> R
     }
     let picky = pods.iter().filter(|pod| pod.picky).count();
     if picky > 0 {
-        let warning = format!("pods that ask for certain models of GPU (gpu_spec): {picky}; that is not carried over");
+        let warning = format!("pods that request certain GPU models (gpu_spec): {picky}; these requests are ignored");
         workload.quality.warnings.push(warning);
     }
     for (name, value) in [

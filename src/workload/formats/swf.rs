@@ -231,7 +231,7 @@ impl Log {
             demand[0] = u64::from(per_task) * 1000;
             if let Some(per_byte) = memory {
                 if field.is_none() {
-                    workload.quality.repair_row("memory unknown: demands none");
+                    workload.quality.repair_row("memory unknown: no demand");
                 }
                 let bytes = u128::from(field.unwrap_or(0)) * u128::from(per_task);
                 let mib = bytes.div_ceil(per_byte << 20);
@@ -264,7 +264,7 @@ impl Log {
             warnings.push(format!("rows have up to {most} fields, not 18: the ones past the 18th are not read"));
         }
         if self.waits_known == 0 && !self.workload.sets.is_empty() {
-            warnings.push("no row knows its wait: submit times may be start times".to_owned());
+            warnings.push("no row has a wait time: submit times may be start times".to_owned());
         }
     }
 
@@ -292,12 +292,12 @@ impl Log {
         let (use_it, value) = match options.memory {
             SwfMemory::Ignore => (false, "not read"),
             _ if known == 0 => (false, "not in the log"),
-            SwfMemory::Complete if known < self.sizes.len() => (false, "not read: not every row knows it"),
-            _ => (true, "requested, else used, a processor"),
+            SwfMemory::Complete if known < self.sizes.len() => (false, "not read: some rows lack it"),
+            _ => (true, "per processor: requested, else used"),
         };
         self.assume("swf.memory", value.to_owned());
         if known > 0 && !use_it && options.memory == SwfMemory::Complete {
-            let warning = format!("{known} of {} kept rows know their memory: it is left out", self.sizes.len());
+            let warning = format!("{known} of {} kept rows have memory: memory is left out", self.sizes.len());
             self.workload.quality.warnings.push(warning);
         }
         if !use_it {
@@ -308,7 +308,7 @@ impl Log {
             SwfMemoryUnit::Kib => false,
             SwfMemoryUnit::Byte => true,
             SwfMemoryUnit::Auto if most / 1024 > KIB_MOST => {
-                let warning = format!("memory up to {} a processor: read as bytes, not kilobytes", most / 1024);
+                let warning = format!("memory up to {} per processor: read as bytes, not kilobytes", most / 1024);
                 self.workload.quality.warnings.push(warning);
                 true
             }

@@ -84,7 +84,7 @@ fn memory_is_a_dimension_when_it_is_known() {
     assert_eq!((dims, quality.warnings.len()), (1, 1), "{:?}", quality.warnings);
     let (dims, demands, quality) = memory(&partly, SwfMemory::Partial);
     assert_eq!((dims, demands), (2, vec![4, 8, 0]));
-    assert_eq!(quality.repaired["memory unknown: demands none"], 1);
+    assert_eq!(quality.repaired["memory unknown: no demand"], 1);
     assert_eq!(memory(&known, SwfMemory::Ignore).0, 1);
     let huge = format!("; x\n{}", row(1, "0", "900000000000000", "-1", ""));
     assert_eq!(memory(&huge, SwfMemory::Complete).2.warnings.len(), 1);
@@ -139,6 +139,6 @@ fn the_nasa_log_reads_whole() {
     assert_eq!(workload.users.len(), 69);
     assert_eq!(workload.sets.iter().filter(|set| set.duration == Span::ZERO).count(), 173);
     assert_eq!(workload.sets.iter().map(|set| set.demand.0[0]).max(), Some(128_000));
-    assert_eq!(quality.warnings, ["no row knows its wait: submit times may be start times"]);
+    assert_eq!(quality.warnings, ["no row has a wait time: submit times may be start times"]);
     assert_eq!(workload.dims.len(), 1);
 }
