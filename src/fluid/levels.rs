@@ -280,7 +280,11 @@ impl Levels {
         }
         if let Some(i) = self.tasks.iter().position(|tasks| !tasks.is_finite()) {
             let expected = "a demand above 0 for some resource, or a number of tasks";
-            return Err(Error::plan(format!("user {i} (from 0), demand"), "a demand of 0 with endless tasks", expected));
+            return Err(Error::plan(
+                format!("user {i} (from 0), demand"),
+                "a demand of 0 with endless tasks",
+                expected,
+            ));
         }
         let overfull = self.used.iter().map(|used| used - 1.0).fold(0.0, worse);
         self.residual = named.iter().fold(overfull, |residual, &r| {
