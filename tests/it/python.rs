@@ -1,4 +1,5 @@
-//! Results as Python reads them: with polars, DuckDB and pandas as the docs print it, and in the notebooks.
+//! Results as Python reads them: with polars, DuckDB and pandas as the docs print it, and in the notebooks; and the same
+//! simulation with SimPy.
 //!
 //! `PLIMSOLL_PYTHON` names a Python that has the packages of `notebooks/requirements.txt`; `python3` is tried without it.
 
@@ -168,5 +169,29 @@ fn notebooks_run_on_small_results() {
         command.env("IPYTHONDIR", dir.path().join("ipython")).env("JUPYTER_RUNTIME_DIR", dir.path().join("jupyter"));
         let outputs: usize = printed(&run(&mut command)).trim().parse().expect("a number");
         assert!(outputs >= 4, "{}: {outputs} outputs", path.display());
+    }
+}
+
+/// The program that the README compares with: under DRF every job ends at the same microsecond as in a replay.
+#[test]
+fn simpy_ends_every_job_at_the_same_instant() {
+    let python = match python("simpy, polars") {
+        Ok(python) => python,
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            return;
+        }
+    };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let ok = |command: &mut Command| printed(&run(command.current_dir(dir.path())));
+    for (seed, users) in [("1", "users=\"job\""), ("2", "users=20"), ("3", "users=3")] {
+        let generate = ["trace", "generate", "facebook", "--seed", seed, "--set", users, "--set", "hours=0.2"];
+        ok(plimsoll(&generate).args(["--set", "load=1.2", "-o", "trace.csv"]));
+        let _ = std::fs::remove_dir_all(dir.path().join("drf"));
+        ok(&mut plimsoll(&["replay", "trace.csv", "--machines", "200x16c32g", "--policy", "drf", "-o", "drf"]));
+        let script = root().join("benches/simpy_drf.py");
+        ok(Command::new(&python).arg(&script).args(["trace.csv", "200x16c32g", "-o", "simpy.csv"]));
+        let said = ok(Command::new(&python).arg(&script).args(["--compare", "drf", "simpy.csv"]));
+        assert!(said.ends_with(" jobs, 0 of which end at another microsecond\n"), "{users}: {said}");
     }
 }
