@@ -1,8 +1,8 @@
-//! Who holds, uses and waits for what: the one account of the state.
+//! The one account of the state: the amounts that each user holds, uses and waits for.
 //!
-//! The engine writes it, policies and metrics read it, nobody mirrors it. What a user *holds* (its footprint: what the
-//! policy's lens reserves for its running tasks) and what it *uses* (its tasks' true demands) are two numbers; they
-//! differ under slots.
+//! The engine writes it, policies and metrics read it, and no other module keeps a copy. The amount that a user *holds*
+//! (its footprint: the amount that the policy's lens reserves for its running tasks) and the one it *uses* (its tasks'
+//! true demands) are two numbers; they differ under slots.
 
 mod weights;
 
@@ -10,7 +10,8 @@ pub use weights::{WEIGHT_ONE, Weights};
 
 use crate::units::{MAX_DIMS, Resources, Time, UserId};
 
-/// What a task set is booked under besides its user, if a policy keeps that apart: nothing, or a label that it requires.
+/// The key of a task set in the books besides its user, if a policy keeps that apart: nothing, or a label that it
+/// requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(pub u8);
 
@@ -36,12 +37,12 @@ pub struct Books {
     capacity: Resources,
     offered: Resources,
     same: bool,
-    /// `stride` numbers a user: see [`RUNNING`] and what follows; then what it holds, its head's demand and, where the
-    /// lens makes a difference, what it uses.
+    /// `stride` numbers a user: see [`RUNNING`] and its successors; then the amounts it holds, its head's demand
+    /// and, where the lens makes a difference, the amounts it uses.
     accounts: Vec<u64>,
     stride: usize,
-    /// What all of a user's waiting tasks need together, `dims` numbers a user, if anybody asked for it: one more miss
-    /// of the cache a launch. It may pass what fits a `u64`.
+    /// The total demand of a user's waiting tasks, `dims` numbers per user, if a policy asked for it: one more miss
+    /// of the cache per launch. It may exceed a `u64`.
     waiting_demand: Option<Vec<u128>>,
     weights: Weights,
     total_held: Resources,
@@ -82,15 +83,15 @@ impl Books {
         }
     }
 
-    /// Keeps books of their own for so many labels and for what requires none of them; what there is in each is said by
-    /// [`Books::set_capacity`]. Panics: when accounts are open already (a programmer error).
+    /// Keeps books of their own for so many labels and for task sets that require none of them; the capacity of each is
+    /// set by [`Books::set_capacity`]. Panics: when accounts are open already (a programmer error).
     pub fn keep_apart(&mut self, labels: usize) {
         assert!(self.accounts.is_empty(), "asked for before the first account");
         let nothing = Books { capacity: Resources::ZERO, offered: Resources::ZERO, ..self.clone() };
         self.apart = vec![nothing; labels + 1];
     }
 
-    /// The books of a partition, whose capacity is what it has at present; these, if nothing is kept apart. No demands
+    /// The books of a partition, with its present capacity; these, if nothing is kept apart. No demands
     /// of heads stand in them.
     pub fn partition(&self, partition: Partition) -> &Books {
         if self.apart.is_empty() { self } else { &self.apart[partition.index()] }
@@ -101,17 +102,17 @@ impl Books {
         self.apart.len().max(1)
     }
 
-    /// The books of a partition, if they are kept: what is booked here is to be booked there too.
+    /// The books of a partition, if they are kept: amounts booked here must be booked there too.
     pub fn apart(&mut self, partition: Partition) -> Option<&mut Books> {
         self.apart.get_mut(partition.index())
     }
 
-    /// Says what there is. Only for the books of a partition: shares of the whole cluster go by its description.
+    /// Sets the capacity. Only for the books of a partition: shares of the whole cluster go by its description.
     pub fn set_capacity(&mut self, capacity: Resources) {
         (self.capacity, self.offered) = (capacity, capacity);
     }
 
-    /// Keeps what [`Books::wanted`] needs. Panics: when accounts are open already (a programmer error).
+    /// Keeps the sums for [`Books::wanted`]. Panics: when accounts are open already (a programmer error).
     pub fn keep_waiting_demand(&mut self) {
         assert!(self.accounts.is_empty(), "asked for before the first account");
         self.waiting_demand = Some(Vec::new());
@@ -158,12 +159,12 @@ impl Books {
         &self.account(user)[HELD..HELD + self.dims]
     }
 
-    /// Whether what is reserved is what is used.
+    /// Whether reserved and used amounts are the same.
     pub fn lens_is_plain(&self) -> bool {
         self.same
     }
 
-    /// What a user's running tasks truly use.
+    /// The true demand of a user's running tasks.
     pub fn used(&self, user: UserId) -> &[u64] {
         if self.same { self.held(user) } else { &self.account(user)[HELD + 2 * self.dims..] }
     }
@@ -173,7 +174,7 @@ impl Books {
         &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
     }
 
-    /// What all of a user's running and waiting tasks need together of resource `d`; divided by their number this is
+    /// The total demand of a user's running and waiting tasks for resource `d`; divided by their number this is
     /// its mean demand, which launches do not change. Panics: unless a policy or a recorder asked for it
     /// (`wants_waiting_demand`).
     pub fn wanted(&self, user: UserId, d: usize) -> u128 {
@@ -181,7 +182,7 @@ impl Books {
         u128::from(self.used(user)[d]) + waiting[user.index() * self.dims + d]
     }
 
-    /// The sums of what a user's waiting tasks need, if they are kept.
+    /// The total demand of a user's waiting tasks, if it is kept.
     fn waits(&mut self, user: UserId) -> &mut [u128] {
         let at = user.index() * self.dims;
         self.waiting_demand.as_mut().map_or(&mut [], |sums| &mut sums[at..at + self.dims])
@@ -212,7 +213,7 @@ impl Books {
         &self.total_held
     }
 
-    /// What all running tasks truly use.
+    /// The true demand of all running tasks.
     pub fn total_used(&self) -> &Resources {
         if self.same { &self.total_held } else { &self.total_used }
     }
@@ -300,15 +301,15 @@ impl Books {
         }
     }
 
-    /// Compares what waiting tasks need, `dims` numbers a user, with what is kept of it, if it is.
+    /// Compares the demand of waiting tasks, `dims` numbers per user, with the sums kept of it, if any.
     /// Panics: when the books are wrong (a programmer error); for tests and audited runs.
     pub fn audit_waiting_demand(&self, sums: &[u128], now: Time) {
         let kept = self.waiting_demand.as_deref().unwrap_or(sums);
         assert_eq!(kept, sums, "what waiting tasks need adds up at {now:?}");
     }
 
-    /// Adds everything up again and compares: what all users hold is the total, and no more than is offered.
-    /// Panics: when the books are wrong (a programmer error); for tests and audited runs.
+    /// Adds everything up again and compares: the holdings of all users sum to the total, and to no more than is
+    /// offered. Panics: when the books are wrong (a programmer error); for tests and audited runs.
     pub fn audit(&self, now: Time) {
         let (mut held, mut running, mut waiting) = ([0u64; MAX_DIMS], 0, 0);
         for user in (0..self.users() as u32).map(UserId) {
@@ -325,7 +326,7 @@ impl Books {
         }
     }
 
-    /// What stands apart is all there is. Panics: as [`Books::audit`].
+    /// The partitions sum to the whole. Panics: as [`Books::audit`].
     fn audit_apart(&self, now: Time) {
         for user in (0..self.users() as u32).map(UserId) {
             let standing = |of: &Books| {

@@ -9,7 +9,7 @@ use crate::units::{Dim, MAX_DIMS, Round, decimal};
 /// Weight 1 in the integers that weights are kept in (millionths).
 pub const WEIGHT_ONE: u64 = 1_000_000;
 
-/// The distinct weight vectors of a run (classes) and who has which. Class 0 is weight 1 for everything.
+/// The distinct weight vectors of a run (classes) and the class of each user. Class 0 is weight 1 for everything.
 ///
 /// Source of vector weights: Ghodsi et al., NSDI 2011, §4.3.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Weights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Class {
     each: [u64; MAX_DIMS],
-    /// The one number, where there is one: what counts where there are no resources, as with slots.
+    /// The one number, where there is one: it counts where there are no resources, as with slots.
     whole: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! Finding the machine whose free amounts point the way of the demand: dot-product.
 //!
-//! Machines of one kind (of equal capacity) and of the same classes of what they have free stand in a cell, whose
+//! Machines of one kind (of equal capacity) and of the same classes of free amounts stand in a cell, whose
 //! classes bound the score of all its members. The cell of the highest bound is looked through first, and then those
 //! whose bound could beat what was found. Cost: O(cells with machines · resources), and the members of the best cells.
 
@@ -14,7 +14,7 @@ use crate::units::{MAX_DIMS, Resources};
 /// The most resources that cells are told apart by: the first ones.
 const AXES: usize = 3;
 
-/// Machines of equal capacity, and what a unit of each resource is worth on them.
+/// Machines of equal capacity, and the value of a unit of each resource on them.
 #[derive(Clone, Debug)]
 struct Kind {
     capacity: Resources,
@@ -121,7 +121,7 @@ impl Climb {
         parts.map(|((need, free), weight)| u128::from(*need) * u128::from(*free) * weight).sum()
     }
 
-    /// What no member of a cell scores more than; `None` if none has room, by its classes or by its kind.
+    /// An upper bound of the scores in a cell; `None` if none has room, by its classes or by its kind.
     fn bound(&self, index: &Index, cell: &Cell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
         if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {
             return None;

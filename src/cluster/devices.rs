@@ -121,7 +121,7 @@ impl Hardware {
         self.sets.iter().all(|set| has_room(set.of(machine), need[set.dim]))
     }
 
-    /// What is free of each device of a resource on a machine.
+    /// The free amount of each device of a resource on a machine.
     pub fn free(&self, dim: usize, machine: MachineId) -> Option<&[u16]> {
         self.sets.iter().find(|set| set.dim == dim).map(|set| set.of(machine.index()))
     }

@@ -1,7 +1,7 @@
 //! Machine events: which machine fails, leaves, joins or carries other labels, and when.
 //!
 //! A CSV with the header `at_s,machine,event,labels` (`at_ms` and `at_us` as well; `labels` may be missing), sorted by
-//! time. A machine whose first event is `join` is not there at the start. The vocabulary is ours.
+//! time. A machine with `join` as its first event is not there at the start. The vocabulary is ours.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::error::{Result, nearest};
 use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{MachineId, Round, TIME_MAX_US, Time, US_PER_S};
 
-/// What happens to a machine.
+/// An event of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is gone at once, with what runs there.
+    /// It is gone at once, with its running tasks.
     Fail,
-    /// It takes nothing new; what runs there ends.
+    /// It takes no new tasks; its running tasks go on to their end.
     Leave,
     /// It is there (again), with its capacity.
     Join,
@@ -31,7 +31,7 @@ pub struct MachineEvent {
     pub at: Time,
     /// To which machine.
     pub machine: MachineId,
-    /// What.
+    /// The event.
     pub change: Change,
 }
 
@@ -74,9 +74,9 @@ struct Header<'a> {
 
 /// Reads an events file for the machines of a description.
 ///
-/// Errors: [`crate::error::Error::Io`], or [`crate::error::Error::Trace`] with line and column for a machine or an event
-/// that is not known, events out of order, labels without `relabel`, a machine that joins though it is there, or fails
-/// or leaves though it is not.
+/// Errors: [`crate::error::Error::Io`], or [`crate::error::Error::Trace`] with line and column for a machine or an
+/// event that is not known, events out of order, labels without `relabel`, a machine that joins though it is there, or
+/// fails or leaves though it is not.
 pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
     let mut rows = Rows::open(path, Separator::Comma)?;
     let mut columns: Vec<String> = Vec::new();

@@ -31,7 +31,7 @@ fn of_label(c: char) -> bool {
 }
 
 impl Expression {
-    /// Reads an expression. Errors: what is wrong and at which character, from 1.
+    /// Reads an expression. Errors: the problem and its character, from 1.
     pub fn parse(text: &str) -> Result<Expression, String> {
         let mut parser = Parser { text, at: 0, depth: 0 };
         let expression = parser.any()?;
@@ -98,7 +98,7 @@ impl Expression {
         holds
     }
 
-    /// Whether it holds, if what is known of the labels decides that.
+    /// Whether it holds, if the known labels decide that.
     fn known(&self, carried: &BTreeMap<&str, bool>) -> Option<bool> {
         let (parts, decides) = match self {
             Expression::Label(label) => return carried.get(label.as_str()).copied(),

@@ -15,11 +15,11 @@ use crate::error::{Error, Result};
 use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{Dim, MAX_DIMS, MachineId, Round, Unit};
 
-/// What a column holds.
+/// The content of a column.
 enum Kind {
     /// How many machines the row stands for.
     Count,
-    /// What messages and machine events call it.
+    /// Its name in messages and machine events.
     Name,
     /// Labels.
     Labels,

@@ -1,4 +1,4 @@
-//! What of the free devices is useless to a workload, and placement that adds the least to it.
+//! The part of the free devices that is useless to a workload, and placement that adds the least to it.
 //!
 //! A machine's free thousandths are *fragments* for a task that cannot run there: all of them; and for one that can:
 //! those on devices with less free than it needs of one. A task that needs no device can use none: all are fragments
@@ -7,7 +7,8 @@
 //!
 //! Source: Weng et al., Beware of fragmentation, USENIX ATC 2023, sections 3 and 4; checked against figures of its
 //! simulator's tests (hkust-adsl/kubernetes-scheduler-simulator, pkg/utils/frag_test.go at 29a1e4c, Apache-2.0).
-//! Departures: every resource decides whether a task can run, memory too; sums are integers; ties go to the lower index.
+//! Departures: every resource decides whether a task can run, memory too; sums are integers; ties go to the lower
+//! index.
 
 use std::collections::HashMap;
 
@@ -59,7 +60,7 @@ impl Mix {
     }
 }
 
-/// How much of what is free is useless.
+/// How much of the free amounts is useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragmentation {
     /// Free thousandths of devices that are fragments, added up over the tasks of the mix.
@@ -148,7 +149,7 @@ impl Hardware {
         self.mix.as_ref().map_or(0, |mix| mix.fragments(left, self.sets[0].dim, &devices))
     }
 
-    /// The devices for a task whose amounts were just taken; `descend` says whether a part of a device comes from the
+    /// The devices for a task after its amounts were taken; `descend` says whether a part of a device comes from the
     /// one where fragments grow least rather than from the one with the least free.
     pub(super) fn pick(&self, index: &Index, machine: usize, need: &[u64], descend: bool) -> Vec<Held> {
         let mut held = Vec::new();

@@ -1,9 +1,9 @@
 //! Finding the machine of the lowest score: best-fit, worst-fit and spread.
 //!
-//! Machines stand in cells by the classes of what they have free, and in each cell in order of their score. Cells that
+//! Machines stand in cells by the classes of their free amounts, and in each cell in order of their score. Cells that
 //! lack something are passed over; where all of a cell has room its first machine is its best; only the cells at the
 //! edge of the demand are gone through until a machine fits. Bounds over neighbours in a file would not help: nearly
-//! every block has a machine that is almost full, or one that has much of what the demand does not need.
+//! every block has a machine that is almost full, or one that has much of a resource that the demand does not need.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::scope::{Scope, ones};
 /// The most resources that cells are laid out in: the first ones.
 const AXES: usize = 3;
 
-/// What is to be low.
+/// The quantity to minimise.
 #[derive(Clone, Debug)]
 pub(super) enum Measure {
     /// The shares of the cluster that are free.

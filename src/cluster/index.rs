@@ -1,4 +1,4 @@
-//! What every machine has free, and which machines have room for a demand, 64 at a time.
+//! The free amounts of every machine, and the machines with room for a demand, 64 at a time.
 //!
 //! Amounts fall into classes ([`Axis`]), and for every resource and class there is a set of the machines that have at
 //! least that much free, one bit each. The machines with room for a demand are then the AND of one word a resource;
@@ -87,7 +87,7 @@ impl Index {
         self.count.div_ceil(BLOCK * BLOCK)
     }
 
-    /// What a machine has free.
+    /// The free amounts of a machine.
     pub fn amounts(&self, machine: usize) -> &[u64] {
         &self.free[machine * self.dims..][..self.dims]
     }
@@ -98,7 +98,7 @@ impl Index {
         free
     }
 
-    /// Puts what a machine has free.
+    /// Sets the free amounts of a machine.
     pub fn set(&mut self, machine: usize, free: &Resources) {
         for d in 0..self.dims {
             self.put(machine, d, free.0[d]);

@@ -10,7 +10,7 @@ use crate::units::MachineId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u32);
 
-/// Who carries which label, and who is in the class of each expression that was asked for.
+/// The machines that carry each label, and those in the class of each expression that was asked for.
 ///
 /// Relabelling moves machines between classes at once: O(classes · size of their expressions) a machine.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl LabelIndex {
 
     /// The class of machines for which an expression holds.
     ///
-    /// Errors: a text without a place, for the caller to add one: what is wrong with the expression and where in it, or
+    /// Errors: a text without a place, for the caller to add one: the problem of the expression and its position, or
     /// a label that is neither carried nor declared, with the labels that are.
     pub fn class(&mut self, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.known.get(text) {
@@ -111,7 +111,7 @@ impl LabelIndex {
     }
 }
 
-/// What relabelling a machine changed.
+/// The changes made by relabelling a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Classes that the machine is in now and was not.

@@ -32,7 +32,7 @@ pub enum Location {
     Cluster,
 }
 
-/// A rack or a room: its name, what it stands in, and its machines.
+/// A rack or a room: its name, the room around it, and its machines.
 #[derive(Clone, Debug)]
 struct Node {
     name: String,

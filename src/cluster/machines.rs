@@ -1,8 +1,8 @@
-//! Machines: what each has free, and the search for one that a task fits on, by a [`Placement`] rule.
+//! Machines: the free amounts of each, and the search for one that a task fits on, by a [`Placement`] rule.
 //!
 //! The index serves first-fit; the other rules have a guide beside it that knows where good
 //! machines are. A pooled cluster is one machine. Machines may come and go: one that was removed fits nothing, and
-//! what still runs on it gives back as usual.
+//! tasks that still run on it give their room back as usual.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -20,7 +20,7 @@ use crate::units::{MAX_DIMS, MachineId, Resources};
 /// How often random placement draws before it counts.
 const DRAWS: u32 = 32;
 
-/// What finds a machine besides the index.
+/// The searches for a machine besides the index.
 #[derive(Clone, Debug)]
 enum Guide {
     /// The index alone.
@@ -35,7 +35,7 @@ enum Guide {
     Descend,
 }
 
-/// What every machine has free.
+/// The free amounts of every machine.
 #[derive(Clone, Debug)]
 pub struct Machines {
     index: Index,
@@ -76,7 +76,7 @@ impl Machines {
         }
     }
 
-    /// Machines whose devices have identities; one entry a machine, all free, as the machines are.
+    /// Machines with identified devices; one entry per machine, all free, as the machines are.
     ///
     /// From now on a task fits a machine only if devices have room too. Panics: when there are not as many machines.
     pub fn with_hardware(mut self, hardware: Hardware) -> Machines {
@@ -90,7 +90,7 @@ impl Machines {
         self.hardware.as_deref()
     }
 
-    /// Chooses and takes devices for a task whose amounts were just taken on a machine where it fits; nothing where
+    /// Chooses and takes devices for a task after its amounts were taken on a machine where it fits; nothing where
     /// devices have no identities or the task needs none. Give them back with [`Machines::release`].
     pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<Held> {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
@@ -100,7 +100,7 @@ impl Machines {
         held
     }
 
-    /// Gives devices back, beside what [`Machines::give`] gives back.
+    /// Gives devices back, beside the amounts of [`Machines::give`].
     pub fn release(&mut self, machine: MachineId, held: &[Held]) {
         if let Some(hardware) = &mut self.hardware {
             hardware.give(machine.index(), held);
@@ -112,12 +112,12 @@ impl Machines {
         self.hardware.as_ref()?.fragmentation(&self.index)
     }
 
-    /// What a machine has free, in every dimension; what it would have if it is not there now.
+    /// The free amounts of a machine in every dimension; those it would have if it is not there now.
     pub fn free(&self, machine: MachineId) -> Resources {
         self.index.free(machine.index())
     }
 
-    /// What a machine has in all.
+    /// The capacity of a machine.
     pub fn capacity(&self, machine: MachineId) -> &Resources {
         &self.capacities[machine.index()]
     }
@@ -137,7 +137,7 @@ impl Machines {
         self.index.is_present(machine.index())
     }
 
-    /// Whether what is asked fits a machine now; never on one that is not there.
+    /// Whether a request fits a machine now; never on one that is not there.
     pub fn fits(&self, machine: MachineId, need: &[u64]) -> bool {
         let m = machine.index();
         self.index.fits(m, need) && self.hardware.as_ref().is_none_or(|hardware| hardware.fits(m, need))
@@ -192,7 +192,7 @@ impl Machines {
         }
     }
 
-    /// Takes a machine out: nothing fits it any more. What runs on it goes on holding its room until it gives it back.
+    /// Takes a machine out: nothing fits it any more. Tasks on it go on holding their room until they give it back.
     pub fn remove(&mut self, machine: MachineId) {
         self.index.show(machine.index(), false);
         self.moved(machine);
@@ -200,7 +200,7 @@ impl Machines {
 
     /// Puts a machine back, with this capacity; whatever still runs on it holds its part.
     ///
-    /// Panics: when what still runs there holds more than the new capacity (end it first).
+    /// Panics: when tasks that still run there hold more than the new capacity (end them first).
     pub fn restore(&mut self, machine: MachineId, capacity: &Resources) {
         let m = machine.index();
         let mut free = self.index.free(m);

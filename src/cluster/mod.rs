@@ -1,4 +1,4 @@
-//! What a workload runs on.
+//! The machines that a workload runs on.
 
 mod axis;
 mod climb;

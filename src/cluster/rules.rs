@@ -1,7 +1,7 @@
 //! The rules by which a task finds its machine, and their exact scores.
 //!
-//! Scores are integers and ties go to the lower index. In the sums `r` runs over resources, `f_r` is what the machine
-//! has free before the task comes, `c_r` what the whole cluster has, `m_r` what the machine has, `d_r` the task's
+//! Scores are integers and ties go to the lower index. In the sums `r` runs over resources, `f_r` is the amount that is
+//! free on the machine before the task comes, `c_r` the cluster's capacity, `m_r` the machine's, `d_r` the task's
 //! demand.
 
 use super::index::Index;
@@ -22,7 +22,7 @@ pub enum Placement {
     WorstFit,
     /// The machine with the fewest tasks running, whatever their size.
     Spread,
-    /// The machine whose free amounts point the way of the demand: the largest sum of `d_r f_r / m_r^2`.
+    /// The machine with free amounts nearest to the direction of the demand: the largest sum of `d_r f_r / m_r^2`.
     ///
     /// Source: Grandl et al., Multi-resource packing for cluster schedulers, SIGCOMM 2014, section 3.2 (alignment,
     /// demand and room both normalised to the machine).
@@ -70,7 +70,7 @@ impl std::str::FromStr for Placement {
 /// amounts, so that sums of shares compare exactly.
 ///
 /// Where `L` passes 2^100, `2^100 / c_r` rounded down stands for it: a documented approximation of the score, not of
-/// whether a task fits. The cluster is what it was at the start, whatever joins or leaves.
+/// whether a task fits. The cluster's capacity is that at the start, whatever joins or leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Prices([u128; MAX_DIMS]);
 

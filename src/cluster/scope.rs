@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::units::MachineId;
 
-/// Machines in a block, and blocks in what stands above them: bits of a word.
+/// Machines in a block, and blocks in the level above: bits of a word.
 pub(super) const BLOCK: usize = 64;
 
 /// The positions of the ones of a word, lowest first.
@@ -56,8 +56,8 @@ impl Bits {
     }
 }
 
-/// Many sets of machines side by side: what they hold of one block lies together, for a machine joins or leaves neighbouring
-/// sets at once.
+/// Many sets of machines side by side: their parts of one block lie together, for a machine joins or leaves
+/// neighbouring sets at once.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     rows: usize,
@@ -78,7 +78,7 @@ impl Rows {
         self.above.resize(blocks.div_ceil(BLOCK) * self.rows, 0);
     }
 
-    /// What each set has of a block.
+    /// The part of a block in each set.
     pub fn words(&self, block: usize) -> &[u64] {
         &self.words[block * self.rows..][..self.rows]
     }
@@ -209,7 +209,7 @@ impl Place {
     }
 }
 
-/// What a search is limited to; by default, to nothing.
+/// The limits of a search; by default, none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope<'a> {
     /// Only machines of this class.

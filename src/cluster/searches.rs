@@ -1,9 +1,9 @@
-//! What was searched for lately, so that the next search need not begin at the first machine.
+//! The latest searches, so that the next one need not begin at the first machine.
 
 /// How many searches of first-fit are remembered.
 const SEARCHES: usize = 8;
 
-/// What first-fit searched for lately, and the first block that may have room for as much: blocks before it have none, for
+/// The latest demands of first-fit, and the first block that may have room for as much: blocks before it have none, for
 /// anything that needs at least as much everywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Searches {

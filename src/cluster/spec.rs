@@ -14,7 +14,7 @@ use crate::units::{Dim, MAX_DIMS, MachineId, Resources, Round, Unit, decimal};
 pub struct MachineGroup {
     /// How many (at least 1).
     pub count: u32,
-    /// What each has, in base units.
+    /// The capacity of each, in base units.
     pub capacity: Vec<(Dim, u64)>,
     /// Labels that each carries.
     pub labels: Vec<String>,
@@ -47,7 +47,7 @@ pub struct ClusterSpec {
     pub groups: Vec<MachineGroup>,
     /// Names of machines that have one, by their first machine and their number; `NAME-0`, `NAME-1`, ... if several.
     pub names: Vec<(String, MachineId, u32)>,
-    /// What happens to them.
+    /// Their events.
     pub events: MachineEvents,
     /// Resources that are made of identified devices.
     pub devices: Vec<String>,
@@ -95,8 +95,8 @@ impl ClusterSpec {
 
     /// The devices of the resources named, on the machines of this description.
     ///
-    /// Errors: [`Error::Plan`] under `key` for a resource that no machine has, and for a machine whose amount is no whole
-    /// number of devices or whose NUMA nodes are not as many.
+    /// Errors: [`Error::Plan`] under `key` for a resource that no machine has, and for a machine with an amount that is
+    /// not a whole number of devices, or with another number of NUMA nodes.
     pub fn hardware(&self, key: &str, resources: &[String], cluster: &Cluster) -> Result<Hardware> {
         let mut dims = Vec::new();
         for name in resources {
@@ -154,11 +154,11 @@ impl ClusterSpec {
 pub struct Cluster {
     /// The workload's dimensions, then those that only the machines have.
     pub dims: Vec<Dim>,
-    /// What each machine has.
+    /// The capacity of each machine.
     pub capacities: Vec<Resources>,
-    /// What happens to machines.
+    /// The events of machines.
     pub events: MachineEvents,
-    /// What labels they carry, at first.
+    /// The labels they carry at first.
     pub labels: LabelIndex,
     /// Where they stand.
     pub locations: Locations,

@@ -10,7 +10,7 @@ use crate::units::{MAX_DIMS, MachineId, Resources};
 struct Plain {
     placement: Placement,
     dims: usize,
-    /// What the cluster had at the start.
+    /// The cluster's capacity at the start.
     total: [u64; MAX_DIMS],
     free: Vec<Resources>,
     capacity: Vec<Resources>,

@@ -52,8 +52,7 @@ const PLAIN: &[(&str, &str)] = &[
 ];
 
 /// Folders and files of `src/` with documentation that does not name its nouns yet.
-const PRONOUNS: &[&str] =
-    &["policy/quota", "books", "cli", "cluster", "control", "engine", "experiment", "metrics", "output", "record"];
+const PRONOUNS: &[&str] = &["policy/quota", "cli", "control", "engine", "experiment", "metrics", "output", "record"];
 
 /// One file of `src/`.
 struct Source {

@@ -1,4 +1,4 @@
-//! What the groups of a quota file are to one another: a tree, users of one group each, amounts that fit.
+//! Checks of the groups of a quota file together: a tree, one group per user, amounts that fit.
 
 use std::collections::{HashMap, HashSet};
 

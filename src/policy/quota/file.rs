@@ -17,7 +17,7 @@ pub(super) const RATIO_ONE: u64 = 1_000_000;
 /// The largest ratio, in millionths.
 const RATIO_MAX: u64 = 1_000_000 * RATIO_ONE;
 
-/// Who is next inside a group, after priority.
+/// The order of users inside a group, after priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inside {
     /// The earliest task.
@@ -27,10 +27,10 @@ pub enum Inside {
     Fair,
 }
 
-/// What happens when a group runs more than its quota, because another one asks for what it lent.
+/// The rule for a group that holds more than its quota because another one requests the amount it lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reclaim {
-    /// Nothing is taken back: what runs is a floor of the quota.
+    /// Nothing is taken back: the group's holdings are a floor of its quota.
     Never,
     /// The group launches nothing until tasks of it have ended and it is below its quota.
     #[default]
@@ -40,7 +40,7 @@ pub enum Reclaim {
     KillAfter(Span),
 }
 
-/// A quota file as it is written, checked but for what depends on the run's resources and users.
+/// A quota file as it is written, checked except for the parts that depend on the run's resources and users.
 #[derive(Clone, Debug)]
 pub struct QuotaFile {
     /// Where it was read: the quota file, or the plan that it stands in.
@@ -49,7 +49,7 @@ pub struct QuotaFile {
     pub files: Vec<PathBuf>,
     /// How minimum and ratio go together.
     pub variant: Variant,
-    /// Who is next inside a group.
+    /// The order of users inside a group.
     pub inside: Inside,
     /// What happens above a quota.
     pub reclaim: Reclaim,
@@ -59,7 +59,7 @@ pub struct QuotaFile {
     pub labels: Vec<LabelTree>,
 }
 
-/// What groups are promised of the machines that carry a label.
+/// The minimums and maximums of groups on the machines that carry a label.
 #[derive(Clone, Debug, Default)]
 pub struct LabelTree {
     /// The label.
@@ -85,15 +85,15 @@ pub struct GroupEntry {
     pub ratio: u64,
     /// Ratios of resources, in millionths.
     pub ratios: Vec<(Amount, u64)>,
-    /// What it is guaranteed, in base units.
+    /// Its guaranteed amount, in base units.
     pub min: Vec<(Amount, u64)>,
-    /// What it may use at most, in base units.
+    /// The largest amount it may use, in base units.
     pub max: Vec<(Amount, u64)>,
-    /// Whether others may use what it does not request of its minimum.
+    /// Whether others may use the part of its minimum that it does not request.
     pub lend: bool,
     /// Its users: names, or beginnings of names with a `*` behind.
     pub users: Vec<String>,
-    /// Whether users whom nobody names are its.
+    /// Whether users that no group names belong to it.
     pub default: bool,
 }
 
@@ -114,7 +114,8 @@ const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "lend", "u
 pub(super) type Table<'a> = DeTable<'a>;
 pub(super) type Item<'a> = Spanned<DeValue<'a>>;
 
-/// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, what is wrong and what would be accepted.
+/// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, the problem and the values that would be
+/// accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
     let mut file = parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))?;
@@ -130,7 +131,8 @@ pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
 
 impl QuotaFile {
     /// The quota groups that stand in a plan, by name: its tables `[quota.NAME]`, with the keys of a quota file. Files
-    /// that they name are in `folder`. Errors: as [`QuotaFile::read`], at the lines of `text`, which messages call `path`.
+    /// that they name are in `folder`. Errors: as [`QuotaFile::read`], at the lines of `text`, which messages call
+    /// `path`.
     pub fn in_plan(path: &Path, text: &str, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
         let reader = Reader::new(path, text);
         let plan = reader.table_of_text()?;
@@ -175,7 +177,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What stands in a table that begins at `line`; a list of users is in `folder`.
+    /// The content of a table that begins at `line`; a list of users is in `folder`.
     fn file(&self, top: &Table, line: usize, folder: &Path) -> Result<QuotaFile> {
         self.known(top, &TOP, "")?;
         let choice = |key: &str| top.get(key).map(|item| (self.line(item.span().start), item));
@@ -297,7 +299,7 @@ impl<'a> Reader<'a> {
         Ok((group, parent.filter(|(name, _)| name != "root")))
     }
 
-    /// What a group is promised: of the cluster, or of the machines of a label.
+    /// The minimum and maximum of a group: of the cluster, or of the machines of a label.
     pub(super) fn shares(&self, table: &Table, group: &mut GroupEntry) -> Result<()> {
         (group.stated, group.ratio, group.lend) = (true, RATIO_ONE, true);
         match table.get("ratio") {
@@ -377,7 +379,7 @@ pub(super) fn wrong(path: &Path, line: usize, key: &str, problem: impl std::fmt:
     Error::PlanSyntax { path: path.to_owned(), message: format!("line {line}: {key}{problem}") }
 }
 
-/// A number, exactly. Errors: what is wrong with it, as the end of a sentence.
+/// A number, exactly. Errors: the problem, as the end of a sentence.
 fn number(item: &Item, scale: u64, round: Round) -> std::result::Result<u64, String> {
     let digits = match item.get_ref() {
         DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str(),

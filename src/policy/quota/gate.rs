@@ -1,4 +1,5 @@
-//! Who waits for quota, and what could end that: so that a round asks only those whose answer may have changed.
+//! The users that wait for quota, and the changes that could end the wait: so that a round asks only users with an
+//! answer that may have changed.
 //!
 //! A leaf group with users that were refused waits at one group (itself or one above) for one resource: as long as that
 //! is short even for the least that any of them asks, none of them may start. It is looked at again when that group
@@ -102,7 +103,7 @@ impl Gates {
         self.at[group as usize] = at;
     }
 
-    /// Leaves for whose wait the water has risen enough; they wait no longer. `level` knows how high it stands;
+    /// Leaves that wait no longer, as the water has risen enough for them. `level` knows how high it stands;
     /// `None` is as high as anybody waits for.
     pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Option<Level>, woken: &mut Vec<u32>) {
         let mut watched = std::mem::take(&mut self.watched);

@@ -1,8 +1,9 @@
-//! Trees of a quota file for labels: what groups are promised of the machines that carry one.
+//! Trees of a quota file for labels: the minimums and maximums of groups on the machines that carry one.
 //!
-//! Groups, their parents and their users are those of the default tree; a tree for a label says only how much each may have
-//! there. That trees go by label, and that a group has nothing of a label unless the file says so, is as in the node labels
-//! of YARN's capacity scheduler (`accessible-node-labels`); what a machine with several labels counts for is ours.
+//! Groups, their parents and their users are those of the default tree; a tree for a label says only how much each may
+//! have there. That trees go by label, and that a group has nothing of a label unless the file says so, is as in the
+//! node labels of YARN's capacity scheduler (`accessible-node-labels`); the rule for a machine with several labels is
+//! ours.
 
 use std::collections::HashMap;
 
@@ -77,7 +78,7 @@ impl Reader<'_> {
         Ok(tree)
     }
 
-    /// What a tree says of one group.
+    /// A tree's description of one group.
     fn entry(&self, item: &Item, tree: &mut LabelTree, places: &HashMap<&str, usize>, expected: &str) -> Result<()> {
         let line = self.line(item.span().start);
         let table = item.get_ref().as_table().ok_or_else(|| self.wrong(line, "label.group", expected))?;
@@ -102,8 +103,8 @@ impl Reader<'_> {
 }
 
 impl QuotaFile {
-    /// The labels with a tree, as [`Policy::partitions`](crate::policy::Policy::partitions) wants them. Errors: one that is
-    /// not among the labels of the machines, or that there are no machines, with its line.
+    /// The labels with a tree, as [`Policy::partitions`](crate::policy::Policy::partitions) wants them. Errors: one
+    /// that is not among the labels of the machines, or that there are no machines, with its line.
     pub(super) fn partitions(&self, known: Option<&[&str]>) -> Result<Vec<String>> {
         let wrong = |tree: &LabelTree, problem: String| Err(wrong(&self.path, tree.line, "label.name", problem));
         for tree in &self.labels {

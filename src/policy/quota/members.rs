@@ -1,4 +1,4 @@
-//! The users of the groups: what each was last seen to hold and want, and who of a group waits.
+//! The users of the groups: the holdings and demand of each as last seen, and the waiting users of a group.
 //!
 //! Lists are threaded through the users, so that ten thousand groups of one user each have no allocation each.
 
@@ -29,7 +29,7 @@ pub(super) struct Member {
     /// Neighbours in the list in which it stands.
     previous: u32,
     next: u32,
-    /// What it held and wanted.
+    /// Its holdings and demand.
     near: [(u64, u64); NEAR],
 }
 
@@ -74,9 +74,9 @@ impl List {
 pub(super) struct Members {
     dims: usize,
     all: Vec<Member>,
-    /// What each held and wanted, `dims` a user, where that is more than stands near.
+    /// The holdings and demand of each, `dims` per user, where there are more than fit the record.
     far: Vec<(u64, u64)>,
-    /// What each asked for when it was refused, `dims` a user.
+    /// The amounts that each asked for when it was refused, `dims` per user.
     asks: Vec<u64>,
 }
 
@@ -109,7 +109,7 @@ impl Members {
         &self.all[user.index()]
     }
 
-    /// What it was last seen to hold and want of each resource.
+    /// Its holdings and demand of each resource as last seen.
     #[inline]
     pub fn seen(&mut self, user: UserId) -> &mut [(u64, u64)] {
         if self.dims <= NEAR {
@@ -118,7 +118,7 @@ impl Members {
         &mut self.far[user.index() * self.dims..][..self.dims]
     }
 
-    /// What it asked for when it was refused.
+    /// The amounts it asked for when it was refused.
     pub fn ask(&self, user: UserId) -> &[u64] {
         &self.asks[user.index() * self.dims..][..self.dims]
     }
@@ -142,7 +142,7 @@ impl Members {
         }
     }
 
-    /// Who stands in a list.
+    /// The users in a list.
     pub fn list(&self, list: &List) -> impl Iterator<Item = UserId> + use<'_> {
         let some = |user: u32| (user != NONE).then_some(user);
         std::iter::successors(some(list.first), move |&user| some(self.all[user as usize].next)).map(UserId)

@@ -1,4 +1,4 @@
-//! Who is in which group, as a list of its own: a CSV with the columns `user` and `group`.
+//! The users of groups as a list of their own: a CSV with the columns `user` and `group`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,8 +11,8 @@ const EXPECTED: &str = "the columns user and group";
 
 /// Adds the users of a list to the groups of a file. A name that ends in `*` is the beginning of names, as in the file.
 ///
-/// Errors: [`Error::Io`](crate::error::Error::Io), and [`Error::Trace`](crate::error::Error::Trace) with line and column
-/// for other columns, an unknown group or one that has groups under it, and users of two groups or rows.
+/// Errors: [`Error::Io`](crate::error::Error::Io), and [`Error::Trace`](crate::error::Error::Trace) with line and
+/// column for other columns, an unknown group or one that has groups under it, and users of two groups or rows.
 pub(super) fn read(path: &Path, file: &mut QuotaFile) -> Result<()> {
     let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
     let places: HashMap<String, usize> =

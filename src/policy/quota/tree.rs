@@ -1,7 +1,7 @@
-//! The groups of a run: what each holds and asks for, and what it may use.
+//! The groups of a run: the holdings, request and quota of each.
 //!
-//! Requests go up, each cut to its group's limit; totals go down: what is shared under a group is the group's runtime
-//! quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
+//! Requests go up, each cut to its group's limit; totals go down: the amount shared under a group is the group's
+//! runtime quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
 
 mod look;
 
@@ -34,9 +34,9 @@ pub(super) struct Node {
 #[repr(align(32))]
 struct Account {
     held: u64,
-    /// What it was last seen to be allowed to use, rounded down.
+    /// Its quota as last seen, rounded down.
     runtime: u64,
-    /// What is asked for in it, not cut.
+    /// The amount requested in it, not cut.
     request: u128,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Tree {
     pub nodes: Vec<Node>,
     /// `dims` a group, one after the other: a change touches all of a group, and little else.
     accounts: Vec<Account>,
-    /// What of its request the parent of a group has heard, likewise; unused where there is none.
+    /// The part of its request that the parent of a group has heard, likewise; unused where there is none.
     passed: Vec<u64>,
     sets: Vec<Set>,
     /// `dims` a set.
@@ -70,15 +70,15 @@ pub(super) struct Tree {
     plain: bool,
     /// It is plain, and they ask for no more than there is.
     easy: bool,
-    /// What is asked for in all leaves, not cut.
+    /// The amount requested in all leaves, not cut.
     requested: [u128; MAX_DIMS],
-    /// Leaves whose siblings have not heard of a change, though that was some rounds ago.
+    /// Leaves with a change that their siblings have not heard of, though that was some rounds ago.
     behind: Vec<u32>,
 }
 
 impl Tree {
-    /// What a file says of these groups: its own, or those of a label. Errors: a resource that the run has not, or has in
-    /// another unit; with its line.
+    /// A file's description of these groups: its own, or those of a label. Errors: a resource that the run has not, or
+    /// has in another unit; with its line.
     pub fn new(file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Tree> {
         let dims = setup.dims.len();
         let mut tree = Tree {
@@ -122,7 +122,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Says what all groups share from the next [`Tree::update`] on: no more than the cluster has.
+    /// Sets the amount that all groups share from the next [`Tree::update`] on: no more than the cluster has.
     pub fn set_total(&mut self, total: &Resources) {
         self.capacity = total.0;
     }
@@ -132,12 +132,12 @@ impl Tree {
         std::iter::successors(Some(group), |&at| Some(self.nodes[at as usize].parent).filter(|&above| above != TOP))
     }
 
-    /// What a group holds of each resource.
+    /// The amount of each resource that a group holds.
     pub fn held(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
         self.of(group).iter().map(|account| account.held)
     }
 
-    /// What a group may use of each resource, as it was last read.
+    /// A group's quota of each resource, as it was last read.
     pub fn runtime(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
         self.of(group).iter().map(|account| account.runtime)
     }
@@ -152,7 +152,7 @@ impl Tree {
         &mut self.accounts[group as usize * self.dims..][..self.dims]
     }
 
-    /// Books what a leaf and all above it hold of each resource, now and before.
+    /// Books the amounts that a leaf and all above it hold of each resource, now and before.
     pub fn hold(&mut self, leaf: u32, amounts: impl Iterator<Item = (u64, u64)> + Clone) {
         let mut at = leaf;
         while at != TOP {
@@ -165,7 +165,8 @@ impl Tree {
         }
     }
 
-    /// Sets what is asked for in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the others.
+    /// Sets the amount requested in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the
+    /// others.
     pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
         if amount == before {
             return;
@@ -177,7 +178,7 @@ impl Tree {
         self.nodes[leaf as usize].changed = true;
     }
 
-    /// Makes known what is asked for and held in these leaves now. Errors: amounts too large to add.
+    /// Makes known the amounts requested and held in these leaves now. Errors: amounts too large to add.
     pub fn update(&mut self, leaves: &[u32]) -> Result<()> {
         for &leaf in leaves {
             let node = &mut self.nodes[leaf as usize];
@@ -196,7 +197,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Tells the siblings of a group, and all above, what it asks for and holds now. Errors: amounts too large to add.
+    /// Tells the siblings of a group, and all above, its request and holdings now. Errors: amounts too large to add.
     fn tell(&mut self, leaf: u32) -> Result<()> {
         let mut at = leaf;
         while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
@@ -222,7 +223,8 @@ impl Tree {
         Ok(())
     }
 
-    /// What siblings hear of an account in resource `d`: the request, and what is held and not to be lost.
+    /// The numbers of an account in resource `d` that siblings see: the request, and the amount held that must not be
+    /// lost.
     #[inline]
     fn stands(&self, account: &Account, d: usize) -> (u64, u64) {
         // To ask for more than all siblings share gets nobody more than to ask for that.
@@ -311,15 +313,15 @@ impl Tree {
         })
     }
 
-    /// The level that gives a group what it holds of resource `d`: nothing to wait for if that is within its base, and
-    /// `Some(None)` if no level does. Not while there is enough for all.
+    /// The level that gives a group the amount it holds of resource `d`: nothing to wait for if that is within its
+    /// base, and `Some(None)` if no level does. Not while there is enough for all.
     pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
         let node = &self.nodes[group as usize];
         let base = self.waters[node.set as usize * self.dims + d].standing(node.member).base();
         (self.of(group)[d].held > base).then(|| self.level_for(group, d, 0))
     }
 
-    /// Whether all may use what they ask for.
+    /// Whether every group's quota is its request.
     pub fn is_easy(&self) -> bool {
         self.easy
     }
@@ -340,8 +342,8 @@ impl Tree {
     }
 }
 
-/// A group of the file as its siblings see it in each resource, while nobody asks for anything in it. Errors: a resource
-/// that the run has not, or has in another unit.
+/// A group of the file as its siblings see it in each resource, while nobody asks for anything in it. Errors: a
+/// resource that the run has not, or has in another unit.
 fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
     let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };
@@ -367,7 +369,7 @@ fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group;
     Ok(limits)
 }
 
-/// What the parent of a group hears of its request.
+/// The part of a group's request that its parent sees.
 fn pass(request: u128, group: &Group) -> u64 {
     let cut = request.min(u128::from(group.max)) as u64;
     match group.unused_min {

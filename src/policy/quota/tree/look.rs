@@ -1,4 +1,4 @@
-//! What the groups are promised and may use, read from outside: nothing is remembered, so watching changes nothing.
+//! The minimums, maximums and quotas of groups, read from outside: nothing is remembered, so watching changes nothing.
 
 use super::{TOP, Tree};
 use crate::error::Result;
@@ -6,14 +6,14 @@ use crate::fluid::water::{Group, Level, Standing, by_selection};
 use crate::policy::{GroupLevel, GroupLimits};
 
 impl Tree {
-    /// What a group is promised of every resource.
+    /// A group's minimum and maximum of every resource.
     pub fn limits(&self, group: usize) -> Vec<GroupLimits> {
         let group = |d| self.group(group, d);
         (0..self.dims).map(group).map(|Group { min, max, ratio, .. }| GroupLimits { min, max, ratio }).collect()
     }
 
-    /// What every group may use of every resource, group by group, each level found from nothing. Errors: amounts too
-    /// large to add.
+    /// The quota of every group for every resource, group by group, each level computed from scratch. Errors: amounts
+    /// too large to add.
     pub fn look(&self) -> Result<Vec<GroupLevel>> {
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
         for (at, node) in self.nodes.iter().enumerate() {
