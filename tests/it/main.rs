@@ -38,6 +38,7 @@ mod machines_twin;
 mod machines_world;
 mod nash;
 mod paper;
+mod paper_facebook;
 mod paper_machines;
 mod parity;
 mod python;

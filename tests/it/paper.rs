@@ -6,7 +6,7 @@ use polars::prelude::{DataFrame, ParquetReader, SerReader};
 
 use crate::replay::{plimsoll, run, said};
 
-/// Runs a plan of the house.
+/// Runs a plan of this repository.
 fn experiment(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(format!("{name}.toml"));
@@ -17,7 +17,12 @@ fn experiment(name: &str) -> tempfile::TempDir {
 
 /// A table of a plan without a sweep, or of a cell's folder.
 pub fn table(dir: &Path, name: &str, policy: &str) -> DataFrame {
-    let path: PathBuf = dir.join(name).join(format!("policy={policy}/run=0/{name}.parquet"));
+    table_of(dir, name, policy, 0)
+}
+
+/// The same of one run among several.
+pub fn table_of(dir: &Path, name: &str, policy: &str, run: u64) -> DataFrame {
+    let path: PathBuf = dir.join(name).join(format!("policy={policy}/run={run}/{name}.parquet"));
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     ParquetReader::new(file).finish().expect("a readable table")
 }

@@ -3,10 +3,16 @@
 
 use std::path::Path;
 
+/// The fit of Figures 9 to 12, with the paper's numbers.
+#[path = "../../examples/fit_slowdown.rs"]
+#[allow(dead_code)]
+mod fit;
+
 use crate::paper::{names, numbers, table};
 use crate::replay::{plimsoll, run, said};
 
-fn experiment(name: &str, changes: &[&str]) -> tempfile::TempDir {
+/// Runs a plan of the sources with changes.
+pub fn experiment(name: &str, changes: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(format!("{name}.toml"));
     let mut command = plimsoll(&["run"]);
@@ -56,50 +62,62 @@ fn figure_8_packs_as_its_machines_do() {
         "phase 2: {one:?} {two:?}"
     );
     let (one, two) = (shares(&rows, "job1", 260.0, 345.0), shares(&rows, "job2", 260.0, 345.0));
-    assert!(one.1 < 0.47 && two.1 < 0.47, "phase 3: {one:?} {two:?}");
-    assert!((0.75..0.93).contains(&(one.1 + two.1)), "a part of the memory is lost: {one:?} {two:?}");
+    // The paper's dominant shares, which must pass as ours do: without the remainders each would be a half.
+    for (whose, one, two) in [("paper", 0.395, 0.499), ("ours", one.1, two.1)] {
+        assert!((0.35..0.50).contains(&one) && (0.35..0.51).contains(&two), "phase 3, {whose}: {one} {two}");
+        assert!((0.75..0.93).contains(&(one + two)), "phase 3, {whose}: a part of the memory is lost: {one} {two}");
+    }
 }
 
-/// What Figures 9 to 12 show of each scheme: large and small jobs done in ten minutes, and how long each takes in the mean.
-const BARS: [(&str, [f64; 4]); 6] = [
-    ("drf", [35.0, 91.0, 65.0, 25.0]),
-    ("slot:3", [33.0, 37.0, 69.0, 61.0]),
-    ("slot:4", [30.0, 61.0, 72.0, 39.0]),
-    ("slot:5", [17.0, 66.0, 123.0, 35.0]),
-    ("slot:6", [8.0, 35.0, 196.0, 56.0]),
-    ("only:cpu", [13.0, 94.0, 173.0, 25.0]),
-];
+/// The bars of a plan's `users` tables, as [`fit::PAPER`] has the paper's.
+fn bars(dir: &Path, policy: &str) -> [f64; 4] {
+    let users = table(dir, "users", policy);
+    let (done, times) = (numbers(&users, "jobs_finished"), numbers(&users, "completion_mean_s"));
+    let of = |kind: &str| {
+        let mine = names(&users, "user").into_iter().zip(done.iter().zip(&times));
+        let mine = mine.filter(|(user, _)| user.starts_with(kind)).map(|(_, (done, time))| (*done, done * time));
+        mine.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    };
+    let (large, small) = (of("large"), of("small"));
+    [large.0, small.0, large.1 / large.0, small.1 / small.0]
+}
 
 /// Figures 9 to 12: the order of the schemes where the paper's bars differ by more than 10 %, but for what
 /// docs/reproduction.md says our machines do otherwise (large jobs under CPU-fair and 5 slots).
 #[test]
 fn figures_9_to_12_have_the_papers_order() {
-    let dir = experiment("drf-fig9-12", &["seeds=4"]);
-    let bars = |policy: &str| -> [f64; 4] {
-        let users = table(dir.path(), "users", policy);
-        let (done, times) = (numbers(&users, "jobs_finished"), numbers(&users, "completion_mean_s"));
-        let of = |kind: &str| {
-            let mine = names(&users, "user").into_iter().zip(done.iter().zip(&times));
-            let mine = mine.filter(|(user, _)| user.starts_with(kind)).map(|(_, (done, time))| (*done, done * time));
-            mine.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-        };
-        let (large, small) = (of("large"), of("small"));
-        [large.0, small.0, large.1 / large.0, small.1 / small.0]
-    };
-    let ours = BARS.map(|(policy, _)| bars(policy));
-    let mut pairs = 0;
-    for (a, (one, theirs)) in BARS.iter().enumerate() {
-        for (b, (other, others)) in BARS.iter().enumerate().take(a) {
-            for what in 0..4 {
-                let (x, y) = (theirs[what], others[what]);
-                let excepted = (*one, *other) == ("only:cpu", "slot:5") && what % 2 == 0;
-                if (x - y).abs() <= 0.1 * x.max(y) || excepted {
-                    continue;
-                }
-                pairs += 1;
-                assert_eq!(x > y, ours[a][what] > ours[b][what], "{one} and {other}, figure {}: {ours:?}", 9 + what);
-            }
-        }
+    let dir = experiment("drf-fig9-12", &["seeds=1"]);
+    let ours = fit::of_plan(&[1, 2, 3, 4]).expect("the plan runs");
+    let first = fit::of_plan(&[1]).expect("the plan runs");
+    for ((policy, _), fitted) in fit::PAPER.iter().zip(first) {
+        let told = bars(dir.path(), policy);
+        assert!(told.iter().zip(fitted).all(|(a, b)| (a - b).abs() < 1e-6 * b), "{policy}: {told:?} {fitted:?}");
     }
-    assert_eq!(pairs, 48, "pairs of bars that differ");
+    let known = [("only:cpu", "slot:5", 9), ("only:cpu", "slot:5", 11)];
+    let others: Vec<_> = fit::misordered(&ours).into_iter().filter(|pair| !known.contains(pair)).collect();
+    assert!(others.is_empty(), "{others:?}: {ours:?}");
+    assert!(fit::misordered(&fit::PAPER.map(|(_, bars)| bars)).is_empty());
+}
+
+/// How far the fitted bars are from the paper's: as docs/reproduction.md says, on seeds that they were not fitted to.
+#[test]
+fn figures_9_to_12_are_fitted_as_well_as_the_documentation_says() {
+    let (mean, worst) = fit::error(&fit::of_plan(&[1, 2, 3, 4]).expect("the plan runs"));
+    assert!(mean < 0.18 && worst < 0.65, "mean {mean:.3}, worst {worst:.3}");
+}
+
+/// Without the slowdown the figures do not come out: more slots then help large jobs, which the paper shows them to ruin.
+#[test]
+fn without_slowdown_more_slots_help_large_jobs() {
+    let large = |bars: &[[f64; 4]; 6]| [bars[2][0], bars[3][0], bars[4][0]];
+    let paper = large(&fit::PAPER.map(|(_, bars)| bars));
+    assert!(paper[0] > paper[1] && paper[1] > paper[2], "{paper:?}");
+    let without = large(&fit::ours("1:1", "best-fit", &[1, 2]).expect("the plan runs"));
+    assert!(without[0] > paper[0] && without[0] < without[1] && without[1] < without[2], "{without:?}");
+}
+
+/// The search can be repeated: it draws from a seed of its own.
+#[test]
+fn the_fit_of_figures_9_to_12_is_repeatable() {
+    assert_eq!(fit::search(3).expect("the plan runs"), fit::search(3).expect("the plan runs"));
 }
