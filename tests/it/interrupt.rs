@@ -8,11 +8,11 @@ use polars::prelude::{ParquetReader, SerReader};
 
 use crate::replay::{files, plimsoll};
 
-/// A run of many seconds: a long trace on a cluster that just copes.
+/// Many runs of some seconds each, hours in all: a long trace on a cluster that just copes. No test sees the end.
 const PLAN: &str = r#"
 name = "long"
 policies = ["drf", "asset", "maxmin:cpu", "fifo"]
-seeds = 4
+seeds = 2000
 tables = ["runs", "users", "jobs", "tasks", "usage", "fairness", "shares"]
 
 [cluster]
@@ -31,6 +31,9 @@ zipf = 0.6
 duration = { distribution = "lognormal", median = 200, sigma = 0.8 }
 demand = { cpu = { distribution = "choice", values = [1, 2, 4] }, memory_gib = { distribution = "uniform", min = 2, max = 20 } }
 "#;
+
+/// The longest that anything may take, on the busiest machine.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A process that is killed when a test ends before it does.
 struct Running(Child);
@@ -57,23 +60,24 @@ impl Running {
         assert!(sent.success(), "the process is there");
     }
 
-    fn end(&mut self, within: Duration) -> ExitStatus {
-        let deadline = Instant::now() + within;
+    /// Waits for its end after a signal.
+    fn end(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.0.try_wait().expect("a child can be waited for") {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it goes on {within:?} after the signal");
+            assert!(Instant::now() < deadline, "it goes on {PATIENCE:?} after the signal");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Waits until `ready` says so, as long as the run goes on.
     fn wait_for(&mut self, what: &str, ready: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(120);
+        let deadline = Instant::now() + PATIENCE;
         while !ready() {
             assert!(self.0.try_wait().expect("a child can be waited for").is_none(), "it ended before {what}");
-            assert!(Instant::now() < deadline, "no {what} in two minutes");
+            assert!(Instant::now() < deadline, "no {what} in {PATIENCE:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -100,6 +104,21 @@ fn assert_readable(path: &Path) {
     assert!(rows.is_ok(), "{}: {rows:?}", path.display());
 }
 
+/// What a signal that can be caught leaves: whole runs and nothing else.
+fn assert_whole(out: &Path) {
+    let left = files(out);
+    assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
+    let left = tables(out);
+    left.iter().for_each(|path| assert_readable(path));
+    // Every run that left a table left all of its tables.
+    assert_eq!(left.len(), ended(out) * 7, "{left:?}");
+}
+
+/// How many runs have ended.
+fn ended(out: &Path) -> usize {
+    tables(out).iter().filter(|path| path.ends_with("runs.parquet")).count()
+}
+
 #[test]
 fn an_interrupt_leaves_nothing_half_written() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -107,10 +126,8 @@ fn an_interrupt_leaves_nothing_half_written() {
     let mut running = Running::start(dir.path(), "1");
     wait_until_writing(&mut running, &out);
     running.signal("-INT");
-    assert_eq!(running.end(Duration::from_secs(10)).code(), Some(130));
-    let left = files(&out);
-    assert!(tables(&out).is_empty(), "the first run had not ended: {left:?}");
-    assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
+    assert_eq!(running.end().code(), Some(130));
+    assert_whole(&out);
 }
 
 #[test]
@@ -118,28 +135,27 @@ fn a_termination_keeps_the_runs_that_had_ended() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("out");
     let mut running = Running::start(dir.path(), "1");
-    let ended = |out: &Path| tables(out).iter().filter(|path| path.ends_with("runs.parquet")).count();
     running.wait_for("a run that has ended", || ended(&out) > 0);
     wait_until_writing(&mut running, &out);
     running.signal("-TERM");
-    assert_eq!(running.end(Duration::from_secs(10)).code(), Some(130));
-    let left = files(&out);
-    assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
-    let left = tables(&out);
-    left.iter().for_each(|path| assert_readable(path));
-    // Every run that left a table left all of its tables.
-    assert_eq!(left.len(), ended(&out) * 7, "{left:?}");
+    assert_eq!(running.end().code(), Some(130));
+    assert_whole(&out);
+    assert!(ended(&out) > 0, "what had ended is kept");
 }
 
 #[test]
 fn a_kill_leaves_no_table_that_cannot_be_read() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let out = dir.path().join("out");
-    let mut running = Running::start(dir.path(), "2");
-    wait_until_writing(&mut running, &out);
-    running.signal("-KILL");
-    assert_eq!(running.end(Duration::from_secs(10)).code(), None);
-    assert!(files(&out).iter().any(|path| is_temporary(path)), "it was writing");
-    tables(&out).iter().for_each(|path| assert_readable(path));
-    assert!(!out.join("run.json").exists(), "the experiment is not over");
+    // Between the look and the signal all that was being written may have become whole: then once more.
+    let was_writing = (0..20).any(|_| {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let out = dir.path().join("out");
+        let mut running = Running::start(dir.path(), "2");
+        wait_until_writing(&mut running, &out);
+        running.signal("-KILL");
+        assert_eq!(running.end().code(), None);
+        tables(&out).iter().for_each(|path| assert_readable(path));
+        assert!(!out.join("run.json").exists(), "the experiment is not over");
+        files(&out).iter().any(|path| is_temporary(path))
+    });
+    assert!(was_writing, "no kill came while a table was being written");
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll::workload::synthetic::random::stream;
 use rand::RngExt;
@@ -22,16 +22,28 @@ impl Drop for Running {
     }
 }
 
-/// Kills a run of the plan after a random part of `whole`; whether it was still running.
-fn kill(place: &Place, out: &str, args: &[&str], whole: Duration, part: f64) -> bool {
+/// How many runs have left a receipt.
+fn receipts(folder: &Path) -> usize {
+    files(folder).iter().filter(|path| path.parent().is_some_and(|parent| parent.ends_with("done"))).count()
+}
+
+/// Kills a run of the plan when it has made so many runs more than there were, and a moment later; false if it ended before.
+fn kill(place: &Place, out: &str, args: &[&str], more: usize, moment: Duration) -> bool {
+    let folder = place.path(out);
+    let enough = receipts(&folder) + more;
     let mut command = place.command(out, args);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = Running(command.spawn().expect("the program starts"));
-    std::thread::sleep(whole.mul_f64(part));
-    let there = running.0.try_wait().expect("a child can be waited for").is_none();
-    // SIGKILL on Unix: nothing is cleaned up.
+    while receipts(&folder) < enough {
+        if running.0.try_wait().expect("a child can be waited for").is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(moment);
+    // SIGKILL on Unix: nothing is cleaned up, and there is no exit code.
     running.0.kill().expect("a child can be killed");
-    there
+    running.0.wait().expect("a child can be waited for").code().is_none()
 }
 
 fn temporary(folder: &Path) -> usize {
@@ -40,12 +52,10 @@ fn temporary(folder: &Path) -> usize {
 }
 
 /// Runs the plan without a break, and with so many kills on one thread, on two, and in three shards.
-fn compare(plan: &str, kills: u32) {
+fn compare(plan: &str, kills: usize) {
     let place = Place::in_memory(plan);
-    let started = Instant::now();
     place.run("whole", &["-j", "2"]);
-    let whole = started.elapsed();
-    let expected = contents(&place.path("whole"));
+    let (expected, all) = (contents(&place.path("whole")), receipts(&place.path("whole")));
     let mut random = stream(1, "kills");
     for (out, settings) in [
         ("one", vec![vec!["-j", "1"]]),
@@ -53,11 +63,19 @@ fn compare(plan: &str, kills: u32) {
         ("shards", vec![vec!["--shard", "0/3"], vec!["--shard", "1/3"], vec!["--shard", "2/3", "-j", "2"]]),
     ] {
         let mut hit = 0;
-        for at in 0..kills {
-            let args = &settings[at as usize % settings.len()];
-            hit += u32::from(kill(&place, out, args, whole, random.random_range(0.0..1.5) / f64::from(kills)));
+        // However fast the machine is: what was complete before it was killed often enough is begun anew.
+        for at in 0.. {
+            if hit == kills {
+                break;
+            }
+            assert!(at < 100 * kills, "{out}: only {hit} of {at} kills came before the end");
+            let (more, moment) = (random.random_range(0..=all / kills), random.random_range(0..3000));
+            let args = &settings[at % settings.len()];
+            hit += usize::from(kill(&place, out, args, more, Duration::from_micros(moment)));
+            if receipts(&place.path(out)) == all {
+                std::fs::remove_dir_all(place.path(out)).expect("results can be removed");
+            }
         }
-        assert!(hit * 2 >= kills, "{out}: only {hit} of {kills} kills came before the end");
         for args in &settings {
             place.run(out, args);
         }

@@ -1,0 +1,252 @@
+//! The values in the tables of `experiments/` are a reference: what changes one by accident fails here.
+//!
+//! `experiments/reference.txt` has a section a plan, with a line a table (how many rows) and a line a column (digests of its
+//! values, and their mean). A change that is meant writes it anew, and says why:
+//!
+//! ```sh
+//! PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored
+//! ```
+//!
+//! `whole NAME` is a plan as it stands, `quick NAME` the same cut by [`QUICK`], and `random N` a plan of `reference_random`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plimsoll::error::Result;
+use plimsoll::experiment::{Mode, Progress, Request, RunSummary, Study, Supply, execute, findings};
+use plimsoll::policy::Registry;
+use plimsoll::units::Time;
+
+use crate::docs::root;
+use crate::reference_digest::{Lines, Tables};
+use crate::reference_random::random_plan;
+use crate::replay::{plimsoll, run, said};
+
+/// The reference, below the repository.
+const FILE: &str = "experiments/reference.txt";
+
+/// With this variable set the reference is written anew.
+const UPDATE: &str = "PLIMSOLL_UPDATE_REFERENCE";
+
+/// What writes it anew.
+const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored";
+
+/// Plans that take more than a second or two, and how they are cut for the quick test. All others are run as they stand.
+const QUICK: &[(&str, &[&str])] = &[
+    ("complementary", &["seeds=2", "workload.hours=0.5"]),
+    ("facebook", &["seeds=2", "workload.hours=0.1"]),
+    ("figures", &["seeds=2"]),
+    ("gangs", &["seeds=2", "workload.jobs=300"]),
+    ("load-sweep", &["seeds=2", "workload.hours=0.3", "measure.from=5m"]),
+    ("preemption", &["seeds=2", "workload.jobs=300"]),
+    ("quota-labels", &["seeds=2", "workload.hours=3"]),
+    ("quota-vs-drf", &["seeds=2", "workload.hours=0.5"]),
+    ("paper/drf-fig1-2", &["seeds=2", "workload.hours=0.1"]),
+    ("paper/drf-fig9-12", &["seeds=2"]),
+    ("paper/drf-fig13-14", &["seeds=2", "workload.hours=0.1"]),
+    ("paper/drf-table2", &["check.effort=quick"]),
+    (
+        "paper/fuxi-failover",
+        &[
+            "seeds=2",
+            "failover.storm.lasts=5m",
+            "failover.storm.rates=[2]",
+            "failover.recovery.scenarios=[\"fm-failover\"]",
+        ],
+    ),
+];
+
+/// What is no plan that runs from a clone: two tables of benchmarks, and a plan of files that are elsewhere.
+const OTHERS: &[&str] = &["quota-levels", "scale", "openb"];
+
+/// So many random plans.
+const RANDOM: u64 = 40;
+
+/// One who does not listen.
+struct Silence;
+
+impl Progress for Silence {
+    fn planned(&self, _: usize, _: usize) {}
+    fn started(&self, _: usize, _: Option<u64>) {}
+    fn tick(&self, _: usize, _: Time, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn opened(&self, _: &Supply) {}
+    fn finished(&self, _: usize, _: &RunSummary) {}
+}
+
+/// All plans of `experiments/` that run from a clone: names, as paths below it without the ending.
+fn plans() -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in ["", "paper/"] {
+        for entry in std::fs::read_dir(root().join("experiments").join(folder)).expect("a folder of plans").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            found.extend(name.strip_suffix(".toml").map(|name| format!("{folder}{name}")));
+        }
+    }
+    found.retain(|name| !OTHERS.contains(&name.as_str()));
+    found.sort();
+    found
+}
+
+/// The tables of a plan. Errors: why it does not run.
+fn tables(plan: &Path, set: &[&str], threads: usize) -> std::result::Result<Tables, String> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let text = std::fs::read_to_string(plan).map_err(|error| error.to_string())?;
+    if ["[failover]", "[check]", "[solve]"].iter().any(|table| text.contains(table)) {
+        let mut command = plimsoll(&["run", "-q"]);
+        set.iter().for_each(|change| {
+            command.args(["--set", change]);
+        });
+        let output = run(command.arg(plan).arg("-o").arg(dir.path()).args(["-j", &threads.to_string()]));
+        if !output.status.success() {
+            return Err(said(&output));
+        }
+    } else {
+        // What `plimsoll run` does, without the figures, which are drawn from the tables.
+        let set: Vec<String> = set.iter().map(|&change| change.to_owned()).collect();
+        let all = || -> Result<()> {
+            let study = Study::read(plan, &set, &Registry::default())?;
+            let request = Request { folder: Some(dir.path()), threads, mode: Mode::Restart, shard: None };
+            let done = execute(&study, &request, &Silence)?;
+            findings(&study, &done.cells).write(&study, dir.path())
+        };
+        all().map_err(|error| error.to_string())?;
+    }
+    Ok(Tables::read(dir.path()))
+}
+
+type Sections = BTreeMap<String, Lines>;
+
+fn read() -> Sections {
+    let text = std::fs::read_to_string(root().join(FILE)).unwrap_or_default();
+    let (mut sections, mut section) = (Sections::new(), String::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']').to_owned();
+            sections.entry(section.clone()).or_default();
+        } else {
+            let (key, value) = line.split_once(": ").unwrap_or_else(|| panic!("{FILE}: '{line}'"));
+            sections.entry(section.clone()).or_default().insert(key.to_owned(), value.to_owned());
+        }
+    }
+    sections
+}
+
+/// Writes some sections anew, and removes those of plans that are gone.
+fn update(found: Sections) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
+    let mut sections = read();
+    sections.extend(found);
+    let expected = expected();
+    sections.retain(|name, _| expected.contains(name));
+    let mut text = format!(
+        "# Of every table of the plans in experiments/ the rows, and of every column a digest of its values, of each eighth of them,\n\
+         # and the mean of its numbers: ARCHITECTURE.md, \"Tests\". Written by\n#\n#     {COMMAND}\n"
+    );
+    for (name, lines) in sections {
+        text += &format!("\n[{name}]\n");
+        lines.iter().for_each(|(key, value)| text += &format!("{key}: {value}\n"));
+    }
+    std::fs::write(root().join(FILE), text).expect("the reference is writable");
+}
+
+/// The names of all sections that there should be.
+fn expected() -> BTreeSet<String> {
+    let whole = plans().into_iter().map(|name| format!("whole {name}"));
+    let quick = QUICK.iter().map(|(name, _)| format!("quick {name}"));
+    whole.chain(quick).chain((0..RANDOM).map(|number| format!("random {number}"))).collect()
+}
+
+/// Makes the tables of some sections, a few at a time, and compares them with the reference or writes it anew.
+fn hold(sections: &[String], at_once: usize, make: impl Fn(&str) -> std::result::Result<Tables, String> + Sync) {
+    let (reference, next) = (read(), AtomicUsize::new(0));
+    let updates = std::env::var_os(UPDATE).is_some();
+    let work = || {
+        let (mut wrong, mut found) = (Vec::new(), Sections::new());
+        while let Some(name) = sections.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match (make(name), reference.get(name)) {
+                (Err(why), _) => wrong.push(format!("{name} does not run: {why}")),
+                (Ok(tables), _) if updates => {
+                    found.insert(name.clone(), tables.lines);
+                }
+                (Ok(tables), Some(lines)) => {
+                    let differences = tables.differences(lines).into_iter();
+                    wrong.extend(differences.map(|difference| format!("{name}: {difference}")));
+                }
+                (Ok(_), None) => wrong.push(format!("{name}: not in {FILE}")),
+            }
+        }
+        (wrong, found)
+    };
+    let (wrong, found): (Vec<_>, Vec<_>) = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no plan ends the test")).unzip()
+    });
+    if updates {
+        update(found.into_iter().flatten().collect());
+    }
+    let mut wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    wrong.sort();
+    assert!(
+        wrong.is_empty(),
+        "{} differences from {FILE}:\n{}\nIf they are meant, say why where you commit what this writes:\n  {COMMAND}",
+        wrong.len(),
+        wrong.join("\n"),
+    );
+}
+
+fn path(name: &str) -> PathBuf {
+    root().join("experiments").join(format!("{name}.toml"))
+}
+
+/// Plans that are quick as they stand, and the others cut.
+#[test]
+fn the_tables_of_quick_plans_are_those_of_the_reference() {
+    let cut = |name: &String| QUICK.iter().any(|(quick, _)| quick == name);
+    let mut sections: Vec<String> = QUICK.iter().map(|(name, _)| format!("quick {name}")).collect();
+    sections.extend(plans().into_iter().filter(|name| !cut(name)).map(|name| format!("whole {name}")));
+    hold(&sections, 2, |section| {
+        let (_, name) = section.split_once(' ').expect("a kind and a name");
+        let set = QUICK.iter().find(|(quick, _)| section.starts_with("quick") && *quick == name);
+        tables(&path(name), set.map_or(&[], |(_, set)| set), 1)
+    });
+}
+
+#[test]
+#[ignore = "takes many minutes: cargo test --release --test it reference -- --ignored"]
+fn the_tables_of_whole_plans_are_those_of_the_reference() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let cut: Vec<String> = QUICK.iter().map(|(name, _)| format!("whole {name}")).collect();
+    hold(&cut, 1, |section| {
+        let (_, name) = section.split_once(' ').expect("a kind and a name");
+        tables(&path(name), &[], threads)
+    });
+}
+
+/// Policies, clusters and workloads of all kinds, which the experiments have only some of.
+#[test]
+fn the_tables_of_random_plans_are_those_of_the_reference() {
+    let sections: Vec<String> = (0..RANDOM).map(|number| format!("random {number}")).collect();
+    hold(&sections, 2, |section| {
+        let number = section.trim_start_matches("random ").parse().expect("a number");
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for (name, text) in random_plan(number) {
+            std::fs::write(dir.path().join(name), text).expect("a temporary file is writable");
+        }
+        tables(&dir.path().join("plan.toml"), &[], 1)
+    });
+}
+
+/// A section of a plan that is gone says nothing.
+#[test]
+fn the_reference_has_no_other_plans() {
+    let expected = expected();
+    let old: Vec<String> = read().into_keys().filter(|name| !expected.contains(name)).collect();
+    assert!(old.is_empty(), "{FILE} has {old:?}; write it anew with\n  {COMMAND}");
+    let gone = QUICK.iter().map(|(name, _)| *name).chain(OTHERS.iter().copied()).filter(|name| !path(name).is_file());
+    assert_eq!(gone.collect::<Vec<_>>(), [""; 0], "no such plans");
+}

@@ -1,0 +1,282 @@
+//! Digests of the tables of results: of column names and values, and of nothing else.
+//!
+//! A value is digested as what it means, whatever its type or encoding: 3 is 3 as an integer and as a float, and floats count
+//! to 12 digits, since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows count in
+//! their order, files in the order of their paths.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{Column, DataFrame, DataType, ParquetReader, SerReader};
+
+use crate::replay::files;
+
+/// Into so many parts a column is divided, so that a difference can be told by its rows.
+const PARTS: usize = 8;
+
+/// What is written down of the tables of a plan: a line a table with its rows, and a line a column with a digest, those of its
+/// eighths, and the mean of its numbers.
+pub type Lines = BTreeMap<String, String>;
+
+/// A table: its files, by path, with what is in them.
+struct Table {
+    parts: Vec<(String, DataFrame)>,
+    /// The columns of any part, in alphabetical order.
+    columns: Vec<String>,
+}
+
+/// The tables below a folder of results, by name, and the lines about them.
+pub struct Tables {
+    tables: BTreeMap<String, Table>,
+    /// What is written down.
+    pub lines: Lines,
+}
+
+impl Tables {
+    /// Reads all Parquet tables below a folder; of results without any (plans without runs) the data of the figures.
+    pub fn read(folder: &Path) -> Tables {
+        let ends = |path: &PathBuf, ending: &str| path.extension().is_some_and(|found| found == ending);
+        let all = files(folder);
+        let mut paths: Vec<PathBuf> = all.iter().filter(|path| ends(path, "parquet")).cloned().collect();
+        if paths.is_empty() {
+            paths = all.into_iter().filter(|path| ends(path, "csv")).collect();
+        }
+        paths.sort();
+        let mut tables: BTreeMap<String, Table> = BTreeMap::new();
+        for path in paths {
+            let name = path.file_stem().expect("files have names").to_string_lossy().into_owned();
+            let frame = if ends(&path, "csv") { csv(&path) } else { parquet(&path) };
+            let table = tables.entry(name).or_insert_with(|| Table { parts: Vec::new(), columns: Vec::new() });
+            table.columns.extend(frame.get_column_names().iter().map(|name| name.to_string()));
+            let below = path.strip_prefix(folder).expect("files were listed there");
+            let place = below.parent().unwrap_or(Path::new("")).display().to_string();
+            table.parts.push((place, frame));
+        }
+        let mut lines = Lines::new();
+        for (name, table) in &mut tables {
+            table.columns.sort();
+            table.columns.dedup();
+            lines.insert(name.clone(), table.rows().to_string());
+            lines.extend(table.columns.iter().map(|column| (format!("{name}.{column}"), table.line(column))));
+        }
+        Tables { tables, lines }
+    }
+
+    /// What differs from the lines that were written down.
+    pub fn differences(&self, wanted: &Lines) -> Vec<String> {
+        let mut found = Vec::new();
+        for key in wanted.keys().chain(self.lines.keys().filter(|key| !wanted.contains_key(*key))) {
+            match (wanted.get(key), self.lines.get(key)) {
+                (Some(was), Some(is)) if was == is => {}
+                (Some(was), Some(is)) => found.push(format!("{key}: {}", self.difference(key, was, is))),
+                (Some(_), None) => found.push(format!("{key} is gone")),
+                (None, _) => found.push(format!("{key} is new")),
+            }
+        }
+        found
+    }
+
+    /// In words, how a line differs.
+    fn difference(&self, key: &str, was: &str, is: &str) -> String {
+        let Some((name, column)) = key.split_once('.') else { return format!("{was} rows before, {is} now") };
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
+        let ([_, parts, mean], [_, now, mean_now]) = (&words(was)[..], &words(is)[..]) else {
+            return "its line in the reference cannot be read".to_owned();
+        };
+        let means = if mean == mean_now { String::new() } else { format!(", mean {mean} before, {mean_now} now") };
+        let table = &self.tables[name];
+        let differs = |part: &usize| parts.get(2 * part..2 * part + 2) != now.get(2 * part..2 * part + 2);
+        // One part in 256 that differs does not show; and where there are more rows or fewer, the parts are not of the same ones.
+        let at = (0..PARTS).find(differs).map_or(0, |part| table.bounds(part).0);
+        format!("other values{means}; the first is not before {}", table.place(at, column))
+    }
+}
+
+impl Table {
+    fn rows(&self) -> usize {
+        self.parts.iter().map(|(_, frame)| frame.height()).sum()
+    }
+
+    /// The rows of a part of a column: from, and to behind it.
+    fn bounds(&self, part: usize) -> (usize, usize) {
+        (part * self.rows() / PARTS, (part + 1) * self.rows() / PARTS)
+    }
+
+    /// The line of a column.
+    fn line(&self, column: &str) -> String {
+        let (mut whole, mut parts) = (blake3::Hasher::new(), vec![blake3::Hasher::new(); PARTS]);
+        let (mut row, mut part, mut sum, mut numbers) = (0, 0, 0.0, 0u64);
+        for (_, frame) in &self.parts {
+            values(frame, column, |value, number| {
+                while row >= self.bounds(part).1 {
+                    part += 1;
+                }
+                whole.update(value);
+                parts[part].update(value);
+                row += 1;
+                if let Some(number) = number {
+                    sum += number;
+                    numbers += 1;
+                }
+            });
+        }
+        let hex = |hasher: &blake3::Hasher, digits: usize| hasher.finalize().to_hex()[..digits].to_owned();
+        let parts: String = parts.iter().map(|part| hex(part, 2)).collect();
+        let mean = if numbers == 0 { "-".to_owned() } else { short(sum / numbers as f64) };
+        format!("{} {parts} {mean}", hex(&whole, 8))
+    }
+
+    /// Where a row stands, and what it has in a column.
+    fn place(&self, row: usize, column: &str) -> String {
+        let mut before = 0;
+        for (place, frame) in &self.parts {
+            if row < before + frame.height() {
+                let value = frame.column(column).and_then(|column| column.get(row - before));
+                let value = value.map_or_else(|_| "no such column".to_owned(), |value| value.to_string());
+                return format!("row {} of {place}, which has {value}", row - before);
+            }
+            before += frame.height();
+        }
+        "the end".to_owned()
+    }
+}
+
+fn parquet(path: &Path) -> DataFrame {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    ParquetReader::new(file).finish().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A CSV; columns of numbers are numbers, where an empty cell is a null.
+fn csv(path: &Path) -> DataFrame {
+    let mut reader = csv::Reader::from_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let names = reader.headers().expect("a header").clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("as many cells as columns")).collect();
+    let column = |(at, name): (usize, &str)| {
+        let cells: Vec<&str> = rows.iter().map(|row| &row[at]).collect();
+        let number = |cell: &&str| cell.parse::<f64>().ok();
+        match cells.iter().all(|cell| cell.is_empty() || number(cell).is_some()) {
+            true => Column::new(name.into(), cells.iter().map(number).collect::<Vec<Option<f64>>>()),
+            false => Column::new(name.into(), cells),
+        }
+    };
+    DataFrame::new(rows.len(), names.iter().enumerate().map(column).collect()).expect("columns of one length")
+}
+
+/// Gives each value of a column as the bytes that stand for it, and as a number if it is one.
+fn values(frame: &DataFrame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
+    let Ok(column) = frame.column(name) else {
+        // A table that lacks the column beside others that have it.
+        (0..frame.height()).for_each(|_| give(b"absent\n", None));
+        return;
+    };
+    let (mut text, null) = (String::new(), b"null\n");
+    match column.dtype() {
+        DataType::String => column.str().expect("text").iter().for_each(|value| match value {
+            None => give(null, None),
+            Some(value) => {
+                text.clear();
+                writeln!(text, "{} {value}", value.len()).expect("memory");
+                give(text.as_bytes(), None);
+            }
+        }),
+        DataType::Float64 | DataType::Float32 => {
+            let column = column.cast(&DataType::Float64).expect("floats");
+            column.f64().expect("floats").iter().for_each(|value| match value {
+                None => give(null, None),
+                Some(value) => give(float(&mut text, value), Some(value)),
+            });
+        }
+        _ => {
+            let column = column.cast(&DataType::Int64).expect("integers");
+            column.i64().expect("integers").iter().for_each(|value| match value {
+                None => give(null, None),
+                Some(value) => {
+                    text.clear();
+                    writeln!(text, "{value}").expect("memory");
+                    give(text.as_bytes(), Some(value as f64));
+                }
+            });
+        }
+    }
+}
+
+/// A float to 12 digits; a whole number of at most 15 as an integer has it.
+fn float(text: &mut String, value: f64) -> &[u8] {
+    text.clear();
+    write!(text, "{value:.11e}").expect("memory");
+    let rounded: f64 = text.parse().expect("it was a number");
+    if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+        text.clear();
+        write!(text, "{}", if value.abs() < 1e12 { rounded as i64 } else { value as i64 }).expect("memory");
+    }
+    text.push('\n');
+    text.as_bytes()
+}
+
+/// A mean for people: six digits.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().expect("it was a number");
+    if rounded != 0.0 && (rounded.abs() < 1e-4 || rounded.abs() >= 1e15) {
+        format!("{rounded:e}")
+    } else {
+        rounded.to_string()
+    }
+}
+
+/// A table of numbers, names and nulls, in two files, as a test changes it; its lines.
+fn written(change: impl Fn(usize, &mut Vec<Column>)) -> (tempfile::TempDir, Tables) {
+    use polars::prelude::{ParquetCompression, ParquetWriter};
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for run in 0..2usize {
+        let of = |at: usize| (run * 10 + at) as f64;
+        let mut columns = vec![
+            Column::new("whole".into(), (0..10).map(|at| of(at) as i64).collect::<Vec<i64>>()),
+            Column::new("part".into(), (0..10).map(|at| (at != 4).then_some(of(at) / 3.0)).collect::<Vec<_>>()),
+            Column::new("name".into(), (0..10).map(|at| format!("u{at}")).collect::<Vec<String>>()),
+        ];
+        change(run, &mut columns);
+        let folder = dir.path().join(format!("runs/policy=drf/run={run}"));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        let file = std::fs::File::create(folder.join("runs.parquet")).expect("a temporary file");
+        let mut frame = DataFrame::new(10, columns).expect("columns of one length");
+        let writer = ParquetWriter::new(file).with_compression(ParquetCompression::Uncompressed);
+        writer.finish(&mut frame).expect("a temporary file is writable");
+    }
+    let tables = Tables::read(dir.path());
+    (dir, tables)
+}
+
+/// What is a value is seen, and its place is told; what is none is not.
+#[test]
+fn digests_are_of_names_and_values_and_of_nothing_else() {
+    let (_dir, plain) = written(|_, _| {});
+    assert_eq!(plain.lines["runs"], "20");
+    assert!(plain.lines["runs.whole"].ends_with(" 9.5"), "{}", plain.lines["runs.whole"]);
+    let differs = |change: &dyn Fn(usize, &mut Vec<Column>)| written(change).1.differences(&plain.lines);
+    let floats = |values: &dyn Fn(usize) -> f64| Column::new("whole".into(), (0..10).map(values).collect::<Vec<f64>>());
+    // Another type, another order of columns, and what no digit of twelve shows.
+    let same = differs(&|run, columns| {
+        columns[0] = floats(&|at| (run * 10 + at) as f64 * (1.0 + 1e-14));
+        columns.reverse();
+    });
+    assert_eq!(same, [""; 0]);
+    let one = differs(&|run, columns| {
+        columns[0] = floats(&|at| (run * 10 + at) as f64 + if run * 10 + at == 13 { 1e-9 } else { 0.0 });
+    });
+    assert_eq!(
+        one,
+        ["runs.whole: other values; the first is not before row 2 of runs/policy=drf/run=1, which has 12.0"]
+    );
+    let renamed = differs(&|_, columns| {
+        columns[2].rename("user".into());
+    });
+    assert_eq!(renamed, ["runs.name is gone", "runs.user is new"]);
+    let filled = differs(&|_, columns| {
+        let values = columns[1].f64().expect("floats").iter().map(|value| value.unwrap_or(0.0)).collect::<Vec<f64>>();
+        columns[1] = Column::new("part".into(), values);
+    });
+    assert_eq!(filled.len(), 1, "a null is no 0: {filled:?}");
+    let turned = differs(&|_, columns| columns[2] = columns[2].reverse());
+    assert!(turned.len() == 1 && turned[0].starts_with("runs.name: other values; "), "the order of rows: {turned:?}");
+}
