@@ -114,6 +114,8 @@ pub struct TaskRecord<'a> {
     pub machine: Option<MachineId>,
     /// The devices that each holds, where devices have identities: then there is one task.
     pub devices: &'a [Held],
+    /// When their row was submitted.
+    pub submit: Time,
     /// From when on they waited: when they could have started at the earliest, or were stopped.
     pub release: Time,
     /// When they were launched.
@@ -214,6 +216,10 @@ pub struct StuckRecord<'a> {
     pub first: u64,
     /// How often they were stopped before.
     pub attempt: u32,
+    /// When its row was submitted.
+    pub submit: Time,
+    /// How long each of them would run.
+    pub duration: Span,
     /// What each of them needs.
     pub demand: &'a [u64],
     /// Why.

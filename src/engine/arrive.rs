@@ -167,6 +167,8 @@ impl<R: Recorder> Engine<'_, R> {
                 tasks: u64::from(row.tasks),
                 first: u64::from(first),
                 attempt: 0,
+                submit: row.submit,
+                duration: row.duration,
                 demand: row.demand.slice(self.books.dims()),
                 why: Stuck::TooLarge,
             })?;

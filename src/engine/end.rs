@@ -86,6 +86,7 @@ impl<R: Recorder> Engine<'_, R> {
             attempt: set.attempt,
             machine: (self.options.placement != Placement::Pooled).then_some(tasks.machine),
             devices: held::of(&self.devices, tasks),
+            submit: set.submit,
             release: set.since,
             start: tasks.start,
             finish,
@@ -117,6 +118,8 @@ impl<R: Recorder> Engine<'_, R> {
                 tasks: u64::from(set.waiting),
                 first: u64::from(set.number),
                 attempt: set.attempt,
+                submit: set.submit,
+                duration: set.duration,
                 demand: self.sets.needs(slot).0,
                 why,
             })?;

@@ -25,6 +25,7 @@ pub type JobSlot = u32;
 pub struct ActiveSet {
     /// From when on its tasks wait: its release, or when they were stopped.
     pub since: Time,
+    pub submit: Time,
     pub duration: Span,
     pub job: JobSlot,
     pub user: UserId,
@@ -98,6 +99,7 @@ impl Sets {
             row: row.row,
             release: row.submit,
             since: row.submit,
+            submit: row.submit,
             duration: row.duration,
             job,
             user: row.user,

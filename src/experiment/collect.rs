@@ -4,121 +4,20 @@
 //! costs more than O(1) a change (Gini, gap, envy, sharing incentive, stranded capacity) is evaluated on the sampling
 //! grid; while nothing changes one evaluation stands for all grid points it covers.
 
-use std::collections::BTreeMap;
-
 use super::demands::Demands;
 use super::groups::GroupWatch;
 use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
+use super::totals::{Standing, StuckExample, Totals, UserTotals};
 use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fluid::Levels;
-use crate::metrics::{Delays, FinishedJob, JainSum, SizeBins, fairness::WHOLE, fixed_share};
+use crate::metrics::{Delays, FinishedJob, JainSum, Reference, SizeBins, Work, fairness::WHOLE, fixed_share};
 use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Reach, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::TaskSet;
-
-/// What a user holds, as of its last change.
-#[derive(Clone, Copy, Debug, Default)]
-struct Standing {
-    /// Weighted, for comparing with others.
-    share: u64,
-    /// As it is, for the user's own account.
-    plain_share: u64,
-    since: Time,
-    share_us: u128,
-    backlogged_us: u64,
-    backlogged: bool,
-    /// The largest task it has launched since it became active, as a weighted dominant share.
-    largest: u64,
-    /// Its class of weights.
-    class: u32,
-    /// Place among the active users, from 1; 0 if it is none.
-    active: u32,
-}
-
-/// What a user did so far, as told by tasks and jobs when they end: a busy user is looked up as seldom as can be.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UserTotals {
-    pub launched: u64,
-    pub task_wait_us: u128,
-    /// Tasks stopped before their end, and for how long they had run.
-    pub stopped: u64,
-    pub lost_us: u128,
-    pub jobs: u64,
-    pub jobs_finished: u64,
-    pub tasks: u64,
-    pub slowdowns: u64,
-    pub job_wait_us: u128,
-    pub completion_us: u128,
-    pub slowdown_millionths: u128,
-    pub shortfall: f64,
-    pub shortfall_points: u64,
-}
-
-/// What was counted over the whole run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Totals {
-    pub jobs: u64,
-    pub jobs_finished: u64,
-    pub tasks: u64,
-    pub finished: u64,
-    pub launched: u64,
-    /// Launches of tasks released in the window, and how long those waited.
-    pub waited: u64,
-    pub task_wait_us: u128,
-    /// Tasks stopped before their end, and for how long they had run.
-    pub stopped: u64,
-    /// Tasks lost with their machine.
-    pub lost: u64,
-    /// Tasks with a location where they would run best, those that started there, and those that started in another room.
-    pub located: u64,
-    pub located_there: u64,
-    pub located_elsewhere: u64,
-    pub lost_us: u128,
-    /// By how much tasks took longer than they would have at full speed.
-    pub slowed_us: u128,
-    pub stuck: BTreeMap<Stuck, u64>,
-    pub examples: Vec<StuckExample>,
-    pub first_submit: Option<Time>,
-    /// The longest wait of a task, and of a gang; its tasks and how long they waited.
-    pub task_wait_max: Span,
-    pub gang_wait_max: Span,
-    pub gang_tasks: u64,
-    pub gang_wait_us: u128,
-    /// Rows that ask for what the engine does not do.
-    pub labels: u64,
-    /// The last submission so far, and what had been used until then.
-    pub last_submit: Time,
-    pub used_until_last_submit_us: [u128; MAX_DIMS],
-    pub last_end: Time,
-    pub held_us: [u128; MAX_DIMS],
-    pub used_us: [u128; MAX_DIMS],
-    pub over_us: [u64; MAX_DIMS],
-    pub jain_us: f64,
-    pub jain_time: u64,
-    /// What is reserved is something else than what is used.
-    pub slots: bool,
-    /// Until when the state was integrated.
-    pub now: Time,
-}
-
-/// A task set that never started, for the message at the end.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct StuckExample {
-    /// Why it never started.
-    pub why: Stuck,
-    /// The job's name.
-    pub job: String,
-    /// The user's name.
-    pub user: String,
-    /// How many tasks.
-    pub tasks: u64,
-    /// What each needs, in base units.
-    pub demand: Vec<u64>,
-}
 
 /// How many examples are kept for each reason.
 const EXAMPLES: usize = 3;
@@ -129,6 +28,11 @@ pub(super) struct Collector<'a> {
     pub(super) window: Window,
     pub(super) sampler: Sampler,
     levels: Levels,
+    pub(super) reference: Reference,
+    /// The last row, by its number, until it is known whether it can start at all.
+    submitted: Option<(u64, Work)>,
+    /// When the run is cut off, if work is left then.
+    cut: Option<Time>,
     weights: &'a Weights,
     /// 1 / (c_r w_r) by class of weights.
     inverse: Vec<[f64; MAX_DIMS]>,
@@ -150,13 +54,13 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// A recorder for a run with this capacity, these classes of weights and the policy's groups; `heartbeat` hears the
-    /// time and how many tasks were launched, and may end the run.
+    /// A recorder for a run with this capacity, these classes of weights and the policy's groups, with a grid of step
+    /// `sample` and cut off at `cut`; `heartbeat` hears the time and how many tasks were launched, and may end the run.
     pub fn new(
         dims: usize,
         capacity: &Resources,
         weights: &'a Weights,
-        (sample, window): (Span, Window),
+        (sample, window, cut): (Span, Window, Option<Time>),
         sinks: Sinks,
         groups: Option<GroupWatch>,
         heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
@@ -169,9 +73,14 @@ impl<'a> Collector<'a> {
                 })
             })
             .collect();
+        let each = |class| weights.each(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
+        let reference = Reference::new(dims, capacity, (0..weights.classes()).map(each).collect(), sample);
         Collector {
             sinks,
             window,
+            reference,
+            submitted: None,
+            cut,
             sampler: Sampler::new(sample, window.from),
             levels: Levels::new(),
             weights,
@@ -221,18 +130,61 @@ impl<'a> Collector<'a> {
         standing.since = now;
     }
 
-    /// Brings all integrals up to the end of the run.
-    pub(super) fn finish(&mut self, end: Time) {
+    /// Brings all integrals up to the end of the run. Errors: as [`Reference::advance`].
+    pub(super) fn finish(&mut self, end: Time) -> Result<()> {
+        self.take_in();
+        self.reference.finish(self.cut)?;
         for standing in &mut self.standing {
             Self::settle_user(standing, end, &self.window);
         }
         self.groups.iter_mut().for_each(|groups| groups.finish(end));
+        Ok(())
+    }
+
+    /// Hands the last row to the reference.
+    fn take_in(&mut self) {
+        if let Some((_, work)) = self.submitted.take() {
+            self.reference.submit(work);
+        }
+    }
+
+    /// Adds the age that the work of equal tasks (demand, number) has when it is served, evenly from `start` to `end`. What
+    /// a cut leaves unserved counts with its age at `end`.
+    fn served(
+        &mut self,
+        user: UserId,
+        (demand, tasks): (&[u64], u64),
+        (submit, duration): (Time, Span),
+        (start, end): (Time, Time),
+    ) {
+        if self.window.holds(submit) && submit < end {
+            let (age, ran, work) = (end.since(submit).seconds(), end.since(start).seconds(), duration.seconds());
+            let delay = work * age - ran.min(work) * ran / 2.0;
+            self.users[user.index()].delay += self.reference.size(demand) * tasks as f64 * delay;
+        }
     }
 
     /// A user's dominant share times microseconds (in whole clusters), and the microseconds in which it waited.
     pub(super) fn integrals(&self, user: usize) -> (f64, u64) {
         let standing = &self.standing[user];
         (standing.share_us as f64 / WHOLE as f64, standing.backlogged_us)
+    }
+
+    /// The mean age of a user's work when it was served, in seconds; `None` without work.
+    pub(super) fn service_delay(&self, user: usize) -> Option<f64> {
+        let work = self.reference.service(user).work;
+        (work > 0.0).then(|| self.users[user].delay / work)
+    }
+
+    /// How fast a user was served, by the service delay that ideal fair sharing gives it over its own; `None` without work.
+    pub(super) fn speed(&self, user: usize) -> Option<f64> {
+        let (fair, own) = (self.reference.service(user).mean_delay()?, self.service_delay(user)?);
+        (own > 0.0).then(|| fair / own)
+    }
+
+    /// The speeds of all users that submitted work.
+    pub(super) fn speeds(&self) -> Vec<f64> {
+        (0..self.names.len()).filter_map(|user| self.speed(user)).collect()
     }
 
     fn set_active(&mut self, user: UserId, active: bool) {
@@ -297,6 +249,7 @@ impl Recorder for Collector<'_> {
         self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
+        self.reference.user(self.weights.class_of(name));
         if let Some(groups) = &mut self.groups {
             groups.user(name);
         }
@@ -304,6 +257,16 @@ impl Recorder for Collector<'_> {
 
     fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
         let tasks = u64::from(row.tasks);
+        self.take_in();
+        let work = Work {
+            user: row.user,
+            submit: row.submit,
+            duration: row.duration,
+            tasks,
+            demand: row.demand,
+            measured: self.window.holds(row.submit),
+        };
+        self.submitted = Some((row.row, work));
         self.totals.first_submit.get_or_insert(row.submit);
         if first_of_job {
             self.totals.last_submit = row.submit;
@@ -334,6 +297,8 @@ impl Recorder for Collector<'_> {
             self.totals.jain_time += span;
         }
         self.groups.iter_mut().for_each(|groups| groups.unreturned(state.unreturned, to.since(from)));
+        self.take_in();
+        self.reference.advance(to)?;
         self.sample(to.min(self.window.to), state)
     }
 
@@ -413,6 +378,16 @@ impl Recorder for Collector<'_> {
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
             *sum += u128::from(*demand) * measured;
         }
+        let served = match tasks.fate {
+            Fate::Finished | Fate::Running => Some((tasks.start, end)),
+            // Its work is never done, and nobody waits for it from now on.
+            Fate::Lost => Some((end, end)),
+            // This attempt has served nothing: the task is served when it runs again.
+            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed => None,
+        };
+        if let Some(span) = served {
+            self.served(tasks.user, (tasks.demand, count), (tasks.submit, tasks.duration), span);
+        }
         if !self.sinks.wants(Table::Tasks) {
             return Ok(());
         }
@@ -451,6 +426,13 @@ impl Recorder for Collector<'_> {
 
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
         *self.totals.stuck.entry(stuck.why).or_default() += stuck.tasks;
+        if stuck.why == Stuck::TooLarge {
+            // Nobody could serve it.
+            self.submitted.take_if(|(row, _)| *row == stuck.row);
+        } else {
+            let end = self.totals.now;
+            self.served(stuck.user, (stuck.demand, stuck.tasks), (stuck.submit, stuck.duration), (end, end));
+        }
         self.text.clear();
         stuck.name.render(&mut self.text);
         let user = &self.names[stuck.user.index()];

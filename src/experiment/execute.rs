@@ -390,6 +390,11 @@ impl WorkloadPlan {
         }
     }
 
+    /// Whether what is submitted, and when, depends on the policy; see [`Generator::submissions_depend_on_policy`].
+    pub fn submissions_depend_on_policy(&self) -> bool {
+        matches!(self, WorkloadPlan::Generator(generator) if generator.submissions_depend_on_policy())
+    }
+
     /// Whether seeds make a difference.
     pub fn is_seeded(&self) -> bool {
         !matches!(self, WorkloadPlan::Trace { thin: None, .. })

@@ -19,9 +19,9 @@ mod sinks;
 pub mod study;
 mod summary;
 mod supply;
+mod totals;
 mod window;
 
-pub use collect::StuckExample;
 pub use compare::comparison;
 pub use contrast::{Change, Contrast, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
@@ -34,4 +34,5 @@ pub use sinks::Destination;
 pub use study::Study;
 pub use summary::{RunSummary, Value};
 pub use supply::Supply;
+pub use totals::StuckExample;
 pub use window::Window;

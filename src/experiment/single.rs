@@ -80,11 +80,11 @@ pub fn simulate(
     let mut policy_object = policy.build(&setup)?;
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
-    let grid = (simulation.sample, simulation.window);
+    let grid = (simulation.sample, simulation.window, simulation.options.until);
     let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
     let options = Options { seed: to.seed.unwrap_or_default(), ..simulation.options };
     let outcome = engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &options, &mut collector)?;
-    collector.finish(outcome.end);
+    collector.finish(outcome.end)?;
     let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
         let seen = policy_object.lens(*machine, crate::units::Resources::ZERO).0;
         sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::collect::{Collector, StuckExample};
+use super::collect::Collector;
 use super::groups::GroupSummary;
 use super::sample::GridMean;
+use super::totals::StuckExample;
 use crate::books::{WEIGHT_ONE, Weights};
 use crate::engine::Outcome;
-use crate::metrics::{LogHistogram, Summary};
+use crate::metrics::{LogHistogram, Summary, gap, jain};
 use crate::output::table::Cell;
 use crate::record::Stuck;
 use crate::units::{Dim, Resources, Span};
@@ -158,12 +159,16 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     let offered = (0..parts.dims.len()).find(|&d| parts.offered.0[d] > 0).unwrap_or(0);
     float("slots_held", share(totals.held_us[offered], parts.offered.0[offered]).filter(|_| slots));
     float("fragmentation", collector.sampler.fragmentation.mean());
-    float("jain", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
+    let speeds = collector.speeds();
+    float("speed_jain", jain(&speeds));
+    float("speed_gap", gap(&speeds));
+    float("speed_min", speeds.iter().copied().reduce(f64::min));
+    float("jain_backlogged", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
     let grid = &collector.sampler;
     let means: [(&str, GridMean); 10] = [
-        ("gini", grid.gini),
-        ("share_gap", grid.gap),
-        ("share_ratio", grid.ratio),
+        ("gini_backlogged", grid.gini),
+        ("share_gap_backlogged", grid.gap),
+        ("share_ratio_backlogged", grid.ratio),
         ("envy_max", grid.envy_max),
         ("envy_count", grid.envy_count),
         ("incentive_min", grid.incentive_min),
@@ -230,6 +235,9 @@ pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weig
         mean(totals.slowdown_millionths, totals.slowdowns).into(),
         Cell::Float(backlogged_us as f64 / 1e6),
         (totals.shortfall_points > 0).then(|| totals.shortfall / totals.shortfall_points as f64).into(),
+        collector.speed(user).into(),
+        collector.service_delay(user).into(),
+        collector.reference.service(user).mean_delay().into(),
         totals.stopped.into(),
         Cell::Float(totals.lost_us as f64 / 1e6),
     ]);

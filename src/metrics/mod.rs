@@ -14,6 +14,7 @@ pub mod histogram;
 pub mod incentive;
 pub mod interval;
 pub mod paired;
+pub mod reference;
 pub mod snapshot;
 pub mod time_weighted;
 
@@ -27,5 +28,6 @@ pub use histogram::LogHistogram;
 pub use incentive::{Incentive, Standing, standings};
 pub use interval::{Interval, Reduction, mean_interval, reduction};
 pub use paired::{Paired, holm, holm_by, paired};
+pub use reference::{Reference, Service, Work};
 pub use snapshot::UserSnapshot;
 pub use time_weighted::{FractionAbove, TimeWeighted};

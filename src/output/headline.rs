@@ -47,8 +47,8 @@ pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     ];
     columns.extend(dims.iter().map(|dim| (format!("used {}", dim.name), format!("used_{}", dim.name), Higher)));
     let fairness = [
-        ("Jain", "jain", Higher),
-        ("gap", "share_gap", Lower),
+        ("Jain", "speed_jain", Higher),
+        ("gap", "speed_gap", Lower),
         ("envy", "envy_count", Lower),
         ("below 1/n", "incentive_below", Lower),
     ];

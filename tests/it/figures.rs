@@ -87,7 +87,7 @@ fn provenance(svg: &str) -> serde_json::Value {
 #[test]
 fn every_file_says_what_it_is_made_of() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    made(dir.path(), "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"jain\"\nfacet = \"machines\"\n");
+    made(dir.path(), "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"speed_jain\"\nfacet = \"machines\"\n");
     let out = dir.path().join("out");
     for svg in ["figures/lines.svg", "cell=load-0.1,machines-8x4c8g/figures/reduction.svg"] {
         let about = provenance(&std::fs::read_to_string(out.join(svg)).expect("a figure"));
@@ -183,7 +183,7 @@ fn a_sweep_without_figures_gets_sensible_ones() {
     let folder = dir.path().join("out/figures");
     let stems: Vec<String> =
         names(&folder).iter().filter_map(|name| name.strip_suffix(".svg").map(str::to_owned)).collect();
-    assert_eq!(stems, ["completion_mean_s", "jain", "slowdown_mean", "used_cpu"]);
+    assert_eq!(stems, ["completion_mean_s", "speed_jain", "slowdown_mean", "used_cpu"]);
     assert!(!dir.path().join("out/figures.toml").exists());
     assert!(dir.path().join("out/cell=load-0.05,machines-4x4c8g/figures/completion.pdf").is_file());
 }
@@ -195,35 +195,39 @@ fn wrong_figures_are_refused_before_anything_runs() {
     let cases: [(&str, usize, &[&str]); 16] = [
         ("[[figure]]\nkind = \"linse\"\n", 2, &["figure[0].kind", "column 8", "did you mean 'lines'"]),
         ("[[figure]]\nknd = \"lines\"\n", 2, &["unknown field `knd`", "kind"]),
-        ("[[figure]]\nkind = \"lines\"\ny = \"jain\"\n", 1, &["figure[0].x", "an axis of the sweep"]),
+        ("[[figure]]\nkind = \"lines\"\ny = \"speed_jain\"\n", 1, &["figure[0].x", "an axis of the sweep"]),
         (
             "[[figure]]\nkind = \"lines\"\nx = \"load\"\ny = \"completion_mean\"\n",
             4,
             &["did you mean 'completion_mean_s'"],
         ),
-        ("[[figure]]\nkind = \"lines\"\nx = \"laod\"\ny = \"jain\"\n", 3, &["figure[0].x: 'laod'", "workload_load"]),
-        ("[[figure]]\nkind = \"lines\"\nx = \"machines\"\ny = \"jain\"\n", 3, &["numbers along x", "bars"]),
-        ("[[figure]]\nkind = \"lines\"\nx = \"policy\"\ny = \"jain\"\n", 3, &["numbers along x"]),
         (
-            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\ntable = \"tasks\"\n",
+            "[[figure]]\nkind = \"lines\"\nx = \"laod\"\ny = \"speed_jain\"\n",
+            3,
+            &["figure[0].x: 'laod'", "workload_load"],
+        ),
+        ("[[figure]]\nkind = \"lines\"\nx = \"machines\"\ny = \"speed_jain\"\n", 3, &["numbers along x", "bars"]),
+        ("[[figure]]\nkind = \"lines\"\nx = \"policy\"\ny = \"speed_jain\"\n", 3, &["numbers along x"]),
+        (
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\ntable = \"tasks\"\n",
             5,
             &["a table that this plan writes"],
         ),
         (
-            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nwhere = { policy = \"dfr\" }\n",
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\nwhere = { policy = \"dfr\" }\n",
             5,
             &["did you mean 'drf'"],
         ),
         (
-            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nwhere = { load = [0.6] }\n",
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\nwhere = { load = [0.6] }\n",
             5,
             &["figure[0].where.load", "0.05, 0.1"],
         ),
-        ("[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nlog = \"z\"\n", 5, &["figure[0].log"]),
+        ("[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\nlog = \"z\"\n", 5, &["figure[0].log"]),
         ("[[figure]]\nkind = \"heatmap\"\nx = \"load\"\ny = \"machines\"\n", 1, &["figure[0].value"]),
         ("[[figure]]\nkind = \"completion\"\nx = \"load\"\n", 3, &["decides for itself"]),
         (
-            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"jain\"\nstat = \"average\"\n",
+            "[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\nstat = \"average\"\n",
             5,
             &["figure[0].stat", "median"],
         ),

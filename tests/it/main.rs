@@ -62,6 +62,7 @@ mod slow_rate;
 #[cfg(target_os = "linux")]
 mod slurm;
 mod solve;
+mod speeds;
 mod study_compare;
 mod study_disk;
 mod study_kill;

@@ -112,7 +112,7 @@ fn measure(table: Table, name: &str) -> Measure {
     if name.ends_with("_s") && !name.ends_with("_per_s") && !resource_seconds {
         Measure::Seconds
     } else if (of_cluster && share)
-        || ["dominant_share", "fluid_share", "share_gap", "shortfall", "located_hits"].contains(&name)
+        || ["dominant_share", "fluid_share", "share_gap_backlogged", "shortfall", "located_hits"].contains(&name)
         || name.starts_with("deviation_")
     {
         Measure::Fraction
@@ -122,7 +122,7 @@ fn measure(table: Table, name: &str) -> Measure {
 }
 
 /// Names that read better in other words.
-const WORDS: [(&str, &str); 19] = [
+const WORDS: [(&str, &str); 23] = [
     ("completion_mean_s", "Mean completion time"),
     ("completion_p50_s", "Median completion time"),
     ("completion_p90_s", "90 % quantile of completion time"),
@@ -135,9 +135,13 @@ const WORDS: [(&str, &str); 19] = [
     ("gang_wait_mean_s", "Mean wait of gangs"),
     ("gang_wait_max_s", "Longest wait of a gang"),
     ("slowdown_mean", "Mean slowdown"),
-    ("jain", "Jain index"),
+    ("speed", "Speed"),
+    ("speed_jain", "Jain index of speeds"),
+    ("speed_gap", "Gap of speeds"),
+    ("speed_min", "Speed of the slowest user"),
+    ("jain_backlogged", "Jain index (backlogged users)"),
     ("dominant_share", "Dominant share"),
-    ("share_gap", "Share gap"),
+    ("share_gap_backlogged", "Share gap (backlogged users)"),
     ("envy_count", "Users that envy"),
     ("incentive_below", "Users below 1/n"),
     ("jobs_finished", "Jobs finished"),
@@ -261,7 +265,7 @@ mod tests {
         let measure = |name: &str| runs.iter().find(|column| column.name == name).expect(name).measure;
         assert_eq!(measure("completion_mean_s"), Measure::Seconds);
         assert_eq!(measure("used_cpu"), Measure::Fraction);
-        assert_eq!(measure("jain"), Measure::Number);
+        assert_eq!(measure("speed_jain"), Measure::Number);
         let users = Column::all(Table::Users, &dims);
         let used = users.iter().find(|column| column.name == "used_cpu_s").expect("core seconds");
         assert_eq!(used.measure, Measure::Number);

@@ -188,7 +188,7 @@ fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
     debug_assert!(Kind::parse(kind).is_some());
     let mut metrics = vec!["completion_mean_s".to_owned(), "slowdown_mean".to_owned()];
     metrics.extend(scope.dims.first().map(|dim| format!("used_{}", dim.name)));
-    metrics.push("jain".to_owned());
+    metrics.push("speed_jain".to_owned());
     let request = |(at, metric): (usize, String)| {
         let facet: Vec<String> = others.iter().map(|(axis, _)| axis.clone()).collect();
         let file = FigureFile {

@@ -54,6 +54,12 @@ impl Generator {
         }
     }
 
+    /// Whether later submissions depend on when earlier jobs end, and so on the policy: in a closed loop each policy
+    /// gets jobs of its own, and runs of one seed are no pairs.
+    pub fn submissions_depend_on_policy(&self) -> bool {
+        matches!(self, Generator::ClosedLoop(_))
+    }
+
     /// Generates the workload of a seed. Errors: [`crate::error::Error::Plan`] at `workload.<parameter>`.
     pub fn generate(&self, seed: u64) -> Result<Generated> {
         match self {

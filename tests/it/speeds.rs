@@ -1,0 +1,129 @@
+//! Service delays and speeds of users: the measures that compare policies over the same users and the same work.
+
+use std::path::Path;
+
+use plimsoll::experiment::plan::workload;
+use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
+
+use crate::replay::{plimsoll, run, said};
+
+/// The results of a plan over a trace.
+struct Replayed(tempfile::TempDir);
+
+impl Replayed {
+    /// Fifo and DRF on a machine of ten cores; `plan` is put before the tables of the plan.
+    fn new(rows: &str, plan: &str) -> Replayed {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let trace = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib\n{rows}");
+        let plan = format!(
+            "name = \"speeds\"\npolicies = [\"fifo\", \"drf\"]\nsample = \"1s\"\n{plan}\n[cluster]\n\
+             machines = \"1x10c10g\"\nplacement = \"first-fit\"\nevents = \"events.csv\"\n[workload]\ntrace = \"trace.csv\"\n"
+        );
+        let events = "at_s,machine,event\n1004,0,fail\n1006,0,join\n";
+        for (name, text) in [("trace.csv", trace.as_str()), ("plan.toml", &plan), ("events.csv", events)] {
+            std::fs::write(dir.path().join(name), text).expect("a temporary file is writable");
+        }
+        let done = run(plimsoll(&["run", "plan.toml", "-o", "out"]).current_dir(dir.path()));
+        assert!(done.status.success(), "{}", said(&done));
+        Replayed(dir)
+    }
+
+    fn column(&self, table: &str, policy: &str, name: &str) -> Vec<Option<f64>> {
+        let file = format!("out/{table}/policy={policy}/run=0/{table}.parquet");
+        let table: DataFrame = read(&self.0.path().join(file));
+        let column = table.column(name).expect(name).cast(&DataType::Float64).expect("numbers");
+        column.f64().expect("numbers").iter().collect()
+    }
+
+    fn one(&self, policy: &str, name: &str) -> f64 {
+        self.column("runs", policy, name)[0].unwrap_or_else(|| panic!("{name} of {policy} has no value"))
+    }
+}
+
+fn read(path: &Path) -> DataFrame {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    ParquetReader::new(file).finish().expect("a readable table")
+}
+
+fn near(found: f64, wanted: f64) {
+    assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+}
+
+/// Two users bring 100 s of the whole cluster each at the same time. Fair sharing serves both evenly over 200 s: their work
+/// is 100 s old in the mean. First come first served gives the first everything for 100 s (50 s), then the second (150 s).
+#[test]
+fn a_policy_that_lets_one_user_wait_is_less_fair() {
+    let both = Replayed::new("a,ann,0,10,100,1,0\nb,bob,0,10,100,1,0\n", "");
+    let fair = [Some(100.0), Some(100.0)];
+    for policy in ["fifo", "drf"] {
+        assert_eq!(both.column("users", policy, "fair_service_delay_s"), fair);
+    }
+    // Tasks of 10 s start in waves of ten: 50 s and 150 s under fifo.
+    let delays: Vec<f64> = both.column("users", "fifo", "service_delay_s").into_iter().flatten().collect();
+    assert_eq!(delays, [50.0, 150.0]);
+    let speeds: Vec<f64> = both.column("users", "fifo", "speed").into_iter().flatten().collect();
+    near(speeds[0], 2.0);
+    near(speeds[1], 2.0 / 3.0);
+    near(both.one("fifo", "speed_jain"), (8.0f64 / 3.0).powi(2) / (2.0 * (4.0 + 4.0 / 9.0)));
+    near(both.one("fifo", "speed_gap"), 4.0 / 3.0);
+    near(both.one("fifo", "speed_min"), 2.0 / 3.0);
+    near(both.one("drf", "speed_jain"), 1.0);
+    near(both.one("drf", "speed_gap"), 0.0);
+}
+
+/// Half of the time one user waits alone under fifo, and is perfectly even with itself: the measure over the backlogged
+/// users of each policy cannot see the difference that the measure over all users sees.
+#[test]
+fn a_lone_user_is_even_under_every_policy() {
+    let alone = Replayed::new("a,ann,0,10,100,1,0\n", "");
+    for policy in ["fifo", "drf"] {
+        assert_eq!((alone.one(policy, "speed_jain"), alone.one(policy, "speed_gap")), (1.0, 0.0));
+        near(alone.one(policy, "speed_min"), 1.0);
+    }
+}
+
+/// A user that asks for little, in the middle of another's work: fifo makes it wait for all of it.
+#[test]
+fn a_light_user_that_waits_behind_a_heavy_one_is_the_slowest() {
+    let both = Replayed::new("a,heavy,0,10,100,1,0\nb,light,10,10,1,1,0\nc,light,50,10,1,1,0\n", "");
+    let speeds = |policy: &str| both.column("users", policy, "speed").into_iter().flatten().collect::<Vec<f64>>();
+    assert_eq!(
+        both.column("users", "fifo", "fair_service_delay_s"),
+        both.column("users", "drf", "fair_service_delay_s")
+    );
+    // At once by fair sharing, 5 s old; under fifo both jobs start at 100 s and are 95 s and 55 s old.
+    assert_eq!(both.column("users", "drf", "fair_service_delay_s")[1], Some(5.0));
+    near(speeds("fifo")[1], 5.0 / 75.0);
+    assert_eq!(speeds("drf")[1], 1.0);
+    assert!(both.one("drf", "speed_jain") > 0.99 && both.one("fifo", "speed_jain") < 0.6);
+}
+
+/// What is cut off counts with its age at the cut, work that fits nowhere not at all, and what comes before the window
+/// is in the way without counting.
+#[test]
+fn cuts_windows_and_what_never_fits() {
+    let cut = Replayed::new("a,ann,0,10,100,1,0\nb,bob,0,10,100,1,0\nc,bob,0,10,1,11,0\n", "until = \"100s\"");
+    let delays: Vec<f64> = cut.column("users", "fifo", "service_delay_s").into_iter().flatten().collect();
+    assert_eq!(delays, [50.0, 100.0]);
+    assert_eq!(cut.column("users", "fifo", "fair_service_delay_s"), [Some(75.0), Some(75.0)]);
+    let late = Replayed::new("a,ann,0,10,100,1,0\nb,bob,1,10,100,1,0\n", "measure = { from = \"1s\" }");
+    assert_eq!(late.column("users", "fifo", "speed")[0], None);
+    assert_eq!(late.one("fifo", "speed_jain"), 1.0);
+}
+
+/// The machine fails four seconds into the task and is back two seconds later: it runs from 6 s to 16 s.
+#[test]
+fn a_task_that_is_stopped_is_served_when_it_runs_again() {
+    let stopped = Replayed::new("a,ann,1000,10,1,1,0\n", "");
+    assert_eq!(stopped.column("users", "drf", "service_delay_s"), [Some(11.0)]);
+    assert_eq!(stopped.column("users", "drf", "fair_service_delay_s"), [Some(5.0)]);
+}
+
+#[test]
+fn only_closed_loops_depend_on_the_policy() {
+    let plan = |text: &str| workload(text.parse().expect("TOML"), Path::new(".")).expect("a workload");
+    assert!(!plan("generator = 'facebook'").submissions_depend_on_policy());
+    assert!(!plan("trace = 'a.csv'").submissions_depend_on_policy());
+    let closed = "generator = 'closed-loop'\nuntil = 40\n[[class]]\nduration = 10\ndemand = { cpu = 1 }\n";
+    assert!(plan(closed).submissions_depend_on_policy());
+}
