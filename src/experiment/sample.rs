@@ -21,6 +21,7 @@ pub(super) struct Sample {
     pub ratio: Option<f64>,
     pub envy_max: Option<f64>,
     pub envy_count: Option<u64>,
+    pub envy_unbounded: Option<u64>,
     pub incentive_min: Option<f64>,
     pub incentive_below: Option<u64>,
     /// Per resource; `None` when pooled, under slots, or when nothing waits.
@@ -49,19 +50,19 @@ impl Sample {
         levels: &mut Levels,
     ) -> Result<Sample> {
         let (dims, capacity) = (books.dims(), books.capacity());
-        let fraction =
-            |amount: u64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount as f64 / capacity.0[d] as f64 };
+        let fraction = |amount: f64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount / capacity.0[d] as f64 };
         let snapshots: Vec<UserSnapshot> = active
             .iter()
             .map(|&user| {
                 let weights = books.weights().each(books.weight_class(user));
-                let (used, head) = (books.used(user), books.head(user));
-                let each =
-                    |amounts: &[u64]| std::array::from_fn(|d| if d < dims { fraction(amounts[d], d) } else { 0.0 });
+                let tasks = (books.running(user) + books.waiting(user)) as f64;
+                let each = |of: &dyn Fn(usize) -> f64| std::array::from_fn(|d| if d < dims { of(d) } else { 0.0 });
                 UserSnapshot {
-                    bundle: each(used),
-                    demand: each(head),
+                    bundle: each(&|d| fraction(books.used(user)[d] as f64, d)),
+                    // The mean of all its tasks: what its next task needs says little of the others.
+                    demand: each(&|d| fraction(books.wanted(user, d) as f64 / tasks, d)),
                     weight: weights.map(|weight| weight as f64 / WEIGHT_ONE as f64),
+                    tasks,
                     backlogged: books.waiting(user) > 0,
                 }
             })
@@ -73,13 +74,8 @@ impl Sample {
         let backlogged: Vec<f64> =
             snapshots.iter().filter(|user| user.backlogged).map(|user| dominant(user, true)).collect();
         let shares: Vec<f64> = snapshots.iter().map(|user| dominant(user, false)).collect();
-        let wish = |(&user, snapshot): (&UserId, &UserSnapshot)| {
-            let tasks = (books.running(user) + books.waiting(user)) as f64;
-            let mean = |d: usize| books.wanted(user, d) as f64 / (tasks * capacity.0[d] as f64);
-            let demand = std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { mean(d) } else { 0.0 });
-            Wish { demand, weight: snapshot.weight, tasks }
-        };
-        let wishes: Vec<Wish> = active.iter().zip(&snapshots).map(wish).collect();
+        let wish = |user: &UserSnapshot| Wish { demand: user.demand, weight: user.weight, tasks: user.tasks };
+        let wishes: Vec<Wish> = snapshots.iter().map(wish).collect();
         let fluid = fluid_shares(levels, &wishes, dims)?;
         let tasks: Vec<f64> =
             snapshots.iter().zip(largest).filter(|(user, _)| user.backlogged).map(|(_, task)| *task).collect();
@@ -95,6 +91,7 @@ impl Sample {
             ratio: ratio(&backlogged),
             envy_max: envy.and_then(|envy| envy.max_bounded),
             envy_count: envy.map(|envy| envy.count as u64),
+            envy_unbounded: envy.map(|envy| envy.unbounded as u64),
             incentive_min: incentive.map(|incentive| incentive.min_ratio),
             incentive_below: incentive.map(|incentive| incentive.below as u64),
             stranded: machines.filter(|_| !backlogged.is_empty()).map(|machines| stranded(books, machines, active)),
@@ -166,6 +163,7 @@ pub(super) struct Sampler {
     pub ratio: GridMean,
     pub envy_max: GridMean,
     pub envy_count: GridMean,
+    pub envy_unbounded: GridMean,
     pub incentive_min: GridMean,
     pub incentive_below: GridMean,
     pub stranded: [GridMean; MAX_DIMS],
@@ -187,6 +185,7 @@ impl Sampler {
             ratio: mean,
             envy_max: mean,
             envy_count: mean,
+            envy_unbounded: mean,
             incentive_min: mean,
             incentive_below: mean,
             stranded: [mean; MAX_DIMS],
@@ -220,6 +219,7 @@ impl Sampler {
         self.ratio.add(sample.ratio, points);
         self.envy_max.add(sample.envy_max, points);
         self.envy_count.add(sample.envy_count.map(|count| count as f64), points);
+        self.envy_unbounded.add(sample.envy_unbounded.map(|count| count as f64), points);
         self.incentive_min.add(sample.incentive_min, points);
         let below = |count: u64| count as f64 / f64::from(sample.backlogged.max(1));
         self.incentive_below.add(sample.incentive_below.map(below), points);

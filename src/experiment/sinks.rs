@@ -199,7 +199,8 @@ impl Sinks {
         row.extend(dims.clone().map(|d| Cell::from(share(books.total_used().0[d], d))));
         row.extend(dims.map(|d| Cell::from(sample.stranded.map(|stranded| stranded[d]))));
         row.extend([sample.jain, sample.gini, sample.gap, sample.ratio, sample.envy_max].map(Cell::from));
-        row.extend::<[Cell; 3]>([sample.envy_count.into(), sample.incentive_min.into(), sample.incentive_below.into()]);
+        row.extend([sample.envy_count, sample.envy_unbounded].map(Cell::from));
+        row.extend::<[Cell; 2]>([sample.incentive_min.into(), sample.incentive_below.into()]);
         let (mean, max) = (sample.deviation.map(|d| d.mean), sample.deviation.map(|d| d.max));
         row.extend([mean, max, sample.task_max].map(Cell::from));
         row.push(sample.theorem7_broken.map(u64::from).into());

@@ -165,12 +165,13 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     float("speed_min", speeds.iter().copied().reduce(f64::min));
     float("jain_backlogged", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
     let grid = &collector.sampler;
-    let means: [(&str, GridMean); 10] = [
+    let means: [(&str, GridMean); 11] = [
         ("gini_backlogged", grid.gini),
         ("share_gap_backlogged", grid.gap),
         ("share_ratio_backlogged", grid.ratio),
         ("envy_max", grid.envy_max),
         ("envy_count", grid.envy_count),
+        ("envy_unbounded", grid.envy_unbounded),
         ("incentive_min", grid.incentive_min),
         ("incentive_below", grid.incentive_below),
         ("deviation_mean", grid.deviation_mean),

@@ -1,9 +1,13 @@
 //! Who would rather have another's bundle.
 //!
-//! envy_ik = max(0, v_i(b_k scaled by w_ij / w_kj) / v_i(b_i) − 1): how many more of its tasks, relatively, user i could
-//! run with what k holds, had k i's weights. With β_k = b_kj / w_kj and c_ij = w_ij / d_ij the scaled value is
-//! min_j c_ij β_kj. It never falls when β grows, so only the Pareto-maximal β (the skyline) can be envied most, and
-//! only they are compared. Backlogged users complain; whoever holds something is envied.
+//! The envy of a user is how many more of its tasks, relatively, it could run with another's bundle, taken w_ij / w_kj
+//! times, than with its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i counts no more tasks than the user has. The
+//! counting is that of the property check ([`Wants`](crate::fluid::Wants)). v never falls when a bundle grows, so that
+//! only the Pareto-maximal bundles per weight (the skyline) can be envied most, and only they are compared. Backlogged
+//! users complain; whoever holds something is envied.
+//!
+//! A user that runs nothing and could run something has no bounded envy. It counts in [`Envy::unbounded`], besides in
+//! [`Envy::count`], and not in [`Envy::max_bounded`].
 //! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
 
 use super::snapshot::{TOLERANCE, UserSnapshot};
@@ -12,8 +16,8 @@ use crate::units::MAX_DIMS;
 /// Envy at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Envy {
-    /// The largest envy among users whose envy is bounded, 0 upwards (0.5: half as many tasks again); 0 when it is
-    /// within [`TOLERANCE`]. `None` when every complaining user's envy is unbounded.
+    /// The largest envy among users with bounded envy, 0 upwards (0.5: half as many tasks again); 0 when it is
+    /// within [`TOLERANCE`]. `None` when the envy of every complaining user is unbounded.
     pub max_bounded: Option<f64>,
     /// How many users envy somebody, by more than [`TOLERANCE`].
     pub count: usize,
@@ -23,13 +27,6 @@ pub struct Envy {
     pub users: usize,
 }
 
-impl Envy {
-    /// The largest envy of all; `None` when somebody's has no bound.
-    pub fn max(&self) -> Option<f64> {
-        self.max_bounded.filter(|_| self.unbounded == 0)
-    }
-}
-
 /// Computes who envies whom among `users`, over the first `dims` resources.
 ///
 /// `None` when nobody may complain. Cost: O(n log n + n · skyline · dims).
@@ -37,11 +34,10 @@ pub fn envy(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
     let skyline = skyline(users.iter().map(|user| per_weight(user, dims)).collect(), dims);
     let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
     for user in users.iter().filter(|user| user.backlogged) {
-        let value = |bundle: &[f64; MAX_DIMS]| {
-            user.needed(dims).map(|j| bundle[j] * user.weight[j] / user.demand[j]).reduce(f64::min)
-        };
-        let Some(own) = value(&per_weight(user, dims)) else { continue };
-        let best = skyline.iter().filter_map(value).fold(own, f64::max);
+        let Some(own) = user.own(dims) else { continue };
+        let wants = user.wants(dims);
+        let with = |bundle: &[f64; MAX_DIMS]| wants.runs(|r| wants.scaled(r, &bundle[r], &1.0));
+        let best = skyline.iter().filter_map(with).fold(own, f64::max);
         result.users += 1;
         if own == 0.0 && best > 0.0 {
             result.unbounded += 1;
@@ -89,16 +85,23 @@ mod tests {
 
     use super::*;
 
+    /// With more tasks than anything here could run.
     fn user(bundle: &[f64], demand: &[f64], weight: &[f64]) -> UserSnapshot {
         let pad = |part: &[f64]| std::array::from_fn(|j| part.get(j).copied().unwrap_or(0.0));
-        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), backlogged: true }
+        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), tasks: 1e9, backlogged: true }
+    }
+
+    /// How many of its tasks a user runs with a bundle, by the formula as it is written.
+    fn value(user: &UserSnapshot, bundle: &[f64; MAX_DIMS], dims: usize) -> Option<f64> {
+        let needed = (0..dims).filter(|&j| user.demand[j] > 0.0);
+        needed.map(|j| bundle[j] / user.demand[j]).reduce(f64::min).map(|value| value.min(user.tasks))
     }
 
     /// Every pair, by the formula as it is written.
     fn slow(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
         let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
         for i in users.iter().filter(|i| i.backlogged) {
-            let Some(own) = i.value(&i.bundle, dims) else { continue };
+            let Some(own) = value(i, &i.bundle, dims) else { continue };
             let (mut most, mut unbounded) = (0.0f64, false);
             for k in users {
                 let scaled =
@@ -107,7 +110,7 @@ mod tests {
                             if k.weight[j] > 0.0 { k.bundle[j] * i.weight[j] / k.weight[j] } else { 0.0 }
                         },
                     );
-                let other = i.value(&scaled, dims).unwrap();
+                let other = value(i, &scaled, dims).unwrap();
                 if own > 0.0 {
                     most = most.max(other / own - 1.0);
                 }
@@ -134,7 +137,7 @@ mod tests {
         // B keeps a quarter, half a task; with A's bundle it could run a whole one.
         let b_short = UserSnapshot { bundle: b.bundle.map(|held| held / 4.0), ..b };
         let unfair = envy(&[a, b_short], 2).unwrap();
-        assert!((unfair.max().unwrap() - 1.0).abs() < 1e-12, "{unfair:?}");
+        assert!((unfair.max_bounded.unwrap() - 1.0).abs() < 1e-12, "{unfair:?}");
         assert_eq!((unfair.count, unfair.users), (1, 2));
     }
 
@@ -145,7 +148,7 @@ mod tests {
         // The heavier one with an equal bundle envies by a factor of 2.
         let short = user(&[0.2], &[0.01], &[2.0]);
         let result = envy(&[one, short], 1).unwrap();
-        assert!((result.max().unwrap() - 1.0).abs() < 1e-12);
+        assert!((result.max_bounded.unwrap() - 1.0).abs() < 1e-12);
         assert_eq!(result.count, 1);
     }
 
@@ -154,9 +157,18 @@ mod tests {
         let (poor, rich) = (user(&[0.0], &[0.01], &[1.0]), user(&[0.5], &[0.01], &[1.0]));
         let result = envy(&[poor, rich], 1).unwrap();
         assert_eq!(result, Envy { max_bounded: Some(0.0), count: 1, unbounded: 1, users: 2 });
-        assert_eq!(result.max(), None);
         // Nobody holds anything: nothing to envy.
-        assert_eq!(envy(&[poor, poor], 1).unwrap().max(), Some(0.0));
+        assert_eq!(envy(&[poor, poor], 1).unwrap().max_bounded, Some(0.0));
+    }
+
+    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100.
+    #[test]
+    fn nobody_envies_tasks_that_it_does_not_have() {
+        let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0], &[1.0 / 24.0], &[1.0]) };
+        let many = UserSnapshot { tasks: 100.0, ..user(&[20.0 / 24.0], &[1.0 / 24.0], &[1.0]) };
+        let result = envy(&[few, many], 1).unwrap();
+        assert!((result.max_bounded.unwrap() - 0.25).abs() < 1e-12, "{result:?}");
+        assert_eq!(result.count, 1);
     }
 
     #[test]
@@ -197,6 +209,7 @@ mod tests {
                 })
                 .collect();
             users.iter_mut().for_each(|user| user.backlogged = rng.random_range(0..4) > 0);
+            users.iter_mut().for_each(|user| user.tasks = f64::from(rng.random_range(1..40u32)));
             let (fast, slow) = (envy(&users, dims), slow(&users, dims));
             let (Some(fast), Some(slow)) = (fast, slow) else {
                 assert_eq!(fast, slow);

@@ -1,21 +1,21 @@
 //! Whether users are better off sharing than each with its own part of the cluster.
 //!
-//! A user's entitlement is e_ij = w_ij / Σ_k w_kj of each resource, over all active users k. Sharing pays for user i
-//! at an instant when its bundle is worth at least its entitlement. Tasks are whole, so a user entitled to 2.7 tasks
-//! that runs 2 counts as below: the ratio measures what is held, not what could be placed. Nor is it capped by what
-//! a user waits for; only backlogged users are judged.
+//! The part of user i is w_ij / Σ_k w_kj of each resource, over all active users k. Sharing pays for it at an instant
+//! when its bundle runs at least as many of its tasks as its part would, no more than it has. The counting is that of the
+//! property check ([`Wants`](crate::fluid::Wants)), with divisible tasks: a user whose part would run 2.7 tasks and that
+//! runs 2 counts as below. Only backlogged users are judged.
 //! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
 
 use super::snapshot::{TOLERANCE, UserSnapshot};
 use crate::units::MAX_DIMS;
 
-/// How one backlogged user fares against its entitlement.
+/// How one backlogged user fares against its part of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// Value of its bundle / value of its entitlement; 0 upwards, 1 is break-even.
+    /// Tasks that its bundle runs over those that its part would run; 0 upwards, 1 is break-even.
     pub ratio: f64,
-    /// max(0, min_j (e_ij − b_ij)) over the resources it needs: with one weight for all resources this is
-    /// max(0, entitlement − dominant share). Fraction of the cluster, 0 to 1.
+    /// The dominant share of the tasks that it runs fewer than its part would: with one weight for all resources and more
+    /// tasks than the part would run it is max(0, part − dominant share). Fraction of the cluster, 0 to 1.
     pub shortfall: f64,
 }
 
@@ -23,16 +23,15 @@ pub struct Standing {
 ///
 /// `None` for a user that is not backlogged or needs nothing. Cost: O(n · dims).
 pub fn standings(users: &[UserSnapshot], dims: usize) -> Vec<Option<Standing>> {
-    let mut total = [0.0; MAX_DIMS];
+    let mut all = [0.0; MAX_DIMS];
     for user in users {
-        (0..dims).for_each(|j| total[j] += user.weight[j]);
+        (0..dims).for_each(|r| all[r] += user.weight[r]);
     }
     let standing = |user: &UserSnapshot| {
-        let entitlement: [f64; MAX_DIMS] =
-            std::array::from_fn(|j| if j < dims { user.weight[j] / total[j] } else { 0.0 });
-        let shortfall = user.needed(dims).map(|j| entitlement[j] - user.bundle[j]).reduce(f64::min)?;
-        let ratio = user.value(&user.bundle, dims)? / user.value(&entitlement, dims)?;
-        Some(Standing { ratio, shortfall: shortfall.max(0.0) })
+        let (own, wants) = (user.own(dims)?, user.wants(dims));
+        let part = wants.runs(|r| wants.part(r, &1.0, &all[r]))?;
+        let task = wants.demand.iter().copied().fold(0.0, f64::max);
+        Some(Standing { ratio: own / part, shortfall: (part - own).max(0.0) * task })
     };
     users.iter().map(|user| if user.backlogged { standing(user) } else { None }).collect()
 }
@@ -70,9 +69,21 @@ impl Incentive {
 mod tests {
     use super::*;
 
+    /// With more tasks than anything here could run.
     fn user(bundle: [f64; 2], demand: [f64; 2], weight: [f64; 2]) -> UserSnapshot {
         let pad = |[a, b]: [f64; 2]| [a, b, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), backlogged: true }
+        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), tasks: 1e9, backlogged: true }
+    }
+
+    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100; half of the cluster runs 12.
+    #[test]
+    fn a_part_is_worth_no_more_tasks_than_there_are() {
+        let few = UserSnapshot { tasks: 5.0, ..user([4.0 / 24.0, 0.0], [1.0 / 24.0, 0.0], [1.0, 1.0]) };
+        let many = UserSnapshot { tasks: 100.0, ..user([20.0 / 24.0, 0.0], [1.0 / 24.0, 0.0], [1.0, 1.0]) };
+        let each = standings(&[few, many], 2);
+        let standing = each[0].unwrap();
+        assert!((standing.ratio - 0.8).abs() < 1e-12 && (standing.shortfall - 1.0 / 24.0).abs() < 1e-12);
+        assert!((each[1].unwrap().ratio - 20.0 / 12.0).abs() < 1e-12);
     }
 
     #[test]

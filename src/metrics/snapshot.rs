@@ -1,7 +1,9 @@
 //! Who holds and wants what at one instant: what envy and sharing incentive are computed from.
 //!
-//! Users are judged by Leontief value: the number of tasks, fractions included, that a bundle would let them run.
+//! Users are judged by the number of tasks, fractions included, that a bundle would let them run: by [`Wants`], as the
+//! property checks do, with the mean demand of the tasks that a user has and no more than those.
 
+use crate::fluid::Wants;
 use crate::units::MAX_DIMS;
 
 /// By how much, relatively, two values must differ to count as different.
@@ -18,21 +20,23 @@ pub struct UserSnapshot {
     pub demand: [f64; MAX_DIMS],
     /// Its weight per resource (above 0).
     pub weight: [f64; MAX_DIMS],
+    /// How many tasks it runs and waits for.
+    pub tasks: f64,
     /// Whether it has tasks waiting: only such users may complain.
     pub backlogged: bool,
 }
 
 impl UserSnapshot {
-    /// The Leontief value v(b) = min_j b_j / d_j over the resources the user needs: how many of its tasks `bundle` runs.
-    ///
-    /// Units: fractions of capacity → tasks. `None` for a user that needs nothing (its value has no bound).
-    pub fn value(&self, bundle: &[f64; MAX_DIMS], dims: usize) -> Option<f64> {
-        self.needed(dims).map(|j| bundle[j] / self.demand[j]).reduce(f64::min)
+    /// What it wants, over the first `dims` resources.
+    pub fn wants(&self, dims: usize) -> Wants<'_, f64> {
+        Wants { demand: &self.demand[..dims], weight: &self.weight[..dims], tasks: Some(&self.tasks) }
     }
 
-    /// The resources that the user needs.
-    pub(super) fn needed(&self, dims: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..dims).filter(|&j| self.demand[j] > 0.0)
+    /// How many tasks its own bundle runs; `None` for a user that needs nothing, and so never complains.
+    pub fn own(&self, dims: usize) -> Option<f64> {
+        let wants = self.wants(dims);
+        wants.needed().next()?;
+        wants.runs(|r| self.bundle[r])
     }
 }
 
@@ -41,21 +45,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn value_is_the_tasks_that_the_scarcest_resource_runs() {
+    fn own_tasks_are_those_that_the_scarcest_resource_runs_and_no_more_than_there_are() {
         let mut user = UserSnapshot {
-            bundle: [0.0; MAX_DIMS],
+            bundle: [0.5, 0.25, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0],
             demand: [0.0; MAX_DIMS],
             weight: [1.0; MAX_DIMS],
+            tasks: 9.0,
             backlogged: true,
         };
-        let bundle = [0.5, 0.25, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0];
-        assert_eq!(user.value(&bundle, 3), None);
+        assert_eq!(user.own(3), None);
         user.demand[0] = 0.25;
-        assert_eq!(user.value(&bundle, 3), Some(2.0));
+        assert_eq!(user.own(3), Some(2.0));
         user.demand[1] = 0.25;
-        assert_eq!(user.value(&bundle, 3), Some(1.0));
+        assert_eq!(user.own(3), Some(1.0));
         user.demand[2] = 0.001;
-        assert_eq!(user.value(&bundle, 3), Some(0.0));
-        assert_eq!(user.value(&bundle, 2), Some(1.0));
+        assert_eq!(user.own(3), Some(0.0));
+        assert_eq!(user.own(2), Some(1.0));
+        user.bundle[1] = 5.0;
+        assert_eq!((user.own(2), UserSnapshot { tasks: 1.5, ..user }.own(2)), (Some(2.0), Some(1.5)));
     }
 }

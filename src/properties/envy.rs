@@ -19,10 +19,8 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
     let pairs = (0..view.users()).flat_map(|user| (0..view.users()).map(move |other| (user, other)));
     widest(pairs.filter(|(user, other)| user != other).filter_map(|(user, other)| {
         let tasks = held(other);
-        let scaled = |r: usize| {
-            let amount = tasks.times(&view.demand[other][r]);
-            amount.times(&view.weight[user][r]).over(&view.weight[other][r])
-        };
+        let scaled =
+            |r: usize| view.wants(user).scaled(r, &tasks.times(&view.demand[other][r]), &view.weight[other][r]);
         let (worse, mut better) = (view.useful(user), view.runs(user, scaled));
         if view.reading == Reading::UpToOneOwnTask {
             better = better.minus(&one());

@@ -10,7 +10,7 @@ pub(super) fn gap<N: Measured>(view: &View<N>) -> Option<Gap<N>> {
     let all: Vec<N> =
         (0..view.dims()).map(|r| view.weight.iter().fold(N::zero(), |sum, weight| sum.plus(&weight[r]))).collect();
     widest((0..view.users()).filter_map(|user| {
-        let part = |r: usize| view.capacity[r].times(&view.weight[user][r]).over(&all[r]);
+        let part = |r: usize| view.wants(user).part(r, &view.capacity[r], &all[r]);
         view.gap(user, None, view.useful(user), view.runs(user, part))
     }))
 }

@@ -1,7 +1,7 @@
 //! An instance and its allocation in one kind of number, with the quantities that the properties compare.
 
 use super::Reading;
-use crate::fluid::{Allocation, Exact, Instance, Number, User};
+use crate::fluid::{Allocation, Exact, Instance, Number, User, Wants};
 
 /// Numbers that a property is decided in.
 pub(super) trait Measured: Number {
@@ -99,6 +99,11 @@ impl<'a, N: Measured> View<'a, N> {
         self.capacity.len()
     }
 
+    /// What a user wants.
+    pub fn wants(&self, user: usize) -> Wants<'_, N> {
+        Wants { demand: &self.demand[user], weight: &self.weight[user], tasks: self.cap[user].as_ref() }
+    }
+
     /// The resources that a user needs.
     pub fn needed(&self, user: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.dims()).filter(move |&r| !self.demand[user][r].is_zero())
@@ -106,9 +111,14 @@ impl<'a, N: Measured> View<'a, N> {
 
     /// How many tasks a user can run with so much of each resource: Leontief, whole where tasks are, up to its number.
     pub fn runs(&self, user: usize, bundle: impl Fn(usize) -> N) -> N {
-        let most = least(self.needed(user).map(|r| bundle(r).over(&self.demand[user][r])));
-        let most = most.map(|most| if self.reading == Reading::Divisible { most } else { most.whole() });
-        least(most.into_iter().chain(self.cap[user].clone())).unwrap_or_else(N::zero)
+        let wants = self.wants(user);
+        match self.reading {
+            Reading::Divisible => wants.runs(bundle).unwrap_or_else(N::zero),
+            Reading::Whole | Reading::UpToOneTask | Reading::UpToOneOwnTask => {
+                let whole = wants.fit(bundle).map(|most| most.whole());
+                least(whole.into_iter().chain(self.cap[user].clone())).unwrap_or_else(N::zero)
+            }
+        }
     }
 
     /// How many of the tasks it is given a user has work for.

@@ -37,6 +37,7 @@ mod machines_slow;
 mod machines_twin;
 mod machines_world;
 mod nash;
+mod one_definition;
 mod paper;
 mod paper_facebook;
 mod paper_machines;

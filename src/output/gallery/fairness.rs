@@ -1,4 +1,4 @@
-//! How fair it was how much of the time: distributions over time, all seeds together.
+//! How evenly backlogged users shared, how much of the time: distributions over time, all seeds together.
 //!
 //! Curves over time would jump with every user that comes or goes, and break off wherever nobody waits.
 
@@ -11,7 +11,7 @@ use crate::output::schema::Table;
 
 /// The panels: a heading and a column of the `fairness` table.
 const PANELS: [(&str, &str); 2] =
-    [("Jain index of dominant shares", "jain"), ("Largest minus smallest dominant share", "share_gap")];
+    [("Jain index of backlogged users", "jain_backlogged"), ("Share gap of backlogged users", "share_gap_backlogged")];
 
 /// Jain index and share gap while two or more users wait.
 pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
@@ -22,9 +22,10 @@ pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
         return Ok(Gallery::without("fairness", "two users never waited at a time"));
     }
     let caption = format!(
-        "Fairness among the users that wait for something{}: the share of time in which the index or the gap is at \
-         most the value below. Counted is the time in which two or more users wait. Equal shares have an index of 1 \
-         and a gap of 0.",
+        "Jain index of dominant shares, and largest minus smallest share, among the users that each policy leaves \
+         backlogged{}: the share of time in which the index or the gap is at most the value below. Counted is the time \
+         in which two or more users are backlogged. Equal shares have an index of 1 and a gap of 0. Which users these \
+         are depends on the policy; the speeds of users compare policies.",
         seeds_of(results)
     );
     let svg = panels.draw(Axis::number("Index or share"), paper);

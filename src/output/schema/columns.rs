@@ -77,9 +77,22 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
                 "largest minus smallest weighted dominant share of the users backlogged under this policy, mean over the grid",
             ),
             ("share_ratio_backlogged", Float, "smallest over largest of the same, mean over the grid"),
-            ("envy_max", Float, "largest envy among backlogged users that hold something, mean over the grid"),
+            (
+                "envy_max",
+                Float,
+                "largest envy of a backlogged user that can run something: how many more of its tasks, relatively, it could run with another's bundle; mean over the grid",
+            ),
             ("envy_count", Float, "backlogged users that envy somebody, mean over the grid"),
-            ("incentive_min", Float, "smallest value of own bundle over value of the 1/n cluster, mean over the grid"),
+            (
+                "envy_unbounded",
+                Float,
+                "those of them that can run nothing with what they hold, so that their envy has no bound and is not in envy_max; mean over the grid",
+            ),
+            (
+                "incentive_min",
+                Float,
+                "tasks that a backlogged user's bundle runs over those that its 1/n of the cluster would, no more than it has: the smallest; mean over the grid",
+            ),
             (
                 "incentive_below",
                 Float,
@@ -136,7 +149,11 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             ("completion_mean_s", Float, "mean completion time of its finished jobs"),
             ("slowdown_mean", Float, "mean slowdown of its finished jobs"),
             ("backlogged_s", Float, "time in which tasks of it waited"),
-            ("shortfall", Float, "mean over its backlogged grid points of max(0, entitlement minus share)"),
+            (
+                "shortfall",
+                Float,
+                "dominant share of the tasks that it runs fewer than its 1/n of the cluster would, mean over its backlogged grid points",
+            ),
             (
                 "speed",
                 Float,
@@ -217,9 +234,14 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             ("gini_backlogged", Float, "Gini coefficient of the same"),
             ("share_gap_backlogged", Float, "largest minus smallest of the same"),
             ("share_ratio_backlogged", Float, "smallest over largest of the same"),
-            ("envy_max", Float, "largest envy among those that hold something"),
-            ("envy_count", Int, "users that envy somebody"),
-            ("incentive_min", Float, "smallest value of own bundle over value of the 1/n cluster"),
+            ("envy_max", Float, "largest envy of a backlogged user that can run something"),
+            ("envy_count", Int, "backlogged users that envy somebody"),
+            ("envy_unbounded", Int, "those of them that can run nothing with what they hold: not in envy_max"),
+            (
+                "incentive_min",
+                Float,
+                "tasks that a backlogged user's bundle runs over those that its 1/n of the cluster would: the smallest",
+            ),
             ("incentive_below", Int, "users worse off than on their 1/n cluster"),
             (
                 "deviation_mean",

@@ -1,0 +1,52 @@
+//! How many of its tasks a user could run with something: the one definition behind envy and sharing incentive.
+//!
+//! Tasks need resources in fixed proportions, so with amounts b a user runs min_r b_r / d_r of them over the resources it
+//! needs, and no more than it has. Sharing pays for a user if it runs at least as many as its *part* of the cluster
+//! would, w_ir / Σ_k w_kr of each resource; a user envies another if with what that one holds, taken w_ir / w_kr times,
+//! it would run more. The property checks ask this of allocations, the metrics of states of a run.
+//! Source: Ghodsi et al., NSDI 2011, section 3; with weights Parkes, Procaccia and Shah, EC 2012.
+
+use super::Number;
+
+/// What a user wants: entries of `demand` and `weight` are resources.
+#[derive(Clone, Copy, Debug)]
+pub struct Wants<'a, N> {
+    /// What one task needs (at least 0).
+    pub demand: &'a [N],
+    /// Its weights (above 0).
+    pub weight: &'a [N],
+    /// How many tasks it has; `None` without end.
+    pub tasks: Option<&'a N>,
+}
+
+impl<N: Number> Wants<'_, N> {
+    /// The resources that it needs.
+    pub fn needed(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.demand.len()).filter(|&r| !self.demand[r].is_zero())
+    }
+
+    /// How many tasks so much of each resource would run if the user had no end of them; `None` if it needs nothing.
+    pub fn fit(&self, amount: impl Fn(usize) -> N) -> Option<N> {
+        self.needed().map(|r| amount(r).over(&self.demand[r])).reduce(lesser)
+    }
+
+    /// The same, no more than it has; `None` if it needs nothing and has no end of tasks.
+    pub fn runs(&self, amount: impl Fn(usize) -> N) -> Option<N> {
+        self.fit(amount).into_iter().chain(self.tasks.cloned()).reduce(lesser)
+    }
+
+    /// Its part of a resource, of which there is `capacity` for users whose weights add up to `all`.
+    pub fn part(&self, r: usize, capacity: &N, all: &N) -> N {
+        capacity.times(&self.weight[r]).over(all)
+    }
+
+    /// What counts as much for it as `amount` of a resource does for a user of weight `weight`.
+    pub fn scaled(&self, r: usize, amount: &N, weight: &N) -> N {
+        amount.times(&self.weight[r]).over(weight)
+    }
+}
+
+/// The lesser of two numbers.
+fn lesser<N: Number>(a: N, b: N) -> N {
+    if b < a { b } else { a }
+}

@@ -1,0 +1,98 @@
+//! Envy and sharing incentive of a state of a run are those that `check` finds in the same allocation.
+
+use plimsoll::fluid::{Exact, Instance, Tasks, User};
+use plimsoll::metrics::{Incentive, UserSnapshot, envy, standings};
+use plimsoll::properties::{Case, Judgement, Promise, Property, Reading, judge};
+use plimsoll::units::MAX_DIMS;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+struct World {
+    capacity: Vec<u64>,
+    /// Demand, weight, tasks that it has, tasks that run.
+    users: Vec<(Vec<u64>, u64, u64, u64)>,
+}
+
+fn world(rng: &mut ChaCha8Rng) -> World {
+    let dims = rng.random_range(1..=3);
+    let user = |rng: &mut ChaCha8Rng| {
+        let mut demand: Vec<u64> = (0..dims).map(|_| rng.random_range(0..5)).collect();
+        demand[0] += u64::from(demand.iter().all(|&amount| amount == 0));
+        let tasks = rng.random_range(1..12);
+        (demand, rng.random_range(1..4), tasks, rng.random_range(0..=tasks))
+    };
+    let users = (0..rng.random_range(2..=5)).map(|_| user(rng)).collect();
+    World { capacity: (0..dims).map(|_| rng.random_range(10..60)).collect(), users }
+}
+
+fn judged(world: &World, property: Property) -> Judgement {
+    let exact = |values: &[u64]| values.iter().map(|&value| Exact::from(value)).collect::<Vec<_>>();
+    let user = |(at, (demand, weight, tasks, _)): (usize, &(Vec<u64>, u64, u64, u64))| User {
+        weight: vec![Exact::from(*weight); demand.len()],
+        tasks: Some(Exact::from(*tasks)),
+        ..User::new(format!("u{at}"), exact(demand))
+    };
+    let names = (0..world.capacity.len()).map(|r| format!("r{r}")).collect();
+    let users = world.users.iter().enumerate().map(user).collect();
+    let instance = Instance::new(names, exact(&world.capacity), users).expect("a sound instance");
+    let tasks = Tasks::Exact(world.users.iter().map(|(.., running)| Exact::from(*running)).collect());
+    let promise = Promise { property, reading: Reading::Divisible };
+    judge(promise, &Case { instance: &instance, tasks: &tasks, after: None }).expect("there are users to judge")
+}
+
+fn snapshots(world: &World) -> Vec<UserSnapshot> {
+    let user = |(demand, weight, tasks, running): &(Vec<u64>, u64, u64, u64)| {
+        let share = |r: usize| demand.get(r).map_or(0.0, |amount| *amount as f64 / world.capacity[r] as f64);
+        UserSnapshot {
+            bundle: std::array::from_fn(|r| share(r) * *running as f64),
+            demand: std::array::from_fn(share),
+            weight: [*weight as f64; MAX_DIMS],
+            tasks: *tasks as f64,
+            backlogged: running < tasks,
+        }
+    };
+    world.users.iter().map(user).collect()
+}
+
+fn near(found: f64, wanted: f64) {
+    assert!((found - wanted).abs() <= 1e-9 * (1.0 + wanted.abs()), "{found} is not {wanted}");
+}
+
+#[test]
+fn the_metric_and_the_check_agree_on_random_states() {
+    let mut rng = ChaCha8Rng::seed_from_u64(16);
+    let (mut envious, mut unbounded, mut below, mut content) = (0, 0, 0, 0);
+    for _ in 0..2000 {
+        let world = world(&mut rng);
+        let (users, dims) = (snapshots(&world), world.capacity.len());
+        let check = judged(&world, Property::EnvyFreeness);
+        let all = envy(&users, dims);
+        assert_eq!(check.broken, all.is_some_and(|all| all.count > 0), "{users:?}");
+        if check.broken {
+            // The one that the check finds envies most by its own measure: let it complain alone.
+            let loser = check.loser.expect("envy has an envious user");
+            let alone: Vec<UserSnapshot> = (users.iter().enumerate())
+                .map(|(at, user)| UserSnapshot { backlogged: at == loser, ..*user })
+                .collect();
+            let alone = envy(&alone, dims).expect("it complains");
+            let (worse, better) = (check.worse.float(), check.better.float());
+            match worse > 0.0 {
+                true => near(alone.max_bounded.expect("it runs something"), better / worse - 1.0),
+                false => assert_eq!((alone.unbounded, alone.max_bounded), (1, None)),
+            }
+            envious += 1;
+            unbounded += usize::from(worse == 0.0);
+        }
+        let check = judged(&world, Property::SharingIncentive);
+        let each = standings(&users, dims);
+        assert_eq!(check.broken, Incentive::of(&each).is_some_and(|all| all.below > 0), "{users:?}");
+        if check.broken {
+            let standing = each[check.loser.expect("somebody is below")].expect("it is backlogged");
+            near(standing.ratio, check.worse.float() / check.better.float());
+            below += 1;
+        }
+        content += usize::from(all.is_none_or(|all| all.count == 0));
+    }
+    let seen = [envious, unbounded, below, content];
+    assert!(seen.iter().all(|&cases| cases > 100), "the states are one-sided: {seen:?}");
+}
