@@ -350,8 +350,9 @@ impl Recorder for Collector<'_> {
             self.totals.last_end = self.totals.last_end.max(finish);
         }
         let user = &mut self.users[tasks.user.index()];
+        user.launched += count;
         if self.window.holds(tasks.release) {
-            user.launched += count;
+            user.waited += count;
             user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         }
         let end = tasks.finish.unwrap_or(self.totals.now);
@@ -398,17 +399,17 @@ impl Recorder for Collector<'_> {
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
         let measured = self.window.holds(job.submit);
-        self.totals.jobs_finished += u64::from(job.finish.is_some());
+        let finished = u64::from(job.finish.is_some());
+        self.totals.jobs_finished += finished;
         let user = &mut self.users[job.user.index()];
-        if measured {
-            user.jobs += 1;
-            user.tasks += job.tasks;
-        }
+        user.jobs += 1;
+        user.jobs_finished += finished;
+        user.tasks += job.tasks;
         if measured && let (Some(start), Some(finish)) = (job.start, job.finish) {
             let ended = FinishedJob { submit: job.submit, start, finish, tasks: job.tasks, ideal: job.ideal };
             self.delays.record(&ended);
             self.bins.record(&ended);
-            user.jobs_finished += 1;
+            user.measured += 1;
             user.job_wait_us += u128::from(ended.wait().0);
             user.completion_us += u128::from(ended.completion().0);
             if let Some(slowdown) = ended.slowdown() {

@@ -1,21 +1,38 @@
-//! What was submitted, by stage and rounded demand.
+//! The submitted tasks, by stage and kind of demand.
 
 use std::collections::BTreeMap;
 
-/// How many tasks asked for what.
+/// How many tasks asked for what. Demands are of one kind if they agree in every resource to an eighth of the power of two
+/// below them; a kind stands for its tasks with their mean, which is their demand where all are alike.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
-    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), u64>,
+    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Kind>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    tasks: u64,
+    /// The demand of all of them together.
+    sums: Vec<u128>,
 }
 
 impl Demands {
     pub fn add(&mut self, stage: Option<&str>, demand: &[u64], tasks: u64) {
         let rounded = demand.iter().map(|&amount| eighth(amount)).collect();
-        *self.kinds.entry((stage.map(Into::into), rounded)).or_default() += tasks;
+        let kind = self.kinds.entry((stage.map(Into::into), rounded)).or_default();
+        kind.tasks += tasks;
+        kind.sums.resize(demand.len(), 0);
+        for (sum, &amount) in kind.sums.iter_mut().zip(demand) {
+            *sum += u128::from(amount) * u128::from(tasks);
+        }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u64], u64)> {
-        self.kinds.iter().map(|((stage, demand), tasks)| (stage.as_deref(), demand.as_slice(), *tasks))
+    /// Stage, mean demand in base units, and number of tasks of each kind.
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, impl Iterator<Item = f64>, u64)> {
+        self.kinds.iter().filter(|(_, kind)| kind.tasks > 0).map(|((stage, _), kind)| {
+            let mean = kind.sums.iter().map(|&sum| sum as f64 / kind.tasks as f64);
+            (stage.as_deref(), mean, kind.tasks)
+        })
     }
 }
 
@@ -23,4 +40,20 @@ impl Demands {
 fn eighth(amount: u64) -> u64 {
     let step = 1u64 << (63 - (amount | 8).leading_zeros()).saturating_sub(3);
     amount / step * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_stands_for_its_tasks_with_their_mean() {
+        let mut demands = Demands::default();
+        // A core is 1000 thousandths, and 960 is the lower end of its eighth.
+        demands.add(None, &[1000, 0], 7);
+        demands.add(Some("map"), &[1000, 2048], 1);
+        demands.add(Some("map"), &[1020, 2048], 3);
+        let kinds: Vec<_> = demands.iter().map(|(stage, mean, tasks)| (stage, mean.collect(), tasks)).collect();
+        assert_eq!(kinds, [(None, vec![1000.0, 0.0], 7), (Some("map"), vec![1015.0, 2048.0], 4)]);
+    }
 }

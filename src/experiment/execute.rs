@@ -390,7 +390,7 @@ impl WorkloadPlan {
         }
     }
 
-    /// Whether what is submitted, and when, depends on the policy; see [`Generator::submissions_depend_on_policy`].
+    /// Whether submissions depend on the policy, as those of a closed loop do: then runs of one seed are no pairs.
     pub fn submissions_depend_on_policy(&self) -> bool {
         matches!(self, WorkloadPlan::Generator(generator) if generator.submissions_depend_on_policy())
     }

@@ -13,7 +13,7 @@ use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 /// Ratios are kept in millionths.
 pub(super) const RATIO_ONE: f64 = 1e6;
 
-/// What the groups of a run were told so far.
+/// The log of the groups of a run so far.
 #[derive(Clone, Debug)]
 pub(super) struct GroupWatch {
     tree: GroupTree,
@@ -25,7 +25,7 @@ pub(super) struct GroupWatch {
     holdings: Vec<Holding>,
     /// By partition: the most that it ever had.
     most: Vec<Resources>,
-    /// What the `levels` table last said of a group in a resource.
+    /// The last row of the `levels` table about a group and a resource.
     written: Vec<Option<(GroupLevel, Holding)>>,
 }
 
@@ -90,14 +90,14 @@ impl GroupWatch {
         }
     }
 
-    /// For a span of time groups held what was due to be taken back and could not be.
+    /// For a span of time groups held amounts that were due to be taken back and could not be.
     pub fn unreturned(&mut self, unreturned: &[Unreturned], span: Span) {
         for Unreturned { group, amount } in unreturned {
             self.log.unreturned(*group, amount.slice(self.dims), span);
         }
     }
 
-    /// Writes what has changed since the last grid point.
+    /// Writes the changes since the last grid point.
     pub fn sample(&mut self, at: Time, groups: &dyn Groups, sinks: &mut Sinks) -> Result<()> {
         if !sinks.wants(Table::Levels) {
             return Ok(());
@@ -163,7 +163,7 @@ impl GroupWatch {
         Ok(())
     }
 
-    /// What the terminal shows of each group, parents before the groups under them.
+    /// The terminal's summary of each group, parents before the groups under them.
     pub fn summaries(&self, dims: &[Dim]) -> Vec<GroupSummary> {
         let children = |parent: Option<usize>| {
             let of = move |at: &usize| self.tree.groups[*at].parent == parent && self.tree.groups[*at].stated;
@@ -206,7 +206,7 @@ fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
     log.sums(group, d).borrowed_us
 }
 
-/// What the terminal shows of a group.
+/// The terminal's summary of a group.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GroupSummary {
     /// Its name.
@@ -215,7 +215,7 @@ pub struct GroupSummary {
     pub depth: usize,
     /// Headings and values; amounts are in the unit that people write, times hours.
     pub values: Vec<(String, Option<f64>)>,
-    /// By resource, what it held above its runtime quota although it was due to be taken back, in the unit that people
+    /// By resource, the amount that it held above its runtime quota although it was due to be taken back, in the unit that people
     /// write, times hours.
     pub unreturned: Vec<f64>,
 }

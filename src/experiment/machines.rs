@@ -1,4 +1,4 @@
-//! What a plan says about machines, and about how tasks come to them.
+//! The keys of a plan about machines, and about how tasks are placed on them.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub struct ClusterFile {
     pub ties: Option<String>,
     /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
     pub slowdown: Option<String>,
-    /// A CSV of what happens to machines: which fail, leave or join, and when.
+    /// A CSV of machine events: which fail, leave or join, and when.
     pub events: Option<PathBuf>,
     /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
@@ -36,7 +36,7 @@ pub struct ClusterFile {
     /// Resources that are made of identified devices, such as `gpu`.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// How long those may go on whom more urgent tasks ask for their room, and who may be asked; nobody is if absent.
+    /// For how long tasks may go on after more urgent ones have asked for their room; none are asked if absent.
     pub preempt: Option<String>,
     /// `any`, `same-user`, `same-group` or `above-quota`.
     pub preempt_from: Option<String>,
@@ -77,7 +77,7 @@ pub fn hoard(key: &str, text: &str, placement: Placement) -> Result<Span> {
     positive_span(key, text)
 }
 
-/// How urgent tasks come by room: a span, and who may be asked. Errors: the second without the first.
+/// How urgent tasks come by room: a span, and which tasks may be asked. Errors: the second without the first.
 pub fn preempt(keys: [&str; 2], texts: [&Option<String>; 2]) -> Result<Option<Preempt>> {
     let from = choice::<PreemptFrom>(keys[1], texts[1].as_deref())?;
     match (texts[0].as_deref(), texts[1]) {
@@ -106,7 +106,7 @@ fn only_placed(key: &str, placement: Placement) -> Result<()> {
     if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
 }
 
-/// What happens to these machines. Errors: no such file, or one that makes no sense for them.
+/// The events of these machines. Errors: no such file, or one that makes no sense for them.
 pub fn machine_events(
     key: &str,
     path: Option<&Path>,

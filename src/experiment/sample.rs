@@ -29,7 +29,7 @@ pub(super) struct Sample {
     pub standings: Vec<Option<Standing>>,
     /// Dominant share of every active user, unweighted.
     pub shares: Vec<f64>,
-    /// What it would be with divisible tasks.
+    /// The same with divisible tasks.
     pub fluid: Vec<f64>,
     pub deviation: Option<Deviation>,
     /// The largest task of a backlogged user, as a weighted dominant share.
@@ -59,7 +59,7 @@ impl Sample {
                 let each = |of: &dyn Fn(usize) -> f64| std::array::from_fn(|d| if d < dims { of(d) } else { 0.0 });
                 UserSnapshot {
                     bundle: each(&|d| fraction(books.used(user)[d] as f64, d)),
-                    // The mean of all its tasks: what its next task needs says little of the others.
+                    // The mean of all its tasks: the demand of the next one says little of the others.
                     demand: each(&|d| fraction(books.wanted(user, d) as f64 / tasks, d)),
                     weight: weights.map(|weight| weight as f64 / WEIGHT_ONE as f64),
                     tasks,
@@ -206,7 +206,7 @@ impl Sampler {
         Some((first, points))
     }
 
-    /// Adds what machines are like, whether or not anybody waits.
+    /// Adds the state of the machines, whether or not any user waits.
     pub fn watch(&mut self, machines: Option<&Machines>, points: u64) {
         let fragmentation = machines.and_then(Machines::fragmentation);
         self.fragmentation.add(fragmentation.map(|fragmentation| fragmentation.share()), points);

@@ -21,11 +21,11 @@ use crate::units::{Span, Time};
 /// Everything a run depends on but the policy.
 #[derive(Clone, Copy)]
 pub struct Simulation<'a> {
-    /// What arrives.
+    /// The workload.
     pub supply: &'a Supply,
-    /// The name of what arrives.
+    /// The name of the workload.
     pub workload: &'a str,
-    /// What it runs on.
+    /// The machines.
     pub cluster: &'a ClusterSpec,
     /// A file of weights.
     pub weights: Option<&'a Path>,
@@ -38,7 +38,7 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// What a plan simulates, of this supply; `workload` is its name.
+    /// The simulation of a plan on this supply; `workload` is its name.
     pub fn of(plan: &'a Plan, supply: &'a Supply, workload: &'a str) -> Simulation<'a> {
         Simulation {
             supply,
@@ -141,9 +141,10 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         for (metric, histogram) in
             [("completion_s", &delays.completion), ("wait_s", &delays.wait), ("slowdown", &delays.slowdown)]
         {
+            let quantiles = histogram.quantiles();
             for step in 0..=QUANTILES {
                 let q = f64::from(step) / f64::from(QUANTILES);
-                if let Some(value) = histogram.quantile(q) {
+                if let Some(value) = quantiles.at(q) {
                     table.push(&[Cell::Text(metric), q.into(), (value as f64 / 1e6).into()])?;
                 }
             }
@@ -153,9 +154,9 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
     if collector.sinks.wants(Table::Demands)
         && let Some(mut table) = to.open(Table::Demands, dims)?
     {
-        for (stage, demand, tasks) in collector.demands.iter() {
+        for (stage, mean, tasks) in collector.demands.iter() {
             let mut row: Vec<Cell> = vec![stage.into()];
-            row.extend(dims.iter().zip(demand).map(|(dim, &base)| Cell::Float(base as f64 / dim.unit.scale() as f64)));
+            row.extend(dims.iter().zip(mean).map(|(dim, base)| Cell::Float(base / dim.unit.scale() as f64)));
             row.push(tasks.into());
             table.push(&row)?;
         }

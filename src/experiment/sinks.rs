@@ -17,7 +17,7 @@ use crate::units::{Dim, Time, UserId, trim_float};
 /// Where and how the tables of one run are written.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The experiment's folder; with `None` the tables' values are found as ever, and written nowhere.
+    /// The experiment's folder; with `None` the tables' values are computed, and written nowhere.
     pub folder: Option<PathBuf>,
     /// The policy's name.
     pub policy: String,
@@ -68,7 +68,7 @@ pub(super) struct Sinks {
     shares: Option<TableWriter>,
     levels: Option<TableWriter>,
     decisions: Option<TableWriter>,
-    /// Whose values are found, written or not: a bit a table.
+    /// The tables with values that are computed, written or not: a bit a table.
     wanted: u32,
 }
 
@@ -90,7 +90,7 @@ impl Sinks {
         })
     }
 
-    /// Whether a table's values are to be found.
+    /// Whether a table's values are to be computed.
     pub fn wants(&self, table: Table) -> bool {
         self.wanted & 1 << table as u32 != 0
     }
@@ -223,7 +223,7 @@ impl Sinks {
         Ok(())
     }
 
-    /// What a group may use of resource `d`, and what it has and asks for, in the unit people write.
+    /// The quota of a group in resource `d`, its use and its request, in the unit people write.
     pub fn level(&mut self, at: Time, group: &GroupAbout, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
         let Some(table) = &mut self.levels else { return Ok(()) };
         let dim = &self.dims[d];

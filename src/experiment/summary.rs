@@ -1,4 +1,4 @@
-//! What one run comes to, in one row.
+//! The summary of a run, in one row.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::output::table::Cell;
 use crate::record::Stuck;
 use crate::units::{Dim, Resources, Span};
 
-/// The summary of a run: the row of the `runs` table, and what the terminal shows.
+/// The summary of a run: the row of the `runs` table, and the terminal's summary.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The policy's name.
@@ -26,7 +26,7 @@ pub struct RunSummary {
     pub seed: Option<u64>,
     /// The resource dimensions.
     pub dims: Vec<Dim>,
-    /// What the engine did.
+    /// Counts of the engine.
     pub outcome: Outcome,
     /// Columns of the `runs` table and their values, in order.
     pub values: Vec<(String, Value)>,
@@ -36,7 +36,7 @@ pub struct RunSummary {
     pub stuck: Vec<(Stuck, u64)>,
     /// A few task sets for each reason.
     pub examples: Vec<StuckExample>,
-    /// What the workload asks for and the engine does not do, in words.
+    /// Requests of the workload that the engine ignores, in words.
     pub ignored: Vec<String>,
     /// The groups of a policy that has some.
     pub groups: Vec<GroupSummary>,
@@ -80,7 +80,7 @@ impl RunSummary {
     }
 }
 
-/// What the workload asks for and the engine does not do.
+/// Requests of the workload that the engine ignores.
 pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) -> Vec<String> {
     let present: HashSet<&str> = collector.names.iter().map(|name| &**name).collect();
     let mut absent: Vec<&str> = weights.names().filter(|name| !present.contains(name)).collect();
@@ -97,7 +97,7 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) ->
     [labels, strangers].into_iter().flatten().collect()
 }
 
-/// What a summary is made of.
+/// The parts of a summary.
 pub(super) struct Parts<'a> {
     pub workload: &'a str,
     pub machines: u64,
@@ -155,7 +155,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     values.extend(each("stranded", &|d| stranded[d].mean().filter(|_| !parts.pooled && !slots)));
     values.extend(each("overcommitted", &|d| share(totals.over_us[d].into(), 1)));
     let mut float = |name: &str, value: Option<f64>| values.push((name.to_owned(), Value::Float(value)));
-    // What a lens that is not plain offers: slots, or the only resource that is reserved.
+    // The only resource that a lens that is not plain offers: slots, or the one that is reserved.
     let offered = (0..parts.dims.len()).find(|&d| parts.offered.0[d] > 0).unwrap_or(0);
     float("slots_held", share(totals.held_us[offered], parts.offered.0[offered]).filter(|_| slots));
     float("fragmentation", collector.sampler.fragmentation.mean());
@@ -223,16 +223,16 @@ pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weig
     let class = weights.class_of(&collector.names[user]) as usize;
     let weight = weights.whole(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
     let mut row = vec![Cell::Text(&collector.names[user]), weight.into()];
-    row.extend([totals.jobs, totals.jobs_finished, totals.tasks, totals.launched].map(Cell::from));
+    row.extend([totals.jobs, totals.jobs_finished, totals.tasks, totals.launched, totals.measured].map(Cell::from));
     row.push((span > 0.0).then(|| share_us / span).into());
     for (d, dim) in parts.dims.iter().enumerate() {
         let used = collector.used_us[user * parts.dims.len() + d] as f64;
         row.push(Cell::from(used / dim.unit.scale() as f64 / 1e6));
     }
     row.extend([
-        mean(totals.job_wait_us, totals.jobs_finished).into(),
-        mean(totals.task_wait_us, totals.launched).into(),
-        mean(totals.completion_us, totals.jobs_finished).into(),
+        mean(totals.job_wait_us, totals.measured).into(),
+        mean(totals.task_wait_us, totals.waited).into(),
+        mean(totals.completion_us, totals.measured).into(),
         mean(totals.slowdown_millionths, totals.slowdowns).into(),
         Cell::Float(backlogged_us as f64 / 1e6),
         (totals.shortfall_points > 0).then(|| totals.shortfall / totals.shortfall_points as f64).into(),

@@ -1,11 +1,11 @@
-//! What is counted over a run, in all and by user.
+//! Sums and counts over a run, in all and by user.
 
 use std::collections::BTreeMap;
 
 use crate::record::Stuck;
 use crate::units::{MAX_DIMS, Span, Time};
 
-/// What a user holds, as of its last change.
+/// A user's share, as of its last change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     /// Weighted, for comparing with others.
@@ -24,10 +24,12 @@ pub(super) struct Standing {
     pub active: u32,
 }
 
-/// What a user did so far, as told by tasks and jobs when they end: a busy user is looked up as seldom as can be.
+/// Sums over a user's tasks and jobs, added when they end: a busy user is looked up as seldom as possible.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UserTotals {
     pub launched: u64,
+    /// Of tasks released in the window, how many were launched and how long they waited.
+    pub waited: u64,
     pub task_wait_us: u128,
     /// Tasks stopped before their end, and for how long they had run.
     pub stopped: u64,
@@ -35,6 +37,8 @@ pub(super) struct UserTotals {
     pub jobs: u64,
     pub jobs_finished: u64,
     pub tasks: u64,
+    /// Of jobs submitted in the window, how many have finished, and their delays.
+    pub measured: u64,
     pub slowdowns: u64,
     pub job_wait_us: u128,
     pub completion_us: u128,
@@ -45,7 +49,7 @@ pub(super) struct UserTotals {
     pub delay: f64,
 }
 
-/// What was counted over the whole run.
+/// Sums and counts over the whole run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     pub jobs: u64,
@@ -75,9 +79,9 @@ pub(super) struct Totals {
     pub gang_wait_max: Span,
     pub gang_tasks: u64,
     pub gang_wait_us: u128,
-    /// Rows that ask for what the engine does not do.
+    /// Rows that ask for a label or a location.
     pub labels: u64,
-    /// The last submission so far, and what had been used until then.
+    /// The last submission so far, and the use until then.
     pub last_submit: Time,
     pub used_until_last_submit_us: [u128; MAX_DIMS],
     pub last_end: Time,
@@ -86,7 +90,7 @@ pub(super) struct Totals {
     pub over_us: [u64; MAX_DIMS],
     pub jain_us: f64,
     pub jain_time: u64,
-    /// What is reserved is something else than what is used.
+    /// Whether the policy reserves slots, or something else than is used.
     pub slots: bool,
     /// Until when the state was integrated.
     pub now: Time,
@@ -103,6 +107,6 @@ pub struct StuckExample {
     pub user: String,
     /// How many tasks.
     pub tasks: u64,
-    /// What each needs, in base units.
+    /// The demand of each, in base units.
     pub demand: Vec<u64>,
 }

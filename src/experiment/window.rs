@@ -1,11 +1,12 @@
-//! Which part of a run is measured: what is left of it when its warm-up and its end are cut off.
+//! The part of a run that is measured: without its warm-up and its end.
 
 use crate::units::{Span, Time};
 
 /// From when until when a run is measured.
 ///
 /// Delays count the jobs that were submitted in the window, whenever they end; shares of time (utilisation, Jain index,
-/// means over the sampling grid) are of the window itself. Counts of jobs and tasks and the makespan are of the whole run.
+/// means over the sampling grid) are of the window itself, from the first submission to the end of the run. Counts of jobs
+/// and tasks, of users too, and the makespan are of the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// From then on.

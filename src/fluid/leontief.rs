@@ -2,16 +2,16 @@
 //!
 //! Tasks need resources in fixed proportions, so with amounts b a user runs min_r b_r / d_r of them over the resources it
 //! needs, and no more than it has. Sharing pays for a user if it runs at least as many as its *part* of the cluster
-//! would, w_ir / Σ_k w_kr of each resource; a user envies another if with what that one holds, taken w_ir / w_kr times,
+//! would, w_ir / Σ_k w_kr of each resource; a user envies another if with the other's bundle, taken w_ir / w_kr times,
 //! it would run more. The property checks ask this of allocations, the metrics of states of a run.
 //! Source: Ghodsi et al., NSDI 2011, section 3; with weights Parkes, Procaccia and Shah, EC 2012.
 
 use super::Number;
 
-/// What a user wants: entries of `demand` and `weight` are resources.
+/// The wants of a user: entries of `demand` and `weight` are resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Wants<'a, N> {
-    /// What one task needs (at least 0).
+    /// The demand of one task (at least 0).
     pub demand: &'a [N],
     /// Its weights (above 0).
     pub weight: &'a [N],
@@ -35,12 +35,12 @@ impl<N: Number> Wants<'_, N> {
         self.fit(amount).into_iter().chain(self.tasks.cloned()).reduce(lesser)
     }
 
-    /// Its part of a resource, of which there is `capacity` for users whose weights add up to `all`.
+    /// Its part of `capacity` of a resource, among users with weights that add up to `all`.
     pub fn part(&self, r: usize, capacity: &N, all: &N) -> N {
         capacity.times(&self.weight[r]).over(all)
     }
 
-    /// What counts as much for it as `amount` of a resource does for a user of weight `weight`.
+    /// The amount that counts as much for it as `amount` of a resource does for a user of weight `weight`.
     pub fn scaled(&self, r: usize, amount: &N, weight: &N) -> N {
         amount.times(&self.weight[r]).over(weight)
     }

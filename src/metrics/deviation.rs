@@ -1,10 +1,10 @@
-//! How far users are from what they would have if tasks were divisible.
+//! How far dominant shares are from those that users would have if tasks were divisible.
 //!
 //! The fluid reference is weighted DRF over the active users: each has the mean demand of its running and waiting tasks
-//! and no more tasks than those, and a user's fluid share is the dominant share of what it would hold. And theorem 7:
-//! whole tasks cost no pair of users with work left more than one maximal task of difference, where machines are each
-//! larger than that and are filled one after another; engines that place otherwise may break it, and policies that aim
-//! at something else will.
+//! and no more tasks than those, and a user's fluid share is the dominant share of the bundle that it would hold. And
+//! theorem 7: whole tasks cost no pair of users with work left more than one maximal task of difference, where machines
+//! are each larger than that and are filled one after another; engines that place otherwise may break it, and policies
+//! that aim at something else will.
 //! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
 use super::snapshot::TOLERANCE;
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::fluid::{Levels, Problem};
 use crate::units::MAX_DIMS;
 
-/// What an active user wants.
+/// The demand of an active user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish {
-    /// What one of its tasks needs on average, as fractions of the cluster's capacity.
+    /// The mean demand of its tasks, as fractions of the cluster's capacity.
     pub demand: [f64; MAX_DIMS],
     /// Its weight per resource (above 0).
     pub weight: [f64; MAX_DIMS],

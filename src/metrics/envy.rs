@@ -1,10 +1,10 @@
-//! Who would rather have another's bundle.
+//! Envy: users that could run more of their tasks with another user's bundle.
 //!
 //! The envy of a user is how many more of its tasks, relatively, it could run with another's bundle, taken w_ij / w_kj
 //! times, than with its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i counts no more tasks than the user has. The
 //! counting is that of the property check ([`Wants`](crate::fluid::Wants)). v never falls when a bundle grows, so that
 //! only the Pareto-maximal bundles per weight (the skyline) can be envied most, and only they are compared. Backlogged
-//! users complain; whoever holds something is envied.
+//! users complain; any user that holds something may be envied.
 //!
 //! A user that runs nothing and could run something has no bounded envy. It counts in [`Envy::unbounded`], besides in
 //! [`Envy::count`], and not in [`Envy::max_bounded`].
@@ -27,7 +27,7 @@ pub struct Envy {
     pub users: usize,
 }
 
-/// Computes who envies whom among `users`, over the first `dims` resources.
+/// Computes the envy among `users`, over the first `dims` resources.
 ///
 /// `None` when nobody may complain. Cost: O(n log n + n · skyline · dims).
 pub fn envy(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
@@ -52,7 +52,7 @@ pub fn envy(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
     (result.users > 0).then_some(result)
 }
 
-/// What a user holds per unit of weight.
+/// A user's bundle per unit of weight.
 fn per_weight(user: &UserSnapshot, dims: usize) -> [f64; MAX_DIMS] {
     debug_assert!(user.weight[..dims].iter().all(|&w| w > 0.0), "weights are above 0");
     std::array::from_fn(|j| if j < dims { user.bundle[j] / user.weight[j] } else { 0.0 })

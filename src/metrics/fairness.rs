@@ -94,7 +94,7 @@ impl JainSum {
         self.squares += u128::from(share).pow(2);
     }
 
-    /// Lets a user go whose share is `share`.
+    /// Removes a user of this share.
     pub fn remove(&mut self, share: u64) {
         debug_assert!(self.users > 0 && self.sum >= u128::from(share), "only what was added is removed");
         self.users -= 1;

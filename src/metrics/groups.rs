@@ -1,6 +1,6 @@
-//! What became of the promises to groups of users: time below the minimum, what was borrowed, how long a return took.
+//! How promises to groups of users were kept: time below the minimum, what was borrowed, how long a return took.
 //!
-//! Made of the change log of what users hold and request alone, in integers: between two changes all is constant, so
+//! Made from the log of the amounts that users hold and request alone, in integers: between two changes all is constant, so
 //! every integral is exact. A change costs O(groups above the user · resources).
 //!
 //! A group's *request* of a resource is what its users hold and wait for, and what the groups under it request, each cut
@@ -13,7 +13,7 @@
 
 use crate::units::{MAX_DIMS, Span, Time};
 
-/// What a group is promised, in base units.
+/// The promise to a group, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// The group above it, by place.
@@ -24,33 +24,33 @@ pub struct Promise {
     pub max: [u64; MAX_DIMS],
 }
 
-/// What a user has of one resource.
+/// A user's amounts of one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// What its running tasks use.
+    /// The use of its running tasks.
     pub used: u64,
-    /// What its running and waiting tasks need together.
+    /// The demand of its running and waiting tasks together.
     pub request: u128,
 }
 
 /// Integrals of a group in one resource, in base units times microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSums {
-    /// What it used.
+    /// Its use.
     pub used_us: u128,
     /// Its demand.
     pub demand_us: u128,
-    /// What it used above its minimum.
+    /// Its use above its minimum.
     pub borrowed_us: u128,
-    /// What it did not ask for of its minimum: what others may have.
+    /// The part of its minimum that it did not ask for and others may have.
     pub spare_us: u128,
-    /// What it was short of its due.
+    /// The amount by which it fell short of its due.
     pub short_us: u128,
     /// For how long it was, in microseconds.
     pub below_us: u64,
-    /// What tasks had used that were stopped before their end: work that is lost.
+    /// The use of tasks that were stopped before their end: lost work.
     pub lost_us: u128,
-    /// What it held above its runtime quota although it was due to be taken back.
+    /// The amount that it held above its runtime quota although it was due to be taken back.
     pub unreturned_us: u128,
 }
 
@@ -59,7 +59,7 @@ pub struct GroupSums {
 pub struct GroupTimes {
     /// For how long it was below its minimum, in microseconds.
     pub below_us: u64,
-    /// How often what it lent came back to it.
+    /// How often the amounts that it lent came back to it.
     pub returns: u64,
     /// How long that took in all, in microseconds.
     pub returns_us: u128,
@@ -84,7 +84,7 @@ struct Account {
     min: u64,
     max: u64,
     held: Holding,
-    /// What it was due when the last instant was over.
+    /// Its due when the last instant was over.
     due: u64,
     sums: GroupSums,
 }
@@ -112,7 +112,7 @@ struct Group {
     /// It has changed at this instant.
     touched: bool,
     below: bool,
-    /// Since when it waits for the return of what it lent.
+    /// Since when it waits for the return of the amounts that it lent.
     waits: Option<Time>,
     times: GroupTimes,
 }
@@ -155,7 +155,7 @@ impl GroupLog {
     }
 
     /// From `now` on a user of a group holds `after` and no longer `before`, resource by resource. Time runs forward;
-    /// what comes and goes within an instant never was.
+    /// changes within an instant leave no trace.
     pub fn change(&mut self, now: Time, group: usize, before: &[Holding], after: &[Holding]) {
         if now > self.now {
             self.settle();
@@ -202,7 +202,7 @@ impl GroupLog {
         }
     }
 
-    /// The last instant is over: who is below its minimum from there on, and who no longer.
+    /// Closes the last instant: finds the groups that are below their minimum from there on, and those that are no longer.
     fn settle(&mut self) {
         let now = self.now;
         for at in std::mem::take(&mut self.touched) {
@@ -274,7 +274,7 @@ impl GroupLog {
         &self.groups[group].times
     }
 
-    /// What a group uses and requests of resource `d` now.
+    /// A group's use and request of resource `d` now.
     pub fn holding(&self, group: usize, d: usize) -> Holding {
         self.accounts[group * self.dims + d].held
     }

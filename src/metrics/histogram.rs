@@ -1,8 +1,9 @@
 //! Quantiles of many values in little memory, the same whatever the order.
 //!
-//! A logarithmic histogram over `u64`: values below 2048 are counted exactly, above that every power of two is cut
-//! into 1024 equal buckets, so a quantile is off by at most 1/2048 of itself. Count, sum, minimum and maximum are
-//! exact. Counters are integers: the histogram of two parts merged equals the histogram of the whole bit for bit.
+//! Up to [`LogHistogram::EXACT`] values are kept, so that quantiles are exact. All are counted in a logarithmic
+//! histogram over `u64`: values below 2048 exactly, above that every power of two is cut into 1024 equal buckets, so a
+//! quantile of more values is off by at most 1/2048 of itself. Count, sum, minimum and maximum are exact. Counters are
+//! integers: the histogram of two parts merged equals the histogram of the whole.
 //! Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets an octave.
 
 /// Buckets of one octave (a power of two), as bits.
@@ -11,8 +12,8 @@ const BUCKETS: usize = 1 << BITS;
 
 /// Counts of values on a logarithmic scale.
 ///
-/// Memory: 8 KiB for each octave that occurs, at most 440 KiB; an empty histogram owns none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Memory: 8 KiB for each octave that occurs, at most 440 KiB, and 8 bytes a value kept; an empty histogram owns none.
+#[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
     /// Octave 0 holds values below 1024, octave o ≥ 1 those of 10 + o bits, in steps of 2^(o−1). The last one is not
     /// empty, so that equal contents are equal in memory too.
@@ -21,6 +22,16 @@ pub struct LogHistogram {
     sum: u128,
     /// Minimum and maximum.
     range: Option<(u64, u64)>,
+    /// All values, in no order, while they are few; then none.
+    values: Vec<u64>,
+}
+
+/// The quantiles of the counted values.
+#[derive(Clone, Debug)]
+pub struct Quantiles<'a> {
+    histogram: &'a LogHistogram,
+    /// All values, upwards, if they are kept.
+    values: Vec<u64>,
 }
 
 /// Values that one bucket does not tell apart.
@@ -35,7 +46,10 @@ pub struct Bucket {
 }
 
 impl LogHistogram {
-    /// The largest relative error of [`LogHistogram::quantile`].
+    /// Quantiles of up to so many values are exact.
+    pub const EXACT: u64 = 1 << 16;
+
+    /// The largest relative error of a quantile of more values.
     pub const RELATIVE_ERROR: f64 = 1.0 / (2 * BUCKETS) as f64;
 
     /// Counts one value.
@@ -51,6 +65,11 @@ impl LogHistogram {
         let (octave, bucket) = position(value);
         self.octave(octave)[bucket] += n;
         self.count += n;
+        if self.count <= Self::EXACT {
+            self.values.extend(std::iter::repeat_n(value, n as usize));
+        } else {
+            self.values = Vec::new();
+        }
         self.sum += u128::from(value) * u128::from(n);
         self.widen(value, value);
     }
@@ -63,6 +82,11 @@ impl LogHistogram {
             }
         }
         self.count += other.count;
+        if self.count <= Self::EXACT {
+            self.values.extend(&other.values);
+        } else {
+            self.values = Vec::new();
+        }
         self.sum += other.sum;
         if let Some((min, max)) = other.range {
             self.widen(min, max);
@@ -105,31 +129,11 @@ impl LogHistogram {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The q-quantile by nearest rank: the value at place ⌈q n⌉ (at least 1) of the sorted values.
-    ///
-    /// Exact below 2048 and at the first and the last place, elsewhere off by at most [`LogHistogram::RELATIVE_ERROR`]
-    /// (the middle of the bucket is given). `q` counts in whole 10^-9, so that 0.07 of 100 values is the seventh.
-    /// `None` when empty, or when `q` is not in 0..=1.
-    pub fn quantile(&self, q: f64) -> Option<u64> {
-        let (min, max) = self.range?;
-        if !(0.0..=1.0).contains(&q) {
-            return None;
-        }
-        let billionths = (q * 1e9).round() as u128;
-        let rank = (billionths * u128::from(self.count)).div_ceil(1_000_000_000).max(1);
-        if rank == 1 {
-            return Some(min);
-        }
-        if rank == u128::from(self.count) {
-            return Some(max);
-        }
-        let mut seen = 0;
-        self.buckets()
-            .find(|bucket| {
-                seen += u128::from(bucket.count);
-                seen >= rank
-            })
-            .map(|bucket| (bucket.low + (bucket.high - bucket.low) / 2).clamp(min, max))
+    /// The quantiles. Cost: the values kept are sorted once.
+    pub fn quantiles(&self) -> Quantiles<'_> {
+        let mut values = self.values.clone();
+        values.sort_unstable();
+        Quantiles { histogram: self, values }
     }
 
     /// The buckets that are not empty, upwards: the whole distribution, for a figure.
@@ -143,6 +147,47 @@ impl LogHistogram {
                 Bucket { low, high: low + ((1 << shift) - 1), count }
             })
         })
+    }
+}
+
+impl PartialEq for LogHistogram {
+    /// The same values, in whatever order they were counted.
+    fn eq(&self, other: &LogHistogram) -> bool {
+        (&self.octaves, self.count, self.sum, self.range) == (&other.octaves, other.count, other.sum, other.range)
+            && self.quantiles().values == other.quantiles().values
+    }
+}
+
+impl Eq for LogHistogram {}
+
+impl Quantiles<'_> {
+    /// The q-quantile by nearest rank: the value at place ⌈q n⌉ (at least 1) of the sorted values.
+    ///
+    /// Exact for up to [`LogHistogram::EXACT`] values, below 2048, and at the first and the last place; elsewhere off by at
+    /// most [`LogHistogram::RELATIVE_ERROR`] (the middle of the bucket is given). `q` counts in whole 10^-9, so that 0.07
+    /// of 100 values is the seventh. `None` when nothing was counted, or when `q` is not in 0..=1.
+    pub fn at(&self, q: f64) -> Option<u64> {
+        let (min, max) = self.histogram.range?;
+        if !(0.0..=1.0).contains(&q) {
+            return None;
+        }
+        let billionths = (q * 1e9).round() as u128;
+        let rank = (billionths * u128::from(self.histogram.count)).div_ceil(1_000_000_000).max(1);
+        if let Some(value) = self.values.get(rank as usize - 1) {
+            return Some(*value);
+        }
+        if rank == 1 {
+            return Some(min);
+        }
+        if rank == u128::from(self.histogram.count) {
+            return Some(max);
+        }
+        let mut seen = 0;
+        let bucket = self.histogram.buckets().find(|bucket| {
+            seen += u128::from(bucket.count);
+            seen >= rank
+        });
+        bucket.map(|bucket| (bucket.low + (bucket.high - bucket.low) / 2).clamp(min, max))
     }
 }
 
@@ -177,7 +222,7 @@ mod tests {
         empty.record_n(7, 0);
         assert_eq!(empty, LogHistogram::default());
         assert_eq!((empty.count(), empty.sum(), empty.octaves.capacity()), (0, 0, 0));
-        assert_eq!((empty.min(), empty.max(), empty.mean(), empty.quantile(0.5)), (None, None, None, None));
+        assert_eq!((empty.min(), empty.max(), empty.mean(), empty.quantiles().at(0.5)), (None, None, None, None));
         assert_eq!(empty.buckets().count(), 0);
     }
 
@@ -186,7 +231,7 @@ mod tests {
         for value in [0, 1, 2047, 2048, 2049, 123_456_789, u64::MAX] {
             let one = histogram(&[value]);
             for q in [0.0, 0.3, 1.0] {
-                assert_eq!(one.quantile(q), Some(value));
+                assert_eq!(one.quantiles().at(q), Some(value));
             }
             assert_eq!((one.min(), one.max(), one.sum()), (Some(value), Some(value), u128::from(value)));
         }
@@ -206,18 +251,20 @@ mod tests {
     #[test]
     fn quantiles_are_within_the_stated_error_of_the_sorted_values() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
-        for n in [1, 2, 3, 10, 100, 1000, 20_000] {
+        for n in [1, 2, 3, 10, 1000, LogHistogram::EXACT as usize, LogHistogram::EXACT as usize + 1, 100_000] {
             let mut values = random_values(&mut rng, n);
             let all = histogram(&values);
             values.sort_unstable();
             assert_eq!((all.min(), all.max()), (values.first().copied(), values.last().copied()));
             assert_eq!(all.sum(), values.iter().map(|&v| u128::from(v)).sum::<u128>());
+            let quantiles = all.quantiles();
             for permille in 0..=1000usize {
                 let exact = values[(permille * n).div_ceil(1000).max(1) - 1];
-                let given = all.quantile(permille as f64 / 1000.0).unwrap();
+                let given = quantiles.at(permille as f64 / 1000.0).unwrap();
                 let error = exact.abs_diff(given) as f64;
                 assert!(error <= exact as f64 * LogHistogram::RELATIVE_ERROR, "{permille} of {n}: {exact} {given}");
-                assert!(exact >= 2048 || exact == given, "{permille} of {n}: {exact} {given}");
+                let exactly = exact < 2048 || n as u64 <= LogHistogram::EXACT;
+                assert!(!exactly || exact == given, "{permille} of {n}: {exact} {given}");
             }
         }
     }
@@ -227,18 +274,27 @@ mod tests {
         // 0.07 * 100 is 7.000000000000001 in floats, whose ceiling is 8.
         let hundred = histogram(&(1..=100).collect::<Vec<_>>());
         for percent in 1..=100u64 {
-            assert_eq!(hundred.quantile(percent as f64 / 100.0), Some(percent));
+            assert_eq!(hundred.quantiles().at(percent as f64 / 100.0), Some(percent));
         }
         for q in [-0.1, 1.1, f64::NAN] {
-            assert_eq!(hundred.quantile(q), None);
+            assert_eq!(hundred.quantiles().at(q), None);
         }
     }
 
     #[test]
     fn order_and_parts_leave_no_trace() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
-        let values = random_values(&mut rng, 3000);
-        let whole = histogram(&values);
+        for n in [3000, LogHistogram::EXACT as usize + 500] {
+            parts_of(&random_values(&mut rng, n));
+        }
+        let mut weighted = LogHistogram::default();
+        weighted.record_n(5000, 3);
+        assert_eq!(weighted, histogram(&[5000, 5000, 5000]));
+        assert_ne!(histogram(&[5000, 5001]), histogram(&[5000, 5000]));
+    }
+
+    fn parts_of(values: &[u64]) {
+        let whole = histogram(values);
         let reversed: Vec<u64> = values.iter().rev().copied().collect();
         assert_eq!(histogram(&reversed), whole);
         let mut merged = LogHistogram::default();
@@ -247,9 +303,6 @@ mod tests {
         }
         merged.merge(&LogHistogram::default());
         assert_eq!(merged, whole);
-        let mut weighted = LogHistogram::default();
-        weighted.record_n(5000, 3);
-        assert_eq!(weighted, histogram(&[5000, 5000, 5000]));
     }
 
     #[test]
@@ -257,6 +310,6 @@ mod tests {
         let mut most = LogHistogram::default();
         most.record_n(u64::MAX, u64::MAX);
         assert_eq!(most.sum(), u128::from(u64::MAX).pow(2));
-        assert_eq!(most.quantile(0.5), Some(u64::MAX));
+        assert_eq!(most.quantiles().at(0.5), Some(u64::MAX));
     }
 }

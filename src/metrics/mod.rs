@@ -1,8 +1,8 @@
-//! What a run was like: fairness, envy, sharing incentive, delay, and how each varies over time and over seeds.
+//! Measures of a run: fairness, envy, sharing incentive, delay, and how each varies over time and over seeds.
 //!
 //! Pure functions on plain slices and small accumulators: the same code serves live records and a file read back.
-//! Accumulators are integers inside, so they do not depend on the order of what they are fed and merge bit for bit;
-//! floats appear where a number leaves. What has no value (no user, no job, 0/0) is `None`, never NaN and never 0.
+//! Accumulators are integers inside, so they do not depend on the order of their input and merge bit for bit;
+//! floats appear where a number leaves. A measure without a value (no user, no job, 0/0) is `None`, never NaN and never 0.
 
 pub mod compare;
 pub mod delay;
@@ -24,7 +24,7 @@ pub use deviation::{Deviation, Wish, fluid_shares, theorem7_broken};
 pub use envy::{Envy, envy};
 pub use fairness::{JainSum, fixed_share, gap, gini, jain, ratio};
 pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
-pub use histogram::LogHistogram;
+pub use histogram::{LogHistogram, Quantiles};
 pub use incentive::{Incentive, Standing, standings};
 pub use interval::{Interval, Reduction, mean_interval, reduction};
 pub use paired::{Paired, holm, holm_by, paired};

@@ -1,9 +1,9 @@
-//! The same workload under ideal fair sharing: what every policy's service is compared with.
+//! The same workload under ideal fair sharing: the reference for the service of every policy.
 //!
 //! A fluid replay: all capacity is one pool, tasks are divisible, and at every instant weighted DRF divides the pool
 //! among the users that have work left ([`fluid_shares`]). All unfinished tasks of a user progress at the same rate, at
 //! most at full speed, so that each task ends when its user's *progress* has grown by its duration. Work counts from
-//! its submission; the order of stages is not kept. What comes out depends on the workload, the capacity and the
+//! its submission; the order of stages is not kept. The result depends on the workload, the capacity and the
 //! weights alone, and on nothing that a policy does: submissions are heard ahead of time and events are replayed in
 //! their own order.
 //!
@@ -11,9 +11,10 @@
 //! mean age of its work when it is served, `∫ (submitted(t) − served(t)) dt / submitted`: a task that starts at once has
 //! half its duration. The *speed* of a user under a policy is its service delay here over its service delay there.
 //!
-//! Shares are solved anew after every event while few users are active; with more, after a sixteenth as many events as
-//! there are active users, or a step of the sampling grid. Until then a user that was served in full stays so, and any
-//! other keeps its share. Cost: O(log rows + dims) an event.
+//! While there is room for everything, all tasks run at full speed. Otherwise shares are solved anew after every event
+//! while few users are active; with more, after an eighth as many events as there are active users, or a step of the
+//! sampling grid. Until then a user that was served in full stays so, and any other keeps its share. Cost: O(log rows +
+//! dims) an event.
 //! Source: Demers, Keshav and Shenker, SIGCOMM 1989 (delays measured against a fluid, fair server); Ghodsi et al.,
 //! NSDI 2011, §4 (the shares).
 
@@ -25,18 +26,18 @@ use crate::error::Result;
 use crate::fluid::Levels;
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 
-/// What one row brings: equal tasks of a user.
+/// One row of a workload: equal tasks of a user.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// Who submits.
+    /// The user that submits it.
     pub user: UserId,
-    /// When.
+    /// When it is submitted.
     pub submit: Time,
     /// How long each task takes at full speed.
     pub duration: Span,
     /// How many tasks.
     pub tasks: u64,
-    /// What each needs, in base units.
+    /// The demand of each, in base units.
     pub demand: Resources,
     /// Whether its delay counts: submitted in the window that is measured.
     pub measured: bool,
@@ -94,7 +95,7 @@ impl Eq for Row {}
 struct Flow {
     rows: BinaryHeap<Reverse<Row>>,
     tasks: u64,
-    /// What all its tasks need together.
+    /// The demand of all its tasks together.
     wanted: [u128; MAX_DIMS],
     /// Seconds of every task's own time that have passed since it became active.
     progress: f64,
@@ -104,7 +105,7 @@ struct Flow {
     allowed: f64,
     /// Until when all this was brought.
     since: f64,
-    /// What is left of the measured work, and what it falls by a second at full speed.
+    /// The measured work that is left, and how much of it is done in a second at full speed.
     left: f64,
     rate: f64,
     /// How many of its rows are measured.
@@ -116,7 +117,7 @@ struct Flow {
 }
 
 /// With up to so many active users shares are solved anew after every event.
-const FEW: usize = 16;
+const FEW: usize = 8;
 
 /// From this part of its tasks on a user counts as served in full.
 const FULL: f64 = 1.0 - 1e-12;
@@ -140,6 +141,11 @@ pub struct Reference {
     agenda: BinaryHeap<Reverse<(u64, u32, u64)>>,
     stamps: u64,
     levels: Levels,
+    capacity: Resources,
+    /// The demand of all tasks together.
+    wanted: [u128; MAX_DIMS],
+    /// Whether somebody is served less than in full.
+    limited: bool,
     /// Events since shares were solved, and when that was.
     events: usize,
     solved: f64,
@@ -175,6 +181,9 @@ impl Reference {
             agenda: BinaryHeap::new(),
             stamps: 0,
             levels: Levels::new(),
+            capacity: *capacity,
+            wanted: [0; MAX_DIMS],
+            limited: false,
             events: 0,
             solved: f64::NEG_INFINITY,
         }
@@ -218,7 +227,9 @@ impl Reference {
                     self.end_rows(now, user);
                 }
             }
-            if self.events * FEW >= self.active.len() || now >= self.solved + self.step {
+            let room = (0..self.dims).all(|d| self.wanted[d] <= u128::from(self.capacity.0[d]));
+            let due = self.events * FEW >= self.active.len() || now >= self.solved + self.step;
+            if due && (self.limited || !room) {
                 self.solve(now)?;
             }
         }
@@ -239,7 +250,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What a user got so far.
+    /// The service of a user so far.
     pub fn service(&self, user: usize) -> Service {
         self.users[user].service
     }
@@ -272,8 +283,9 @@ impl Reference {
         flow.rate += rate;
         flow.measured += u64::from(work.measured);
         flow.tasks += work.tasks;
-        for (sum, demand) in flow.wanted.iter_mut().zip(work.demand.0) {
-            *sum += u128::from(demand) * u128::from(work.tasks);
+        for ((sum, all), demand) in flow.wanted.iter_mut().zip(&mut self.wanted).zip(work.demand.0) {
+            let demand = u128::from(demand) * u128::from(work.tasks);
+            (*sum, *all) = (*sum + demand, *all + demand);
         }
         let row = Row { end: flow.progress + span, number, tasks: work.tasks, demand: work.demand, rate };
         flow.rows.push(Reverse(row));
@@ -282,13 +294,13 @@ impl Reference {
         self.expect(work.user.0);
     }
 
-    /// Ends the rows of a user whose time has come.
+    /// Ends those rows of a user that are due.
     fn end_rows(&mut self, now: f64, user: u32) {
         let account = &mut self.users[user as usize];
         let Some(flow) = &mut account.flow else { return };
         flow.pass(now, &mut account.service);
         if let Some(Reverse(first)) = flow.rows.peek() {
-            // What was rounded on the way is left behind.
+            // Without the rounding errors of the way there.
             flow.progress = first.end;
         }
         while let Some(&Reverse(row)) = flow.rows.peek().filter(|row| row.0.end <= flow.progress) {
@@ -299,8 +311,9 @@ impl Reference {
             if flow.measured == 0 {
                 (flow.left, flow.rate) = (0.0, 0.0);
             }
-            for (sum, demand) in flow.wanted.iter_mut().zip(row.demand.0) {
-                *sum -= u128::from(demand) * u128::from(row.tasks);
+            for ((sum, all), demand) in flow.wanted.iter_mut().zip(&mut self.wanted).zip(row.demand.0) {
+                let demand = u128::from(demand) * u128::from(row.tasks);
+                (*sum, *all) = (*sum - demand, *all - demand);
             }
         }
         self.events += 1;
@@ -330,7 +343,7 @@ impl Reference {
 
     /// Divides the cluster anew.
     fn solve(&mut self, now: f64) -> Result<()> {
-        (self.events, self.solved) = (0, now);
+        (self.events, self.solved, self.limited) = (0, now, false);
         self.agenda.clear();
         let wishes: Vec<Wish> = self.active.iter().map(|&user| self.wish(user as usize)).collect();
         let shares = fluid_shares(&mut self.levels, &wishes, self.dims)?;
@@ -341,6 +354,7 @@ impl Reference {
             flow.pass(now, &mut account.service);
             let allowed = share / wish.demand[..self.dims].iter().copied().fold(0.0, f64::max);
             flow.allowed = if allowed < wish.tasks * FULL { allowed } else { f64::INFINITY };
+            self.limited |= flow.allowed.is_finite();
             flow.adjust();
             self.expect(user);
         }
@@ -385,7 +399,7 @@ impl Flow {
         self.since = now;
     }
 
-    /// The pace at which its tasks, so many as there are now, share what it is allowed.
+    /// Sets the pace at which its present tasks share the number that it is allowed.
     fn adjust(&mut self) {
         self.pace = (self.allowed / self.tasks as f64).min(1.0);
     }
@@ -398,190 +412,4 @@ impl Flow {
 }
 
 #[cfg(test)]
-mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
-    use super::*;
-
-    fn resources(amounts: &[u64]) -> Resources {
-        Resources(std::array::from_fn(|d| amounts.get(d).copied().unwrap_or(0)))
-    }
-
-    fn work(user: u32, submit_s: u64, duration_s: u64, tasks: u64, demand: &[u64]) -> Work {
-        Work {
-            user: UserId(user),
-            submit: Time::ZERO + Span::from_secs(submit_s),
-            duration: Span::from_secs(duration_s),
-            tasks,
-            demand: resources(demand),
-            measured: true,
-        }
-    }
-
-    fn replay(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> Vec<Service> {
-        let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
-        let mut reference = Reference::new(capacity.len(), &resources(capacity), classes, Span::from_secs(60));
-        (0..weights.len()).for_each(|user| reference.user(user as u32));
-        works.iter().for_each(|work| reference.submit(*work));
-        reference.finish(cut).expect("a filling ends");
-        (0..weights.len()).map(|user| reference.service(user)).collect()
-    }
-
-    fn near(found: f64, wanted: f64) {
-        assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1e-3), "{found} is not {wanted}");
-    }
-
-    #[test]
-    fn work_that_starts_at_once_is_as_old_as_half_its_duration() {
-        let one = replay(&[10], &[1.0], &[work(0, 5, 40, 3, &[2])], None)[0];
-        near(one.work, 0.6 * 40.0);
-        near(one.mean_delay().expect("work"), 20.0);
-        assert_eq!(
-            replay(&[10], &[1.0], &[work(0, 5, 0, 3, &[2]), work(0, 5, 9, 3, &[0])], None)[0].mean_delay(),
-            None
-        );
-    }
-
-    #[test]
-    fn two_equal_users_have_half_of_the_cluster_each() {
-        // Each brings 100 s of the whole cluster. Half of it each: served evenly over 200 s.
-        let both = replay(&[10], &[1.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], None);
-        both.iter().for_each(|service| near(service.mean_delay().expect("work"), 100.0));
-        // With weight 3 the first has 3/4 and is done after 400/3 s; the second then has all and is done after 200 s.
-        let uneven = replay(&[10], &[3.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], None);
-        near(uneven[0].mean_delay().expect("work"), 200.0 / 3.0);
-        let first = 400.0 / 3.0;
-        near(
-            uneven[1].mean_delay().expect("work"),
-            (first / 4.0 * (first / 2.0) + (200.0 - first) * (200.0 + first) / 2.0) / 100.0,
-        );
-    }
-
-    #[test]
-    fn what_is_left_at_the_cut_is_as_old_as_it_is_then() {
-        // Half of 100 s of the cluster is served evenly until the cut after 100 s, the other half waits.
-        let cut = Some(Time::ZERO + Span::from_secs(100));
-        let both = replay(&[10], &[1.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], cut);
-        both.iter().for_each(|service| near(service.mean_delay().expect("work"), 0.5 * 50.0 + 0.5 * 100.0));
-    }
-
-    #[test]
-    fn only_measured_work_counts_but_all_of_it_is_in_the_way() {
-        let unmeasured = Work { measured: false, ..work(0, 0, 10, 100, &[1]) };
-        let both = replay(&[10], &[1.0, 1.0], &[unmeasured, work(1, 0, 10, 100, &[1])], None);
-        assert_eq!(both[0], Service::default());
-        near(both[1].mean_delay().expect("work"), 100.0);
-    }
-
-    /// Solves anew after every event and looks at every row each time.
-    fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> Vec<Service> {
-        struct Left {
-            work: Work,
-            seconds: f64,
-        }
-        let dims = capacity.len();
-        let share = |work: &Work, d: usize| work.demand.0[d] as f64 / capacity[d] as f64;
-        let size = |work: &Work| (0..dims).map(|d| share(work, d)).fold(0.0, f64::max);
-        let mut coming: Vec<Work> =
-            works.iter().copied().filter(|work| size(work) > 0.0 && work.duration > Span::ZERO).collect();
-        coming.sort_by_key(|work| std::cmp::Reverse(work.submit));
-        let end = cut.map_or(f64::INFINITY, seconds);
-        coming.retain(|work| seconds(work.submit) < end);
-        let (mut now, mut rows) = (0.0, Vec::<Left>::new());
-        let mut services = vec![Service::default(); weights.len()];
-        while now < end && !(coming.is_empty() && rows.is_empty()) {
-            let tasks = |user: usize, rows: &[Left]| -> f64 {
-                rows.iter().filter(|row| row.work.user.index() == user).map(|row| row.work.tasks as f64).sum()
-            };
-            let busy: Vec<usize> = (0..weights.len()).filter(|&user| tasks(user, &rows) > 0.0).collect();
-            let wish = |&user: &usize| {
-                let own = || rows.iter().filter(move |row| row.work.user.index() == user);
-                let mean = |d: usize| {
-                    own().map(|row| row.work.tasks as f64 * share(&row.work, d)).sum::<f64>() / tasks(user, &rows)
-                };
-                let demand = std::array::from_fn(|d| if d < dims { mean(d) } else { 0.0 });
-                Wish { demand, weight: [weights[user]; MAX_DIMS], tasks: tasks(user, &rows) }
-            };
-            let wishes: Vec<Wish> = busy.iter().map(wish).collect();
-            let shares = fluid_shares(&mut Levels::new(), &wishes, dims).expect("a filling ends");
-            let mut pace = vec![0.0; weights.len()];
-            for ((&user, wish), share) in busy.iter().zip(&wishes).zip(shares) {
-                pace[user] = (share / wish.demand.iter().copied().fold(0.0, f64::max) / wish.tasks).min(1.0);
-            }
-            let ends = rows.iter().map(|row| now + row.seconds / pace[row.work.user.index()]);
-            let next = ends.chain(coming.last().map(|work| seconds(work.submit))).fold(end, f64::min);
-            for row in &mut rows {
-                let (user, rate) = (row.work.user.index(), size(&row.work) * row.work.tasks as f64);
-                let (span, done) = (next - now, pace[row.work.user.index()] * (next - now));
-                services[user].delay += rate * (row.seconds - done / 2.0) * span;
-                row.seconds -= done;
-            }
-            now = next;
-            rows.retain(|row| row.seconds > 1e-9);
-            while let Some(work) = coming.pop_if(|work| seconds(work.submit) <= now && now < end) {
-                services[work.user.index()].work += size(&work) * work.tasks as f64 * work.duration.seconds();
-                rows.push(Left { work, seconds: work.duration.seconds() });
-            }
-        }
-        services
-    }
-
-    #[test]
-    fn random_workloads_are_replayed_as_the_slow_way_does() {
-        let mut rng = ChaCha8Rng::seed_from_u64(16);
-        let mut waited = 0;
-        for case in 0..300 {
-            let (users, dims) = (rng.random_range(1..=5u32), rng.random_range(1..=3));
-            let capacity: Vec<u64> = (0..dims).map(|_| rng.random_range(20..60)).collect();
-            let weights: Vec<f64> = (0..users).map(|_| f64::from(rng.random_range(1..4u32))).collect();
-            let mut works: Vec<Work> = (0..rng.random_range(1..25))
-                .map(|_| {
-                    let demand: Vec<u64> = (0..dims).map(|_| rng.random_range(0..8)).collect();
-                    let user = rng.random_range(0..users);
-                    work(user, rng.random_range(0..50), rng.random_range(0..20), rng.random_range(1..12), &demand)
-                })
-                .collect();
-            works.sort_by_key(|work| work.submit);
-            let cut = (case % 3 == 0).then(|| Time::ZERO + Span::from_secs(rng.random_range(1..80)));
-            let (fast, slow) = (replay(&capacity, &weights, &works, cut), slow(&capacity, &weights, &works, cut));
-            for (fast, slow) in fast.iter().zip(&slow) {
-                near(fast.work, slow.work);
-                assert!(
-                    (fast.delay - slow.delay).abs() <= 1e-6 * slow.delay.max(1e-3),
-                    "case {case}: {fast:?} {slow:?}"
-                );
-            }
-            let least: f64 = works.iter().map(|w| w.duration.seconds()).fold(0.0, f64::max);
-            waited += usize::from(slow.iter().any(|service| service.mean_delay().is_some_and(|delay| delay > least)));
-        }
-        assert!(waited > 50, "in {waited} cases only anybody had to wait");
-    }
-
-    #[test]
-    fn it_does_not_matter_when_rows_are_told_or_time_is_looked_at() {
-        let mut rng = ChaCha8Rng::seed_from_u64(17);
-        for _ in 0..50 {
-            let mut works: Vec<Work> = (0..300)
-                .map(|_| work(rng.random_range(0..40), rng.random_range(0..400), rng.random_range(1..30), 3, &[1, 2]))
-                .collect();
-            works.sort_by_key(|work| work.submit);
-            let weights = vec![1.0; 40];
-            let at_once = replay(&[20, 40], &weights, &works, None);
-            let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
-            let mut reference = Reference::new(2, &resources(&[20, 40]), classes, Span::from_secs(60));
-            (0..40).for_each(|user| reference.user(user));
-            let mut now = Time::ZERO;
-            for work in works {
-                while rng.random_range(0..3) > 0 && now < work.submit {
-                    now = Time(now.0 + rng.random_range(0..=(work.submit.0 - now.0)));
-                    reference.advance(now).expect("a filling ends");
-                }
-                reference.submit(work);
-            }
-            reference.finish(None).expect("a filling ends");
-            let by_and_by: Vec<Service> = (0..40).map(|user| reference.service(user)).collect();
-            assert_eq!(at_once, by_and_by, "to the last bit");
-        }
-    }
-}
+mod tests;

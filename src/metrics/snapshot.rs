@@ -1,4 +1,4 @@
-//! Who holds and wants what at one instant: what envy and sharing incentive are computed from.
+//! Bundles and demands of users at one instant: the input of envy and sharing incentive.
 //!
 //! Users are judged by the number of tasks, fractions included, that a bundle would let them run: by [`Wants`], as the
 //! property checks do, with the mean demand of the tasks that a user has and no more than those.
@@ -14,9 +14,9 @@ pub const TOLERANCE: f64 = 1e-9;
 /// One user at one instant. Entries past the run's own resources are not read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UserSnapshot {
-    /// What it holds of each resource, as a fraction of the cluster's capacity.
+    /// Its bundle: how much it holds of each resource, as a fraction of the cluster's capacity.
     pub bundle: [f64; MAX_DIMS],
-    /// What one of its tasks needs on average, as fractions of the cluster's capacity; 0 where it needs none.
+    /// The mean demand of its tasks, as fractions of the cluster's capacity; 0 where it needs none.
     pub demand: [f64; MAX_DIMS],
     /// Its weight per resource (above 0).
     pub weight: [f64; MAX_DIMS],
@@ -27,7 +27,7 @@ pub struct UserSnapshot {
 }
 
 impl UserSnapshot {
-    /// What it wants, over the first `dims` resources.
+    /// Its demand, weight and number of tasks, over the first `dims` resources.
     pub fn wants(&self, dims: usize) -> Wants<'_, f64> {
         Wants { demand: &self.demand[..dims], weight: &self.weight[..dims], tasks: Some(&self.tasks) }
     }

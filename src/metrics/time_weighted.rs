@@ -1,4 +1,4 @@
-//! Means over time of what changes in steps.
+//! Means over time of values that change in steps.
 //!
 //! Between two changes a value is constant, so its integral is a sum of value × span: exact in integers. A value may
 //! be undefined for a while (fairness among no users); that time then counts for nothing, neither as 0.
@@ -44,7 +44,7 @@ impl TimeWeighted {
         (self.defined > Span::ZERO).then(|| self.integral as f64 / self.defined.0 as f64)
     }
 
-    /// The largest value that lasted; `None` for no time. What is set and replaced within one instant never was.
+    /// The largest value that lasted; `None` for no time. A value that is replaced within the same instant does not count.
     pub fn max(&self) -> Option<u64> {
         self.max
     }

@@ -1,4 +1,4 @@
-//! What every table holds: names, types and meanings, in one place for writers, readers and `plimsoll schema`.
+//! The schemas of all tables: names, types and meanings, in one place for writers, readers and `plimsoll schema`.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub enum Table {
     Jobs,
     /// One row a task and run.
     Tasks,
-    /// One row a change of what a user holds.
+    /// One row a change of a user's running or waiting tasks.
     Usage,
     /// One row a grid point: fairness over time.
     Fairness,
@@ -35,9 +35,9 @@ pub enum Table {
     Bins,
     /// One row a quantile of a delay and run.
     Quantiles,
-    /// One row a kind of demand and run: what was submitted.
+    /// One row a kind of demand and run, of all submitted tasks.
     Demands,
-    /// One row a decision: whose turn it was, and what became of it.
+    /// One row a decision: the user in turn, and the outcome.
     Decisions,
 }
 
@@ -84,15 +84,15 @@ impl Table {
         folder.join(name).join(policy).join(format!("run={run}")).join(format!("{name}.parquet"))
     }
 
-    /// What a row is.
+    /// The meaning of a row.
     pub fn about(self) -> &'static str {
         match self {
             Table::Runs => "one row a run: the summary of everything",
-            Table::Users => "one row a user and run: what each got",
+            Table::Users => "one row a user and run: jobs, shares and delays of each",
             Table::Jobs => "one row a job and run, in order of completion; unfinished jobs last",
             Table::Tasks => "one row a task and run, in order of completion (on request)",
             Table::Usage => {
-                "the change log of what each user holds: piecewise constant, so integrals are exact (on request)"
+                "the log of changes of what each user runs and waits for: piecewise constant, so integrals are exact (on request)"
             }
             Table::Fairness => {
                 "fairness and utilisation over time, on the sampling grid; a grid point at which nothing has changed since the last is left out"
@@ -110,7 +110,7 @@ impl Table {
                 "every turn of every round, in order: launched, blocked (told once, when it is found) or not admitted (on request)"
             }
             Table::Demands => {
-                "what was submitted: tasks by demand, rounded to eighths of powers of two (first seed of each policy)"
+                "submitted tasks by demand; those with demands in the same eighth of a power of two are one kind (first seed of each policy)"
             }
         }
     }
@@ -160,7 +160,7 @@ pub fn axes() -> Vec<Described> {
     .collect()
 }
 
-/// A column and what it means.
+/// A column and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
     /// Name and type.

@@ -99,7 +99,7 @@ impl<'a, N: Measured> View<'a, N> {
         self.capacity.len()
     }
 
-    /// What a user wants.
+    /// The wants of a user.
     pub fn wants(&self, user: usize) -> Wants<'_, N> {
         Wants { demand: &self.demand[user], weight: &self.weight[user], tasks: self.cap[user].as_ref() }
     }

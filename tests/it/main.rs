@@ -36,6 +36,7 @@ mod machines_seats;
 mod machines_slow;
 mod machines_twin;
 mod machines_world;
+mod measures;
 mod nash;
 mod one_definition;
 mod paper;

@@ -8,11 +8,11 @@ use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 use crate::replay::{plimsoll, run, said};
 
 /// The results of a plan over a trace.
-struct Replayed(tempfile::TempDir);
+pub struct Replayed(tempfile::TempDir);
 
 impl Replayed {
     /// Fifo and DRF on a machine of ten cores; `plan` is put before the tables of the plan.
-    fn new(rows: &str, plan: &str) -> Replayed {
+    pub fn new(rows: &str, plan: &str) -> Replayed {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let trace = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib\n{rows}");
         let plan = format!(
@@ -28,14 +28,16 @@ impl Replayed {
         Replayed(dir)
     }
 
-    fn column(&self, table: &str, policy: &str, name: &str) -> Vec<Option<f64>> {
+    /// The numbers of a column.
+    pub fn column(&self, table: &str, policy: &str, name: &str) -> Vec<Option<f64>> {
         let file = format!("out/{table}/policy={policy}/run=0/{table}.parquet");
         let table: DataFrame = read(&self.0.path().join(file));
         let column = table.column(name).expect(name).cast(&DataType::Float64).expect("numbers");
         column.f64().expect("numbers").iter().collect()
     }
 
-    fn one(&self, policy: &str, name: &str) -> f64 {
+    /// The number in the `runs` table.
+    pub fn one(&self, policy: &str, name: &str) -> f64 {
         self.column("runs", policy, name)[0].unwrap_or_else(|| panic!("{name} of {policy} has no value"))
     }
 }
@@ -124,6 +126,6 @@ fn only_closed_loops_depend_on_the_policy() {
     let plan = |text: &str| workload(text.parse().expect("TOML"), Path::new(".")).expect("a workload");
     assert!(!plan("generator = 'facebook'").submissions_depend_on_policy());
     assert!(!plan("trace = 'a.csv'").submissions_depend_on_policy());
-    let closed = "generator = 'closed-loop'\nuntil = 40\n[[class]]\nduration = 10\ndemand = { cpu = 1 }\n";
+    let closed = "generator = 'closed-loop'\nuntil = 40\n[[class]]\nname = 'a'\nduration = 10\ndemand = { cpu = 1 }\n";
     assert!(plan(closed).submissions_depend_on_policy());
 }

@@ -33,8 +33,8 @@ pub fn demands(results: &Results, paper: &Paper) -> Result<Gallery> {
         gallery.figures.push(Drawn {
             name: if nth == 0 { "demands".to_owned() } else { format!("demands-{}", file_name(&other.name)) },
             caption: format!(
-                "Demands of the submitted tasks{}, rounded to eighths of powers of two; a bubble's area is the \
-                 logarithm of the number of tasks.",
+                "Demands of the submitted tasks{}. Tasks with demands in the same eighth of a power of two are one \
+                 bubble, at their mean; its area is the logarithm of their number.",
                 seed_of(results, 0)
             ),
             svg: bubbles(&chart, "tasks", &series),

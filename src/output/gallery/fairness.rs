@@ -100,7 +100,7 @@ fn spans(part: &Part, column: &str, ends: &Ends) -> Result<Vec<(f64, f64)>> {
 }
 
 /// Points `(value, share of time at or below it)`, from 0 on.
-fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+pub(super) fn distribution(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
     if whole <= 0.0 {

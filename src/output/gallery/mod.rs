@@ -10,6 +10,7 @@ mod fairness;
 mod groups;
 mod over_time;
 mod quotas;
+mod speeds;
 mod water;
 
 use std::collections::BTreeMap;
@@ -68,12 +69,13 @@ impl Gallery {
 }
 
 /// The kinds of figures, each with who draws it.
-const KINDS: [(&str, fn(&Results, &Paper) -> Result<Gallery>); 9] = [
+const KINDS: [(&str, fn(&Results, &Paper) -> Result<Gallery>); 10] = [
     ("reduction", delays::reduction),
     ("completion", delays::completion),
     ("demands", demands::demands),
     ("utilisation", over_time::utilisation),
     ("shares", over_time::shares),
+    ("speeds", speeds::speeds),
     ("fairness", fairness::fairness),
     ("deviation", deviation::deviation),
     ("water", water::water),
@@ -81,8 +83,14 @@ const KINDS: [(&str, fn(&Results, &Paper) -> Result<Gallery>); 9] = [
 ];
 
 /// The names of the kinds, in the order of a report.
-pub const NAMES: [&str; 9] =
-    [KINDS[0].0, KINDS[1].0, KINDS[2].0, KINDS[3].0, KINDS[4].0, KINDS[5].0, KINDS[6].0, KINDS[7].0, KINDS[8].0];
+pub const NAMES: [&str; KINDS.len()] = {
+    let (mut names, mut at) = ([""; KINDS.len()], 0);
+    while at < KINDS.len() {
+        names[at] = KINDS[at].0;
+        at += 1;
+    }
+    names
+};
 
 /// Draws the figures of one kind; none for a name that is no kind's. Errors: a damaged table.
 pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {

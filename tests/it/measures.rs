@@ -1,0 +1,63 @@
+//! Counts, quantiles, demands and shares of time are what the schema says they are.
+
+use crate::speeds::Replayed;
+
+/// Jobs a and d are submitted outside of the window, and d is cut off.
+const ROWS: &str = "a,ann,0,10,1,5,0\nb,ann,20,30,2,1,0\nc,bob,25,60,1,1,0\nd,bob,90,1000,3,1,0\n";
+const PLAN: &str = "until = \"200s\"\nmeasure = { from = \"15s\", to = \"60s\" }";
+
+#[test]
+fn counts_of_users_are_of_the_whole_run_and_add_up_to_those_of_the_run() {
+    let run = Replayed::new(ROWS, PLAN);
+    for (name, by_user) in [("jobs", [2.0, 2.0]), ("jobs_finished", [2.0, 1.0]), ("tasks", [3.0, 4.0])] {
+        assert_eq!(run.column("users", "drf", name), by_user.map(Some), "{name}");
+        assert_eq!(run.one("drf", name), by_user.iter().sum::<f64>(), "{name}");
+    }
+    assert_eq!(run.column("users", "drf", "tasks_launched"), [Some(3.0), Some(4.0)]);
+    // Delays are of what was submitted in the window: b of ann, c of bob.
+    assert_eq!(run.column("users", "drf", "completion_mean_s"), [Some(30.0), Some(60.0)]);
+    assert_eq!(run.one("drf", "completion_mean_s"), 45.0);
+    assert_eq!(run.column("users", "drf", "jobs_measured"), [Some(1.0), Some(1.0)]);
+    let counted: f64 = run.column("bins", "drf", "jobs").into_iter().flatten().sum();
+    assert_eq!(counted, 2.0);
+}
+
+/// The window is 15 s to 60 s, of 45 s: a uses nothing in it, b two cores for 30 s, c one for 35 s.
+#[test]
+fn use_is_of_the_window_and_of_no_more_than_the_run() {
+    let used = |plan: &str| Replayed::new(ROWS, plan).one("drf", "used_cpu");
+    let near = |found: f64, core_seconds: f64, seconds: f64| {
+        assert!((found - core_seconds / 10.0 / seconds).abs() < 1e-12, "{found} is not {core_seconds} in {seconds} s");
+    };
+    near(used(PLAN), 60.0 + 35.0, 45.0);
+    near(used("until = \"200s\""), 50.0 + 60.0 + 60.0 + 330.0, 200.0);
+    // A window that ends after the run is as long as the run.
+    near(used("until = \"200s\"\nmeasure = { to = \"2h\" }"), 50.0 + 60.0 + 60.0 + 330.0, 200.0);
+    // Nothing counts before the first submission.
+    let late = Replayed::new("a,ann,100,10,1,5,0\n", "");
+    near(late.one("drf", "used_cpu"), 50.0, 10.0);
+    assert_eq!(late.column("users", "drf", "dominant_share"), [Some(0.5)]);
+}
+
+/// Three jobs that take 180 s, 60 s and 240 s: a histogram would put the median at 180.03 s.
+#[test]
+fn quantiles_of_few_jobs_are_exact() {
+    let run = Replayed::new("a,ann,0,180,1,1,0\nb,ann,0,60,1,1,0\nc,bob,0,240,1,1,0\n", "");
+    assert_eq!(run.one("drf", "completion_p50_s"), 180.0);
+    assert_eq!([run.one("drf", "completion_p90_s"), run.one("drf", "wait_p50_s")], [240.0, 0.0]);
+    let values = run.column("quantiles", "drf", "value");
+    assert!(values.iter().all(|value| [0.0, 1.0, 60.0, 180.0, 240.0].map(Some).contains(value)), "{values:?}");
+}
+
+#[test]
+fn demands_are_those_of_the_tasks() {
+    let run = Replayed::new("a,ann,0,10,7,1,1\nb,ann,5,10,3,1,1\nc,bob,0,10,1,1.02,1\nd,bob,0,10,1,3,0.3\n", "");
+    // The exact demands of a and b, and with c, in the same eighth of a power of two, their mean.
+    let memory = run.column("demands", "drf", "demand_memory");
+    let cpu = run.column("demands", "drf", "demand_cpu");
+    assert!((cpu[0].expect("a mean") - (10.0 + 1.02) / 11.0).abs() < 1e-12, "{cpu:?}");
+    assert_eq!(cpu[1..], [Some(3.0)]);
+    assert_eq!(memory[0], Some(1.0));
+    let alike = Replayed::new("a,ann,0,10,7,1,1\nb,ann,5,10,3,1,1\n", "");
+    assert_eq!(alike.column("demands", "drf", "demand_cpu"), [Some(1.0)]);
+}
