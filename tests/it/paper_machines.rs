@@ -99,10 +99,11 @@ fn figures_9_to_12_have_the_papers_order() {
     assert!(fit::misordered(&fit::PAPER.map(|(_, bars)| bars)).is_empty());
 }
 
-/// How far the fitted bars are from the paper's: as docs/reproduction.md says, on seeds that they were not fitted to.
+/// How far the fitted bars are from the paper's, on seeds that they were not fitted to: 15 % in the mean, as
+/// docs/reproduction.md says, and 54 % at worst.
 #[test]
 fn figures_9_to_12_are_fitted_as_well_as_the_documentation_says() {
-    let (mean, worst) = fit::error(&fit::of_plan(&[1, 2, 3, 4]).expect("the plan runs"));
+    let (mean, worst) = fit::error(&fit::of_plan(&fit::HELD_OUT[..4]).expect("the plan runs"));
     assert!(mean < 0.18 && worst < 0.65, "mean {mean:.3}, worst {worst:.3}");
 }
 
