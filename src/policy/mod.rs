@@ -109,15 +109,15 @@ pub enum Stale {
     All,
 }
 
-/// What a group is to give back: running tasks of its users are stopped, the least urgent first, then those that started last,
-/// until enough is free. Tasks marked stable are never stopped; what only they hold is not given back
-/// ([`Unreturned`](crate::record::Unreturned)).
+/// The amounts that a group is to give back: running tasks of its users are stopped, the least urgent first, then those
+/// that started last, until enough is free. Tasks marked stable are never stopped; the amounts that only they hold are
+/// not given back ([`Unreturned`](crate::record::Unreturned)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakeBack {
     /// The group, by its place in [`GroupTree`].
     pub group: usize,
-    /// Groups under it that stand before it in the list: if one of them gives anything back, this one is left alone, and the
-    /// policy is asked again.
+    /// Groups under it that stand before it in the list: if one of them gives anything back, this one is left alone,
+    /// and the policy is asked again.
     pub below: Vec<usize>,
     /// The users of the group.
     pub users: Vec<UserId>,
@@ -154,8 +154,9 @@ pub trait Policy {
         Ok(Stale::None)
     }
 
-    /// The tasks to be stopped by force now, groups after those under them; asked after every [`Policy::prepare`], which is
-    /// called again when tasks have been stopped. What cannot be taken back is named again in every round.
+    /// The tasks to be stopped by force now, groups after those under them; asked after every [`Policy::prepare`],
+    /// which is called again when tasks have been stopped. Amounts that cannot be taken back are named again in every
+    /// round.
     fn take_back(&mut self, _now: Time, _books: &Books) -> Vec<TakeBack> {
         Vec::new()
     }

@@ -1,16 +1,16 @@
 //! Quota groups: a user's tasks start only while its group, and every group above it, stays within its runtime quota.
 //!
-//! In each resource by itself the cluster is poured over the groups as water over buckets whose floor is the ratio: a
-//! group's runtime quota is what the level gives it, between its minimum and what it requests (all that its users hold
+//! In each resource by itself the cluster is poured over the groups as water over buckets as wide as the ratios: a
+//! group's runtime quota is its amount at the level, between its minimum and its request (all that its users hold
 //! and wait for, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime
 //! quota, of the resource in which that is largest; inside a group priority decides, then FIFO or FAIR.
-//! When a lender's request returns, others may be above their quota: `reclaim` says what happens then.
+//! When a lender's request returns, others may be above their quota: `reclaim` is the rule for these.
 //!
-//! Labels may have trees of their own: what the machines that carry one have at present is poured over what groups hold
-//! and wait for of it, and the default tree is left with the machines that carry none of these labels.
+//! Labels may have trees of their own: the present capacity of the machines that carry one is poured over the amounts
+//! that groups hold and wait for of it, and the default tree is left with the machines that carry none of these labels.
 //!
-//! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone); Koordinator's
-//! elastic quotas for the tree and admission; YARN's node labels for a tree a label.
+//! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone);
+//! Koordinator's elastic quotas for the tree and admission; YARN's node labels for a tree a label.
 
 mod checks;
 mod file;
@@ -38,7 +38,8 @@ use crate::units::{Time, UserId};
 use sharing::Sharing;
 
 impl QuotaFile {
-    /// Reads a quota file. Errors: [`Error::Io`], and [`Error::PlanSyntax`] with the line and what would be accepted.
+    /// Reads a quota file. Errors: [`Error::Io`], and [`Error::PlanSyntax`] with the line and the values that would be
+    /// accepted.
     pub fn read(path: &Path) -> Result<QuotaFile> {
         file::read(path)
     }
@@ -56,8 +57,8 @@ impl QuotaFile {
 
 /// Serves the group furthest below its runtime quota, and nobody beyond it.
 ///
-/// Cost of a round: O(log groups) per changed user and tree that it has to do with, plus O(waiting users of the groups that
-/// are neither refused nor satisfied); refused groups cost nothing until something changes that could admit them.
+/// Cost of a round: O(log groups) per changed user and tree that it has to do with, plus O(waiting users of the groups
+/// that are neither refused nor satisfied); refused groups cost nothing until something changes that could admit them.
 #[derive(Debug)]
 pub struct Quota {
     file: QuotaFile,
@@ -77,8 +78,8 @@ impl Quota {
         Ok(Quota { file: file.clone(), about, trees, concerned: Vec::new() })
     }
 
-    /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as the last round saw it, rounded down,
-    /// and what the group holds. A group in which nobody waits may have been seen by an earlier round.
+    /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as the last round saw it, rounded
+    /// down, and what the group holds. A group in which nobody waits may have been seen by an earlier round.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
         let groups = self.file.groups.len();
         self.trees[group / groups].standing(group % groups)
@@ -90,14 +91,14 @@ impl Quota {
     }
 }
 
-/// Who owns which users, by place in the file.
+/// The group of each user, by place in the file.
 fn owners(file: &QuotaFile) -> Owners {
     let users =
         file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
     Owners::new(users, file.groups.iter().position(|group| group.default))
 }
 
-/// The groups of a file, for those who watch.
+/// The groups of a file, for recorders.
 fn about(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
     let mut groups = Vec::new();
     for (partition, (entries, tree)) in file.trees().zip(trees).enumerate() {

@@ -1,7 +1,8 @@
-//! Groups that hold more than their runtime quota, and since when: what `reclaim = "kill-after:SPAN"` takes back.
+//! Groups that hold more than their runtime quota, and since when: `reclaim = "kill-after:SPAN"` takes the excess back.
 //!
 //! A group that holds more than its base is over its quota while the water of its siblings stands below the level that
-//! would give it what it holds. Those levels are kept in order, so that a round meets only the groups that are over.
+//! would give it the amount it holds. Those levels are kept in order, so that a round meets only the groups that are
+//! over.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use super::tree::{TOP, Tree};
 use crate::fluid::water::Level;
 use crate::units::{MAX_DIMS, Resources, Span, Time};
 
-/// The level that a group needs for what it holds.
+/// The level that a group needs for the amount it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Needed {
     At(Level),
@@ -34,7 +35,7 @@ pub(super) struct Due {
 pub(super) struct Overdue {
     after: Span,
     dims: usize,
-    /// What groups need that hold more than their base, by set of siblings and resource.
+    /// The levels needed by groups that hold more than their base, by set of siblings and resource.
     needed: Vec<BTreeSet<(Needed, u32)>>,
     /// Sets and resources with any.
     watched: BTreeSet<usize>,
@@ -110,7 +111,8 @@ impl Overdue {
         self.since = over;
     }
 
-    /// When the next of them has been over for too long, after `now`: some may have been for long, and unable to give back.
+    /// When the next of them has been over for too long, after `now`: some may have been for long, and unable to give
+    /// back.
     pub fn next(&self, now: Time) -> Option<Time> {
         self.since.values().map(|since| *since + self.after).filter(|at| *at > now).min()
     }

@@ -1,6 +1,6 @@
-//! One tree of groups and the users who share by it: of the cluster, or of the machines of a label.
+//! One tree of groups and the users that share by it: of the cluster, or of the machines of a label.
 //!
-//! All that a user holds and waits for here is what the books of the tree's partition say of it.
+//! All that a user holds and waits for here is its account in the books of the tree's partition.
 
 use super::file::{GroupEntry, Inside, QuotaFile, Reclaim};
 use super::gate::Gates;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::policy::{Ask, GroupLevel, GroupLimits, Queue, Rank, Setup, TakeBack, Verdict};
 use crate::units::{MAX_DIMS, Time, UserId};
 
-/// Who of a tree's groups may use how much, and who waits for quota.
+/// The quotas of a tree's groups, and the users that wait for quota.
 ///
 /// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor
 /// satisfied); refused groups cost nothing until something changes that could admit them.
@@ -22,7 +22,7 @@ pub(super) struct Sharing {
     inside: Inside,
     tree: Tree,
     gates: Gates,
-    /// Who is above its quota, if that is ever taken back.
+    /// The groups above their quota, if the excess is ever taken back.
     overdue: Option<Overdue>,
     leaves: Vec<Leaf>,
     users: Members,
@@ -35,7 +35,7 @@ pub(super) struct Sharing {
     seen: Seen,
 }
 
-/// What a group knows of its users; unused for groups above others.
+/// A group's record of its users; unused for groups above others.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Leaf {
@@ -74,7 +74,8 @@ const PLACES: u32 = 64;
 const KEY_BITS: u32 = 92;
 
 impl Sharing {
-    /// By what a file says of these groups. Errors: a resource of the file that the run does not have, with its line.
+    /// From a file's description of these groups. Errors: a resource of the file that the run does not have, with its
+    /// line.
     pub fn new(partition: Partition, file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Sharing> {
         let tree = Tree::new(file, groups, setup)?;
         let groups = groups.len();
@@ -111,22 +112,22 @@ impl Sharing {
         self.users.of(user).leaf as usize
     }
 
-    /// What a group is promised of every resource.
+    /// A group's minimum and maximum of every resource.
     pub fn limits(&self, group: usize) -> Vec<GroupLimits> {
         self.tree.limits(group)
     }
 
-    /// What every group may use, found from nothing. Errors: amounts too large to add.
+    /// Every group's quota, computed from scratch. Errors: amounts too large to add.
     pub fn levels(&self) -> Result<Vec<GroupLevel>> {
         self.tree.look()
     }
 
-    /// The runtime quota of a group as the last round saw it, and what the group holds.
+    /// The runtime quota of a group as the last round saw it, and the group's holdings.
     pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
         (self.tree.runtime(group as u32).collect(), self.tree.held(group as u32).collect())
     }
 
-    /// What there is changes with machines: it is what the books say.
+    /// The capacity changes with machines: it is that of the books.
     pub fn follow(&mut self, books: &Books) {
         self.tree.set_total(books.capacity());
     }
@@ -139,7 +140,7 @@ impl Sharing {
             || self.users.seen(user).iter().any(|seen| *seen != (0, 0))
     }
 
-    /// Takes note of what a user holds and wants now.
+    /// Takes note of a user's holdings and demand now.
     fn note(&mut self, user: UserId, books: &Books) {
         let leaf = self.users.of(user).leaf;
         let seen = self.users.seen(user);
@@ -238,7 +239,7 @@ impl Sharing {
         }
     }
 
-    /// Recalls those for whom what they wait for may have come.
+    /// Recalls users with a wait that may be over.
     fn wake(&mut self, recalled: &mut Vec<UserId>) {
         let mut woken = std::mem::take(&mut self.again);
         if self.gates.any() {
@@ -274,7 +275,7 @@ impl Sharing {
         true
     }
 
-    /// What a FAIR group compares: the user's dominant share over its weight, in steps of 2^-64.
+    /// The key of a FAIR group: the user's dominant share over its weight, in steps of 2^-64.
     fn dominant_share(&self, user: UserId, books: &Books) -> u128 {
         let weights = books.weights().each(books.weight_class(user));
         let share = |(d, &held): (usize, &u64)| {
@@ -321,7 +322,7 @@ impl Sharing {
         Ok(stale)
     }
 
-    /// What groups have held above their quota for too long.
+    /// The amounts that groups have held above their quota for too long.
     pub fn take_back(&mut self, now: Time) -> Vec<TakeBack> {
         let Some(overdue) = &self.overdue else { return Vec::new() };
         let due = overdue.due(&mut self.tree, now);
@@ -394,7 +395,7 @@ impl Sharing {
     }
 }
 
-/// What an ask would hold.
+/// The amounts that an ask would hold.
 fn whole(ask: &Ask) -> [u64; MAX_DIMS] {
     let mut whole = [0; MAX_DIMS];
     for (whole, part) in whole.iter_mut().zip(ask.footprint) {
