@@ -11,13 +11,13 @@ use crate::policy::Registry;
 /// Whole tasks instead of divisible ones.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Args {
-    /// Serve whole tasks one by one in the policy's order; ceei and bmf serve who is furthest below its target
+    /// Serve whole tasks one by one in the policy's order; ceei and bmf serve the user furthest below its target
     #[arg(long)]
     whole_tasks: bool,
     /// What happens when the next user's task does not fit [default: skip]
     #[arg(long, value_enum, requires = "whole_tasks", value_name = "RULE")]
     on_blocked: Option<Blocked>,
-    /// Who goes first among equals [default: lowest-id]
+    /// Order among equal users [default: lowest-id]
     #[arg(long, value_enum, requires = "whole_tasks", value_name = "RULE")]
     ties: Option<Tie>,
     /// Compare what users would hold with one task more (SequentialMinMax under drf)

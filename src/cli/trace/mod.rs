@@ -46,7 +46,7 @@ enum Verb {
 /// How a file in a public format is read.
 #[derive(clap::Args, Debug)]
 struct Reading {
-    /// Who the users of a public format are: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
+    /// Rule that assigns the users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     tenants: Option<String>,
     /// Change a parameter, such as swim.map_bytes=134217728 or swf.parallel=gang; may be given several times
