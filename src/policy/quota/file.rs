@@ -51,7 +51,7 @@ pub struct QuotaFile {
     pub variant: Variant,
     /// The order of users inside a group.
     pub inside: Inside,
-    /// What happens above a quota.
+    /// The rule above a quota.
     pub reclaim: Reclaim,
     /// The groups in the order of the file.
     pub groups: Vec<GroupEntry>,
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What happens above a quota.
+    /// The rule above a quota.
     fn reclaim(&self, item: Option<(usize, &Item)>) -> Result<Reclaim> {
         let Some((line, item)) = item else { return Ok(Reclaim::default()) };
         let after =
