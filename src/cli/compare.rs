@@ -6,7 +6,8 @@ use super::print::{Side, aligned_by};
 use super::{Context, Format, print};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::{Change, Contrast, contrast};
-use crate::metrics::compare::LEVEL;
+use crate::metrics::compare::{is_significant, p_number};
+use crate::metrics::{Design, MARGIN};
 use crate::output::numbers::{count, number, with_half};
 
 /// Show what changed between two results, metric by metric, with significance
@@ -25,7 +26,7 @@ pub struct Args {
     /// Only this column of the runs table; may be given several times
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Show all changes, not only those that can be told from 0
+    /// Show all changes, not only statistically significant ones
     #[arg(long)]
     all: bool,
     /// How to print it
@@ -48,9 +49,9 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
     }
 }
 
-/// Whether a change can be told from 0: by the corrected test, or, where one seed or no spread leaves none, as it is.
+/// Whether a change is shown: it is significant after the correction, or one seed leaves nothing to test.
 fn is_clear(change: &Change) -> bool {
-    change.p_holm.is_none_or(|p| p < 1.0 - LEVEL)
+    change.p_holm.is_none() || is_significant(change.p_holm)
 }
 
 fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
@@ -76,12 +77,12 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     header.extend(["policy", "metric"].map(|name| (name.to_owned(), Side::Left)));
     header.extend(["before", "after", "change", "%", "seeds", "p"].map(|name| (name.to_owned(), Side::Right)));
     let row = |change: &&&Change| {
-        let pair = &change.paired;
-        let percent = (pair.base != 0.0).then(|| format!("{:+.1}", 100.0 * pair.difference.mean / pair.base.abs()));
+        let (means, difference) = (&change.means, change.means.test.difference);
+        let percent = (means.base != 0.0).then(|| format!("{:+.1}", 100.0 * difference.mean / means.base.abs()));
         let mut row: Vec<String> = if swept { vec![change.cell.clone()] } else { Vec::new() };
-        row.extend([change.policy.clone(), change.metric.clone(), number(Some(pair.base)), number(Some(pair.new))]);
-        row.extend([with_half(Some(pair.difference)), percent.unwrap_or_else(|| "-".to_owned())]);
-        row.extend([pair.difference.n.to_string(), p_value(change.p_holm)]);
+        row.extend([change.policy.clone(), change.metric.clone(), number(Some(means.base)), number(Some(means.new))]);
+        row.extend([with_half(Some(difference)), percent.unwrap_or_else(|| "-".to_owned())]);
+        row.extend([difference.n.to_string(), change.p_holm.map_or("-".to_owned(), p_number)]);
         row
     };
     if !shown.is_empty() {
@@ -89,28 +90,30 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
         text.push('\n');
     }
     let hidden = changes.len() - shown.len();
-    let also =
-        if hidden > 0 { format!(", {hidden} of them too little to be told from 0 (--all)") } else { String::new() };
-    let about = "p of paired t tests over seeds, after Holm's correction for the comparisons of a metric";
+    let also = match hidden {
+        0 => String::new(),
+        hidden => {
+            let same =
+                changes.iter().filter(|change| !is_clear(change) && is_significant(change.p_equivalent_holm)).count();
+            let within = 100.0 * MARGIN;
+            format!(", {hidden} of them not significantly (--all), of which {same} are equivalent within {within:.0} %")
+        }
+    };
+    let closed = changes.iter().any(|change| change.means.design == Design::Unpaired);
+    let design = if closed { Design::Unpaired } else { Design::Paired };
+    let about = format!("p of {}, after Holm's correction for the comparisons of a metric", design.test());
     text + &format!("{compared}, {} changed{also}; {about}\n", changes.len())
-}
-
-fn p_value(p: Option<f64>) -> String {
-    match p {
-        None => "-".to_owned(),
-        Some(p) if p < 0.0001 => "<0.0001".to_owned(),
-        Some(p) => format!("{p:.4}"),
-    }
 }
 
 fn json(found: &Contrast, changes: &[&Change]) -> String {
     let one = |change: &&Change| {
-        let (pair, interval) = (&change.paired, &change.paired.difference);
+        let (means, test, interval) = (&change.means, &change.means.test, &change.means.test.difference);
         serde_json::json!({
             "cell": change.cell, "policy": change.policy, "metric": change.metric, "seeds": interval.n,
-            "before": pair.base, "after": pair.new, "change": interval.mean, "low": interval.low,
-            "high": interval.high, "bootstrap": pair.bootstrap.map(|(low, high)| [low, high]),
-            "effect_size": pair.effect, "p": pair.p, "p_holm": change.p_holm,
+            "before": means.base, "after": means.new, "change": interval.mean, "low": interval.low,
+            "high": interval.high, "bootstrap": change.bootstrap.map(|(low, high)| [low, high]),
+            "effect_size": means.effect, "p": test.p, "p_holm": change.p_holm, "design": means.design.name(),
+            "margin": test.margin, "p_equivalent": test.p_equivalent, "p_equivalent_holm": change.p_equivalent_holm,
         })
     };
     let plans: Vec<&str> = found.plans.lines().map(str::trim).collect();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::experiment::{Difference, Findings, RunSummary, Study, Value};
-use crate::metrics::compare::LEVEL;
+use crate::metrics::compare::{LEVEL, is_significant};
 use crate::metrics::{Comparison, mean_interval};
 use crate::output::headline::{Headline, headline};
 use crate::output::numbers::{in_percent, number, with_half};
@@ -133,7 +133,7 @@ pub fn comparison(comparison: &Comparison) -> String {
 /// The policies of each cell against its baseline, in the metrics of the summary: mean differences, paired by seed. Empty
 /// where there is nothing to compare or one seed; of many cells the first `most`.
 pub fn differences(study: &Study, findings: &Findings, dims: &[Dim], most: usize) -> String {
-    let known = |one: &&Difference| one.paired.difference.high.is_some();
+    let known = |one: &&Difference| one.means.test.difference.high.is_some();
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
     let columns: Vec<Headline> = headline(dims).into_iter().filter(|column| column.column != "jobs_finished").collect();
     let family = findings.differences.iter().filter(|one| one.metric == any.metric).count();
@@ -150,8 +150,8 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim], most: usize
         let row = |policy: &String| {
             let shown = |column: &Headline| {
                 let Some(found) = of(policy, &column.column) else { return "-".to_owned() };
-                let mark = if found.p_holm.is_some_and(|p| p < 1.0 - LEVEL) { "*" } else { " " };
-                format!("{}{mark}", with_half(Some(found.paired.difference)))
+                let mark = if is_significant(found.p_holm) { "*" } else { " " };
+                format!("{}{mark}", with_half(Some(found.means.test.difference)))
             };
             std::iter::once(policy.clone()).chain(columns.iter().map(shown)).collect()
         };

@@ -1,14 +1,22 @@
 //! The runs of an experiment as a comparison of its policies.
 
+use super::plan::WorkloadPlan;
 use super::summary::RunSummary;
-use crate::metrics::{BinRuns, Comparison, PolicyRuns};
+use crate::metrics::{BinRuns, Comparison, Design, PolicyRuns};
 
 /// Compares the policies of runs that stand policy by policy, seed by seed, as [`super::execute()`] returns them.
 ///
 /// `None` if the baseline is missing or alone.
-pub fn comparison(runs: &[RunSummary], baseline: &str) -> Option<Comparison> {
+pub fn comparison(runs: &[RunSummary], baseline: &str, design: Design) -> Option<Comparison> {
     let policies: Vec<PolicyRuns> = runs.chunk_by(|a, b| a.policy == b.policy).map(policy).collect();
-    Comparison::of(&policies, baseline)
+    Comparison::of(&policies, baseline, design)
+}
+
+impl WorkloadPlan {
+    /// How the runs of two policies belong together.
+    pub fn design(&self) -> Design {
+        if self.submissions_depend_on_policy() { Design::Unpaired } else { Design::Paired }
+    }
 }
 
 fn policy(runs: &[RunSummary]) -> PolicyRuns {

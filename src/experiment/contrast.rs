@@ -5,7 +5,7 @@ use std::path::Path;
 use super::study::folder::{Described, difference, of_cell};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Paired, holm_by, paired};
+use crate::metrics::{Design, MeanDifference, bootstrap, difference as of_means, holm_by};
 use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::output::table::Kind;
@@ -37,10 +37,14 @@ pub struct Change {
     pub policy: String,
     /// The column of the `runs` table.
     pub metric: String,
-    /// The second result minus the first, paired by seed.
-    pub paired: Paired,
+    /// The second result minus the first; paired by seed, but for closed loops.
+    pub means: MeanDifference,
+    /// The difference by percentile bootstrap; `None` for one seed.
+    pub bootstrap: Option<(f64, f64)>,
     /// The p-value, corrected for all comparisons of this metric: all policies in all cells (Holm).
     pub p_holm: Option<f64>,
+    /// The p-value of equivalence within the margin, corrected likewise for all tests of equivalence of this metric.
+    pub p_equivalent_holm: Option<f64>,
 }
 
 /// One result: cells by name.
@@ -96,6 +100,8 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     let mut compared: Vec<(Change, bool)> = Vec::new();
     for (cell, first) in &sides[0].cells {
         let Some((_, second)) = sides[1].cells.iter().find(|(name, _)| name == cell) else { continue };
+        let closed = [first, second].iter().any(|side| side.contents.submissions_depend_on_policy);
+        let design = if closed { Design::Unpaired } else { Design::Paired };
         let mut dims: Vec<Dim> = first.dims.clone();
         dims.retain(|dim| second.dims.contains(dim));
         for policy in &first.contents.policies {
@@ -110,11 +116,14 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
             found.runs += pairs.len();
             for (metric, values) in metrics(&dims, [first, second], policy, &pairs)? {
                 let purpose = format!("{cell}/{policy}/{metric}");
-                let Some(paired) = paired(&values[0], &values[1], LEVEL, &purpose) else { continue };
+                let Some(means) = of_means(design, &values[0], &values[1], LEVEL) else { continue };
+                let bootstrap = bootstrap(design, &values[0], &values[1], LEVEL, &purpose);
                 if !found.metrics.contains(&metric) {
                     found.metrics.push(metric.clone());
                 }
-                let change = Change { cell: cell.clone(), policy: policy.clone(), metric, paired, p_holm: None };
+                let (cell, policy) = (cell.clone(), policy.clone());
+                let (p_holm, p_equivalent_holm) = (None, None);
+                let change = Change { cell, policy, metric, means, bootstrap, p_holm, p_equivalent_holm };
                 compared.push((change, values[0] != values[1]));
             }
         }
@@ -124,12 +133,13 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
         return Err(Error::Mismatch { problem });
     }
     let families: Vec<&str> = compared.iter().map(|(change, _)| change.metric.as_str()).collect();
-    let p: Vec<Option<f64>> = compared.iter().map(|(change, _)| change.paired.p).collect();
-    let corrected = holm_by(&families, &p);
+    let p: Vec<Option<f64>> = compared.iter().map(|(change, _)| change.means.test.p).collect();
+    let equivalent: Vec<Option<f64>> = compared.iter().map(|(change, _)| change.means.test.p_equivalent).collect();
+    let corrected = holm_by(&families, &p).into_iter().zip(holm_by(&families, &equivalent));
     found.compared = compared.len();
-    let corrected =
-        compared.into_iter().zip(corrected).map(|((change, differs), p)| (Change { p_holm: p, ..change }, differs));
-    found.changes = corrected.filter(|(_, differs)| *differs).map(|(change, _)| change).collect();
+    let corrected = compared.into_iter().zip(corrected).filter(|((_, differs), _)| *differs);
+    let change = |((change, _), (p_holm, p_equivalent_holm))| Change { p_holm, p_equivalent_holm, ..change };
+    found.changes = corrected.map(change).collect();
     Ok(found)
 }
 

@@ -9,7 +9,7 @@ use super::study::Study;
 use super::summary::{RunSummary, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Interval, Paired, holm_by, mean_interval, paired};
+use crate::metrics::{Interval, MeanDifference, bootstrap, difference, holm_by, mean_interval};
 use crate::output::provenance::program;
 use crate::output::schema;
 use crate::output::table::{Cell, Constant, Field, Kind, TableWriter, write_with};
@@ -27,7 +27,7 @@ pub struct Estimate {
     pub interval: Interval,
 }
 
-/// How a policy differs from the baseline of its cell in a metric, seed by seed.
+/// How a policy differs from the baseline of its cell in a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Place of the cell.
@@ -38,10 +38,14 @@ pub struct Difference {
     pub baseline: String,
     /// The column of the `runs` table.
     pub metric: String,
-    /// The policy minus the baseline.
-    pub paired: Paired,
+    /// The policy minus the baseline; paired by seed, but for closed loops.
+    pub means: MeanDifference,
+    /// The difference by percentile bootstrap; `None` for one seed.
+    pub bootstrap: Option<(f64, f64)>,
     /// Its p-value, corrected for all comparisons of this metric: all policies in all cells (Holm).
     pub p_holm: Option<f64>,
+    /// The p-value of equivalence within the margin, corrected likewise for all tests of equivalence of this metric.
+    pub p_equivalent_holm: Option<f64>,
 }
 
 /// The statistics of a study.
@@ -68,9 +72,12 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         found.differences.extend(differences(at, plan, &policies));
     }
     let families: Vec<&str> = found.differences.iter().map(|one| one.metric.as_str()).collect();
-    let p: Vec<Option<f64>> = found.differences.iter().map(|one| one.paired.p).collect();
-    let corrected = holm_by(&families, &p);
-    found.differences.iter_mut().zip(corrected).for_each(|(one, p)| one.p_holm = p);
+    let p: Vec<Option<f64>> = found.differences.iter().map(|one| one.means.test.p).collect();
+    let equivalent: Vec<Option<f64>> = found.differences.iter().map(|one| one.means.test.p_equivalent).collect();
+    let corrected = holm_by(&families, &p).into_iter().zip(holm_by(&families, &equivalent));
+    for (one, (p, equivalent)) in found.differences.iter_mut().zip(corrected) {
+        (one.p_holm, one.p_equivalent_holm) = (p, equivalent);
+    }
     found
 }
 
@@ -81,12 +88,16 @@ fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Diff
     let others = policies.iter().filter(|runs| runs[0].policy != *baseline && runs.len() == base.len());
     let pairs: Vec<(&[RunSummary], &str)> =
         others.flat_map(|runs| metrics(runs).map(move |metric| (*runs, metric))).collect();
+    let design = plan.workload.design();
     let one = |(runs, metric): &(&[RunSummary], &str)| {
         let policy = &runs[0].policy;
         let purpose = format!("{}/{policy}/{metric}", plan.cell);
-        let paired = paired(&column(base, metric), &column(runs, metric), LEVEL, &purpose)?;
+        let (first, second) = (column(base, metric), column(runs, metric));
+        let means = difference(design, &first, &second, LEVEL)?;
+        let bootstrap = bootstrap(design, &first, &second, LEVEL, &purpose);
         let (policy, baseline, metric) = (policy.clone(), baseline.clone(), (*metric).to_owned());
-        Some(Difference { cell, policy, baseline, metric, paired, p_holm: None })
+        let (p_holm, p_equivalent_holm) = (None, None);
+        Some(Difference { cell, policy, baseline, metric, means, bootstrap, p_holm, p_equivalent_holm })
     };
     pairs.par_iter().filter_map(one).collect()
 }
@@ -143,6 +154,7 @@ impl Findings {
             ("policy", Text),
             ("baseline", Text),
             ("metric", Text),
+            ("design", Text),
             ("seeds", Int),
             ("baseline_mean", Float),
             ("mean", Float),
@@ -154,15 +166,19 @@ impl Findings {
             ("effect_size", Float),
             ("p", Float),
             ("p_holm", Float),
+            ("margin", Float),
+            ("p_equivalent", Float),
+            ("p_equivalent_holm", Float),
         ]);
         let rows = self.differences.iter().map(|one| {
-            let (pair, interval) = (&one.paired, &one.paired.difference);
+            let (means, test, interval) = (&one.means, &one.means.test, &one.means.test.difference);
             let mut row: Vec<Cell> = axes[one.cell].iter().map(|(_, value)| value.cell()).collect();
             row.extend([&one.policy, &one.baseline, &one.metric].map(|text| Cell::Text(text)));
-            row.push((interval.n as u64).into());
-            row.extend([pair.base, pair.new, interval.mean].map(Cell::from));
-            row.extend([interval.low, interval.high, pair.bootstrap.map(|ends| ends.0)].map(Cell::from));
-            row.extend([pair.bootstrap.map(|ends| ends.1), pair.effect, pair.p, one.p_holm].map(Cell::from));
+            row.extend([Cell::Text(means.design.name()), (interval.n as u64).into()]);
+            row.extend([means.base, means.new, interval.mean].map(Cell::from));
+            row.extend([interval.low, interval.high, one.bootstrap.map(|ends| ends.0)].map(Cell::from));
+            row.extend([one.bootstrap.map(|ends| ends.1), means.effect, test.p, one.p_holm].map(Cell::from));
+            row.extend([test.margin, test.p_equivalent, one.p_equivalent_holm].map(Cell::from));
             row
         });
         write(study, &folder, "differences", fields, rows.collect())

@@ -1,13 +1,38 @@
 //! Policies against a baseline: by how much each reduces mean completion time, and how sure that is.
 //!
-//! All numbers pair runs of one seed, which saw the same workload: what a seed does to both alike cancels. A reduction
-//! is 1 − new / base for each seed; the difference of two policies is the difference of their reductions, seed by
-//! seed. Source: Figure 14 of the DRF paper (Ghodsi et al., NSDI 2011), with intervals.
+//! Runs of one seed saw the same workload, so numbers pair them: what a seed does to both alike cancels. A reduction is
+//! 1 − new / base for each seed; the difference of two policies is the difference of their reductions, seed by seed. In
+//! a closed loop no two runs saw the same workload; then means are compared ([`Design::Unpaired`]). All tests of a comparison
+//! are shown together, and are one family. Source: Figure 14 of the DRF paper (Ghodsi et al., NSDI 2011), with intervals.
 
-use super::interval::{Interval, Reduction, mean_interval, reduction};
+use super::difference::{Design, MARGIN, Test, paired, welch};
+use super::holm::holm;
+use super::interval::{Interval, Reduction, reduction, reduction_of_means};
 
 /// The level of all intervals.
 pub const LEVEL: f64 = 0.95;
+
+/// A corrected p-value below this is called statistically significant.
+pub const ALPHA: f64 = 0.05;
+
+/// Whether a corrected p-value is significant; an absent one is not.
+pub fn is_significant(p: Option<f64>) -> bool {
+    p.is_some_and(|p| p < ALPHA)
+}
+
+/// A p-value in words: `p = 0.0123`, `p < 0.0001`.
+pub fn p_words(p: f64) -> String {
+    if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {}", p_number(p)) }
+}
+
+/// A p-value as a number: `0.0123`, `<0.0001`.
+pub fn p_number(p: f64) -> String {
+    match p {
+        tiny if tiny < 0.0001 => "<0.0001".to_owned(),
+        small if small < 0.1 => format!("{small:.4}"),
+        large => format!("{large:.2}"),
+    }
+}
 
 /// What one policy came to; the values at one index belong to one seed, the same for every policy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +43,13 @@ pub struct PolicyRuns {
     pub completion_s: Vec<Option<f64>>,
     /// The same by job size; the same bins for every policy.
     pub bins: Vec<BinRuns>,
+}
+
+impl PolicyRuns {
+    /// Completion times of jobs of all sizes for place 0, of bin n − 1 for place n.
+    fn place(&self, at: usize) -> &[Option<f64>] {
+        at.checked_sub(1).map_or(&self.completion_s, |bin| &self.bins[bin].completion_s)
+    }
 }
 
 /// One bin of job sizes.
@@ -31,19 +63,26 @@ pub struct BinRuns {
     pub completion_s: Vec<Option<f64>>,
 }
 
-/// Every policy against the baseline, and against the policy of interest.
+/// Every policy against the baseline, and against `drf`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The baseline's name.
     pub baseline: String,
-    /// The policy that the others are set against: `drf` if it is there, else the one with the largest reduction.
-    pub reference: String,
+    /// The policy that the others are set against as well: `drf`, if it is there and not the baseline. It is never chosen
+    /// by its results, which would make chance look like a difference.
+    pub reference: Option<String>,
+    /// How runs belong together.
+    pub design: Design,
+    /// How many seeds there are.
+    pub seeds: usize,
     /// Jobs that finished under the baseline, all seeds together: of all sizes.
     pub jobs: u64,
     /// The same by bin: label and jobs.
     pub bins: Vec<(String, u64)>,
     /// Every policy but the baseline, in the order given.
     pub policies: Vec<Compared>,
+    /// How many p-values there are: those of differences are corrected for so many, and those of equivalence likewise.
+    pub family: usize,
 }
 
 /// One policy against the baseline.
@@ -55,143 +94,284 @@ pub struct Compared {
     pub all: Reduction,
     /// The same by bin.
     pub bins: Vec<Reduction>,
-    /// Its reduction minus the reference's, paired by seed: of all jobs. `None` without a seed that has both.
-    pub difference: Option<Interval>,
-    /// The same by bin.
-    pub bin_differences: Vec<Option<Interval>>,
+    /// Its reduction tested against 0: of all jobs, then by bin. `None` without a seed that has both values.
+    pub against_baseline: Vec<Option<Tested>>,
+    /// Its reduction minus the reference's, as a part of the baseline's mean: of all jobs, then by bin. The margin is
+    /// [`MARGIN`] of the reference's mean. Empty for the reference, and without one.
+    pub against_reference: Vec<Option<Tested>>,
+}
+
+/// A test, corrected for all that are shown with it (Holm).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tested {
+    /// The test.
+    pub test: Test,
+    /// Its p-value, corrected.
+    pub p: Option<f64>,
+    /// Its p-value of equivalence, corrected for all of equivalence.
+    pub p_equivalent: Option<f64>,
 }
 
 impl Comparison {
     /// Compares all policies with `baseline`. `None` if it is missing or alone, or if no job finished under it.
     ///
     /// Panics: only if the policies differ in seeds or bins (programmer error).
-    pub fn of(policies: &[PolicyRuns], baseline: &str) -> Option<Comparison> {
+    pub fn of(policies: &[PolicyRuns], baseline: &str, design: Design) -> Option<Comparison> {
         let base = policies.iter().find(|policy| policy.name == baseline)?;
         base.completion_s.iter().flatten().next()?;
         let others: Vec<&PolicyRuns> = policies.iter().filter(|policy| policy.name != baseline).collect();
-        let all = |policy: &PolicyRuns| reduction(&base.completion_s, &policy.completion_s, LEVEL);
-        let gain = |policy: &PolicyRuns| all(policy).interval.map_or(f64::NEG_INFINITY, |interval| interval.mean);
-        // The first of equals: `max_by` alone would take the last.
-        let best = || others.iter().rev().max_by(|a, b| gain(a).total_cmp(&gain(b)));
-        let reference = *others.iter().find(|policy| policy.name == "drf").or_else(best)?;
-        let compared = |policy: &&PolicyRuns| Compared {
-            name: policy.name.clone(),
-            all: all(policy),
-            bins: (0..base.bins.len())
-                .map(|at| reduction(&base.bins[at].completion_s, &policy.bins[at].completion_s, LEVEL))
-                .collect(),
-            difference: difference(&base.completion_s, &policy.completion_s, &reference.completion_s),
-            bin_differences: (0..base.bins.len())
-                .map(|at| {
-                    let each = [base, policy, reference].map(|policy| &policy.bins[at].completion_s[..]);
-                    difference(each[0], each[1], each[2])
-                })
-                .collect(),
+        others.first()?;
+        let reference = others.iter().find(|policy| policy.name == "drf").copied();
+        let compared = |policy: &&PolicyRuns| {
+            let against = reference.filter(|reference| reference.name != policy.name);
+            let places = || 0..base.bins.len() + 1;
+            let reduced = |at| reduced(design, base.place(at), policy.place(at));
+            let tested = |test: Test| Tested { test, p: test.p, p_equivalent: test.p_equivalent };
+            let mut reductions: Vec<(Reduction, Option<Test>)> = places().map(reduced).collect();
+            let all = reductions[0].0;
+            let of_reference = |against: &PolicyRuns| -> Vec<Option<Tested>> {
+                let one = |at| apart(design, base.place(at), policy.place(at), against.place(at)).map(tested);
+                places().map(one).collect()
+            };
+            Compared {
+                name: policy.name.clone(),
+                all,
+                against_baseline: reductions.iter().map(|(_, test)| test.map(tested)).collect(),
+                bins: reductions.split_off(1).into_iter().map(|(reduction, _)| reduction).collect(),
+                against_reference: against.map(of_reference).unwrap_or_default(),
+            }
         };
         let bins: Vec<(String, u64)> = base.bins.iter().map(|bin| (bin.label.clone(), bin.jobs.iter().sum())).collect();
-        Some(Comparison {
+        let mut found = Comparison {
             baseline: base.name.clone(),
-            reference: reference.name.clone(),
+            reference: reference.filter(|_| others.len() > 1).map(|reference| reference.name.clone()),
+            design,
+            seeds: base.completion_s.len(),
             jobs: bins.iter().map(|(_, jobs)| jobs).sum(),
             bins,
             policies: others.iter().map(compared).collect(),
-        })
+            family: 0,
+        };
+        found.correct();
+        Some(found)
     }
 
-    /// The answer in words, one sentence a policy: its reduction beside the reference's, and whether they differ.
-    pub fn sentences(&self) -> Vec<String> {
-        let Some(reference) = self.policies.iter().find(|policy| policy.name == self.reference) else {
-            return Vec::new();
-        };
-        let lead = |policy: &Compared| {
-            let (verb, by) = change(policy.all.interval);
-            format!("{} {verb} mean completion time against {} by {by}", policy.name, self.baseline)
-        };
-        let others: Vec<&Compared> = self.policies.iter().filter(|policy| policy.name != self.reference).collect();
-        if others.is_empty() {
-            return vec![lead(reference) + "."];
-        }
-        let sentence = |policy: &&Compared| {
-            let difference = policy.difference.map(points).unwrap_or_else(|| "unknown".to_owned());
-            let verdict = verdict(&policy.name, &reference.name, policy.difference);
-            let bins = self.bins_that_differ(policy);
-            let (verb, by) = change(reference.all.interval);
-            let other = format!("{} {verb} it by {by}", reference.name);
-            format!("{}, {other}; the difference of {difference}{verdict}{bins}.", lead(policy))
-        };
-        others.iter().map(sentence).collect()
-    }
-
-    /// By job size: where the difference is larger than its interval.
-    fn bins_that_differ(&self, policy: &Compared) -> String {
-        let differing: Vec<String> = self
-            .bins
-            .iter()
-            .zip(&policy.bin_differences)
-            .filter_map(|((label, _), difference)| Some((label, (*difference)?)))
-            .filter(|(_, difference)| sign(*difference).is_some_and(|sign| sign != 0))
-            .map(|(label, difference)| format!("{label} ({})", points(difference)))
+    /// Corrects all p-values for one another.
+    fn correct(&mut self) {
+        let mut all: Vec<&mut Tested> = self
+            .policies
+            .iter_mut()
+            .flat_map(|policy| policy.against_baseline.iter_mut().chain(&mut policy.against_reference))
+            .flatten()
             .collect();
-        let known = policy.bin_differences.iter().flatten().any(|difference| difference.low.is_some());
-        match (known, differing.is_empty()) {
-            (false, _) => String::new(),
-            (true, true) => "; no bin of job sizes has a difference that can be told from 0".to_owned(),
-            (true, false) => {
-                format!("; of the bins of job sizes, these have one that can be told from 0: {}", differing.join(", "))
+        let p = holm(&all.iter().map(|one| one.p).collect::<Vec<_>>());
+        let equivalent = holm(&all.iter().map(|one| one.p_equivalent).collect::<Vec<_>>());
+        self.family = p.iter().flatten().count();
+        for ((one, p), p_equivalent) in all.iter_mut().zip(p).zip(equivalent) {
+            (one.p, one.p_equivalent) = (p, p_equivalent);
+        }
+    }
+
+    /// The answer in words: all policies against the baseline in one sentence, then each against the reference, then what
+    /// differs by job size, and what the numbers are.
+    pub fn sentences(&self) -> Vec<String> {
+        let all: Vec<String> = self.policies.iter().map(|policy| policy.change(&self.baseline)).collect();
+        let mut said = vec![format!("Mean completion time against {}: {}.", self.baseline, listed(&all, ";"))];
+        for policy in &self.policies {
+            let (other, tests) = match &self.reference {
+                Some(reference) if *reference != policy.name => (reference, &policy.against_reference),
+                Some(_) => continue,
+                None => (&self.baseline, &policy.against_baseline),
+            };
+            let verdict = self.reference.as_ref().and_then(|_| {
+                let test = tests.first()?.as_ref()?;
+                Some(verdict(&policy.name, other, test))
+            });
+            let bins = self.bins_that_differ(tests);
+            match (verdict, bins) {
+                (Some(verdict), Some(bins)) => said.push(format!("{verdict}. By job size: {bins}.")),
+                (Some(verdict), None) => said.push(format!("{verdict}.")),
+                (None, Some(bins)) => said.push(format!("{} by job size, against {other}: {bins}.", policy.name)),
+                (None, None) => {}
             }
         }
+        said.push(self.method());
+        said
+    }
+
+    /// What the numbers of the sentences are, and which p-values were corrected together.
+    pub fn method(&self) -> String {
+        let mixes = match self.design {
+            Design::Paired => "",
+            Design::Unpaired => {
+                " Users of a closed loop submit a job when their last one has ended, so each policy served another mix of \
+                 jobs: runs are not paired, and the comparison by job size is the fairer one."
+            }
+        };
+        if self.family == 0 {
+            return format!("With one seed there is no confidence interval and no test.{mixes}");
+        }
+        format!(
+            "Numbers are means over {} seeds with the half-widths of 95 % confidence intervals; p-values are of {}, \
+             corrected by Holm's method for all {} comparisons of policies here, over all jobs and by job size. Equivalent \
+              means: within {:.0} % of the mean of the policy compared with, by two one-sided tests, corrected likewise.{mixes}",
+            self.seeds,
+            self.design.test(),
+            self.family,
+            100.0 * MARGIN
+        )
+    }
+
+    /// The bins with a significant difference; `None` where no bin was tested.
+    fn bins_that_differ(&self, tests: &[Option<Tested>]) -> Option<String> {
+        let bins = self.bins.iter().zip(tests.get(1..)?);
+        let tested: Vec<(&str, Tested)> = bins
+            .filter_map(|((label, _), test)| Some((label.as_str(), test.filter(|test| test.p.is_some())?)))
+            .collect();
+        tested.first()?;
+        let side = |better: bool| -> Vec<String> {
+            let one = |(label, one): &(&str, Tested)| {
+                let there = is_significant(one.p) && (one.test.difference.mean > 0.0) == better;
+                there.then(|| format!("{label} tasks ({})", half(absolute(one.test.difference), "points")))
+            };
+            tested.iter().filter_map(one).collect()
+        };
+        let (better, worse) = (side(true), side(false));
+        let said = |what: &str, bins: &[String]| format!("significantly {what} for {}", listed(bins, ","));
+        Some(match (better.is_empty(), worse.is_empty()) {
+            (true, true) => "no difference is statistically significant".to_owned(),
+            (false, true) => said("lower", &better),
+            (true, false) => said("higher", &worse),
+            (false, false) => format!("{}; {}", said("lower", &better), said("higher", &worse)),
+        })
     }
 }
 
-/// The difference of two reductions against one base, seed by seed.
-fn difference(base: &[Option<f64>], new: &[Option<f64>], reference: &[Option<f64>]) -> Option<Interval> {
-    let seeds = base.iter().zip(new).zip(reference);
-    let paired: Vec<f64> = seeds
-        .filter_map(|((base, new), reference)| Some(((*base)?, (*new)?, (*reference)?)))
-        .filter(|(base, ..)| *base != 0.0)
-        .map(|(base, new, reference)| (reference - new) / base)
-        .collect();
-    mean_interval(&paired, LEVEL)
-}
-
-/// On which side of 0 the whole interval lies; 0 if 0 is inside of it. `None` without an interval.
-fn sign(interval: Interval) -> Option<i8> {
-    let (low, high) = (interval.low?, interval.high?);
-    Some(if low > 0.0 {
-        1
-    } else if high < 0.0 {
-        -1
-    } else {
-        0
-    })
-}
-
-fn verdict(policy: &str, reference: &str, difference: Option<Interval>) -> String {
-    let level = " (95 % interval over seeds)";
-    match difference.map(sign) {
-        Some(Some(1)) => format!("{level} favours {policy}"),
-        Some(Some(-1)) => format!("{level} favours {reference}"),
-        Some(Some(_)) => format!("{level} cannot be told from 0"),
-        Some(None) | None => " has no interval, as one seed has no spread".to_owned(),
+impl Compared {
+    /// `74.9 ± 1.2 % lower under drf`, with the p-value.
+    fn change(&self, baseline: &str) -> String {
+        let Some(less) = self.all.interval else { return format!("unknown under {}", self.name) };
+        let amount = half(absolute(less), "%");
+        let way = match less.mean {
+            0.0 => return format!("the same under {} as under {baseline}", self.name),
+            mean if mean > 0.0 => "lower",
+            _ => "higher",
+        };
+        let test = self.against_baseline.first().copied().flatten();
+        let note = match test.and_then(|test| Some((test, test.p?))) {
+            None => String::new(),
+            Some((_, p)) if is_significant(Some(p)) => format!(" ({})", p_words(p)),
+            Some((test, p)) if is_significant(test.p_equivalent) => {
+                format!(" (not statistically significant, {}; equivalent)", p_words(p))
+            }
+            Some((_, p)) => format!(" (not statistically significant, {})", p_words(p)),
+        };
+        format!("{amount} {way} under {}{note}", self.name)
     }
 }
 
-/// What a reduction does, and by how much in percent with the half-width of its interval: `reduces`, `74.9 ± 1.2 %`.
-fn change(reduction: Option<Interval>) -> (&'static str, String) {
-    match reduction {
-        None => ("changes", "an unknown amount".to_owned()),
-        Some(less) if less.mean >= 0.0 => ("reduces", half(less, "%")),
-        Some(more) => {
-            let (low, high) = (more.high.map(|high| -high), more.low.map(|low| -low));
-            ("raises", half(Interval { mean: -more.mean, low, high, n: more.n }, "%"))
+/// Items as a list in words.
+fn listed(items: &[String], between: &str) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, second] if between == "," => format!("{first} and {second}"),
+        [all @ .., last] => format!("{}{between} and {last}", all.join(&format!("{between} "))),
+    }
+}
+
+/// A reduction against the base, and its test against none.
+fn reduced(design: Design, base: &[Option<f64>], new: &[Option<f64>]) -> (Reduction, Option<Test>) {
+    match design {
+        Design::Paired => {
+            let found = reduction(base, new, LEVEL);
+            (found, paired(&ratios(base, base, new), Some(MARGIN), LEVEL))
+        }
+        Design::Unpaired => {
+            let found = reduction_of_means(base, new, LEVEL);
+            let test = found.interval.and_then(|interval| {
+                let test = of_base(base, new, base, base)?;
+                Some(Test { difference: interval, ..test })
+            });
+            (found, test)
         }
     }
 }
 
-fn points(interval: Interval) -> String {
-    half(interval, "points")
+/// How much more a policy reduces the base than the reference does, tested against none.
+fn apart(design: Design, base: &[Option<f64>], new: &[Option<f64>], reference: &[Option<f64>]) -> Option<Test> {
+    match design {
+        Design::Paired => {
+            let zero: Vec<Option<f64>> = vec![Some(0.0); base.len()];
+            // Of the seeds that are compared: their reference as a part of the base.
+            let there: Vec<Option<f64>> =
+                reference.iter().zip(new).map(|(one, new)| one.filter(|_| new.is_some())).collect();
+            let parts = ratios(base, &there, &zero);
+            let part = parts.iter().sum::<f64>() / parts.len() as f64;
+            paired(&ratios(base, reference, new), Some(MARGIN * part).filter(|margin| *margin > 0.0), LEVEL)
+        }
+        Design::Unpaired => of_base(base, new, reference, reference),
+    }
 }
 
+/// (reference − new) / base for each seed that has all three and a base that is not 0.
+fn ratios(base: &[Option<f64>], reference: &[Option<f64>], new: &[Option<f64>]) -> Vec<f64> {
+    let seeds = base.iter().zip(reference).zip(new);
+    seeds
+        .filter_map(|((base, reference), new)| Some(((*base)?, (*reference)?, (*new)?)))
+        .filter(|(base, ..)| *base != 0.0)
+        .map(|(base, reference, new)| (reference - new) / base)
+        .collect()
+}
+
+/// Welch's test of reference − new as a part of the base's mean; the margin is a part of the mean of `of`.
+fn of_base(base: &[Option<f64>], new: &[Option<f64>], reference: &[Option<f64>], of: &[Option<f64>]) -> Option<Test> {
+    let there = |values: &[Option<f64>]| values.iter().copied().flatten().collect::<Vec<f64>>();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let scale = mean(&there(base));
+    let margin = MARGIN * mean(&there(of));
+    let test = welch(&there(new), &there(reference), (margin > 0.0).then_some(margin), LEVEL)?;
+    (scale > 0.0).then(|| test.scaled(1.0 / scale))
+}
+
+/// A policy against the reference, in words.
+fn verdict(policy: &str, reference: &str, one: &Tested) -> String {
+    let difference = one.test.difference;
+    let points = half(absolute(difference), "points");
+    let Some(p) = one.p else {
+        return format!("Mean completion times under {policy} and {reference} are {points} apart");
+    };
+    let equivalent = one.p_equivalent.filter(|p| is_significant(Some(*p)));
+    let way = if difference.mean > 0.0 { "lower" } else { "higher" };
+    let within = format!("equivalent within {:.0} %", 100.0 * MARGIN);
+    let lead = format!("Mean completion time under {policy} is");
+    match (is_significant(Some(p)), equivalent) {
+        (true, None) => format!("{lead} significantly {way} than under {reference}, by {points} ({})", p_words(p)),
+        (true, Some(_)) => {
+            format!("{lead} significantly {way} than under {reference}, by {points} ({}), yet {within}", p_words(p))
+        }
+        (false, Some(same)) => {
+            format!("{lead} {within} to that under {reference} ({}); the difference is {points}", p_words(same))
+        }
+        (false, None) => format!(
+            "{lead} not significantly different from that under {reference} ({points} {way}, {}), nor is equivalence shown",
+            p_words(p)
+        ),
+    }
+}
+
+/// The same without its sign.
+fn absolute(interval: Interval) -> Interval {
+    match interval.mean < 0.0 {
+        true => {
+            let (low, high) = (interval.high.map(|high| -high), interval.low.map(|low| -low));
+            Interval { mean: -interval.mean, low, high, n: interval.n }
+        }
+        false => interval,
+    }
+}
+
+/// A part in percent with the half-width of its interval: `74.9 ± 1.2 %`.
 fn half(interval: Interval, unit: &str) -> String {
     let half = interval.high.map(|high| 100.0 * (high - interval.mean));
     // Two digits of the uncertainty, one decimal where there is none.
@@ -221,62 +401,158 @@ mod tests {
         PolicyRuns { name: name.to_owned(), completion_s, bins: bins.iter().map(bin).collect() }
     }
 
+    fn of(policies: &[PolicyRuns], baseline: &str) -> Option<Comparison> {
+        Comparison::of(policies, baseline, Design::Paired)
+    }
+
     #[test]
     fn reductions_and_differences_by_hand() {
         let base = runs("slot:2", &[100.0, 200.0], &[("1-500", &[Some(10.0), None])]);
         let drf = runs("drf", &[50.0, 80.0], &[("1-500", &[Some(5.0), None])]);
         let cpu = runs("maxmin:cpu", &[40.0, 100.0], &[("1-500", &[Some(4.0), Some(9.0)])]);
-        let found = Comparison::of(&[base, cpu, drf], "slot:2").unwrap();
-        assert_eq!((found.reference.as_str(), found.jobs), ("drf", 1));
+        let found = of(&[base, cpu, drf], "slot:2").unwrap();
+        assert_eq!((found.reference.as_deref(), found.jobs), (Some("drf"), 1));
         assert_eq!(found.bins, [("1-500".to_owned(), 1)]);
         // Reductions 0.6 and 0.5 against 0.5 and 0.6.
         let [cpu, drf] = &found.policies[..] else { panic!("two others") };
         assert!((cpu.all.interval.unwrap().mean - 0.55).abs() < 1e-12);
         assert!((drf.all.interval.unwrap().mean - 0.55).abs() < 1e-12);
-        let difference = cpu.difference.unwrap();
+        let test = cpu.against_reference[0].unwrap().test;
+        let difference = test.difference;
         assert!(difference.mean.abs() < 1e-12 && (difference.high.unwrap() - 12.706204736 * 0.1).abs() < 1e-6);
-        let bin = cpu.bin_differences[0].unwrap();
-        assert!((bin.mean - 0.1).abs() < 1e-12 && bin.n == 1);
-        assert_eq!(drf.difference.unwrap().mean, 0.0);
+        // 5 % of the reference, which is 0.45 of the base in the mean.
+        assert!((test.margin.unwrap() - 0.05 * 0.45).abs() < 1e-12);
+        let bin = cpu.against_reference[1].unwrap();
+        assert!((bin.test.difference.mean - 0.1).abs() < 1e-12 && bin.test.difference.n == 1 && bin.p.is_none());
+        assert!(drf.against_reference.is_empty());
+        // Two policies against the baseline and one against the other; bins of one seed have no test.
+        assert_eq!(found.family, 3);
+    }
+
+    #[test]
+    fn a_closed_loop_compares_means() {
+        let base = runs("fifo", &[100.0, 110.0, 90.0, 104.0, 96.0], &[]);
+        let drf = runs("drf", &[52.0, 47.0, 50.0, 55.0, 46.0], &[]);
+        let asset = runs("asset", &[50.0, 48.0, 53.0, 47.0, 54.0], &[]);
+        let found = Comparison::of(&[base, drf, asset], "fifo", Design::Unpaired).unwrap();
+        let drf = &found.policies[0];
+        let interval = drf.all.interval.unwrap();
+        assert!((interval.mean - 0.5).abs() < 1e-12);
+        // Half of the base has variance 14.5, the other 13.5: 28 / 5 of the square of a standard error, over 100.
+        let half = crate::metrics::student::t_quantile(0.95, 28.0 * 28.0 * 4.0 / (14.5 * 14.5 + 13.5 * 13.5)).unwrap();
+        assert!((interval.high.unwrap() - 0.5 - half * (28.0f64 / 5.0).sqrt() / 100.0).abs() < 1e-9);
+        let test = found.policies[1].against_reference[0].unwrap().test;
+        assert!((test.difference.mean + 0.004).abs() < 1e-12 && (test.margin.unwrap() - 0.025).abs() < 1e-12);
+        let said = found.sentences().join(" ");
+        assert!(said.contains("Welch's unpaired t tests") && said.contains("another mix of jobs"), "{said}");
     }
 
     #[test]
     fn sentences_say_whether_two_policies_differ() {
-        let base = runs("slot:2", &[100.0, 200.0, 150.0], &[]);
-        let drf = runs("drf", &[50.0, 100.0, 75.0], &[]);
-        let worse = runs("fifo", &[70.0, 141.0, 105.0], &[]);
-        let alike = runs("asset", &[49.0, 103.0, 74.0], &[]);
-        let said = Comparison::of(&[base.clone(), drf.clone(), worse, alike], "slot:2").unwrap().sentences();
-        assert_eq!(said.len(), 2);
+        let base = runs("slot:2", &[100.0, 200.0, 150.0, 120.0], &[]);
+        let drf = runs("drf", &[50.0, 100.0, 75.0, 60.0], &[]);
+        let worse = runs("fifo", &[70.0, 141.0, 105.0, 84.0], &[]);
+        let alike = runs("asset", &[50.3, 99.6, 75.2, 59.9], &[]);
+        let noisy = runs("maxmin:cpu", &[49.0, 130.0, 60.0, 66.0], &[]);
+        let said = of(&[base.clone(), drf.clone(), worse, alike, noisy], "slot:2").unwrap().sentences();
+        assert_eq!(said.len(), 5);
         assert!(
-            said[0].starts_with(
-                "fifo reduces mean completion time against slot:2 by 29.83 ± 0.72 %, drf reduces it by 50.0"
-            )
+            said[0].starts_with("Mean completion time against slot:2: 50.0 ± 0.0 % lower under drf ("),
+            "{}",
+            said[0]
         );
-        assert!(said[0].contains("(95 % interval over seeds) favours drf."), "{}", said[0]);
-        assert!(said[1].contains("cannot be told from 0"), "{}", said[1]);
-        let said = Comparison::of(&[base, drf], "slot:2").unwrap().sentences();
-        assert_eq!(said, ["drf reduces mean completion time against slot:2 by 50.0 ± 0.0 %."]);
+        assert!(said[1].starts_with("Mean completion time under fifo is significantly higher than under drf, by 20.1"));
+        assert!(said[2].starts_with("Mean completion time under asset is equivalent within 5 % to that under drf ("));
+        assert!(
+            said[3].contains("not significantly different") && said[3].contains("nor is equivalence shown"),
+            "{}",
+            said[3]
+        );
+        assert!(said[4].contains("4 seeds") && said[4].contains("all 7 comparisons"), "{}", said[4]);
+        let said = of(&[base, drf], "slot:2").unwrap().sentences();
+        assert_eq!(said.len(), 2);
+    }
+
+    /// The main job's report called a bin different by its own interval alone: p = 0.019 becomes 0.13 among seven bins.
+    #[test]
+    fn bins_are_corrected_for_one_another() {
+        let seeds = 10;
+        let flat = |value: f64| vec![Some(value); seeds];
+        let near: Vec<Option<f64>> = (0..seeds).map(|seed| Some(100.0 + [1.0, -1.0][seed % 2])).collect();
+        // Differences in one of seven bins with t = 2.84 or so, in the others with t = 0.
+        let odd: Vec<Option<f64>> = (0..seeds).map(|seed| Some(99.0 + [1.0, -0.9, 1.4, -1.1][seed % 4])).collect();
+        let policy = |name: &str, first: &[Option<f64>], rest: &[Option<f64>]| PolicyRuns {
+            name: name.to_owned(),
+            completion_s: first.to_vec(),
+            bins: (0..7)
+                .map(|at| BinRuns {
+                    label: format!("bin {at}"),
+                    jobs: vec![1; seeds],
+                    completion_s: if at == 3 { first.to_vec() } else { rest.to_vec() },
+                })
+                .collect(),
+        };
+        let found = of(&[policy("fifo", &flat(100.0), &flat(100.0)), policy("asset", &odd, &near)], "fifo").unwrap();
+        let bin = found.policies[0].against_baseline[4].unwrap();
+        assert!(bin.test.p.is_some_and(|p| (0.005..0.05).contains(&p)), "{bin:?}");
+        assert!(bin.p.is_some_and(|p| p > 0.05) && found.family == 8);
+        let said = found.sentences().join(" ");
+        assert!(said.contains("no difference is statistically significant"), "{said}");
+        assert!(!said.contains("significantly lower") && !said.contains("significantly higher"), "{said}");
     }
 
     #[test]
     fn one_policy_or_no_baseline_is_no_comparison() {
         let alone = runs("drf", &[1.0], &[]);
-        assert_eq!(Comparison::of(std::slice::from_ref(&alone), "drf"), None);
-        assert_eq!(Comparison::of(&[alone], "fifo"), None);
+        assert_eq!(of(std::slice::from_ref(&alone), "drf"), None);
+        assert_eq!(of(&[alone], "fifo"), None);
     }
 
     #[test]
-    fn without_drf_the_largest_reduction_is_the_reference() {
+    fn without_drf_all_are_set_against_the_baseline() {
         let all = [runs("fifo", &[9.0], &[]), runs("asset", &[3.0], &[]), runs("maxmin:cpu", &[3.0], &[])];
-        let found = Comparison::of(&all, "fifo").unwrap();
-        assert_eq!(found.reference, "asset");
-        assert!(found.sentences()[0].contains("one seed"));
-        let found = Comparison::of(&all, "asset").unwrap().sentences();
-        assert!(
-            found[0].starts_with("fifo raises mean completion time against asset by 200.0 %, maxmin:cpu"),
-            "{}",
-            found[0]
+        let found = of(&all, "fifo").unwrap();
+        assert_eq!((found.reference.as_deref(), found.family), (None, 0));
+        assert!(found.sentences()[1].contains("one seed"));
+        let found = of(&all, "asset").unwrap().sentences();
+        assert_eq!(
+            found[0],
+            "Mean completion time against asset: 200.0 % higher under fifo; and the same under maxmin:cpu as under asset."
         );
+    }
+
+    /// Words, tables and places of equal policies: a report without an effect claims one at most as often as its level.
+    #[test]
+    fn reports_of_equals_seldom_claim_a_difference() {
+        use rand_distr::{Distribution, StandardNormal};
+        let mut rng = crate::workload::synthetic::random::stream(9, "reports");
+        let mut draw = || -> Vec<Option<f64>> {
+            let one = |noise: f64| Some(100.0 + 5.0 * noise);
+            (0..5).map(|_| one(StandardNormal.sample(&mut rng))).collect()
+        };
+        let mut claims = [0, 0];
+        for _ in 0..400 {
+            let policies: Vec<PolicyRuns> = ["fifo", "drf", "asset", "maxmin:cpu"]
+                .iter()
+                .map(|name| PolicyRuns {
+                    name: (*name).to_owned(),
+                    completion_s: draw(),
+                    bins: (0..4)
+                        .map(|at| BinRuns { label: format!("bin {at}"), jobs: vec![9; 5], completion_s: draw() })
+                        .collect(),
+                })
+                .collect();
+            for (count, design) in claims.iter_mut().zip([Design::Paired, Design::Unpaired]) {
+                let said = Comparison::of(&policies, "fifo", design).unwrap().sentences();
+                let claimed = said.iter().any(|one| {
+                    one.contains("significantly lower")
+                        || one.contains("significantly higher")
+                        || one.contains("% lower under drf (p")
+                });
+                *count += usize::from(claimed);
+            }
+        }
+        // 20 of 400 at most in the mean, with a standard deviation of 4.4.
+        assert!(claims.iter().all(|&count| count <= 33), "{claims:?} of 400");
     }
 }

@@ -437,7 +437,7 @@ fn summary(plan: &FailoverPlan, findings: &Findings) -> html::Table {
         caption: "Workers kept / started again / lost over all timings in which services wait".to_owned(),
         columns: heads.map(|(name, numeric)| column(name, numeric)).to_vec(),
         rows: plan.study.scenarios.iter().map(row).collect(),
-        best: Vec::new(),
+        ..html::Table::default()
     }
 }
 

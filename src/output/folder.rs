@@ -13,6 +13,7 @@ use super::provenance::VERSION;
 use super::schema;
 use super::table::write_whole;
 use crate::error::{Error, Result};
+use crate::metrics::Design;
 
 /// The file's name.
 pub const FILE: &str = "experiment.json";
@@ -41,6 +42,9 @@ pub struct Contents {
     pub baseline: String,
     /// The seed of each run of a policy; null for a trace.
     pub seeds: Vec<Option<u64>>,
+    /// Whether what is submitted depends on the policy, as in a closed loop: then runs of one seed are no pairs.
+    #[serde(default)]
+    pub submissions_depend_on_policy: bool,
     /// The command that makes these results again.
     pub command: String,
     /// The plan, as in the metadata of every table.
@@ -48,6 +52,11 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// How the runs of two policies belong together.
+    pub fn design(&self) -> Design {
+        if self.submissions_depend_on_policy { Design::Unpaired } else { Design::Paired }
+    }
+
     /// Writes the file.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(FILE);

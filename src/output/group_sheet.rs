@@ -70,7 +70,7 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
         let values = row.times.iter().chain(&row.borrowed).chain(unreturned);
         names.into_iter().chain(values.map(|values| cell(mean(values)))).collect()
     };
-    let sheet = Sheet { caption, columns, rows: shown.iter().map(cells).collect(), best: Vec::new() };
+    let sheet = Sheet { caption, columns, rows: shown.iter().map(cells).collect(), ..Sheet::default() };
     Ok((!sheet.rows.is_empty()).then_some(sheet))
 }
 

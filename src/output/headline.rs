@@ -1,18 +1,8 @@
 //! What a summary shows of each policy, on the terminal and in the report: columns of the `runs` table.
 
 use super::schema::Table;
+pub use crate::metrics::Better;
 use crate::units::Dim;
-
-/// Which end of a column is the good one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Small values are better.
-    Lower,
-    /// Large values are better.
-    Higher,
-    /// It says nothing of good or bad.
-    Neither,
-}
 
 /// One column of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]

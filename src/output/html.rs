@@ -30,8 +30,33 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its cells, as they are to be read. Empty for an absent value.
     pub rows: Vec<Vec<String>>,
-    /// `(row, column)` of the cells that are best of their column.
-    pub best: Vec<(usize, usize)>,
+    /// Cells that are marked, as row, column and mark.
+    pub marks: Vec<(usize, usize, Mark)>,
+    /// What is said below it: the meaning of the marks.
+    pub note: String,
+    /// A file that the first cell of each row links to; no links if empty.
+    pub links: Vec<String>,
+}
+
+/// A mark on a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The best of its kind.
+    Best,
+    /// As good as the best.
+    Tied,
+    /// Statistically significant.
+    Significant,
+}
+
+impl Mark {
+    fn class(self) -> &'static str {
+        match self {
+            Mark::Best => "best",
+            Mark::Tied => "tied",
+            Mark::Significant => "significant",
+        }
+    }
 }
 
 /// A figure inside the page.
@@ -193,16 +218,24 @@ fn table(page: &mut String, table: &Table) {
         *page += "<tr>";
         for (at, cell) in cells.iter().enumerate() {
             let numeric = table.columns.get(at).is_some_and(|column| column.numeric);
-            let best = table.best.contains(&(row, at));
+            let marked = table.marks.iter().filter(|(in_row, column, _)| (*in_row, *column) == (row, at));
             let classes: Vec<&str> =
-                [("number", numeric), ("best", best)].iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+                numeric.then_some("number").into_iter().chain(marked.map(|(.., mark)| mark.class())).collect();
             let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
             let text = if cell.is_empty() { "<span class=\"absent\">–</span>".to_owned() } else { escape(cell) };
+            let text = match table.links.get(row).filter(|_| at == 0) {
+                Some(file) => format!("<a href=\"{}\">{text}</a>", escape(&link(file))),
+                None => text,
+            };
             add(page, format_args!("<td{class}>{text}</td>"));
         }
         *page += "</tr>\n";
     }
-    *page += "</tbody>\n</table>\n</div>\n</div>\n";
+    *page += "</tbody>\n</table>\n</div>\n";
+    if !table.note.is_empty() {
+        add(page, format_args!("<p class=\"legend\">{}</p>\n", escape(&table.note)));
+    }
+    *page += "</div>\n";
 }
 
 fn draw(page: &mut String, number: usize, figure: &Figure) {
@@ -266,7 +299,9 @@ mod tests {
                 caption: text(),
                 columns: vec![Column { name: text(), explanation: text(), numeric: true }],
                 rows: vec![vec![text()], vec![String::new()], vec![text(), text()]],
-                best: vec![(0, 0), (9, 9)],
+                marks: vec![(0, 0, Mark::Best), (2, 1, Mark::Tied), (9, 9, Mark::Best)],
+                note: text(),
+                links: vec![text()],
             }],
             figures: vec![figure.clone(), figure],
             figures_first: false,

@@ -12,6 +12,7 @@ mod group_sheet;
 pub mod headline;
 pub mod html;
 pub mod made;
+mod marks;
 pub mod numbers;
 pub mod overview;
 pub mod page;

@@ -86,7 +86,7 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> R
                 .chain(policies.iter().map(|name| heading(name, true)))
                 .collect(),
             rows: sweep.cells.iter().map(row).collect(),
-            best: Vec::new(),
+            ..Sheet::default()
         }
     };
     let report = Report {

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use super::folder::Contents;
 use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
-use super::headline::{Better, Headline, headline};
-use super::html::{self, Column, Figure, Report, Table as Sheet};
+use super::headline::{Headline, headline};
+use super::html::{self, Column, Figure, Mark, Report, Table as Sheet};
+use super::marks::{Shown, mark};
 use super::numbers::{count, in_percent, with_half};
 use super::picture::ENDINGS;
 use super::read::{Part, Results};
 use super::schema::Table;
 use super::table::write_whole;
 use crate::error::Result;
-use crate::metrics::compare::LEVEL;
-use crate::metrics::{BinRuns, Compared, Comparison, Interval, PolicyRuns, mean_interval};
+use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
+use crate::metrics::{Better, BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, mean_interval};
 
 /// Users up to this many get a table of their own.
 const USERS_MOST: usize = 20;
@@ -125,27 +126,11 @@ pub(super) fn mean(values: &[Option<f64>]) -> Option<Interval> {
     mean_interval(&there, LEVEL)
 }
 
-/// The rows whose means are the best of a column; none where all are equal.
-fn best(means: &[Option<Interval>], better: Better) -> Vec<usize> {
-    let sign = match better {
-        Better::Lower => -1.0,
-        Better::Higher => 1.0,
-        Better::Neither => return Vec::new(),
-    };
-    let score = |mean: &&Interval| sign * mean.mean;
-    let Some(top) = means.iter().flatten().max_by(|a, b| score(a).total_cmp(&score(b))) else { return Vec::new() };
-    // What reads the same is as good.
-    let shown = |mean: &Interval| with_half(Some(*mean)).split(' ').next().unwrap_or_default().to_owned();
-    let good = |mean: &Option<Interval>| mean.is_some_and(|mean| shown(&mean) == shown(top));
-    let at: Vec<usize> = (0..means.len()).filter(|&row| good(&means[row])).collect();
-    if at.len() == means.iter().flatten().count() { Vec::new() } else { at }
-}
-
 /// Which means a caption speaks of.
 pub(super) fn over_seeds(results: &Results) -> String {
     match results.contents.seeds.len() {
         1 => String::new(),
-        seeds => format!(", means over {seeds} seeds with the half-widths of their 95 % intervals"),
+        seeds => format!(", means over {seeds} seeds with the half-widths of their 95 % confidence intervals"),
     }
 }
 
@@ -158,26 +143,25 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
         caption: format!("{caption}{}", over_seeds(results)),
         columns: vec![text_column("policy")],
         rows: groups.iter().map(|group| vec![results.contents.policies[group[0].policy].clone()]).collect(),
-        best: Vec::new(),
+        ..Sheet::default()
     };
+    let mut shown = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         sheet.columns.push(number_column(&column.heading, &column.about));
-        let mut means = Vec::new();
-        for group in &groups {
-            let values = group.iter().map(|part| part.numbers(&column.column)).collect::<Result<Vec<_>>>()?;
-            means.push(mean(&values.concat()));
+        let mut values = Vec::new();
+        for (group, row) in groups.iter().zip(&mut sheet.rows) {
+            let mut of_policy = vec![None; results.contents.seeds.len()];
+            for part in *group {
+                of_policy[part.run] = part.numbers(&column.column)?.first().copied().flatten();
+            }
+            row.push(cell(mean(&of_policy)));
+            values.push(of_policy);
         }
-        fill(&mut sheet, at + 1, &means, column.better);
+        let cells = (0..groups.len()).map(|row| (row, at + 1)).collect();
+        shown.push(Shown { contest: Contest { better: column.better, values }, cells });
     }
+    mark(&mut sheet, results.contents.design(), shown);
     Ok(sheet)
-}
-
-/// Adds a column of means to a sheet and marks the best.
-fn fill(sheet: &mut Sheet, column: usize, means: &[Option<Interval>], better: Better) {
-    for (row, mean) in sheet.rows.iter_mut().zip(means) {
-        row.push(cell(*mean));
-    }
-    sheet.best.extend(best(means, better).into_iter().map(|row| (row, column)));
 }
 
 /// The reductions behind the figure: one row a policy, one column a bin.
@@ -191,11 +175,36 @@ fn reductions(comparison: &Comparison) -> Sheet {
         let cells = cells.map(|one| if one.interval.is_some() { in_percent(one) } else { String::new() });
         std::iter::once(policy.name.clone()).chain(cells).collect()
     };
-    let caption = format!(
-        "Reduction of mean completion time against {} in percent, by job size in tasks; paired by seed",
-        comparison.baseline
-    );
-    Sheet { caption, columns, rows: comparison.policies.iter().map(row).collect(), best: Vec::new() }
+    let places: Vec<usize> = std::iter::once(0).chain(filled.iter().map(|at| at + 1)).collect();
+    let significant = |(row, policy): (usize, &Compared)| -> Vec<(usize, usize, Mark)> {
+        let tests = places
+            .iter()
+            .enumerate()
+            .filter(|(_, at)| is_significant(policy.against_baseline[**at].and_then(|one| one.p)));
+        tests.map(|(column, _)| (row, column + 1, Mark::Significant)).collect()
+    };
+    let design = match comparison.design {
+        Design::Paired => "paired by seed",
+        Design::Unpaired => "of means, since each policy served another mix of jobs",
+    };
+    let note = match comparison.family {
+        0 => String::new(),
+        family => format!(
+            "With the half-widths of 95 % confidence intervals, each on its own. Bold: statistically significant, p < {ALPHA} \
+             after Holm's correction for all {family} comparisons in words and in this table."
+        ),
+    };
+    Sheet {
+        caption: format!(
+            "Reduction of mean completion time against {} in percent, by job size in tasks; {design}",
+            comparison.baseline
+        ),
+        columns,
+        rows: comparison.policies.iter().map(row).collect(),
+        marks: comparison.policies.iter().enumerate().flat_map(significant).collect(),
+        note,
+        links: Vec::new(),
+    }
 }
 
 fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
@@ -209,15 +218,17 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
         columns,
         ..Sheet::default()
     };
+    let mut shown = Vec::new();
     for at in 0..bins {
         let first = &policies[0].bins[at];
         let jobs: u64 = first.jobs.iter().sum();
         if jobs == 0 {
             continue;
         }
-        let means = policies.iter().map(|policy| mean(&policy.bins[at].completion_s)).collect();
-        push_means(&mut sheet, [first.label.clone(), count(jobs)], means);
+        let values = policies.iter().map(|policy| policy.bins[at].completion_s.clone()).collect();
+        shown.push(push_means(&mut sheet, [first.label.clone(), count(jobs)], values));
     }
+    mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then_some(sheet))
 }
 
@@ -232,14 +243,14 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
         let rows = part.names("user")?.into_iter().zip(jobs).zip(part.numbers("completion_mean_s")?);
         for ((user, jobs), completion) in rows {
             let at = users.iter().position(|(name, ..)| *name == user).unwrap_or_else(|| {
-                users.push((user, 0, vec![Vec::new(); policies]));
+                users.push((user, 0, vec![vec![None; results.contents.seeds.len()]; policies]));
                 users.len() - 1
             });
             if users.len() > USERS_MOST {
                 return Ok(None);
             }
             users[at].1 += if part.policy == parts[0].policy { jobs.unwrap_or(0.0) as u64 } else { 0 };
-            users[at].2[part.policy].push(completion);
+            users[at].2[part.policy][part.run] = completion;
         }
     }
     users.sort_by_key(|(_, jobs, _)| std::cmp::Reverse(*jobs));
@@ -248,17 +259,18 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
     columns.extend(names.map(|policy| number_column(policy, "mean completion time of its jobs in seconds")));
     let caption = format!("Mean completion time in seconds by user{}", over_seeds(results));
     let mut sheet = Sheet { caption, columns, ..Sheet::default() };
-    for (user, jobs, completion) in &users {
-        push_means(&mut sheet, [user.clone(), count(*jobs)], completion.iter().map(|values| mean(values)).collect());
-    }
+    let row = |(user, jobs, values)| push_means(&mut sheet, [user, count(jobs)], values);
+    let shown = users.into_iter().map(row).collect();
+    mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then_some(sheet))
 }
 
-/// Adds a row of completion times, one a policy behind two leading cells, and marks the shortest.
-fn push_means(sheet: &mut Sheet, leading: [String; 2], means: Vec<Option<Interval>>) {
-    let row = sheet.rows.len();
-    sheet.best.extend(best(&means, Better::Lower).into_iter().map(|policy| (row, policy + leading.len())));
-    sheet.rows.push(leading.into_iter().chain(means.into_iter().map(cell)).collect());
+/// Adds a row of mean completion times, one a policy behind two leading cells.
+fn push_means(sheet: &mut Sheet, leading: [String; 2], values: Vec<Vec<Option<f64>>>) -> Shown {
+    let (row, first) = (sheet.rows.len(), leading.len());
+    sheet.rows.push(leading.into_iter().chain(values.iter().map(|values| cell(mean(values)))).collect());
+    let cells = (0..values.len()).map(|policy| (row, policy + first)).collect();
+    Shown { contest: Contest { better: Better::Lower, values }, cells }
 }
 
 pub(super) fn cell(mean: Option<Interval>) -> String {
@@ -267,7 +279,8 @@ pub(super) fn cell(mean: Option<Interval>) -> String {
 
 /// The policies against the baseline. `None` if the baseline is alone.
 pub fn comparison(results: &Results) -> Result<Option<Comparison>> {
-    Ok(Comparison::of(&policy_runs(results)?, &results.contents.baseline))
+    let design = results.contents.design();
+    Ok(Comparison::of(&policy_runs(results)?, &results.contents.baseline, design))
 }
 
 /// Mean completion times, seed by seed; runs that are not there are absent values.
@@ -296,20 +309,4 @@ fn policy_runs(results: &Results) -> Result<Vec<PolicyRuns>> {
         }
     }
     Ok(policies)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_best_are_those_that_read_best_among_others() {
-        let mean = |mean: f64| Some(Interval { mean, low: None, high: None, n: 1 });
-        assert_eq!(best(&[mean(3.0), mean(1.0), None, mean(1.0)], Better::Lower), [1, 3]);
-        assert_eq!(best(&[mean(3.0), mean(1.0), None], Better::Higher), [0]);
-        assert!(best(&[mean(3.0), mean(1.0)], Better::Neither).is_empty());
-        assert!(best(&[mean(3.0), None], Better::Lower).is_empty(), "one value is no contest");
-        assert!(best(&[mean(3.0), mean(3.0)], Better::Lower).is_empty());
-        assert!(best(&[None], Better::Lower).is_empty());
-    }
 }

@@ -29,7 +29,7 @@ fn what_changed_is_told_with_significance() {
     let changes = json["changes"].as_array().expect("a list");
     let clear = |change: &&serde_json::Value| change["p_holm"].as_f64().is_some_and(|p| p < 0.05);
     let told = changes.iter().filter(clear).count();
-    assert!(told > 0 && told < changes.len(), "{told} of {} changes can be told from 0", changes.len());
+    assert!(told > 0 && told < changes.len(), "{told} of {} changes are significant", changes.len());
     for change in changes {
         let number = |name: &str| change[name].as_f64().expect("a number");
         assert!((number("after") - number("before") - number("change")).abs() < 1e-6, "{change}");

@@ -159,11 +159,22 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
         frame.column("metric").expect("a column").str().expect("text").iter().filter(|m| *m == Some(name)).count()
     };
     assert_eq!((metric(&estimates, "completion_mean_s"), metric(&found, "completion_mean_s")), (6, 3));
-    for column in ["difference", "low", "high", "bootstrap_low", "p", "p_holm", "effect_size", "seeds"] {
+    for column in [
+        "difference",
+        "low",
+        "high",
+        "bootstrap_low",
+        "p",
+        "p_holm",
+        "effect_size",
+        "margin",
+        "p_equivalent_holm",
+        "seeds",
+    ] {
         assert!(found.column(column).is_ok(), "{column}");
     }
     let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
-    assert!(csv.starts_with("cell,workload_arrival_mean,policy,baseline,metric,seeds,"), "{csv:.80}");
+    assert!(csv.starts_with("cell,workload_arrival_mean,policy,baseline,metric,design,seeds,"), "{csv:.80}");
     assert_eq!(csv.lines().count(), found.height() + 1);
     let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
     assert!(page.contains("Does load matter?") && page.contains("cell=mean-5.0/report.html"));

@@ -250,7 +250,9 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
         }
         print::out(&print::summary_table(runs))?;
         print::out(&print::groups(runs))?;
-        if let Some(comparison) = comparison(runs, &plan.policies[plan.baseline].name).filter(|_| !study.is_swept()) {
+        if let Some(comparison) =
+            comparison(runs, &plan.policies[plan.baseline].name, plan.workload.design()).filter(|_| !study.is_swept())
+        {
             print::out(&print::comparison(&comparison))?;
         }
         if study.is_swept() {

@@ -178,6 +178,7 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
         policies: plan.policies.iter().map(|policy| policy.name.clone()).collect(),
         baseline: plan.policies[plan.baseline].name.clone(),
         seeds: plan.seeds.iter().take(seeds).map(|&seed| seeded.then_some(seed)).collect(),
+        submissions_depend_on_policy: plan.workload.submissions_depend_on_policy(),
         command: plan.command.clone(),
         plan: plan.text.clone(),
     }

@@ -19,7 +19,7 @@ pub struct ForestRow {
     pub key: String,
     /// The mean and its interval.
     pub interval: Interval,
-    /// Whether it cannot be told from 0: its marker is hollow.
+    /// Whether it is not statistically significant: its marker is hollow.
     pub open: bool,
 }
 

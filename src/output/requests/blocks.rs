@@ -235,6 +235,7 @@ pub(super) fn difference(request: &Request, whole: &Whole) -> Result<Option<Pict
     let path = whole.folder.join(DIFFERENCES);
     let Some(table) = Frame::open(&path)? else { return Ok(None) };
     let (policies, baselines, metrics) = (table.names("policy")?, table.names("baseline")?, table.names("metric")?);
+    let designs = table.names("design")?;
     let cells = if whole.is_swept() { table.names("cell")? } else { vec![String::new(); policies.len()] };
     let numbers = ["difference", "low", "high", "baseline_mean", "seeds", "p_holm"].map(|name| table.numbers(name));
     let [mean, low, high, base, seeds, p] = numbers;
@@ -315,9 +316,10 @@ pub(super) fn difference(request: &Request, whole: &Whole) -> Result<Option<Pict
     let many = panels.len().div_ceil(chart.columns.unwrap_or(1).max(1)) as f64;
     let chart = tall(request, chart, many * (FOREST_ROW * names.all.len() as f64 + 20.0) + 34.0);
     let caption = format!(
-        "{}: difference from {baseline}, paired by seed, with 95 % intervals; a hollow marker where it cannot be told \
-         from 0 (Holm-corrected p of 0.05 or more)",
-        request.subject()
+        "{}: difference from {baseline}, {}, with 95 % confidence intervals; a hollow marker where it is not statistically \
+         significant (Holm-corrected p of 0.05 or more)",
+        request.subject(),
+        if designs.iter().any(|design| design == "unpaired") { "of means" } else { "paired by seed" }
     );
     Ok(Some(Picture { svg: forest(&chart, &names.all, &panels), data, caption }))
 }

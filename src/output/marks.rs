@@ -1,0 +1,60 @@
+//! Marks in tables of means: what is best, what is tied with it, and which tests say so.
+
+use super::html::{Mark, Table as Sheet};
+use crate::metrics::compare::ALPHA;
+use crate::metrics::{Contest, Design, Place, places};
+
+/// The means of one metric in a sheet: its values, and the cell of each candidate as `(row, column)`.
+pub(super) struct Shown {
+    pub contest: Contest,
+    pub cells: Vec<(usize, usize)>,
+}
+
+/// Marks the best and those tied with it, and says below the sheet by which tests. Without two seeds nothing is marked.
+pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
+    let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
+        shown.into_iter().map(|one| (one.contest, one.cells)).unzip();
+    let found = places(design, &contests);
+    for (places, cells) in found.places.iter().zip(&cells) {
+        let marked = places.iter().zip(cells).filter_map(|(place, &(row, column))| match place {
+            Place::Best => Some((row, column, Mark::Best)),
+            Place::Tied => Some((row, column, Mark::Tied)),
+            Place::Unmarked => None,
+        });
+        sheet.marks.extend(marked);
+    }
+    sheet.note = match found.family {
+        0 => String::new(),
+        family => format!(
+            "Green: significantly better than all others. Marked “=”: tied, that is the best mean or one that does not differ \
+             significantly from it. No mark: worse, or nothing differs significantly from the best. p < {ALPHA} in {}, \
+             corrected by Holm's method for all {family} pairs of policies in this table.",
+            design.test()
+        ),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Better;
+
+    #[test]
+    fn marks_stand_where_the_candidates_do() {
+        let values = [[9.0, 9.1, 9.2], [1.0, 1.1, 1.2], [1.1, 1.0, 1.2]].map(|values| values.map(Some).to_vec());
+        let shown = |values: &[Vec<Option<f64>>]| Shown {
+            contest: Contest { better: Better::Lower, values: values.to_vec() },
+            cells: (0..values.len()).map(|row| (row, 4)).collect(),
+        };
+        let mut sheet = Sheet::default();
+        mark(&mut sheet, Design::Paired, vec![shown(&values)]);
+        assert_eq!(sheet.marks, [(1, 4, Mark::Tied), (2, 4, Mark::Tied)]);
+        assert!(sheet.note.contains("all 3 pairs"), "{}", sheet.note);
+        let mut sheet = Sheet::default();
+        mark(&mut sheet, Design::Unpaired, vec![shown(&values[..2])]);
+        assert_eq!(sheet.marks, [(1, 4, Mark::Best)]);
+        let mut sheet = Sheet::default();
+        mark(&mut sheet, Design::Paired, vec![shown(&[vec![Some(1.0)], vec![Some(2.0)]])]);
+        assert_eq!((sheet.marks.len(), sheet.note.as_str()), (0, ""));
+    }
+}
