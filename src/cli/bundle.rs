@@ -16,7 +16,8 @@ use crate::output::provenance::{COMMIT, VERSION};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll bundle results/facebook
-  plimsoll bundle results/load-sweep -o load-sweep.zip --author 'Josiah Carberry' --orcid 0000-0002-1825-0097 --license CC-BY-4.0
+  plimsoll bundle results/load-sweep -o load-sweep.zip --license CC-BY-4.0 \\
+      --author 'Josiah Carberry' --orcid 0000-0002-1825-0097
   plimsoll bundle --verify load-sweep.zip")]
 pub struct Args {
     /// A folder that `run` has written, or with --verify a bundle
@@ -33,13 +34,13 @@ pub struct Args {
     /// The licence of the results, by its SPDX name, such as CC-BY-4.0
     #[arg(long, value_name = "SPDX")]
     license: Option<String>,
-    /// Input files up to this size are packed; of larger ones the digest is kept
+    /// Pack input files up to this size; of larger ones only the digest is kept
     #[arg(long, value_name = "MIB", default_value_t = 100)]
     largest: u64,
-    /// Pack results though runs are missing or broken, and say so in them
+    /// Pack the results although runs are missing or broken, and say so in the bundle
     #[arg(long)]
     incomplete: bool,
-    /// Check a bundle: that all files are there, and as they were packed
+    /// Check a bundle: all files are there, and as they were packed
     #[arg(long, conflicts_with_all = ["output", "author", "license", "largest", "incomplete"])]
     verify: bool,
 }
@@ -92,7 +93,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context.say(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
     }
     if args.author.is_empty() || args.license.is_none() {
-        context.say("without --author and --license nobody knows whom to credit and what is allowed");
+        context
+            .say("without --author and --license the bundle does not say who made it and what others may do with it");
     }
     print::out(&format!("{}\n", output.display()))?;
     let runs = if parcel.has_runs { format!("{} and ", amount(parcel.runs, "run")) } else { String::new() };
@@ -110,7 +112,7 @@ fn amount(many: usize, what: &str) -> String {
 
 fn authors(args: &Args) -> Result<Vec<Author>> {
     if let Some(wrong) = args.orcid.iter().find(|orcid| !is_orcid(orcid)) {
-        let expected = "an ORCID iD such as 0000-0002-1825-0097, whose last digit checks the others";
+        let expected = "an ORCID iD with a correct check digit, such as 0000-0002-1825-0097";
         return Err(Error::plan("--orcid", format!("'{wrong}'"), expected));
     }
     if args.orcid.len() > args.author.len() {

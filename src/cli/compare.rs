@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::print::{Side, aligned_by};
+use super::screen::{Grid, Side, is_wide, paragraphs};
 use super::{Context, Format, print};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::{Change, Contrast, contrast};
@@ -16,8 +16,9 @@ use crate::output::numbers::{count, number, with_half};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll compare results/before results/after
-  plimsoll compare results/pooled results/first-fit --metric completion_mean_s --metric used_cpu
-  plimsoll compare results/before results/after --format json | jq '.changes[] | select(.p_holm < 0.05)'")]
+  plimsoll compare results/pooled results/first-fit --metric completion_mean_s
+  plimsoll compare results/before results/after --format json |
+      jq '.changes[] | select(.p_holm < 0.05)'")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     before: PathBuf,
@@ -54,6 +55,9 @@ fn is_clear(change: &Change) -> bool {
     change.p_holm.is_none() || is_significant(change.p_holm)
 }
 
+/// So many columns of numbers are shown, unless all are asked for.
+const NUMBERS: usize = 4;
+
 fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     let mut text = String::new();
     if !found.plans.is_empty() {
@@ -61,32 +65,30 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     }
     for (side, alone) in ["first", "second"].iter().zip(&found.only) {
         if let Some(example) = alone.first() {
-            text += &format!("{} runs only in the {side} ({example}, ..)\n", count(alone.len() as u64));
+            text += &paragraphs(&format!("{} runs only in the {side} ({example}, ..)", count(alone.len() as u64)));
         }
     }
     let compared = format!("{} metrics of {} runs compared", count(found.compared as u64), count(found.runs as u64));
     if changes.is_empty() {
-        return text + &format!("{compared}: nothing changed\n");
+        return text + &paragraphs(&format!("{compared}: nothing changed"));
     }
     let shown: Vec<&&Change> = changes.iter().filter(|change| all || is_clear(change)).collect();
-    let swept = changes.iter().any(|change| !change.cell.is_empty());
-    let mut header: Vec<(String, Side)> = Vec::new();
-    if swept {
-        header.push(("cell".to_owned(), Side::Left));
-    }
-    header.extend(["policy", "metric"].map(|name| (name.to_owned(), Side::Left)));
-    header.extend(["before", "after", "change", "%", "seeds", "p"].map(|name| (name.to_owned(), Side::Right)));
+    let numbers = ["before", "after", "change", "p", "%", "seeds"];
+    let numbers = &numbers[..if is_wide() { numbers.len() } else { NUMBERS }];
     let row = |change: &&&Change| {
         let (means, difference) = (&change.means, change.means.test.difference);
         let percent = (means.base != 0.0).then(|| format!("{:+.1}", 100.0 * difference.mean / means.base.abs()));
-        let mut row: Vec<String> = if swept { vec![change.cell.clone()] } else { Vec::new() };
-        row.extend([change.policy.clone(), change.metric.clone(), number(Some(means.base)), number(Some(means.new))]);
-        row.extend([with_half(Some(difference)), percent.unwrap_or_else(|| "-".to_owned())]);
-        row.extend([difference.n.to_string(), change.p_holm.map_or("-".to_owned(), p_number)]);
+        let mut row = vec![change.metric.clone(), number(Some(means.base)), number(Some(means.new))];
+        row.extend([with_half(Some(difference)), change.p_holm.map_or("-".to_owned(), p_number)]);
+        row.extend([percent.unwrap_or_else(|| "-".to_owned()), difference.n.to_string()]);
+        row.truncate(1 + numbers.len());
         row
     };
-    if !shown.is_empty() {
-        text += &aligned_by(&header, &shown.iter().map(row).collect::<Vec<_>>());
+    for group in shown.chunk_by(|a, b| (&a.cell, &a.policy) == (&b.cell, &b.policy)) {
+        let cell = if group[0].cell.is_empty() { String::new() } else { format!("{}, ", group[0].cell) };
+        let mut header = vec![(format!("{cell}{}", group[0].policy), Side::Left)];
+        header.extend(numbers.iter().map(|name| ((*name).to_owned(), Side::Right)));
+        text += &Grid::new(header, group.iter().map(row).collect()).text();
         text.push('\n');
     }
     let hidden = changes.len() - shown.len();
@@ -102,7 +104,7 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     let closed = changes.iter().any(|change| change.means.design == Design::Unpaired);
     let design = if closed { Design::Unpaired } else { Design::Paired };
     let about = format!("p of {}, after Holm's correction for the comparisons of a metric", design.test());
-    text + &format!("{compared}, {} changed{also}; {about}\n", changes.len())
+    text + &paragraphs(&format!("{compared}, {} changed{also}; {about}", changes.len()))
 }
 
 fn json(found: &Contrast, changes: &[&Change]) -> String {

@@ -1,7 +1,7 @@
 //! The command line: one file a verb.
 //!
 //! Data goes to standard output, progress and messages to standard error; the exit code is 0 when all is well, 1 when
-//! the run failed, 2 when the input was wrong, 130 after Ctrl-C.
+//! the run failed, 2 when the input was wrong, 130 after Ctrl-C. Text for people is set for 80 columns (`screen`).
 
 mod bundle;
 mod check;
@@ -17,12 +17,12 @@ mod replay;
 mod report;
 mod run;
 mod schema;
+mod screen;
 mod solve;
 mod static_plan;
 mod trace;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -34,18 +34,22 @@ use crate::policy::Registry;
 
 /// A discrete-event simulator for the fair sharing of clusters.
 #[derive(Parser, Debug)]
-#[command(name = "plimsoll", version, max_term_width = 120, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "plimsoll", version, max_term_width = 80, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
     /// Say nothing but results and errors
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Print all columns of a table, in lines as long as they get; otherwise the
+    /// main ones, in lines of 80 characters or as many as COLUMNS says
+    #[arg(long, global = true)]
+    wide: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   plimsoll run experiments/facebook.toml
-  plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy slot:12
+  plimsoll replay trace.csv --machines 400x16c32g --policy drf --policy fifo
   plimsoll solve traces/instances/drf-example.toml
   plimsoll check --policy drf --policy asset
   plimsoll failover fm-failover+am-timeout
@@ -105,7 +109,7 @@ impl Context<'_> {
     /// A message to people, unless they asked for silence.
     fn say(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{message}");
+            eprintln!("{}", screen::message("", message));
         }
     }
 
@@ -123,15 +127,9 @@ impl Context<'_> {
     /// A warning: bold where it can be.
     fn warn(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{} {message}", emphasis("warning:"));
+            eprintln!("{}", screen::message("warning:", message));
         }
     }
-}
-
-/// Text that stands out on a terminal that allows it.
-fn emphasis(text: &str) -> String {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !std::io::stderr().is_terminal();
-    if plain { text.to_owned() } else { format!("\u{1b}[1m{text}\u{1b}[0m") }
 }
 
 /// Runs the command line with the built-in policies and those of `registry`.
@@ -156,6 +154,7 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    screen::widen(cli.wide);
     let line = args.iter().map(|arg| quoted(&arg.to_string_lossy())).collect::<Vec<_>>().join(" ");
     let context = Context { registry, quiet: cli.quiet, line };
     // `solve` asks nobody whether to go on, and leaves nothing behind: a signal ends it at once.
@@ -165,7 +164,7 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
     match dispatch(&cli.verb, &context) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{} {error}", emphasis("error:"));
+            eprintln!("{}", screen::message("error:", &error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }

@@ -1,5 +1,6 @@
 //! `plimsoll policies`.
 
+use super::screen::{Grid, Side};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::policy::PolicySpec;
@@ -33,14 +34,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             print::out(&(text + "\n"))
         }
         Format::Table => {
-            let mut text = String::new();
+            let header = ["policy", "meaning"].map(|name| (name.to_owned(), Side::Left)).to_vec();
+            let mut lines: Vec<Vec<String>> = Vec::new();
             for [spelling, rank, meaning, source] in rows {
-                text.push_str(&format!("{spelling:<16} {meaning}\n"));
+                lines.push(vec![spelling.to_owned(), meaning.to_owned()]);
                 if !rank.is_empty() {
-                    text.push_str(&format!("{:<16} lowest {rank} first; {source}\n", ""));
+                    lines.push(vec![String::new(), format!("lowest {rank} first; {source}")]);
                 }
             }
-            print::out(&text)
+            print::out(&Grid::new(header, lines).text())
         }
     }
 }

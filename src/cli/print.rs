@@ -1,13 +1,16 @@
 //! Results on standard output.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
+use super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use crate::error::{Error, Result};
-use crate::experiment::{Difference, Findings, RunSummary, Study, Value};
+use crate::experiment::study::shown;
+use crate::experiment::{Difference, Findings, Plan, RunSummary, Study, Value};
 use crate::metrics::compare::{LEVEL, is_significant};
-use crate::metrics::{Comparison, mean_interval};
-use crate::output::headline::{Headline, headline};
-use crate::output::numbers::{in_percent, number, with_half};
+use crate::metrics::{Compared, Comparison, Design, mean_interval};
+use crate::output::headline::{Better, Headline, headline};
+use crate::output::numbers::{count, in_percent, number, with_half};
 use crate::output::table::Constant;
 use crate::record::Stuck;
 use crate::units::Dim;
@@ -23,62 +26,84 @@ pub fn out(text: &str) -> Result<()> {
 
 /// Lines of aligned columns: the first to the left, the others to the right.
 pub fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
-    columns(header, rows, |at, cell, width| if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") })
+    let side = |at: usize| if at == 0 { Side::Left } else { Side::Right };
+    grid(header, side, rows.to_vec()).text()
 }
 
 /// Lines of aligned columns of text, all to the left.
 pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> String {
-    columns(header, rows, |_, cell, width| format!("{cell:<width$}"))
+    grid(header, |_| Side::Left, rows.to_vec()).text()
 }
 
-/// The side of its column that a cell stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// As text does.
-    Left,
-    /// As numbers do.
-    Right,
-}
-
-/// Lines of columns, each aligned to its side; a row may be shorter than the header.
-pub fn aligned_by(header: &[(String, Side)], rows: &[Vec<String>]) -> String {
-    let names: Vec<String> = header.iter().map(|(name, _)| name.clone()).collect();
-    columns(&names, rows, |at, cell, width| match header[at].1 {
-        Side::Left => format!("{cell:<width$}"),
-        Side::Right => format!("{cell:>width$}"),
-    })
-}
-
-fn columns(header: &[String], rows: &[Vec<String>], pad: impl Fn(usize, &str, usize) -> String) -> String {
-    let lines: Vec<&[String]> = std::iter::once(header).chain(rows.iter().map(Vec::as_slice)).collect();
-    let width = |at: usize| lines.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..header.len()).map(|at| width(at).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for line in lines {
-        let cells = line.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| pad(at, cell, width));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+fn grid<C: Into<Cell>>(header: &[String], side: impl Fn(usize) -> Side, rows: Vec<Vec<C>>) -> Grid {
+    Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows)
 }
 
 /// So many groups of a policy are shown.
 const GROUPS_MOST: usize = 20;
 
-/// The table of policies: means over seeds, with the half-width of their 95 % intervals where there are several.
-pub fn summary_table(runs: &[RunSummary]) -> String {
-    let Some(first) = runs.first() else { return String::new() };
-    let columns = headline(&first.dims);
-    let header: Vec<String> =
-        std::iter::once("policy".to_owned()).chain(columns.iter().map(|column| column.heading.clone())).collect();
-    let row = |group: &[RunSummary]| -> Vec<String> {
-        let cell = |column: &Headline| {
-            let values: Vec<f64> = group.iter().filter_map(|run| run.number(&column.column)).collect();
-            with_half(mean_interval(&values, LEVEL))
-        };
-        std::iter::once(group[0].policy.clone()).chain(columns.iter().map(cell)).collect()
-    };
-    aligned(&header, &runs.chunk_by(|a, b| a.policy == b.policy).map(row).collect::<Vec<_>>())
+/// So many columns of groups are shown, unless all are asked for.
+const GROUP_COLUMNS: usize = 5;
+
+/// So many rows of a sweep are shown, unless all is asked for.
+const ROWS_MOST: usize = 60;
+
+/// The columns of a summary that are shown: the key ones, or all.
+fn shown_columns(dims: &[Dim]) -> Vec<Headline> {
+    headline(dims).into_iter().filter(|column| column.key.is_some() || is_wide()).collect()
+}
+
+/// The headings of a table with a row a cell and policy: the axes of a sweep, the policy, and these columns.
+fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Side)> {
+    // A heading of several words may be broken between them.
+    let axes = study.columns.iter().map(|name| (name.replace('_', " "), Side::Left));
+    let policy = std::iter::once(("policy".to_owned(), Side::Left));
+    axes.chain(policy).chain(columns.iter().map(|column| (column.heading.clone(), Side::Right))).collect()
+}
+
+/// What stands before the numbers of a row: where its cell is on the axes, and its policy.
+fn place(plan: &Plan, policy: &str) -> Vec<Cell> {
+    plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(Cell::from).collect()
+}
+
+/// A table with a row a cell and policy, cut if it is long. If it is too wide for one row each, the least important columns
+/// are left out.
+fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<Cell>>, rest: &str) -> String {
+    let all = rows.len();
+    if !is_wide() {
+        rows.truncate(ROWS_MOST);
+    }
+    let left = all - rows.len();
+    let keys = study.columns.len() + 1;
+    let mut grid = Grid::new(headings(study, &columns), rows.clone()).keyed(keys);
+    while !grid.fits() && columns.len() > 1 {
+        let least = (0..columns.len()).max_by_key(|&at| columns[at].key).unwrap_or(0);
+        columns.remove(least);
+        rows.iter_mut().for_each(|row| drop(row.remove(keys + least)));
+        grid = Grid::new(headings(study, &columns), rows.clone()).keyed(keys);
+    }
+    match left {
+        0 => grid.text(),
+        left => grid.text() + &paragraphs(&format!("and {left} more rows; --wide prints all, and {rest} has them")),
+    }
+}
+
+/// The table of cells and policies: means over seeds, with the half-widths of their 95 % confidence intervals where there
+/// are several seeds. `cells` are the runs of each cell.
+pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
+    let Some(first) = cells.iter().flatten().next() else { return String::new() };
+    let columns = shown_columns(&first.dims);
+    let mut rows = Vec::new();
+    for (plan, runs) in study.cells.iter().zip(cells) {
+        for group in runs.chunk_by(|a, b| a.policy == b.policy) {
+            let cell = |column: &Headline| {
+                let values: Vec<f64> = group.iter().filter_map(|run| run.number(&column.column)).collect();
+                Cell::from(with_half(mean_interval(&values, LEVEL)))
+            };
+            rows.push(place(plan, &group[0].policy).into_iter().chain(columns.iter().map(cell)).collect());
+        }
+    }
+    by_cell(study, columns, rows, "statistics/estimates.csv")
 }
 
 /// The groups of policies that have some: means over seeds. Empty without any; of many groups those that were below
@@ -98,17 +123,19 @@ pub fn groups(runs: &[RunSummary]) -> String {
         shown.truncate(GROUPS_MOST);
         shown.sort_unstable();
         let Some(&any) = shown.first() else { continue };
+        let columns = if is_wide() { usize::MAX } else { GROUP_COLUMNS };
         let headings = first[any].values.iter().map(|(heading, _)| heading.clone());
-        let header: Vec<String> = std::iter::once(group[0].policy.clone()).chain(headings).collect();
+        let header: Vec<String> = std::iter::once(group[0].policy.clone()).chain(headings.take(columns)).collect();
         let row = |&at: &usize| -> Vec<String> {
             let name = format!("{}{}", "  ".repeat(first[at].depth), first[at].name);
-            let cells = (0..first[at].values.len()).map(|column| with_half(mean(at, column)));
+            let cells = (0..header.len() - 1).map(|column| with_half(mean(at, column)));
             std::iter::once(name).chain(cells).collect()
         };
         text += "\n";
         text += &aligned(&header, &shown.iter().map(row).collect::<Vec<_>>());
         if shown.len() < first.len() {
-            text += &format!("and {} groups that were below their min for less time\n", first.len() - shown.len());
+            let rest = first.len() - shown.len();
+            text += &paragraphs(&format!("and {rest} groups that were below their min for less time"));
         }
     }
     text
@@ -116,53 +143,68 @@ pub fn groups(runs: &[RunSummary]) -> String {
 
 /// The policies against the baseline: reductions by job size, and what they say.
 pub fn comparison(comparison: &Comparison) -> String {
-    let shown: Vec<usize> = (0..comparison.bins.len()).filter(|&at| comparison.bins[at].1 > 0).collect();
-    let row = |name: &str, all: String, bin: &dyn Fn(usize) -> String| -> Vec<String> {
-        [name.to_owned(), all].into_iter().chain(shown.iter().map(|&at| bin(at))).collect()
+    let mut header = ["tasks of a job", "jobs"].map(str::to_owned).to_vec();
+    header.extend(comparison.policies.iter().map(|policy| policy.name.clone()));
+    let row = |name: &str, jobs: u64, reduction: &dyn Fn(&Compared) -> String| -> Vec<String> {
+        let reductions = comparison.policies.iter().map(reduction);
+        [name.to_owned(), count(jobs)].into_iter().chain(reductions).collect()
     };
-    let header = row("by job size", "all".to_owned(), &|at| comparison.bins[at].0.clone());
-    let mut rows = vec![row("jobs", comparison.jobs.to_string(), &|at| comparison.bins[at].1.to_string())];
-    for policy in &comparison.policies {
-        rows.push(row(&policy.name, in_percent(&policy.all), &|at| in_percent(&policy.bins[at])));
+    let mut rows = vec![row("all", comparison.jobs, &|policy| in_percent(&policy.all))];
+    for (at, (label, jobs)) in comparison.bins.iter().enumerate().filter(|(_, (_, jobs))| *jobs > 0) {
+        rows.push(row(label, *jobs, &|policy| in_percent(&policy.bins[at])));
     }
-    let sentences: String = comparison.sentences().iter().map(|sentence| format!("{sentence}\n")).collect();
-    let title = format!("\nReduction of mean completion time against {} (%)\n", comparison.baseline);
-    format!("{title}{}\n{sentences}", aligned(&header, &rows))
+    let sentences: String = comparison.sentences().iter().map(|sentence| format!("\n{sentence}\n")).collect();
+    let title = format!("Reduction of mean completion time against {} (%)", comparison.baseline);
+    format!("\n{}{}{}", paragraphs(&title), aligned(&header, &rows), paragraphs(&sentences))
 }
 
 /// The policies of each cell against its baseline, in the metrics of the summary: mean differences, paired by seed. Empty
-/// where there is nothing to compare or one seed; of many cells the first `most`.
-pub fn differences(study: &Study, findings: &Findings, dims: &[Dim], most: usize) -> String {
+/// where there is nothing to compare or one seed.
+pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let known = |one: &&Difference| one.means.test.difference.high.is_some();
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
-    let columns: Vec<Headline> = headline(dims).into_iter().filter(|column| column.column != "jobs_finished").collect();
+    let columns: Vec<Headline> =
+        shown_columns(dims).into_iter().filter(|column| column.column != "jobs_finished").collect();
     let family = findings.differences.iter().filter(|one| one.metric == any.metric).count();
-    let mut text = "Differences, paired by seed, with the half-widths of their 95 % intervals\n".to_owned();
-    for (cell, plan) in study.cells.iter().enumerate().take(most) {
-        let of = |policy: &str, metric: &str| {
-            let one = |one: &&Difference| one.cell == cell && one.policy == policy && one.metric == metric;
-            findings.differences.iter().find(one)
-        };
-        let against = format!("against {}", plan.policies[plan.baseline].name);
-        let title = if plan.cell.is_empty() { against } else { format!("{}, {against}", plan.cell) };
-        let header: Vec<String> =
-            std::iter::once(title).chain(columns.iter().map(|column| column.heading.clone())).collect();
-        let row = |policy: &String| {
-            let shown = |column: &Headline| {
-                let Some(found) = of(policy, &column.column) else { return "-".to_owned() };
-                let mark = if is_significant(found.p_holm) { "*" } else { " " };
-                format!("{}{mark}", with_half(Some(found.means.test.difference)))
+    let baselines: BTreeSet<&str> = study.cells.iter().map(|plan| plan.policies[plan.baseline].name.as_str()).collect();
+    let baselines = baselines.into_iter().collect::<Vec<_>>().join(" or ");
+    let mut rows = Vec::new();
+    for (cell, plan) in study.cells.iter().enumerate() {
+        let others = plan.policies.iter().map(|policy| policy.name.as_str());
+        for policy in others.filter(|name| *name != plan.policies[plan.baseline].name) {
+            let of = |metric: &str| {
+                let one = |one: &&Difference| one.cell == cell && one.policy == policy && one.metric == metric;
+                findings.differences.iter().find(one)
             };
-            std::iter::once(policy.clone()).chain(columns.iter().map(shown)).collect()
-        };
-        let others = plan.policies.iter().map(|policy| &policy.name);
-        let rows: Vec<Vec<String>> =
-            others.filter(|name| **name != plan.policies[plan.baseline].name).map(row).collect();
-        text += &aligned(&header, &rows);
-        text.push('\n');
+            let shown =
+                |column: &Headline| of(&column.column).map_or("-".to_owned().into(), |one| differs(one, column));
+            rows.push(place(plan, policy).into_iter().chain(columns.iter().map(shown)).collect());
+        }
     }
-    let note = "p < 0.05 in a paired t test over seeds, after Holm's correction for the comparisons of a metric";
-    text + &format!("* {note} (here {family})\n")
+    let paired = if any.means.design == Design::Paired { ", paired" } else { "" };
+    let title = format!(
+        "\nDifference from {baselines}: mean over seeds{paired}, with the half-width of its 95 % confidence interval\n"
+    );
+    let note = format!(
+        "* statistically significant: p < 0.05 of {}, after Holm's correction for the {family} comparisons of a metric\n",
+        any.means.design.test()
+    );
+    let table = by_cell(study, columns, rows, "statistics/differences.csv");
+    format!("{}{table}{}", paragraphs(&title), paragraphs(&note))
+}
+
+/// A difference, marked if it is significant, and whether for the better or the worse.
+fn differs(found: &Difference, column: &Headline) -> Cell {
+    let significant = is_significant(found.p_holm);
+    let difference = found.means.test.difference;
+    let mark = if significant { "*" } else { " " };
+    let tone = match (column.better, difference.mean > 0.0) {
+        _ if !significant => Tone::Plain,
+        (Better::Neither, _) => Tone::Strong,
+        (Better::Higher, true) | (Better::Lower, false) => Tone::Good,
+        (Better::Higher, false) | (Better::Lower, true) => Tone::Bad,
+    };
+    Cell::toned(format!("{}{mark}", with_half(Some(difference))), tone)
 }
 
 /// All runs as JSON: the columns of the `runs` table, behind those of the axes of a sweep.

@@ -19,10 +19,12 @@ use crate::workload::formats::{self, FormatOptions, Tenants};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll replay trace.csv --machines 400x16c32g --policy drf
-  plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu --placement first-fit \\
-      --policy drf --policy slot:12 --policy maxmin:cpu --tasks -o results/mine
-  plimsoll replay batch_task.csv --from alibaba-2017 --machines 1300x64c1norm --policy drf
-  zcat trace.csv.gz | plimsoll replay - --machines machines.csv --policy drf --weights weights.csv")]
+  plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu \\
+      --placement first-fit --policy drf --policy slot:12 --tasks -o results/mine
+  plimsoll replay batch_task.csv --from alibaba-2017 \\
+      --machines 1300x64c1norm --policy drf
+  zcat trace.csv.gz | plimsoll replay - --machines machines.csv \\
+      --policy drf --weights weights.csv")]
 pub struct Args {
     /// A canonical trace (CSV or Parquet, - for standard input) or a file in a public format
     trace: PathBuf,
@@ -41,8 +43,8 @@ pub struct Args {
     /// Who goes first among users of equal rank: lowest-id, highest-id or fewest-running
     #[arg(long, default_value = "lowest-id")]
     ties: String,
-    /// How machines slow down when tasks use more memory than they have: load:slowdown points, such as 1:1,1.25:4; " by size" behind
-    /// them: large tasks suffer most
+    /// How machines slow down when tasks use more memory than they have: points load:slowdown, such as 1:1,1.25:4; with
+    /// " by size" behind them large tasks suffer most
     #[arg(long, value_name = "CURVE")]
     slowdown: Option<String>,
     /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
@@ -54,7 +56,7 @@ pub struct Args {
     /// After how long a task that waits for its location may start a level up (rack, room, cluster): a span, or never
     #[arg(long, default_value = FALL_BACK, value_name = "SPAN")]
     fall_back: String,
-    /// A resource that is made of identified devices, such as gpu (docs/cluster.md); may be given several times
+    /// A resource that consists of identified devices, such as gpu (docs/cluster.md); may be given several times
     #[arg(long, value_name = "RESOURCE")]
     devices: Vec<String>,
     /// Let gangs hold room that is not enough yet, for so long at most; otherwise they hold nothing until there is enough
@@ -63,8 +65,8 @@ pub struct Args {
     /// Let more urgent tasks ask less urgent ones for their room, and stop them after this span (0s: at once)
     #[arg(long, value_name = "SPAN")]
     preempt: Option<String>,
-    /// Whose tasks may be asked: any, same-user, same-group or above-quota
-    #[arg(long, value_name = "WHOSE", requires = "preempt")]
+    /// The tasks that may be asked: any, same-user, same-group or above-quota
+    #[arg(long, value_name = "TASKS", requires = "preempt")]
     preempt_from: Option<String>,
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::screen::paragraphs;
 use super::{Context, Format, print};
 use crate::error::{Error, Result, nearest};
 use crate::output::schema::{Described, Table, VERSION, axes};
@@ -56,7 +57,8 @@ fn text(table: Table) -> String {
         .into_iter()
         .map(|column| vec![column.field.name, kind(column.field.kind).to_owned(), column.about])
         .collect();
-    format!("{}: {}\n{}", table.name(), table.about(), print::aligned_left(&header, &rows))
+    let title = paragraphs(&format!("{}: {}", table.name(), table.about()));
+    format!("{title}{}", print::aligned_left(&header, &rows))
 }
 
 /// The type as Parquet names it.

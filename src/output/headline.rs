@@ -1,5 +1,6 @@
 //! What a summary shows of each policy, on the terminal and in the report: columns of the `runs` table.
 
+use super::numbers::resource_name;
 use super::schema::Table;
 pub use crate::metrics::Better;
 use crate::units::Dim;
@@ -15,7 +16,12 @@ pub struct Headline {
     pub better: Better,
     /// The column's meaning, from the schema.
     pub about: String,
+    /// Its place among the few columns that are shown where there is little room, the most important one first.
+    pub key: Option<usize>,
 }
+
+/// The columns that are shown where there is little room, the most important one first; `used` is that of the first resource.
+const KEY: [&str; 5] = ["completion_mean_s", "jain", "slowdown_mean", "used", "completion_p99_s"];
 
 impl Headline {
     /// Whether it is about utilisation or fairness, not about delay.
@@ -35,7 +41,9 @@ pub fn headline(dims: &[Dim]) -> Vec<Headline> {
         ("wait s".to_owned(), "wait_mean_s".to_owned(), Lower),
         ("slowdown".to_owned(), "slowdown_mean".to_owned(), Lower),
     ];
-    columns.extend(dims.iter().map(|dim| (format!("used {}", dim.name), format!("used_{}", dim.name), Higher)));
+    columns.extend(
+        dims.iter().map(|dim| (format!("used {}", resource_name(&dim.name)), format!("used_{}", dim.name), Higher)),
+    );
     let fairness = [
         ("Jain", "speed_jain", Higher),
         ("gap", "speed_gap", Lower),
@@ -47,8 +55,10 @@ pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     let about = |column: &str| {
         described.iter().find(|one| one.field.name == column).map(|one| one.about.clone()).unwrap_or_default()
     };
+    let used = dims.first().map(|dim| format!("used_{}", dim.name));
     let headline = |(heading, column, better): (String, String, Better)| Headline {
         about: about(&column),
+        key: KEY.iter().position(|key| column.ends_with(key) || (*key == "used" && Some(&column) == used.as_ref())),
         heading,
         column,
         better,
@@ -65,5 +75,6 @@ mod tests {
     fn every_column_is_in_the_schema() {
         let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];
         assert!(headline(&dims).iter().all(|column| !column.about.is_empty()));
+        assert_eq!(headline(&dims).iter().filter(|column| column.key.is_some()).count(), KEY.len());
     }
 }

@@ -414,7 +414,7 @@ fn the_command_line_prints_writes_and_draws() {
     for expected in [
         "Zero demands allowed (zeros)",
         "Population monotonicity  fails",
-        "Envy-freeness            holds (",
+        "Envy-freeness            holds",
         "drf: population monotonicity fails (zero demands allowed)",
         "leave: B leaves",
         "replay: plimsoll solve found/drf-population-monotonicity-zeros-before.toml --policy drf",

@@ -7,6 +7,7 @@ mod bundle;
 mod cases;
 mod check;
 mod check_whole;
+mod columns;
 mod determinism;
 mod deviation;
 mod docs;

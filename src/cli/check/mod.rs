@@ -21,18 +21,19 @@ use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, S
 /// Check fairness properties of policies, and show minimal counterexamples
 #[derive(clap::Args, Clone, Debug)]
 #[command(
-    after_help = "A property holds when no counterexample was found on anything that was tried: every small instance on a \
-grid, random instances, and climbs along the violation. What fails is shown with a counterexample from which no user, \
-no resource and no number can be spared. That a property fails is a finding: the exit code is 0.
+    after_help = "A property \"holds\" when no counterexample was found among the instances tried: every small instance on \
+a grid, random instances, and local searches that increase the violation. A property that fails is shown with a minimal \
+counterexample: no user or resource of it can be left out, and no number made simpler. Finding that a property fails is a result, \
+not an error: the exit code is 0.
 
-Properties: feasibility, sharing-incentive, strategy-proofness, envy-freeness, pareto-efficiency,
-single-resource-fairness, bottleneck-fairness, population-monotonicity, resource-monotonicity; with --whole-tasks also
-one-task-bound, and most of them a second time up to one task.
+Properties: feasibility, sharing-incentive, strategy-proofness, envy-freeness, pareto-efficiency, \
+single-resource-fairness, bottleneck-fairness, population-monotonicity, resource-monotonicity; with --whole-tasks also \
+one-task-bound, and most of the others a second time up to one task.
 
 Examples:
   plimsoll check
   plimsoll check --policy drf --policy asset --write counterexamples
-  plimsoll check --policy drf --property population-monotonicity --domain zeros
+  plimsoll check --policy drf --property envy-freeness --domain zeros
   plimsoll check --domain all --effort thorough --format json > matrix.json
   plimsoll check --whole-tasks --on-blocked stop --policy drf
   plimsoll check --figure properties.svg"
@@ -207,7 +208,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
     }
     if !others.is_empty() {
         let what = if args.whole_tasks { "need more than a name" } else { "have no static allocation" };
-        context.say(&format!("not checked, for they {what}: {}", others.join(", ")));
+        context.say(&format!("not checked, since they {what}: {}", others.join(", ")));
     }
     Ok(candidates)
 }

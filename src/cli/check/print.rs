@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::print::aligned_left;
 use super::super::quoted;
+use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use super::{Column, Matrix};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBl
         text += &format!("{} ({})\n", capital(domain.title()), domain.name());
         text += &table(promises, &matrix.columns);
         for line in matrix.search.describe() {
-            text += &format!("  tried: {line}\n");
+            text += &paragraphs(&format!("  tried: {line}"));
         }
         text.push('\n');
     }
@@ -53,19 +53,22 @@ pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBl
 }
 
 fn table(promises: &[Promise], columns: &[Column]) -> String {
-    let header: Vec<String> =
-        std::iter::once(String::new()).chain(columns.iter().map(|column| column.policy.clone())).collect();
-    let row = |(nth, promise): (usize, &Promise)| {
-        std::iter::once(promise.title()).chain(columns.iter().map(|column| cell(&column.findings[nth]))).collect()
+    let names = std::iter::once(String::new()).chain(columns.iter().map(|column| column.policy.clone()));
+    let row = |(nth, promise): (usize, &Promise)| -> Vec<Cell> {
+        let cells = columns.iter().map(|column| cell(&column.findings[nth]));
+        std::iter::once(promise.title().into()).chain(cells).collect()
     };
-    aligned_left(&header, &promises.iter().enumerate().map(row).collect::<Vec<Vec<String>>>())
+    let rows = promises.iter().enumerate().map(row).collect();
+    Grid::new(names.map(|name| (name, Side::Left)).collect(), rows).text()
 }
 
-fn cell(finding: &Finding) -> String {
+/// The outcome, and if there is room for everything the number of instances that were tried.
+fn cell(finding: &Finding) -> Cell {
     match (&finding.counterexample, finding.cases) {
-        (Some(_), _) => "fails".to_owned(),
-        (None, 0) => "-".to_owned(),
-        (None, _) => format!("holds ({})", finding.instances),
+        (Some(_), _) => Cell::toned("fails".to_owned(), Tone::Bad),
+        (None, 0) => "-".to_owned().into(),
+        (None, _) if is_wide() => Cell::toned(format!("holds ({})", finding.instances), Tone::Good),
+        (None, _) => Cell::toned("holds".to_owned(), Tone::Good),
     }
 }
 
@@ -76,13 +79,15 @@ fn counterexample(
     whole: Option<OnBlocked>,
 ) -> String {
     let title = found.promise.title();
-    let mut text = format!("{}: {} fails ({})\n", column.policy, lower(&title), found.domain.title());
+    let title = format!("{}: {} fails ({})", column.policy, lower(&title), found.domain.title());
+    let mut text = paragraphs(&title);
     for line in found.lines() {
-        text += &format!("  {line}\n");
+        text += &paragraphs(&format!("  {line}"));
     }
     let worlds =
         [(&found.instance, &found.tasks)].into_iter().chain(found.after.iter().map(|(then, tasks)| (then, tasks)));
     for (file, world) in files.iter().zip(worlds) {
+        // A command is copied, and stays on its line.
         text += &format!("  {}\n", replay(file, &column.policy, world, whole));
     }
     text.push('\n');

@@ -5,7 +5,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::super::{Context, Format, print as out, progress::Steps, quoted};
+use super::super::{Context, Format, print as out, progress::Steps, quoted, screen::paragraphs};
 use super::{Args, print};
 use crate::control::chaos::Chaos;
 use crate::control::rules::Rules;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The most machines of a random cluster.
 const MACHINES: usize = 1_000_000;
 
-/// Clusters whose outcomes are kept until they are counted.
+/// The outcomes of this many clusters are kept until they are counted.
 const BATCH: u64 = 256;
 
 /// The most runs that making a script small may take: machines times runs.
@@ -102,21 +102,22 @@ fn script(chaos: &Chaos) -> Vec<String> {
 }
 
 fn text(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&(Chaos, usize)>) -> String {
-    let mut text = format!(
-        "{count} random schedules from seed {}, {} machines each, {messages} messages: {} with a violation\n",
+    let mut text = paragraphs(&format!(
+        "{count} random schedules from seed {}, {} machines each, {messages} messages: {} with a violation",
         args.seed,
         args.machines,
         found.len()
-    );
+    ));
     for found in found.iter().take(20) {
         let Violation { invariant, at, what, .. } = &found.violation;
-        text += &format!("\nseed {}: {invariant} at {:.3} s: {what}\n", found.seed, at.seconds());
+        text += "\n";
+        text += &paragraphs(&format!("seed {}: {invariant} at {:.3} s: {what}", found.seed, at.seconds()));
         text += &format!("  {}\n", command(args, found.seed));
     }
     if let (Some(first), Some((chaos, runs))) = (found.first(), small) {
         text += &format!("\nThe smallest script of seed {} that still violates it ({runs} runs):\n", first.seed);
-        text += &format!("  machines of capacity {}\n", capacities(chaos));
-        text += &script(chaos).iter().map(|line| format!("  {line}\n")).collect::<String>();
+        text += &paragraphs(&format!("  machines of capacity {}", capacities(chaos)));
+        text += &script(chaos).iter().map(|line| paragraphs(&format!("  {line}"))).collect::<String>();
         if let Some(violation) = chaos.run().watch.violations.into_iter().next() {
             text += "\nHow it comes about:\n";
             text += &print::trace(&chaos.trace(violation));

@@ -17,14 +17,15 @@ use crate::error::{Error, Result};
 use crate::output::picture::Picture;
 use crate::output::sequence;
 
-/// How online services fare when FuxiMaster, application masters and Tubos fail
+/// Simulate failures of FuxiMaster, application masters and Tubos
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Scenarios are 1 to 17 or names: fm-failover, am-failover, am-timeout, tubo-failover, tubo-timeout and \
-their combinations with + in this order. Each is run in several orders and lengths of its faults; what is described is the \
-plainest, what is violated is said of all. That something breaks without a rule is a finding: the exit code is 0.
+their combinations with + in this order. Each is run with its faults in several orders and of several lengths (timings): \
+the table describes the plainest timing, and violations are counted over all of them. Finding that something breaks \
+without a rule is a result, not an error: the exit code is 0.
 
-Rules: mock-request, cap-checkpoint, hint-checkpoint, hint-recovery, wait-window, keep-stable, surplus-to-am,
+Rules: mock-request, cap-checkpoint, hint-checkpoint, hint-recovery, wait-window, keep-stable, surplus-to-am, \
 sequence-numbers, fencing, clamp (docs/failover.md says what each is for).
 
 Examples:
@@ -43,10 +44,10 @@ pub struct Args {
     /// Switch a rule off; may be given several times
     #[arg(long = "without", value_name = "RULE")]
     without: Vec<String>,
-    /// For each scenario and each rule: does an online worker stop without the rule?
+    /// For each scenario and each rule: what breaks without the rule
     #[arg(long, conflicts_with_all = ["without", "diagram", "chaos"])]
     matrix: bool,
-    /// Run so many random clusters under random faults
+    /// Run this many random clusters under random faults
     #[arg(long, value_name = "N", conflicts_with_all = ["scenarios", "diagram"])]
     chaos: Option<u64>,
     /// Seed of the first of them; the next ones follow

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::super::print::aligned_left;
+use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::{Scenario, State};
 use crate::control::trial::{Trace, Trial};
@@ -37,57 +37,68 @@ fn forgotten(watch: &Watch) -> String {
     watch.forgotten.map(|units| units.to_string()).join("/")
 }
 
+/// So many columns are shown, unless all are asked for.
+const KEY_COLUMNS: usize = 6;
+
 /// A line a scenario, then the shortest trace of each that breaks.
 pub(super) fn table(trials: &[Trial], network: Network) -> String {
-    let header = ["", "scenario", "", "timings", "forgot", "rebuilt from", "online", "offline", "recovery", "longest"];
-    let rows: Vec<Vec<String>> = trials
-        .iter()
-        .map(|trial| {
-            let (watch, setup) = (trial.plain(), Scenario::setup(trial.rules));
-            vec![
-                trial.scenario.number().to_string(),
-                trial.scenario.name(),
-                if trial.ok() { "ok".to_owned() } else { "broken".to_owned() },
-                trial.outcomes.len().to_string(),
-                forgotten(watch),
-                rebuilt(trial),
-                short(&watch.fate(&setup, true)),
-                short(&watch.fate(&setup, false)),
-                format!("{:.1} s", watch.recovery().seconds()),
-                format!("{:.1} s", trial.slowest().seconds()),
-            ]
-        })
-        .collect();
-    let mut text = aligned_left(&header.map(str::to_owned), &rows);
-    text += "\nforgot: units in the tables of FuxiMaster / hints of application masters / caps of Tubos\n\
-             online, offline: workers that kept running / were started again or elsewhere / were lost\n\
-             recovery: from the first fault until all who died are replaced and nothing changes any more, in the plainest\n\
-             timing and in the longest\n";
+    let shown: Vec<(&str, Side, &dyn Fn(&Trial) -> Cell)> = vec![
+        ("", Side::Right, &|trial| trial.scenario.number().to_string().into()),
+        ("scenario", Side::Left, &|trial| trial.scenario.name().into()),
+        ("", Side::Left, &|trial| match trial.ok() {
+            true => Cell::toned("ok".to_owned(), Tone::Good),
+            false => Cell::toned("broken".to_owned(), Tone::Bad),
+        }),
+        ("online", Side::Left, &|trial| short(&trial.plain().fate(&Scenario::setup(trial.rules), true)).into()),
+        ("offline", Side::Left, &|trial| short(&trial.plain().fate(&Scenario::setup(trial.rules), false)).into()),
+        ("recovery", Side::Right, &|trial| format!("{:.1} s", trial.plain().recovery().seconds()).into()),
+        ("longest", Side::Right, &|trial| format!("{:.1} s", trial.slowest().seconds()).into()),
+        ("timings", Side::Right, &|trial| trial.outcomes.len().to_string().into()),
+        ("forgot", Side::Left, &|trial| forgotten(trial.plain()).into()),
+        ("rebuilt from", Side::Left, &|trial| rebuilt(trial).into()),
+    ];
+    let columns = if is_wide() { &shown[..] } else { &shown[..KEY_COLUMNS] };
+    let rows = trials.iter().map(|trial| columns.iter().map(|(.., cell)| cell(trial)).collect()).collect();
+    let header = columns.iter().map(|(name, side, _)| ((*name).to_owned(), *side)).collect();
+    let mut text = Grid::new(header, rows).keyed(2).text();
+    text += "\n";
+    text += &paragraphs(
+        "online, offline: workers that kept running / were started again or elsewhere / were lost\n\
+         recovery: from the first fault until every process that died is replaced and nothing changes any more, in the \
+         plainest timing",
+    );
+    if is_wide() {
+        text += "longest: the same in the timing in which it takes longest\n\
+                 forgot: units in the tables of FuxiMaster / hints of application masters / caps of Tubos\n";
+    }
     for trial in trials {
         if let Some(trace) = trial.shortest_trace() {
             let broken: Vec<&str> = trial.broken().into_iter().collect();
             let bad: BTreeSet<usize> = trial.violations().map(|(timing, _)| timing).collect();
-            text += &format!(
-                "\n{}: {} violated in {} of {} timings; the shortest trace (timing {}):\n",
+            text += "\n";
+            text += &paragraphs(&format!(
+                "{}: {} violated in {} of {} timings; the shortest trace (timing {}):",
                 trial.scenario.name(),
                 broken.join(", "),
                 bad.len(),
                 trial.outcomes.len(),
                 trace.timing
-            );
+            ));
             text += &self::trace(&trace);
         }
     }
     let missing = trials.first().is_some_and(|trial| trial.rules != Rules::ALL);
     if missing && trials.iter().all(Trial::ok) && network == Network::ORDERED {
-        text += "\nNothing breaks on ordered links; --links lossy or --chaos N may show what the rule is for.\n";
+        text += "\n";
+        text +=
+            &paragraphs("Nothing breaks on ordered links; --links lossy or --chaos N may show what the rule is for.");
     }
     text
 }
 
 /// The lines of a trace.
 pub(super) fn trace(trace: &Trace) -> String {
-    trace.entries.iter().map(|entry| format!("  {}\n", line(entry))).collect()
+    trace.entries.iter().map(|entry| paragraphs(&format!("  {}", line(entry)))).collect()
 }
 
 /// A line of a log.
@@ -179,21 +190,36 @@ pub(super) fn json(trials: &[Trial]) -> Json {
     json!({ "scenarios": trials.iter().map(one).collect::<Vec<Json>>() })
 }
 
-/// A row a scenario, a column a rule.
+/// A row a scenario, and without which rules something breaks; if all is asked for, a column a rule.
 pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeSet<&'static str>>]) -> String {
-    let header: Vec<String> =
-        ["", "scenario"].into_iter().chain(rules.iter().map(|rule| rule.name())).map(str::to_owned).collect();
-    let cell = |broken: &BTreeSet<&'static str>| match broken.contains("I1") {
-        true => "stops".to_owned(),
-        false if broken.is_empty() => ".".to_owned(),
-        false => broken.iter().copied().collect::<Vec<_>>().join("+"),
+    let scenario = |scenario: &Scenario| vec![scenario.number().to_string(), scenario.name()];
+    let stops = |broken: &BTreeSet<&'static str>| broken.contains("I1");
+    let words = |broken: &BTreeSet<&'static str>| broken.iter().copied().collect::<Vec<_>>().join("+");
+    let (headings, rows): (Vec<&str>, Vec<Vec<String>>) = if is_wide() {
+        let cell = |broken: &BTreeSet<&'static str>| match stops(broken) {
+            true => "stops".to_owned(),
+            false if broken.is_empty() => ".".to_owned(),
+            false => words(broken),
+        };
+        let row = |(one, row): (&Scenario, &Vec<BTreeSet<&'static str>>)| {
+            scenario(one).into_iter().chain(row.iter().map(cell)).collect()
+        };
+        (rules.iter().map(|rule| rule.name()).collect(), scenarios.iter().zip(cells).map(row).collect())
+    } else {
+        let row = |(one, row): (&Scenario, &Vec<BTreeSet<&'static str>>)| {
+            let rules = || rules.iter().zip(row);
+            let stopped = rules().filter(|(_, broken)| stops(broken)).map(|(rule, _)| rule.name().to_owned());
+            let others = rules().filter(|(_, broken)| !broken.is_empty() && !stops(broken));
+            let others = others.map(|(rule, broken)| format!("{} ({})", rule.name(), words(broken)));
+            let lists = [stopped.collect::<Vec<_>>(), others.collect()].map(|list| list.join(", "));
+            scenario(one).into_iter().chain(lists).collect()
+        };
+        (vec!["stops without", "else broken without"], scenarios.iter().zip(cells).map(row).collect())
     };
-    let rows = scenarios.iter().zip(cells).map(|(scenario, row)| {
-        let head = [scenario.number().to_string(), scenario.name()];
-        head.into_iter().chain(row.iter().map(cell)).collect::<Vec<String>>()
-    });
-    let table = aligned_left(&header, &rows.collect::<Vec<_>>());
-    format!("{table}\nstops: without the rule a worker of an online service is stopped without consent\n")
+    let header = ["", "scenario"].into_iter().chain(headings).map(|name| (name.to_owned(), Side::Left)).collect();
+    let table = Grid::new(header, rows).keyed(2).text();
+    let stops = "stops: without the rule a worker of an online service is stopped without consent";
+    format!("{table}\n{}", paragraphs(stops))
 }
 
 /// `{"rules": [..], "matrix": [{"name", "broken_by": [..], "violated": {rule: [..]}}]}`.

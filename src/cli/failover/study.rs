@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::super::{Context, Format, print as out, progress::Steps, static_plan::About};
+use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::About};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::failover as output;
@@ -31,7 +31,7 @@ pub fn run(
     about.note(folder, &written, (context, threads, started))?;
     let sentences = output::sentences(plan, &findings);
     match format {
-        Format::Table => out::out(&(sentences.join("\n") + "\n"))?,
+        Format::Table => out::out(&paragraphs(&sentences.join("\n")))?,
         Format::Json => super::json(&json!({ "name": plan.name, "findings": sentences }))?,
     }
     let seconds = started.elapsed().as_secs_f64();

@@ -42,7 +42,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         }
     }
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
-        context.say("the number of seeds depends on the results; these are the most that there can be");
+        context.say("the number of seeds depends on the results; these are the most that may be run");
     }
     let estimate = estimate(study, &runs)?;
     let span = |seconds: f64| match seconds {
@@ -51,7 +51,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         s => format!("{:.1} h", s / 3600.0),
     };
     context.say(&format!(
-        "{} runs, {missing} to be made: about {} on {} threads, judged by the first second of some of them",
+        "{} runs, {missing} to be made: about {} on {} threads, judged by the first half second of some of them",
         count(runs.len() as u64),
         span(estimate / how.threads.min(missing.max(1)) as f64),
         how.threads

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::progress::Bar;
 use super::static_plan::About;
-use super::{Context, Format, check, failover, print, report, solve, threads};
+use super::{Context, Format, check, failover, print, report, screen, solve, threads};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
@@ -17,15 +17,16 @@ use crate::output::table::write_whole;
 
 /// Run an experiment: all runs, tables, figures, report
 ///
-/// Runs that are in the results' folder already are kept if they are of this plan and whole; only the others are run.
+/// Runs that are already in the results folder are kept if they belong to this plan and are complete; only the others are
+/// run.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll run experiments/facebook.toml
-  plimsoll run experiments/facebook.toml -o results/quick --set seeds=2 --set workload.load=0.6
+  plimsoll run experiments/facebook.toml -o results/quick --set seeds=2
   plimsoll run experiments/paper/*.toml
   plimsoll run experiments/load-sweep.toml --dry-run
-  plimsoll run experiments/load-sweep.toml --shard 0/4     # one of four machines; then, when all have ended:
-  plimsoll run experiments/load-sweep.toml --gather")]
+  plimsoll run experiments/load-sweep.toml --shard 0/4     # on one of 4 machines
+  plimsoll run experiments/load-sweep.toml --gather        # when all have ended")]
 pub struct Args {
     /// The plan; of several each is run in turn
     #[arg(required = true, value_name = "PLAN")]
@@ -39,19 +40,19 @@ pub struct Args {
     /// Change a key of the plan, such as seeds=2 or workload.load=0.7; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Keep runs that are there and whole, and run the others: what happens anyway
+    /// Keep runs that are there and complete, and run the others: the default
     #[arg(long, conflicts_with = "restart")]
     resume: bool,
-    /// Run everything anew, and throw away what is there, also of another plan
+    /// Run everything again, and remove the results that are there, even those of another plan
     #[arg(long)]
     restart: bool,
     /// Run only this part of the runs: I/N with I from 0, auto (the index of a job array) or auto/N
     #[arg(long, value_name = "I/N", conflicts_with = "restart")]
     shard: Option<String>,
-    /// Run nothing; make tables, figures and report of what shards have run
+    /// Run nothing; make tables, figures and the report from what the shards have run
     #[arg(long, conflicts_with_all = ["restart", "shard"])]
     gather: bool,
-    /// Run nothing; list the runs and say about how long they would take
+    /// Run nothing; list the runs and estimate how long they would take
     #[arg(long, conflicts_with = "gather")]
     dry_run: bool,
     /// How to print the summary
@@ -115,7 +116,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
-            _ if args.dry_run => context.say(&format!("{}: a plan without runs to list", plan.name())),
+            _ if args.dry_run => context.say(&format!("{}: this kind of plan has no runs to list", plan.name())),
             Any::Failover(plan) => {
                 failover::study::run((&plan.0, &plan.1), &folder, threads(args.jobs)?, args.format, context)?;
             }
@@ -188,7 +189,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         if let Some(shard) = how.shard {
             let runs: usize = done.cells.iter().map(Vec::len).sum();
             context.say(&format!(
-                "shard {shard}: {runs} runs are in {} ({:.1} s); with all shards there, --gather sums up",
+                "shard {shard}: {runs} runs are in {} ({:.1} s); when all shards are there, run again with --gather",
                 folder.display(),
                 started.elapsed().as_secs_f64()
             ));
@@ -200,6 +201,9 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         findings.write(study, folder)?;
     }
     summary(study, &done, &findings, how.format)?;
+    if how.format == Format::Table && !screen::is_wide() {
+        context.say("--wide prints all columns");
+    }
     // Every policy sees the same workload, so once is enough.
     let mut ignored: Vec<&String> =
         done.cells.iter().flat_map(|runs| runs.iter().take(1)).flat_map(|run| &run.ignored).collect();
@@ -233,7 +237,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// More cells than this are not printed one by one.
+/// The groups of more cells than this are not printed.
 const CELLS_MOST: usize = 12;
 
 /// Prints what came out.
@@ -244,26 +248,21 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
         let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
         return print::out(&(text + "\n"));
     }
+    print::out(&print::summary_table(study, &done.cells))?;
     for (plan, runs) in study.cells.iter().zip(&done.cells).take(CELLS_MOST) {
-        if study.is_swept() {
-            print::out(&format!("{}\n", plan.cell))?;
+        let groups = print::groups(runs);
+        if study.is_swept() && !groups.is_empty() {
+            print::out(&format!("\n{}\n", plan.cell))?;
         }
-        print::out(&print::summary_table(runs))?;
-        print::out(&print::groups(runs))?;
+        print::out(&groups)?;
         if let Some(comparison) =
             comparison(runs, &plan.policies[plan.baseline].name, plan.workload.design()).filter(|_| !study.is_swept())
         {
             print::out(&print::comparison(&comparison))?;
         }
-        if study.is_swept() {
-            print::out("\n")?;
-        }
-    }
-    if study.cells.len() > CELLS_MOST {
-        print::out(&format!("and {} cells more, all in estimates.csv\n\n", study.cells.len() - CELLS_MOST))?;
     }
     let dims = done.cells.iter().flatten().next().map(|run| run.dims.clone()).unwrap_or_default();
-    print::out(&print::differences(study, findings, &dims, CELLS_MOST))
+    print::out(&print::differences(study, findings, &dims))
 }
 
 /// What differs between two ways to run the same plan; everything else is in the tables' metadata. `more` are further facts.

@@ -22,15 +22,18 @@ use crate::policy::PolicySpec;
 use outcome::Outcome;
 pub use plan::SolvePlan;
 
-/// The static allocation of an instance under each policy
+/// Compute the static allocation of an instance under each policy
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   plimsoll solve traces/instances/drf-example.toml
-  plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf --figure figure-5.svg
+  plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf \\
+      --figure figure-5.svg
   plimsoll solve instance.json --policy drf --format json
-  plimsoll solve traces/instances/drf-example.toml --policy drf --whole-tasks --on-blocked stop
-  plimsoll solve traces/instances/quota-koordinator.toml --variant max-min-level
-  printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' | plimsoll solve - --policy maxmin:cpu
+  plimsoll solve traces/instances/drf-example.toml --policy drf \\
+      --whole-tasks --on-blocked stop
+  plimsoll solve traces/instances/quota-variants.toml --variant max-min-level
+  printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' |
+      plimsoll solve - --policy maxmin:cpu
 
 An instance (TOML or JSON; docs/solve.md has all of it):
   [capacity]
@@ -45,12 +48,12 @@ An instance (TOML or JSON; docs/solve.md has all of it):
 or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
   [[group]]
   name = \"ads\"
-  parent = \"root\"                   # optional: the group it is a part of
-  ratio = 2                         # optional: its part of what is left above the mins
-  min = { cpu = 2 }                 # optional: what it is promised
-  max = { cpu = 8 }                 # optional: what it may have at most
+  parent = \"root\"                   # optional: the group that it is part of
+  ratio = 2                         # optional: its part of what exceeds the mins
+  min = { cpu = 2 }                 # optional: its guarantee
+  max = { cpu = 8 }                 # optional: its cap
   request = { cpu = 5, memory = 3 } # what it asks for
-  lend = true                       # optional; false: an unused min is kept")]
+  lend = true                       # optional; false: keeps an unused min")]
 pub struct Args {
     /// The instance: a file in TOML or JSON, or - for standard input
     instance: PathBuf,

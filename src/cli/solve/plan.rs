@@ -46,7 +46,7 @@ impl SolvePlan {
         static_plan::has(text, "solve")
     }
 
-    /// Checks a plan, whose instances are read relative to its folder; `set` are `key=value` changes made to it first.
+    /// Checks a plan; its instances are read relative to its folder; `set` are `key=value` changes made to it first.
     ///
     /// Errors: [`Error::PlanSyntax`] with line and column, and those of the instances.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<SolvePlan> {

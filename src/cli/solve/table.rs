@@ -1,7 +1,7 @@
 //! Outcomes for people.
 
 use super::outcome::{Amount, Outcome};
-use crate::cli::print::{Side, aligned_by};
+use crate::cli::screen::{Grid, Side};
 use crate::fluid::{Exact, Instance, Limit};
 use crate::output::numbers::number;
 
@@ -59,7 +59,7 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     if let Some(prices) = &outcome.allocation.prices {
         total("price", prices.iter().map(|price| number(Some(*price))).collect(), Vec::new());
     }
-    let mut text = format!("{}\n\n{}", outcome.policy, aligned_by(&columns, &rows));
+    let mut text = format!("{}\n\n{}", outcome.policy, Grid::new(columns, rows).text());
     if let Some(certificate) = &outcome.allocation.certificate {
         text += &format!("certified: residual {:.1e}, gap {:.1e}\n", certificate.residual, certificate.gap);
     }

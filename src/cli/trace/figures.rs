@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::output::figure::{Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Series, bars, bubbles, cdf};
+use crate::output::numbers::{capital, resource_name};
 use crate::output::picture::Picture;
 use crate::output::provenance::Provenance;
 use crate::workload::curves::Curves;
@@ -20,7 +21,7 @@ pub fn draw(
     let known = published.map(|(_, curves)| curves).unwrap_or_default();
     let mut drawn = vec![("durations".to_owned(), durations(measured, known))];
     for (at, work) in summary.work.iter().enumerate() {
-        let label = format!("{} of a task ({})", capitalised(&work.resource), work.unit);
+        let label = format!("{} of a task ({})", capital(&resource_name(&work.resource)), work.unit);
         // What was published is in cores and GiB.
         let known = if at < 2 && published_pair(summary) { known } else { &[] };
         drawn.push((format!("demand-{}", work.resource), demand(at, label, measured, known)));
@@ -88,14 +89,14 @@ fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> St
     cdf(&Chart::new(axis, Axis::fraction("Tasks")), &series)
 }
 
-/// Demands of two resources as bubbles, whose sizes are `factor` times the tasks of `shown`; `beside` is drawn on the
+/// Demands of two resources as bubbles of `factor` times the tasks of `shown` in size; `beside` is drawn on the
 /// same axes in another figure.
 fn scatter(summary: &Summary, (shown, beside): (&[Curves], &[Curves]), (size, factor): (&str, f64)) -> String {
     let shown = kinds(shown);
     let pairs = || shown.iter().chain(kinds(beside)).flat_map(|one| &one.pairs);
     let axis = |at: usize, most: f64| {
         let work = &summary.work[at];
-        let axis = Axis::number(format!("{} ({})", capitalised(&work.resource), work.unit));
+        let axis = Axis::number(format!("{} ({})", capital(&resource_name(&work.resource)), work.unit));
         if most > 0.0 { axis.range(0.0, most * 1.05) } else { axis }
     };
     let x = axis(0, pairs().map(|pair| pair.0).fold(0.0, f64::max));
@@ -124,19 +125,10 @@ fn sizes(summary: &Summary, published: Option<&Published>) -> String {
     bars(&Chart::new(Axis::number("Tasks of a job"), Axis::fraction("Jobs")), &categories, &all)
 }
 
-/// `1-500`, or `3001+` for the last bin.
+/// `1-500`, or `3001 and more` for the last bin.
 pub fn bin_label(bin: &SizeBin) -> String {
     match bin.to {
         Some(to) => format!("{}-{to}", bin.from),
-        None => format!("{}+", bin.from),
-    }
-}
-
-fn capitalised(name: &str) -> String {
-    let mut letters = name.chars();
-    match (name, letters.next()) {
-        ("cpu" | "gpu", _) => name.to_ascii_uppercase(),
-        (_, Some(first)) => first.to_uppercase().collect::<String>() + letters.as_str(),
-        (_, None) => String::new(),
+        None => format!("{} and more", bin.from),
     }
 }

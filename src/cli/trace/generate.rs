@@ -19,15 +19,16 @@ use crate::workload::synthetic::{Generated, Generator};
 #[command(after_help = "Generators:
   facebook   jobs like those of Facebook's cluster in October 2010
   synthetic  classes of users with distributions of everything; needs --plan
-  bench      jobs of one task on 400x64c256g, for measurements of speed: tasks, users, load, burst
+  bench      jobs of one task on 400x64c256g, to measure speed; parameters are
+             tasks, users, load, burst
 
 Parameters are those of a plan's [workload] table: see docs/traces.md.
 
 Examples:
   plimsoll trace generate facebook --seed 7 -o facebook.parquet
-  plimsoll trace generate facebook --set hours=0.1 --set load=0.5 --set users=4 | head
+  plimsoll trace generate facebook --set hours=0.1 --set users=4 | head
   plimsoll trace generate --plan experiments/facebook.toml -o facebook.csv
-  plimsoll trace generate bench --set tasks=100000 --set users=100 -o bench.parquet")]
+  plimsoll trace generate bench --set tasks=100000 -o bench.parquet")]
 pub struct Args {
     /// facebook, synthetic or bench [default: the generator of --plan]
     generator: Option<String>,
@@ -107,7 +108,7 @@ impl Made {
             return Err(Error::plan("generator", format!("'{name}'"), format!("facebook, synthetic or bench{hint}")));
         };
         if known == "synthetic" && plan.is_none() {
-            let expected = "--plan PLAN.toml, whose [workload] says what its classes of users are";
+            let expected = "--plan PLAN.toml: its [workload] describes the classes of users";
             return Err(Error::plan("generator", "'synthetic' alone", expected));
         }
         if known == "closed-loop" {
@@ -155,7 +156,7 @@ fn parameters_of(plan: &Path) -> Result<toml::Table> {
         .map_err(|error: toml::de::Error| Error::PlanSyntax { path: plan.to_owned(), message: explain(&error) })?;
     match table.get("workload").and_then(toml::Value::as_table) {
         Some(workload) if workload.contains_key("generator") => Ok(workload.clone()),
-        Some(_) => Err(Error::plan("--plan", plan.display(), "a plan whose [workload] has a generator, not a trace")),
+        Some(_) => Err(Error::plan("--plan", plan.display(), "a plan with a generator in its [workload], not a trace")),
         None => Err(Error::plan("--plan", plan.display(), "a plan with a [workload]")),
     }
 }

@@ -11,20 +11,24 @@ use crate::error::Result;
 
 /// Convert a file in a public format to a canonical trace
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Formats (recognised by their looks if --format is absent):
+#[command(after_help = "Formats (recognised by content if --format is absent):
   swim          SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output
   alibaba-2017  batch_task.csv of Alibaba's 2017 cluster trace
   swf           Standard Workload Format of the Parallel Workloads Archive
   openb         the pod list of Alibaba's 2023 GPU cluster trace
-A canonical trace may be given too: CSV becomes Parquet, or the other way round.
+A canonical trace may be given too: CSV becomes Parquet, or the reverse.
 
-What was read, left out, mended and assumed is said on standard error and kept in OUT.json.
+What was read, left out, repaired and assumed is printed on standard error and
+kept in OUT.json.
 
 Examples:
-  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --format swim -o facebook-2009.csv
-  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --set swim.map_bytes=134217728 --tenants zipf:20:1.1 -o f.csv
-  plimsoll trace import batch_task.csv --format alibaba-2017 --set alibaba-2017.jobs=job -o alibaba.parquet
-  zcat NASA-iPSC-1993-3.1-cln.swf.gz | plimsoll trace import - --format swf > nasa.csv")]
+  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv -o facebook-2009.csv
+  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --format swim \\
+      --set swim.map_bytes=134217728 --tenants zipf:20:1.1 -o zipf.csv
+  plimsoll trace import batch_task.csv --format alibaba-2017 \\
+      --set alibaba-2017.jobs=job -o alibaba.parquet
+  zcat NASA-iPSC-1993-3.1-cln.swf.gz |
+      plimsoll trace import - --format swf > nasa.csv")]
 pub struct Args {
     /// The file, or - for standard input
     file: PathBuf,

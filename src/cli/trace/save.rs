@@ -93,7 +93,7 @@ fn sidecar(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Standard output, whose closed end is no failure.
+/// Standard output; a closed end is no failure.
 struct Pipe<W>(W);
 
 impl<W: Write> Pipe<W> {

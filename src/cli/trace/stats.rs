@@ -9,6 +9,7 @@ use super::load::{self, Load};
 use super::watched::Watched;
 use super::{Opened, Reading, figures, format, report};
 use crate::cli::print::aligned;
+use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format, print};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::Supply;
@@ -16,16 +17,18 @@ use crate::output::numbers::number;
 use crate::workload::curves::{curves, published_curves};
 use crate::workload::summary::{Marginal, Published, Quantiles, Summary, published, summarise};
 
-/// Describe a trace or what a generator makes, beside what was published
+/// Describe a trace or the output of a generator, beside published distributions
 #[derive(clap::Args, Debug)]
-#[command(after_help = "For the generator facebook the published distributions stand beside those that came out.
+#[command(after_help = "For the generator facebook the published distributions are shown beside those
+of the generated trace.
 
 Examples:
   plimsoll trace stats trace.csv
   plimsoll trace stats facebook --seed 3 --machines 400x16c32g --figure figures
   plimsoll trace stats facebook --set load=0.5 --format json
   plimsoll trace stats --plan experiments/facebook.toml
-  plimsoll trace stats FB-2009_samples_24_times_1hr_0.tsv --published --set swim.map_bytes=134217728")]
+  plimsoll trace stats FB-2009_samples_24_times_1hr_0.tsv --published \\
+      --set swim.map_bytes=134217728")]
 pub struct Args {
     /// A trace (canonical or in a public format, - for standard input), or a generator: facebook, synthetic, bench
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
@@ -44,7 +47,7 @@ pub struct Args {
     /// Also show the load offered to these machines: 400x16c32g, or a .csv
     #[arg(long, value_name = "SPEC")]
     machines: Option<String>,
-    /// Set a trace beside Facebook's published distributions, too
+    /// Show Facebook's published distributions beside those of a trace, too
     #[arg(long)]
     published: bool,
     /// How to print
@@ -145,14 +148,15 @@ impl Shown<'_> {
         let beside = self.published.filter(|_| summary.mean_gap_s.is_some());
         let beside = beside.map(|p| format!(" (published {} s)", number(Some(p.mean_gap_s)))).unwrap_or_default();
         let span = format!("submitted from {} s to {} s{gap}{beside}", summary.first_submit_s, summary.last_submit_s);
-        let mut parts = vec![format!("{}: {}\n{span}\n", self.name, report::amount(summary))];
+        let mut parts = vec![paragraphs(&format!("{}: {}\n{span}", self.name, report::amount(summary)))];
         parts.push(self.marginals());
         parts.push(self.sizes());
         parts.push(report::users(summary));
         parts.extend(self.loads.as_ref().map(|loads| load::table(loads)));
         if let Some(published) = self.published {
             let sources: Vec<String> = published.sources.iter().map(|source| format!("  {source}\n")).collect();
-            parts.push(format!("published, of Facebook's cluster in October 2010:\n{}", sources.concat()));
+            let title = "published, of Facebook's cluster in October 2010:";
+            parts.push(paragraphs(&format!("{title}\n{}", sources.concat())));
         }
         parts.join("\n")
     }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::load::{self, Load};
 use super::{Opened, Reading, format, report};
 use crate::cli::print;
+use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
 use crate::error::{Error, Result};
 use crate::workload::inspect::{Findings, inspect};
@@ -14,12 +15,14 @@ use crate::workload::summary::{Summary, summarise};
 
 /// Read a whole trace and report what was read, dropped, repaired and assumed
 #[derive(clap::Args, Debug)]
-#[command(after_help = "The exit code is 2, with file, line and column, when the file cannot be read as its format.
+#[command(after_help = "When the file cannot be read as its format, the exit code is 2, and the message
+names file, line and column.
 
 Examples:
   plimsoll trace validate trace.csv
   plimsoll trace validate trace.parquet --machines 400x16c32g
-  plimsoll trace validate batch_task.csv --format alibaba-2017 --machines 1300x64c1norm
+  plimsoll trace validate batch_task.csv --format alibaba-2017 \\
+      --machines 1300x64c1norm
   plimsoll trace validate NASA-iPSC-1993-3.1-cln.swf --format json")]
 pub struct Args {
     /// A canonical trace or a file in a public format, or - for standard input
@@ -87,7 +90,7 @@ impl Report<'_> {
             summary.last_submit_s,
             self.findings.earliest_end.seconds()
         ));
-        let mut text = lines.join("\n") + "\n\n" + &report::users(summary);
+        let mut text = paragraphs(&lines.join("\n")) + "\n" + &report::users(summary);
         if let Some(loads) = &self.loads {
             text.push('\n');
             text.push_str(&load::table(loads));
@@ -137,8 +140,9 @@ impl Report<'_> {
         }
         if let (jobs, Some(first)) = &self.findings.deadlocked {
             let jobs = report::grouped(*jobs);
-            warnings
-                .push(format!("jobs whose stages wait for one another, and would never end: {jobs}; first '{first}'"));
+            warnings.push(format!(
+                "jobs that would never end since their stages wait for one another: {jobs}; first '{first}'"
+            ));
         }
         warnings
     }

@@ -8,7 +8,7 @@ use crate::workload::{JobName, JobNames, Names, Source, TaskSet};
 /// Rows between two looks at whether Ctrl-C was pressed.
 const EVERY: u64 = 4096;
 
-/// Another source, whose rows end with [`crate::error::Error::Interrupted`] once a signal has come.
+/// Another source; its rows end with [`crate::error::Error::Interrupted`] once a signal has come.
 pub struct Watched<'a> {
     source: Box<dyn Source + 'a>,
     taken: u64,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::cli::print::{Side, aligned_by};
+use crate::cli::screen::{Grid, Side, paragraphs};
 use crate::cli::solve::json::put_vector;
 use crate::cli::solve::outcome::Amount;
 use crate::cli::solve::table::fraction;
@@ -13,7 +13,7 @@ use crate::output::numbers::number;
 /// One block a resource, with the groups as a tree.
 pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'static str, String)]) -> String {
     let rules: Vec<String> = rules.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    let mut text = format!("quota ({})\n", rules.join(", "));
+    let mut text = paragraphs(&format!("quota ({})", rules.join(", ")));
     for (r, resource) in instance.resources().iter().enumerate() {
         let fractions = allocation.groups.iter().any(|group| exactly(&group.runtime[r]).is_some());
         let mut columns = vec![(resource.clone(), Side::Left)];
@@ -45,7 +45,7 @@ pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&
         };
         total("granted", shown(&granted(instance, allocation, r)));
         total("capacity", instance.capacity()[r].as_ref().map_or("-".to_owned(), shown));
-        text += &format!("\n{}", aligned_by(&columns, &rows));
+        text += &format!("\n{}", Grid::new(columns, rows).text());
         if let Some(rounds) = allocation.rounds.get(r) {
             text += &format!("rounds    {rounds}\n");
         }

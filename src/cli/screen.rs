@@ -1,0 +1,341 @@
+//! How text is laid out for people: tables and paragraphs within a line's width, and colour.
+//!
+//! Everything is set for [`COLUMNS`] columns, on a terminal, in a pipe and in a file alike, so that what is kept or quoted is
+//! what was seen; the variable `COLUMNS` says otherwise, and with `--wide` lines are as long as they get. Lines break between
+//! words only. A table that is too wide first breaks its headings and its text, and is then printed in parts, each with the
+//! key columns in front.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+/// The width of a line.
+const COLUMNS: usize = 80;
+
+/// The space between two columns.
+const GAP: usize = 2;
+
+/// Whether `--wide` was given.
+static WIDE: OnceLock<bool> = OnceLock::new();
+
+/// Notes, once, whether `--wide` was given.
+pub fn widen(wide: bool) {
+    let _ = WIDE.set(wide);
+}
+
+/// Whether all columns are wanted, however wide they are.
+pub fn is_wide() -> bool {
+    WIDE.get().copied().unwrap_or(false)
+}
+
+/// So many characters fit a line of what is printed.
+fn width() -> usize {
+    if is_wide() { usize::MAX } else { asked().unwrap_or(COLUMNS) }
+}
+
+/// The width that the environment asks for.
+fn asked() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|&columns| columns > 0)
+}
+
+/// Whether a stream is a terminal with colours, and nobody asked for none.
+fn has_colour(is_terminal: bool) -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    is_terminal && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb")
+}
+
+/// How text stands out where there is colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Not at all.
+    #[default]
+    Plain,
+    /// Bold.
+    Strong,
+    /// Green.
+    Good,
+    /// Red.
+    Bad,
+}
+
+impl Tone {
+    fn paint(self, text: &str, colour: bool) -> String {
+        let code = match self {
+            Tone::Strong => "1",
+            Tone::Good => "32",
+            Tone::Bad => "31",
+            Tone::Plain => return text.to_owned(),
+        };
+        if colour && !text.trim().is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// A message for standard error behind a word such as `error:`, which stands out. It is broken into lines on a terminal
+/// only, so that a log has one line a message.
+pub fn message(lead: &str, text: &str) -> String {
+    let is_terminal = std::io::stderr().is_terminal();
+    let whole = if lead.is_empty() { text.to_owned() } else { format!("{lead} {text}") };
+    let room = if is_terminal || asked().is_some() { width() } else { usize::MAX };
+    // A quoted line of a file stands above the marks that point into it.
+    let quoted = |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
+    let lay = |line: &str| if quoted(line) { line.to_owned() } else { broken(line, room, 2).join("\n") };
+    let laid = whole.lines().map(lay).collect::<Vec<_>>().join("\n");
+    match laid.strip_prefix(lead) {
+        Some(rest) => Tone::Strong.paint(lead, has_colour(is_terminal)) + rest,
+        None => laid,
+    }
+}
+
+/// Lines of text, broken between words where they are too long; indented lines go on two further to the right.
+pub fn paragraphs(text: &str) -> String {
+    let hang = |line: &str| if line.starts_with(' ') { 2 } else { 0 };
+    text.lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
+}
+
+/// One line of text in lines of at most `room` characters, or of one word. All but the first begin with the indentation of
+/// the first and `hang` spaces. A number stays with its `%` and its `±`.
+fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
+    if text.chars().count() <= room {
+        return vec![text.to_owned()];
+    }
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let mut words: Vec<String> = Vec::new();
+    // Where spaces stand in a row, a word is empty.
+    for word in text[indent..].split(' ') {
+        let clings = word.starts_with(['%', '±']) || words.last().is_some_and(|last| last.ends_with('±'));
+        match words.last_mut().filter(|_| clings) {
+            Some(last) => *last += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    let mut lines = vec![" ".repeat(indent)];
+    let mut begun = false;
+    for word in &words {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if begun && last + 1 + word.chars().count() > room {
+            lines.push(" ".repeat(indent + hang));
+            begun = false;
+        }
+        if let Some(line) = lines.last_mut() {
+            if begun {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        begun |= !word.is_empty();
+    }
+    lines
+}
+
+/// The side of its column that a cell stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// As text does; it may be broken between words.
+    Left,
+    /// As numbers do; they are never broken.
+    Right,
+}
+
+/// One cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    /// A cell that stands out.
+    pub fn toned(text: String, tone: Tone) -> Cell {
+        Cell { text, tone }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell { text, tone: Tone::Plain }
+    }
+}
+
+/// Lines of aligned columns.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    columns: Vec<(String, Side)>,
+    rows: Vec<Vec<Cell>>,
+    /// So many columns at the left say what a row is about.
+    keys: usize,
+}
+
+impl Grid {
+    /// A table of these headings and rows, which may be shorter than the headings; the first column is the key.
+    pub fn new<C: Into<Cell>>(columns: Vec<(String, Side)>, rows: Vec<Vec<C>>) -> Grid {
+        let rows = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
+        Grid { columns, rows, keys: 1 }
+    }
+
+    /// With so many key columns.
+    pub fn keyed(self, keys: usize) -> Grid {
+        Grid { keys, ..self }
+    }
+
+    /// As it is printed.
+    pub fn text(&self) -> String {
+        self.laid(width(), has_colour(std::io::stdout().is_terminal()))
+    }
+
+    fn laid(&self, room: usize, colour: bool) -> String {
+        let parts = self.parts(room);
+        parts.iter().map(|part| self.part(part, room, colour)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The natural width of a column, and the least one that breaks no word.
+    fn widths(&self, at: usize) -> (usize, usize) {
+        let (heading, side) = &self.columns[at];
+        let length = |text: &str| text.chars().count();
+        let longest = |text: &str| {
+            let indent = length(text) - length(text.trim_start());
+            text.split(' ').map(length).max().unwrap_or(0) + indent
+        };
+        let cells = || self.rows.iter().filter_map(move |row| row.get(at)).map(|cell| cell.text.as_str());
+        let natural = cells().map(length).max().unwrap_or(0);
+        let least = match side {
+            Side::Left => cells().map(longest).max().unwrap_or(0),
+            Side::Right => natural,
+        };
+        (natural.max(length(heading)), least.max(longest(heading)))
+    }
+
+    /// Whether it is printed in one part.
+    pub fn fits(&self) -> bool {
+        self.parts(width()).len() == 1
+    }
+
+    /// The columns of each part that is printed: all, or beside the key columns as many as fit, in parts of about as many.
+    fn parts(&self, room: usize) -> Vec<Vec<usize>> {
+        let others = self.columns.len() - self.keys.min(self.columns.len());
+        let filled = self.filled(room, others.max(1));
+        let even = self.filled(room, others.div_ceil(filled.len()).max(1));
+        if even.len() == filled.len() { even } else { filled }
+    }
+
+    /// As many columns in each part as fit, and not more than `most` beside the key columns.
+    fn filled(&self, room: usize, most: usize) -> Vec<Vec<usize>> {
+        let least: Vec<usize> = (0..self.columns.len()).map(|at| self.widths(at).1 + GAP).collect();
+        let keys: Vec<usize> = (0..self.keys.min(self.columns.len())).collect();
+        let own: usize = keys.iter().map(|&at| least[at]).sum();
+        let mut parts = vec![keys.clone()];
+        let mut used = own;
+        for at in keys.len()..self.columns.len() {
+            let full = used.saturating_add(least[at]) > room.saturating_add(GAP);
+            let there = parts.last().map_or(0, Vec::len) - keys.len();
+            if (full && there > 0) || there == most {
+                parts.push(keys.clone());
+                used = own;
+            }
+            used += least[at];
+            if let Some(part) = parts.last_mut() {
+                part.push(at);
+            }
+        }
+        parts
+    }
+
+    /// Widths of columns that fit the room, if they can: the widest that may break are made narrower.
+    fn fitted(&self, part: &[usize], room: usize) -> Vec<usize> {
+        let bounds: Vec<(usize, usize)> = part.iter().map(|&at| self.widths(at)).collect();
+        let mut widths: Vec<usize> = bounds.iter().map(|(natural, _)| *natural).collect();
+        let gaps = GAP * part.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > room {
+            let loose = (0..widths.len()).filter(|&at| widths[at] > bounds[at].1);
+            let Some(widest) = loose.max_by_key(|&at| (widths[at], at)) else { break };
+            widths[widest] -= 1;
+        }
+        widths
+    }
+
+    fn part(&self, part: &[usize], room: usize, colour: bool) -> String {
+        let widths = self.fitted(part, room);
+        let header: Vec<Cell> = self.columns.iter().map(|(name, _)| Cell::toned(name.clone(), Tone::Strong)).collect();
+        let mut text = String::new();
+        for (nth, row) in std::iter::once(&header).chain(&self.rows).enumerate() {
+            let cells: Vec<(&Cell, Vec<String>)> = part
+                .iter()
+                .zip(&widths)
+                .filter_map(|(&at, &width)| Some((row.get(at)?, broken(&row.get(at)?.text, width, 0))))
+                .collect();
+            let height = cells.iter().map(|(_, lines)| lines.len()).max().unwrap_or(1);
+            for line in 0..height {
+                let shown = cells.iter().enumerate().map(|(place, (cell, lines))| {
+                    // Headings stand on what they head.
+                    let down = if nth == 0 { height - lines.len() } else { 0 };
+                    let piece = line.checked_sub(down).and_then(|at| lines.get(at)).map_or("", String::as_str);
+                    let space = " ".repeat(widths[place].saturating_sub(piece.chars().count()));
+                    let piece = cell.tone.paint(piece, colour);
+                    match self.columns[part[place]].1 {
+                        Side::Left => piece + &space,
+                        Side::Right => space + &piece,
+                    }
+                });
+                text.push_str(shown.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end());
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(names: &[(&str, Side)], rows: &[&[&str]]) -> Grid {
+        let columns = names.iter().map(|(name, side)| ((*name).to_owned(), *side)).collect();
+        Grid::new(columns, rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect())
+    }
+
+    #[test]
+    fn what_fits_stays_on_a_line() {
+        let small = grid(&[("who", Side::Left), ("mean s", Side::Right)], &[&["a b", "12"], &["c"], &[]]);
+        assert_eq!(small.laid(80, false), "who  mean s\na b      12\nc\n\n");
+        let bold = "\u{1b}[1mwho\u{1b}[0m  \u{1b}[1mmean s\u{1b}[0m\n";
+        assert!(small.laid(80, true).starts_with(bold), "colour is no part of a width");
+    }
+
+    #[test]
+    fn headings_and_text_break_between_words_and_numbers_never() {
+        let columns = [("policy", Side::Left), ("mean completion s", Side::Right), ("about", Side::Left)];
+        let wide = grid(&columns, &[&["drf", "12 ±3", "one two three"], &["  fifo of all", "4", "five"]]);
+        assert_eq!(
+            wide.laid(26, false),
+            "                mean\n          completion\npolicy             s  about\ndrf            12 ±3  one\n                      two\n\
+             \x20                     three\n  fifo             4  five\n  of\n  all\n"
+        );
+    }
+
+    /// Not longer than asked for, all words there, at every width.
+    #[test]
+    fn no_line_is_too_long_while_words_fit() {
+        let columns: Vec<(String, Side)> = std::iter::once(("user".to_owned(), Side::Left))
+            .chain((0..12).map(|at| (format!("used resource {at}"), Side::Right)))
+            .collect();
+        let row = |name: &str| -> Vec<String> {
+            std::iter::once(name.to_owned()).chain((0..12).map(|at| format!("0.{at} ±0.01"))).collect()
+        };
+        let table = Grid::new(columns, vec![row("ann"), row("bob the second")]);
+        for room in 20..200 {
+            let laid = table.laid(room, false);
+            assert!(laid.lines().all(|line| line.chars().count() <= room), "{room}\n{laid}");
+            for at in 0..12 {
+                assert!(laid.contains(&format!("0.{at} ±0.01")), "{room}\n{laid}");
+            }
+            assert!(laid.matches("ann").count() == laid.matches("user").count(), "each part repeats the key column");
+        }
+        assert_eq!(table.laid(usize::MAX, false).lines().count(), 3);
+    }
+
+    #[test]
+    fn paragraphs_hang_from_their_indentation() {
+        assert_eq!(broken("  a bb ccc", 6, 2), ["  a bb", "    ccc"]);
+        assert_eq!(broken("unbreakable word", 4, 0), ["unbreakable", "word"]);
+        assert_eq!(broken("  1 s  it is 95 % of 3 ±1", 12, 0), ["  1 s  it is", "  95 % of", "  3 ±1"]);
+        assert_eq!(broken("two  spaces stay", 80, 0), ["two  spaces stay"]);
+    }
+}
