@@ -133,7 +133,8 @@ pub const FIG_14_BOUNDS: [u64; 6] = [500, 1000, 1500, 2000, 2500, 3000];
 
 /// The labels of Figure 14's bins. The paper prints "2501-3000" under the fifth bin and the sixth; the fifth is surely
 /// 2001-2500. Source: Ghodsi et al., NSDI 2011, §7.3, Figure 14.
-pub const FIG_14_LABELS: [&str; 7] = ["1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500", "2501-3000", "3001-"];
+pub const FIG_14_LABELS: [&str; 7] =
+    ["1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500", "2501-3000", "3001 and more"];
 
 /// Completion times by the number of tasks of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,11 +203,11 @@ impl SizeBins {
         self.bins.iter().map(Bin::mean).collect()
     }
 
-    /// The labels of the bins: `1-500`, ..., `3001-`.
+    /// The labels of the bins: `1-500`, ..., `3001 and more`.
     pub fn labels(&self) -> Vec<String> {
         let lows = std::iter::once(1).chain(self.bounds.iter().map(|bound| bound.saturating_add(1)));
-        let highs = self.bounds.iter().map(u64::to_string).chain(std::iter::once(String::new()));
-        lows.zip(highs).map(|(low, high)| format!("{low}-{high}")).collect()
+        let ends = self.bounds.iter().map(|bound| format!("-{bound}")).chain(std::iter::once(" and more".to_owned()));
+        lows.zip(ends).map(|(low, end)| format!("{low}{end}")).collect()
     }
 }
 
@@ -302,9 +303,9 @@ mod tests {
         let mut bins = SizeBins::new("size_bins", &[1, 50]).unwrap();
         bins.record(&sized(1, 3));
         bins.record(&sized(51, 5));
-        assert_eq!(bins.labels(), ["1-1", "2-50", "51-"]);
+        assert_eq!(bins.labels(), ["1-1", "2-50", "51 and more"]);
         assert_eq!(bins.means(), [Some(3e6), None, Some(5e6)]);
-        assert_eq!(SizeBins::new("size_bins", &[]).unwrap().labels(), ["1-"]);
+        assert_eq!(SizeBins::new("size_bins", &[]).unwrap().labels(), ["1 and more"]);
         for bounds in [&[0, 5][..], &[5, 5], &[6, 5]] {
             let message = SizeBins::new("size_bins", bounds).unwrap_err().to_string();
             assert!(message.contains("size_bins") && message.contains("rising"), "{message}");

@@ -1,4 +1,4 @@
-//! Numbers as people read them: few digits, and no more than their uncertainty allows.
+//! Numbers as people read them: few digits, and no more than their uncertainty allows; and names of resources.
 
 use crate::metrics::{Interval, Reduction};
 
@@ -37,6 +37,17 @@ pub fn in_percent(reduction: &Reduction) -> String {
         high: interval.high.map(|high| 100.0 * high),
         n: interval.n,
     }))
+}
+
+/// A resource as people write it: `CPU` and `GPU`, others as they are.
+pub fn resource_name(name: &str) -> String {
+    if matches!(name, "cpu" | "gpu") { name.to_ascii_uppercase() } else { name.to_owned() }
+}
+
+/// With a large first letter.
+pub fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The power of ten of the first digit.

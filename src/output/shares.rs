@@ -70,7 +70,7 @@ mod tests {
             policies: vec![Stack { policy: "drf", shares }],
         };
         let (svg, _) = draw(&comparison, None);
-        for text in ["17 others", "user 22", "42.5%", "(none)"] {
+        for text in ["17 others", "user 22", "42.5 %", "(none)"] {
             assert!(svg.contains(text), "{text} is missing");
         }
         assert!(!svg.contains("user 23"));

@@ -389,7 +389,7 @@ fn the_figure_is_drawn_whole_in_either_format() {
     let svg = String::from_utf8(svg).expect("an SVG is text");
     let tree = resvg::usvg::Tree::from_str(&svg, &resvg::usvg::Options::default()).expect("a well-formed SVG");
     assert!(tree.size().width() > 150.0 && tree.size().height() > 100.0);
-    for text in ["asset", "drf", "cpu", "memory", "\nA\n", "\nB\n", "66.7%", "28%", "100%"] {
+    for text in ["asset", "drf", "cpu", "memory", "\nA\n", "\nB\n", "66.7 %", "28 %", "100 %"] {
         assert!(svg.contains(text), "{text} is missing");
     }
     let png = draw("a.png");

@@ -28,7 +28,7 @@ pub struct BubbleSeries {
     pub points: Vec<(f64, f64, f64)>,
 }
 
-/// A chart of bubbles with a legend of sizes, whose heading is `size_label` (such as `tasks`).
+/// A chart of bubbles with a legend of sizes under the heading `size_label` (such as `tasks`).
 ///
 /// Thousands of bubbles are merged: those in one cell of at most 2 points add their sizes.
 pub fn bubbles(chart: &Chart, size_label: &str, series: &[BubbleSeries]) -> String {

@@ -8,7 +8,7 @@ use plotters::style::RGBColor;
 
 use super::Axis;
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
-use super::names::{SMALL, TEXT, TICK};
+use super::names::{SMALL, TEXT, TICK, lines};
 use super::scale::{Ends, Scale, drawable};
 use crate::output::font;
 
@@ -87,13 +87,16 @@ pub fn buckets(pools: &[Pool], given: Option<f64>) -> String {
         Sheet::new(pool, (left + AXIS, left + width / columns as f64 - MARGIN))
     };
     let mut sheets: Vec<Sheet> = pools.iter().enumerate().map(sheet).collect();
-    let height = HEADING + WATER + if sheets.iter().any(Sheet::turns) { TURNED.0 } else { NAMES };
+    let headings = |(sheet, pool): (&Sheet, &Pool)| sheet.heading(pool).len();
+    let more = sheets.iter().zip(pools).map(headings).max().unwrap_or(1).saturating_sub(1);
+    let heading = HEADING + more as f64 * (TEXT + 1.0);
+    let height = heading + WATER + if sheets.iter().any(Sheet::turns) { TURNED.0 } else { NAMES };
     let any = |of: fn(&Bucket) -> bool| pools.iter().flat_map(|pool| &pool.buckets).any(of);
     let keys = keys(width, any(|bucket| bucket.lent > 0.0), any(|bucket| bucket.used.is_some()));
     let below = LEGEND + ENTRY * (keys.len() - 1) as f64;
     let mut canvas = Canvas::new(width, rows as f64 * height + below + MARGIN, "Quota groups as buckets of water");
     for (at, (sheet, pool)) in sheets.iter_mut().zip(pools).enumerate() {
-        sheet.top = (at / columns) as f64 * height + HEADING;
+        sheet.top = (at / columns) as f64 * height + heading;
         sheet.draw(&mut canvas, pool);
     }
     let bottom = rows as f64 * height + LEGEND - 2.0;
@@ -200,13 +203,19 @@ impl<'a> Sheet<'a> {
         canvas.layer(Group::class("text"), |pen| self.names(pen));
     }
 
-    fn axis(&self, pen: &mut Pen, pool: &Pool) {
-        let title = font::fit(&pool.title, TEXT, self.right - self.left);
+    /// The heading in lines.
+    fn heading(&self, pool: &Pool) -> Vec<String> {
         let dry = pool.buckets.len() - self.standing.len();
-        let note = if dry > 0 { format!("{title} ({dry} of ratio 0 not drawn)") } else { title };
+        let note = if dry > 0 { format!(" ({dry} of ratio 0 not drawn)") } else { String::new() };
+        lines(&format!("{}{note}", pool.title), TEXT, self.right - self.left)
+    }
+
+    fn axis(&self, pen: &mut Pen, pool: &Pool) {
         let middle = (self.left + self.right) / 2.0;
-        let heading = font::fit(&note, TEXT, self.right - self.left);
-        pen.text(&heading, TEXT, INK, (middle, self.top - 4.5), Side::Middle, Run::Level);
+        for (up, line) in self.heading(pool).iter().rev().enumerate() {
+            let place = (middle, self.top - 4.5 - up as f64 * (TEXT + 1.0));
+            pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+        }
         let scale =
             Scale::new(&Axis::number("").range(self.low, self.high), (self.low, self.high), Ends::Exact, 5, |_| true);
         for (place, label) in &scale.ticks {

@@ -191,7 +191,7 @@ impl Pen<'_> {
         self.backend.draw_circle(place(centre), radius, &style, false).expect(NEVER_FAILS);
     }
 
-    /// A line of text whose baseline passes through the anchor.
+    /// A line of text; its baseline passes through the anchor.
     pub fn text(&mut self, text: &str, size: f64, color: RGBColor, anchor: (f64, f64), side: Side, run: Run) {
         if text.is_empty() {
             return;

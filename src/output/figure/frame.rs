@@ -2,9 +2,9 @@
 
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
 use super::legend::{Entry, Legend};
-use super::names::{Labels, SMALL, TEXT, TICK, category_height, category_lines, wrapped};
+use super::names::{Labels, SMALL, TEXT, TICK, category_height, category_lines, lines, widest};
 use super::scale::{Ends, Label, POWER_SIZE, Scale};
-use super::{Category, Chart, Place};
+use super::{Category, Chart};
 use crate::output::font;
 
 /// The width of axes and mesh lines.
@@ -21,6 +21,12 @@ const PANELS_PART: f64 = 0.45;
 
 /// The most of the width that names along the vertical axis take.
 const NAMES_PART: f64 = 0.42;
+
+/// A legend is within this distance of the sheet's left edge, so that it is seen on a narrow screen without scrolling.
+pub(super) const LEGEND_MOST: f64 = 300.0;
+
+/// From one line of a heading or a label to the next.
+const LINE: f64 = TEXT + 1.0;
 
 /// What runs along the horizontal axis.
 pub(super) enum Horizontal<'a> {
@@ -123,28 +129,76 @@ struct Layout {
     y_name: Vec<String>,
     /// The height of what stands below the lowest panel.
     below: f64,
+    /// Whether the legend stands above the panels: below several rows of them it would be far from the first.
+    legend_above: bool,
+    /// The height of the panels' headings.
+    headings: f64,
+}
+
+/// The lines of what stands around the panels.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Wording {
+    /// Of the chart's heading.
+    title: Vec<String>,
+    /// Of the headings of panels.
+    titles: Vec<Vec<String>>,
+    /// Of the horizontal axis' label.
+    x: Vec<String>,
+    /// Of the note.
+    note: Vec<String>,
+}
+
+impl Wording {
+    /// In a sheet of this width, with panels of another, and with this label.
+    fn of(outline: &Outline, width: f64, panel: f64, x: &str) -> Wording {
+        let room = width - 2.0 * MARGIN;
+        let broken = |text: Option<&str>, size: f64| text.map_or(Vec::new(), |text| lines(text, size, room));
+        Wording {
+            title: broken(outline.chart.title.as_deref(), TEXT),
+            titles: outline.titles.iter().map(|title| lines(title, TEXT, panel)).collect(),
+            x: lines(x, TEXT, (width - 2.0 * MARGIN).min(0.9 * width)),
+            note: broken(outline.note.as_deref(), SMALL),
+        }
+    }
+
+    /// The height of all lines of the panels' headings but the first.
+    fn more_titles(&self) -> f64 {
+        LINE * self.titles.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1) as f64
+    }
 }
 
 /// Lays a chart out and draws all of it but the data.
 pub(super) fn frame(outline: Outline) -> Frame {
     let chart = outline.chart;
     let width = chart.size_pt.0.clamp(60.0, 10_000.0);
-    let (legend, below, beside) = legend(&outline, width);
-    let note = if outline.note.is_some() { SMALL + 3.0 } else { 0.0 };
-    let mut layout = layout(&outline, width, below + note, beside);
-    let y = vertical(&outline, &layout);
-    let widest = y.ticks.iter().map(|(_, label)| label.width(SMALL)).fold(0.0, f64::max);
-    layout.y_name = wrapped(&y.label, layout.height - layout.below);
-    let name = layout.y_name.len() as f64 * (TEXT + 1.0) + if y.label.is_empty() { 0.0 } else { 3.0 };
-    layout.left = MARGIN + name + widest + TICK + 2.5;
-    let inner = width - layout.left - layout.right - (layout.columns - 1) as f64 * layout.gap.0;
-    layout.panel.0 = (inner / layout.columns as f64).max(PANEL_MIN / 2.0);
-    let x = horizontal(&outline, layout.panel.0);
+    let legend = Legend::rows(&outline.legend, width.min(LEGEND_MOST) - 4.0 * MARGIN);
+    let mut wording = Wording::of(&outline, width, width, &chart.x.label);
+    let mut layout = self::layout(&outline, width, legend.height, &wording);
+    let mut y = vertical(&outline, &layout);
+    let mut x = horizontal(&outline, width);
+    // How wide panels are depends on the vertical axis, that on their height, and that on the lines of their headings.
+    for _ in 0..3 {
+        let widest = y.ticks.iter().map(|(_, label)| label.width(SMALL)).fold(0.0, f64::max);
+        layout.y_name = lines(&y.label, TEXT, layout.height - layout.below);
+        let name = layout.y_name.len() as f64 * LINE + if y.label.is_empty() { 0.0 } else { 3.0 };
+        layout.left = MARGIN + name + widest + TICK + 2.5;
+        let inner = width - layout.left - layout.right - (layout.columns - 1) as f64 * layout.gap.0;
+        layout.panel.0 = (inner / layout.columns as f64).max(PANEL_MIN / 2.0);
+        x = horizontal(&outline, layout.panel.0);
+        let before = std::mem::replace(&mut wording, Wording::of(&outline, width, layout.panel.0, &x.label));
+        if before == wording {
+            break;
+        }
+        let left = (layout.left, layout.panel.0, std::mem::take(&mut layout.y_name));
+        layout = self::layout(&outline, width, legend.height, &wording);
+        (layout.left, layout.panel.0, layout.y_name) = left;
+        y = vertical(&outline, &layout);
+    }
 
     let panels = panels(&layout, outline.titles.len());
     let name = chart.title.clone().unwrap_or_else(|| format!("{} against {}", y.label, x.label));
     let mut canvas = Canvas::new(width, layout.height, &name);
-    let edge = Edge { layout: &layout, panels: &panels };
+    let edge = Edge { layout: &layout, panels: &panels, wording: &wording };
     edge.mesh(&mut canvas, &x, &y);
     edge.axes(&mut canvas, &x, &y);
     canvas.layer(Group::class("text"), |pen| {
@@ -152,48 +206,33 @@ pub(super) fn frame(outline: Outline) -> Frame {
         if let Horizontal::Categories(categories) = outline.x {
             edge.category_labels(pen, categories);
         }
-        edge.headings(pen, &outline, &x);
-        if let Some(note) = &outline.note {
-            let anchor = (width - MARGIN, layout.height - MARGIN - 1.0);
-            pen.text(&font::fit(note, SMALL, width - 2.0 * MARGIN), SMALL, GREY, anchor, Side::End, Run::Level);
+        edge.headings(pen, width);
+        for (nth, line) in wording.note.iter().rev().enumerate() {
+            let anchor = (width - MARGIN, layout.height - MARGIN - 1.0 - nth as f64 * (SMALL + 1.0));
+            pen.text(line, SMALL, GREY, anchor, Side::End, Run::Level);
         }
     });
-    let corner = match chart.legend {
-        Place::Right => (width - beside + 6.0, layout.top),
-        Place::Below => {
-            let centre = (layout.left + width - layout.right) / 2.0;
-            let left = (centre - legend.width / 2.0).min(width - MARGIN - legend.width).max(MARGIN);
-            (left, layout.height - MARGIN - note - legend.height)
-        }
+    // Of a wide sheet the left part is what a narrow screen shows first.
+    let centre = (layout.left + width.min(LEGEND_MOST) - layout.right) / 2.0;
+    let most = width.min(LEGEND_MOST) - MARGIN - legend.width;
+    let left = (centre - legend.width / 2.0).min(most).max(MARGIN);
+    let corner = match layout.legend_above {
+        true => (left, layout.top - layout.headings - legend.height - 2.0),
+        false => (left, layout.height - MARGIN - note_height(&wording) - legend.height),
     };
     legend.draw(&mut canvas, corner);
     Frame { canvas, panels, x, y }
 }
 
-/// The legend, and how much of the height and of the width it takes.
-fn legend(outline: &Outline, width: f64) -> (Legend, f64, f64) {
-    if outline.legend.iter().all(Vec::is_empty) {
-        return (Legend::rows(&[], width), 0.0, 0.0);
-    }
-    match outline.chart.legend {
-        Place::Below => {
-            let legend = Legend::rows(&outline.legend, width - 4.0 * MARGIN);
-            let height = legend.height + 3.0;
-            (legend, height, 0.0)
-        }
-        Place::Right => {
-            let legend = Legend::column(&outline.legend, 0.4 * width);
-            let beside = legend.width + 8.0;
-            (legend, 0.0, beside)
-        }
-    }
+fn note_height(wording: &Wording) -> f64 {
+    if wording.note.is_empty() { 0.0 } else { 3.0 + wording.note.len() as f64 * (SMALL + 1.0) - 1.0 }
 }
 
-/// Everything that does not depend on the vertical scale.
-fn layout(outline: &Outline, width: f64, below: f64, beside: f64) -> Layout {
+/// Everything that does not depend on the vertical scale; `legend` is the height of the legend.
+fn layout(outline: &Outline, width: f64, legend: f64, wording: &Wording) -> Layout {
     let chart = outline.chart;
     let count = outline.titles.len().max(1);
-    let roughly = width - beside - 44.0;
+    let roughly = width - 44.0;
     let columns = chart.columns.unwrap_or((roughly / 105.0) as usize).clamp(1, count);
     // The fewest columns for that number of rows: no row is left nearly empty.
     let rows = count.div_ceil(columns);
@@ -202,26 +241,57 @@ fn layout(outline: &Outline, width: f64, below: f64, beside: f64) -> Layout {
         Horizontal::Values(..) => (TICK + SMALL + 2.0, Labels::Level),
         Horizontal::Categories(categories) => category_height(categories, roughly / columns as f64),
     };
-    let heading = if chart.title.is_some() { TEXT + 5.0 } else { 0.0 };
-    let titled = if outline.titles.iter().any(|title| !title.is_empty()) { SMALL + 5.0 } else { 0.0 };
-    let top = MARGIN + heading + titled.max(3.0);
+    let heading = if wording.title.is_empty() { 0.0 } else { wording.title.len() as f64 * LINE + 4.0 };
+    let titled = outline.titles.iter().any(|title| !title.is_empty());
+    let titled = if titled { SMALL + 5.0 + wording.more_titles() } else { 0.0 };
+    let legend = if legend > 0.0 { legend + 3.0 } else { 0.0 };
+    let legend_above = rows > 1 && legend > 0.0;
+    let headings = titled.max(3.0);
+    let top = MARGIN + heading + headings + if legend_above { legend } else { 0.0 };
     let name = if chart.x.label.is_empty() && chart.x.measure != super::Measure::Seconds { 1.0 } else { TEXT + 4.0 };
-    let bottom = MARGIN + ticks + name + below;
-    let gap = (13.0, titled.max(3.0) + 6.0);
+    let name = name + LINE * wording.x.len().saturating_sub(1) as f64;
+    let bottom = MARGIN + ticks + name + note_height(wording) + if legend_above { 0.0 } else { legend };
+    let gap = (13.0, headings + 6.0);
     let inner = chart.size_pt.1.min(10_000.0) - top - bottom - (rows - 1) as f64 * gap.1;
-    let panel = (inner.max(PANELS_PART * chart.size_pt.1.min(10_000.0)) / rows as f64).max(PANEL_MIN);
+    let least = match outline.y {
+        Vertical::Values(..) => PANEL_MIN,
+        Vertical::Names(names) => names.iter().map(|name| row_height(&named(name, width))).sum::<f64>().max(PANEL_MIN),
+    };
+    let panel = (inner.max(PANELS_PART * chart.size_pt.1.min(10_000.0)) / rows as f64).max(least);
     let height = top + bottom + rows as f64 * panel + (rows - 1) as f64 * gap.1;
-    let right = if beside > 0.0 { beside } else { MARGIN + 8.0 };
-    let y_name = Vec::new();
-    Layout { columns, height, top, left: 0.0, right, panel: (0.0, panel), gap, ticks, labels, y_name, below: bottom }
+    Layout {
+        columns,
+        height,
+        top,
+        left: 0.0,
+        right: MARGIN + 8.0,
+        panel: (0.0, panel),
+        gap,
+        ticks,
+        labels,
+        y_name: Vec::new(),
+        below: bottom,
+        legend_above,
+        headings,
+    }
+}
+
+/// A name beside its row, in lines.
+fn named(name: &str, width: f64) -> Vec<String> {
+    lines(name, SMALL, width * NAMES_PART)
+}
+
+/// What a row with such a name needs.
+fn row_height(name: &[String]) -> f64 {
+    name.len() as f64 * (SMALL + 1.0) + 3.0
 }
 
 fn vertical(outline: &Outline, layout: &Layout) -> Scale {
     let (extent, ends) = match outline.y {
         Vertical::Values(extent, ends) => (extent, ends),
         Vertical::Names(names) => {
-            let most = outline.chart.size_pt.0 * NAMES_PART;
-            let fitted: Vec<String> = names.iter().map(|name| font::fit(name, SMALL, most)).collect();
+            let width = outline.chart.size_pt.0;
+            let fitted: Vec<String> = names.iter().map(|name| named(name, width).join("\n")).collect();
             return Scale::names(&fitted, &outline.chart.y.label);
         }
     };
@@ -269,6 +339,7 @@ fn panels(layout: &Layout, count: usize) -> Vec<Panel> {
 struct Edge<'a> {
     layout: &'a Layout,
     panels: &'a [Panel],
+    wording: &'a Wording,
 }
 
 impl Edge<'_> {
@@ -350,31 +421,49 @@ impl Edge<'_> {
         }
     }
 
-    fn headings(&self, pen: &mut Pen, outline: &Outline, x: &Scale) {
+    fn headings(&self, pen: &mut Pen, width: f64) {
         let (Some(first), Some(last)) = (self.panels.first(), self.panels.last()) else { return };
         let right = self.panels.iter().map(|panel| panel.right).fold(first.right, f64::max);
         let middle = ((first.left + right) / 2.0, (first.top + last.bottom) / 2.0);
+        // What is wider than the panels stays on the sheet.
+        let level = |lines: &[String]| {
+            let half = widest(lines, TEXT) / 2.0;
+            middle.0.min(width - MARGIN - half).max(MARGIN + half)
+        };
         let below = last.bottom + self.layout.ticks + TEXT + 1.5;
-        pen.text(&x.label, TEXT, INK, (middle.0, below), Side::Middle, Run::Level);
+        for (nth, line) in self.wording.x.iter().enumerate() {
+            let place = (level(&self.wording.x), below + nth as f64 * LINE);
+            pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+        }
         let lowest = last.bottom + self.layout.ticks;
         for (nth, line) in self.layout.y_name.iter().enumerate() {
             // A label longer than the panels moves down rather than off the sheet.
             let half = font::width(line, TEXT) / 2.0;
             let y = middle.1.max(MARGIN + half).min(lowest.max(middle.1));
-            pen.text(line, TEXT, INK, (MARGIN + TEXT * 0.8 + nth as f64 * (TEXT + 1.0), y), Side::Middle, Run::Up);
+            pen.text(line, TEXT, INK, (MARGIN + TEXT * 0.8 + nth as f64 * LINE, y), Side::Middle, Run::Up);
         }
-        for (panel, title) in self.panels.iter().zip(&outline.titles).filter(|(_, title)| !title.is_empty()) {
-            let title = font::fit(title, TEXT, panel.width());
-            pen.text(&title, TEXT, INK, (panel.x(0.5), panel.top - 3.5), Side::Middle, Run::Level);
+        for (panel, title) in self.panels.iter().zip(&self.wording.titles) {
+            for (up, line) in title.iter().rev().enumerate() {
+                let place = (panel.x(0.5), panel.top - 3.5 - up as f64 * LINE);
+                pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
+            }
         }
-        if let Some(title) = &outline.chart.title {
-            pen.text(title, TEXT, INK, (middle.0, MARGIN + TEXT), Side::Middle, Run::Level);
+        for (nth, line) in self.wording.title.iter().enumerate() {
+            let place = (level(&self.wording.title), MARGIN + TEXT + nth as f64 * LINE);
+            pen.text(line, TEXT, INK, place, Side::Middle, Run::Level);
         }
     }
 }
 
 fn tick_label(pen: &mut Pen, label: &Label, (left, baseline): (f64, f64)) {
-    pen.text(&label.text, SMALL, INK, (left, baseline), Side::Start, Run::Level);
+    let lines: Vec<&str> = label.text.split('\n').collect();
+    let first = baseline - (lines.len() - 1) as f64 * (SMALL + 1.0) / 2.0;
+    for (nth, line) in lines.iter().enumerate() {
+        // Lines of a name end where the longest one does; a power has one line.
+        let indent = if lines.len() > 1 { label.width(SMALL) - font::width(line, SMALL) } else { 0.0 };
+        let place = (left + indent, first + nth as f64 * (SMALL + 1.0));
+        pen.text(line, SMALL, INK, place, Side::Start, Run::Level);
+    }
     if let Some(power) = &label.power {
         let anchor = (left + font::width(&label.text, SMALL), baseline - 0.38 * SMALL);
         pen.text(power, SMALL * POWER_SIZE, INK, anchor, Side::Start, Run::Level);

@@ -6,6 +6,7 @@
 use plotters::style::RGBColor;
 
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
+use super::names::lines;
 use crate::output::font;
 
 /// What stands in a cell.
@@ -70,6 +71,9 @@ const ROW: f64 = 14.0;
 const MARGIN: f64 = 6.0;
 const APART: f64 = 10.0;
 
+/// From one line of a label to the next.
+const LINE: f64 = 9.0;
+
 /// Between sections.
 const BREAK: f64 = 5.0;
 
@@ -106,7 +110,7 @@ impl Outline {
         let mut column = if upright { COLUMN } else { COLUMN.max(names + APART) };
         let many = columns.len() as f64;
         if let Some(sheet) = sheet {
-            // Names are turned first, then columns become narrower, then labels are cut.
+            // Names are turned first, then columns become narrower, then labels are broken into lines.
             let room = sheet - 2.0 * MARGIN - APART;
             upright |= labels + many * column > room;
             column = (room - labels) / many.max(1.0);
@@ -127,15 +131,17 @@ impl Outline {
 /// A grid as SVG, as wide as it is told or as its rows and columns need.
 pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, width: Option<f64>) -> String {
     let outline = Outline::new(columns, sections, width);
-    let lines: usize = sections.iter().map(|section| section.rows.len() + usize::from(!section.title.is_empty())).sum();
+    let label = |row: &GridRow| lines(&row.label, TEXT, outline.labels);
+    let height = |row: &GridRow| ROW + LINE * label(row).len().saturating_sub(1) as f64;
+    let rows: f64 = sections.iter().flat_map(|section| &section.rows).map(height).sum();
     let titled = sections.iter().filter(|section| !section.title.is_empty()).count();
     let breaks = titled.saturating_sub(1) as f64 * BREAK;
-    let bottom = outline.head + 4.0 + lines as f64 * ROW + breaks + 2.0;
+    let bottom = outline.head + 4.0 + rows + titled as f64 * ROW + breaks + 2.0;
     let marks: Vec<Mark> = sections.iter().flat_map(|s| &s.rows).flat_map(|row| row.marks.iter().copied()).collect();
     let key = legend(&marks, outline.width, words);
     let width = outline.width.max(key.width);
-    let height = bottom + 6.0 + key.rows * ROW + MARGIN / 2.0;
-    let mut canvas = Canvas::new(width, height, words.title);
+    let sheet = bottom + 6.0 + key.rows * ROW + MARGIN / 2.0;
+    let mut canvas = Canvas::new(width, sheet, words.title);
     let mut shade = Vec::new();
     let mut text: Vec<(String, f64, RGBColor)> = Vec::new();
     let mut cells: Vec<(f64, f64, Mark)> = Vec::new();
@@ -149,19 +155,22 @@ pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, wid
             top += ROW;
         }
         for row in &section.rows {
-            text.push((font::fit(&row.label, TEXT, outline.labels), top + 9.8, INK));
+            let tall = height(row);
+            for (nth, line) in label(row).into_iter().enumerate() {
+                text.push((line, top + 9.8 + LINE * nth as f64, INK));
+            }
             for (at, &mark) in row.marks.iter().enumerate().take(columns.len()) {
-                cells.push((outline.centre(at), top + ROW / 2.0, mark));
+                cells.push((outline.centre(at), top + tall / 2.0, mark));
                 if mark == Mark::Fails {
-                    shade.push((outline.left + at as f64 * outline.column, top));
+                    shade.push((outline.left + at as f64 * outline.column, top, tall));
                 }
             }
-            top += ROW;
+            top += tall;
         }
     }
     canvas.layer(Group::class("shade"), |pen| {
-        for &(left, top) in &shade {
-            pen.rectangle((left + 1.0, top + 0.75), (left + outline.column - 1.0, top + ROW - 0.75), &SHADE);
+        for &(left, top, tall) in &shade {
+            pen.rectangle((left + 1.0, top + 0.75), (left + outline.column - 1.0, top + tall - 0.75), &SHADE);
         }
     });
     let (from, to) = (MARGIN, outline.width - MARGIN);

@@ -4,6 +4,7 @@ use plotters::style::WHITE;
 
 use super::canvas::{Canvas, GREY, Group, INK, Pen, Run, Side};
 use super::hatch::filled;
+use super::names::lines;
 use super::style::{Look, Marker};
 use crate::output::font;
 
@@ -12,6 +13,9 @@ const TEXT: f64 = 7.5;
 
 /// The height of a row.
 const ROW: f64 = 10.5;
+
+/// Between the lines of an entry.
+const LINE: f64 = 8.5;
 
 /// The width of a sample.
 const SAMPLE: f64 = 19.0;
@@ -69,7 +73,7 @@ impl Entry {
     }
 
     fn width(&self) -> f64 {
-        self.sample_width() + font::width(&self.text, TEXT)
+        self.sample_width() + self.text.split('\n').map(|line| font::width(line, TEXT)).fold(0.0, f64::max)
     }
 }
 
@@ -87,7 +91,7 @@ impl Legend {
     pub fn rows(groups: &[Vec<Entry>], room: f64) -> Legend {
         let mut legend = Legend { entries: Vec::new(), width: 0.0, height: 0.0 };
         for group in groups.iter().filter(|group| !group.is_empty()) {
-            let group: Vec<Entry> = group.iter().map(|entry| cut(entry, room)).collect();
+            let group: Vec<Entry> = group.iter().map(|entry| broken(entry, room)).collect();
             let in_line: f64 = group.iter().map(|entry| entry.width() + APART).sum::<f64>() - APART;
             let widest = group.iter().map(Entry::width).fold(0.0, f64::max);
             let columns = (((room + APART) / (widest + APART)) as usize).clamp(1, group.len());
@@ -105,18 +109,6 @@ impl Legend {
                 legend.width = legend.width.max(x + width);
                 x += width + APART;
             }
-            legend.height += row;
-        }
-        legend
-    }
-
-    /// One entry a row, no wider than `room`.
-    pub fn column(groups: &[Vec<Entry>], room: f64) -> Legend {
-        let mut legend = Legend { entries: Vec::new(), width: 0.0, height: 0.0 };
-        for entry in groups.iter().flatten().map(|entry| cut(entry, room)) {
-            let row = row_height(&entry);
-            legend.width = legend.width.max(entry.width());
-            legend.entries.push((0.0, legend.height + row / 2.0, entry));
             legend.height += row;
         }
         legend
@@ -149,22 +141,27 @@ impl Legend {
         }
         canvas.layer(Group::class("text"), |pen| {
             for (x, y, entry) in &self.entries {
-                let anchor = (left + x + entry.sample_width(), top + y + 0.36 * TEXT);
-                pen.text(&entry.text, TEXT, INK, anchor, Side::Start, Run::Level);
+                let first = top + y + 0.36 * TEXT - LINE * entry.text.matches('\n').count() as f64 / 2.0;
+                for (nth, line) in entry.text.split('\n').enumerate() {
+                    let anchor = (left + x + entry.sample_width(), first + LINE * nth as f64);
+                    pen.text(line, TEXT, INK, anchor, Side::Start, Run::Level);
+                }
             }
         });
     }
 }
 
 fn row_height(entry: &Entry) -> f64 {
+    let text = ROW + LINE * entry.text.matches('\n').count() as f64;
     match entry.sample {
-        Sample::Ring(radius) => (2.0 * radius + 2.0).max(ROW),
-        _ => ROW,
+        Sample::Ring(radius) => (2.0 * radius + 2.0).max(text),
+        _ => text,
     }
 }
 
-fn cut(entry: &Entry, room: f64) -> Entry {
-    let text = font::fit(&entry.text, TEXT, (room - entry.sample_width()).max(TEXT));
+/// With its text in lines that fit the room.
+fn broken(entry: &Entry, room: f64) -> Entry {
+    let text = lines(&entry.text, TEXT, (room - entry.sample_width()).max(4.0 * TEXT)).join("\n");
     Entry { text, sample: entry.sample.clone() }
 }
 

@@ -8,7 +8,7 @@ use super::legend::{Entry, Marked, Sample, hollow, marker};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
 use super::thin::thin;
-use super::{Axis, Chart, Measure};
+use super::{Axis, Chart, Measure, alike};
 
 /// The width of a curve.
 const STROKE: f64 = 1.25;
@@ -50,7 +50,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// A curve whose label is its key.
+    /// A curve with its key as its label.
     pub fn new(key: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         let key = key.into();
         Series { label: key.clone(), key, points, ..Series::default() }
@@ -152,14 +152,18 @@ fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
     };
     let hidden = all.iter().flat_map(|series| &series.points).filter(|point| hidden(chart, **point)).count();
     let titles: Vec<&str> = if views.is_empty() { vec![""] } else { views.iter().map(|view| view.title).collect() };
+    let y_extent = extent(&chart.y, all.iter().flat_map(|one| ys(one)));
+    let named: Vec<(&str, Vec<&Series>)> = views.iter().map(|view| (view.title, view.series.clone())).collect();
+    let alike = y_extent.and_then(|extent| alike::note(chart, join, &named, extent));
+    let notes: Vec<String> = super::hidden_note(hidden).into_iter().chain(alike).collect();
     let x_ends = if chart.x.log && join == Join::Straight { Ends::Ticks } else { Ends::Exact };
     let mut frame = frame(Outline {
         chart,
         titles,
         x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
-        y: Vertical::Values(extent(&chart.y, all.iter().flat_map(|one| ys(one))), Ends::Ticks),
+        y: Vertical::Values(y_extent, Ends::Ticks),
         legend: if legend { vec![entries(&all, &looks, join)] } else { Vec::new() },
-        note: super::hidden_note(hidden),
+        note: (!notes.is_empty()).then(|| notes.join(". ")),
     });
     let panels = frame.panels.clone();
     let mut nth = 0;
@@ -178,8 +182,11 @@ fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
             continue;
         }
         curves.iter().for_each(|curve| curve.band(&mut frame, chart, panel));
-        // The first series is the one the reader looks for: it is drawn last, on top.
-        curves.iter().rev().for_each(|curve| curve.line(&mut frame, chart, panel));
+        // Solid lines first and the most broken ones last, so that both are seen where they lie on one another; of lines
+        // that are alike the first one, which the reader looks for, is on top.
+        let mut order: Vec<&Curve> = curves.iter().rev().collect();
+        order.sort_by(|a, b| b.look.ink().total_cmp(&a.look.ink()));
+        order.into_iter().for_each(|curve| curve.line(&mut frame, chart, panel));
     }
     frame.canvas.finish()
 }

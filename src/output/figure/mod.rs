@@ -7,6 +7,7 @@
 //! Not modelled: interaction. Values that an axis cannot show (zeros on a logarithm) are counted under the chart,
 //! never dropped in silence.
 
+mod alike;
 mod bars;
 mod boxes;
 mod bubbles;
@@ -97,17 +98,7 @@ impl Axis {
     }
 }
 
-/// Where the legend stands: always outside the data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// Under the chart, in as many rows as it needs.
-    #[default]
-    Below,
-    /// At the right side.
-    Right,
-}
-
-/// What is said under a chart whose logarithm lacks so many points.
+/// The note under a chart if a logarithmic axis has no place for so many points.
 fn hidden_note(hidden: usize) -> Option<String> {
     match hidden {
         0 => None,
@@ -127,8 +118,6 @@ pub struct Chart {
     pub y: Axis,
     /// Width and height in points (1/72 inch); the height grows if a legend leaves too little of it.
     pub size_pt: (f64, f64),
-    /// Where the legend stands.
-    pub legend: Place,
     /// How many panels stand side by side in small multiples; the width decides otherwise.
     pub columns: Option<usize>,
 }
@@ -140,8 +129,8 @@ impl Chart {
     /// The whole width of an ACM page, in points.
     pub const PAGE: (f64, f64) = (506.0, 180.0);
 
-    /// A chart of one column with its legend below.
+    /// A chart of one column.
     pub fn new(x: Axis, y: Axis) -> Chart {
-        Chart { title: None, x, y, size_pt: Chart::COLUMN, legend: Place::Below, columns: None }
+        Chart { title: None, x, y, size_pt: Chart::COLUMN, columns: None }
     }
 }

@@ -49,17 +49,60 @@ pub(super) fn category_lines(category: &Category, labels: Labels) -> Vec<String>
     }
 }
 
-/// An axis label in one line, or in two if it is longer than `room`.
-pub(super) fn wrapped(label: &str, room: f64) -> Vec<String> {
-    if label.is_empty() {
-        return Vec::new();
-    }
-    let halves = label.match_indices(' ').map(|(at, _)| (&label[..at], &label[at + 1..]));
-    let longer = |(a, b): &(&str, &str)| font::width(a, TEXT).max(font::width(b, TEXT));
-    match halves.min_by(|a, b| longer(a).total_cmp(&longer(b))) {
-        Some((first, second)) if font::width(label, TEXT) > room => {
-            [first, second].map(|line| font::fit(line, TEXT, room)).to_vec()
+/// Text in as few lines of at most `room` as it takes, of about the same length. Lines break between words, and words that
+/// are too long behind their punctuation; only a piece that is longer even so is cut.
+pub(super) fn lines(text: &str, size: f64, room: f64) -> Vec<String> {
+    let filled = filled(text, size, room);
+    // The narrowest room for that number of lines.
+    let narrower = (1..20).map(|step| room * (1.0 - f64::from(step) / 20.0));
+    let even = narrower.map(|room| self::filled(text, size, room)).take_while(|lines| {
+        lines.len() == filled.len() && lines.iter().all(|line| font::width(line, size) <= room && !line.ends_with('…'))
+    });
+    if filled.len() > 1 { even.last().unwrap_or(filled) } else { filled }
+}
+
+/// Each line as full as it gets.
+fn filled(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let pieces: Vec<&str> = match font::width(word, size) > room {
+            true => word.split_inclusive(['-', '/', ',', ':', '=', '+', '_']).collect(),
+            false => vec![word],
+        };
+        for (nth, piece) in pieces.into_iter().enumerate() {
+            let space = if nth == 0 { " " } else { "" };
+            match lines.last_mut() {
+                Some(line) if font::width(&format!("{line}{space}{piece}"), size) <= room => {
+                    line.push_str(space);
+                    line.push_str(piece);
+                }
+                _ => lines.push(font::fit(piece, size, room)),
+            }
         }
-        _ => vec![font::fit(label, TEXT, room)],
+    }
+    lines
+}
+
+/// The width of the longest of some lines.
+pub(super) fn widest(lines: &[String], size: f64) -> f64 {
+    lines.iter().map(|line| font::width(line, size)).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_even_and_break_between_words() {
+        let title = "Largest minus smallest dominant share";
+        assert_eq!(lines(title, TEXT, 500.0), [title]);
+        assert_eq!(lines(title, TEXT, 100.0), ["Largest minus", "smallest dominant", "share"].map(str::to_owned));
+        assert_eq!(lines("cluster.machines=20x16c48g", SMALL, 60.0), ["cluster.machines=", "20x16c48g"]);
+        assert!(lines("", TEXT, 50.0).is_empty());
+        for room in 30..300 {
+            let all = lines(title, TEXT, f64::from(room));
+            assert!(all.iter().all(|line| font::width(line, TEXT) <= f64::from(room)), "{room}: {all:?}");
+            assert!(room < 50 || all.join(" ") == title, "{room}: {all:?}");
+        }
     }
 }

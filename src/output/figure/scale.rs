@@ -20,7 +20,7 @@ impl Label {
     /// Its width at a font size.
     pub fn width(&self, size: f64) -> f64 {
         let power = self.power.as_deref().map_or(0.0, |power| font::width(power, size * POWER_SIZE));
-        font::width(&self.text, size) + power
+        self.text.split('\n').map(|line| font::width(line, size)).fold(0.0, f64::max) + power
     }
 }
 
@@ -170,7 +170,7 @@ fn linear(axis: &Axis, low: f64, high: f64, ends: Ends, target: usize) -> Scale 
     let largest = (first * step).abs().max((last * step).abs());
     let count = ((last - first).max(0.0) as usize).min(1000);
     let values: Vec<f64> = (0..=count).map(|nth| (first + nth as f64) * step).collect();
-    let percent = if axis.measure == Measure::Fraction { "%" } else { "" };
+    let percent = if axis.measure == Measure::Fraction { " %" } else { "" };
     let place = |value: f64| (value * base - low) / (high - low);
     let ticks = values
         .iter()
@@ -288,7 +288,7 @@ fn decade(axis: &Axis, power: i32, plain: bool) -> Label {
 
 /// A number of few digits without trailing zeros.
 fn short(axis: &Axis, value: f64) -> String {
-    let (value, percent) = if axis.measure == Measure::Fraction { (value * 100.0, "%") } else { (value, "") };
+    let (value, percent) = if axis.measure == Measure::Fraction { (value * 100.0, " %") } else { (value, "") };
     // Three significant digits.
     let places = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.places$}");

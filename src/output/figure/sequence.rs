@@ -5,6 +5,7 @@
 use plotters::style::{RGBColor, WHITE};
 
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Run, Side};
+use super::names::lines;
 use crate::output::font;
 
 const MARGIN: f64 = 8.0;
@@ -74,21 +75,32 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
     let room = |width: f64| ((width - 2.0 * MARGIN - TIMES) / lanes.len().max(1) as f64).max(LANE_LEAST);
     let wide = width.map_or(LANE, room);
     let x = |lane: usize| MARGIN + TIMES + (lane as f64 + 0.5) * wide;
-    let y = |row: usize| HEAD + ROW * (row as f64 + 1.0);
+    let width = MARGIN + TIMES + wide * lanes.len() as f64 + MARGIN;
+    let [heading, note] = [(title, 9.0), (note, SIZE)].map(|(text, size)| lines(text, size, width - 2.0 * MARGIN));
+    let names: Vec<Vec<String>> = lanes.iter().map(|lane| lines(lane, 8.0, wide - 4.0)).collect();
+    let more = |lines: usize| 9.0 * lines.saturating_sub(1) as f64;
+    let named = more(names.iter().map(Vec::len).max().unwrap_or(1));
+    let head = HEAD + more(heading.len()) + more(note.len()) + named;
+    let y = |row: usize| head + ROW * (row as f64 + 1.0);
     let left_out = if rows.len() > drawn.len() { ROW } else { 0.0 };
     let bottom = y(drawn.len());
-    let width = MARGIN + TIMES + wide * lanes.len() as f64 + MARGIN;
-    let (heading, note) = (font::fit(title, 9.0, width - 2.0 * MARGIN), font::fit(note, SIZE, width - 2.0 * MARGIN));
     let mut canvas = Canvas::new(width, bottom + left_out + MARGIN, &format!("Sequence diagram of {title}"));
     canvas.layer(Group::class("lanes"), |pen| {
-        pen.text(&heading, 9.0, INK, (MARGIN, MARGIN + 9.0), Side::Start, Run::Level);
-        pen.text(&note, SIZE, GREY, (MARGIN, MARGIN + 18.0), Side::Start, Run::Level);
+        for (nth, line) in heading.iter().enumerate() {
+            pen.text(line, 9.0, INK, (MARGIN, MARGIN + 9.0 * (nth + 1) as f64), Side::Start, Run::Level);
+        }
+        for (nth, line) in note.iter().enumerate() {
+            let baseline = MARGIN + 9.0 * (heading.len() + nth + 1) as f64;
+            pen.text(line, SIZE, GREY, (MARGIN, baseline), Side::Start, Run::Level);
+        }
         for (lane, from, to) in outages(lanes.len(), drawn) {
             pen.rectangle((x(lane) - 3.0, y(from) - 2.0), (x(lane) + 3.0, y(to) - 2.0), &SHADE);
         }
-        for (at, lane) in lanes.iter().enumerate() {
-            pen.text(&font::fit(lane, 8.0, wide - 4.0), 8.0, INK, (x(at), HEAD - 8.0), Side::Middle, Run::Level);
-            pen.path(&[(x(at), HEAD - 4.0), (x(at), bottom)], &LIGHT, 1.0);
+        for (at, lane) in names.iter().enumerate() {
+            for (up, line) in lane.iter().rev().enumerate() {
+                pen.text(line, 8.0, INK, (x(at), head - 8.0 - 9.0 * up as f64), Side::Middle, Run::Level);
+            }
+            pen.path(&[(x(at), head - 4.0), (x(at), bottom)], &LIGHT, 1.0);
         }
     });
     for (at, row) in drawn.iter().enumerate() {

@@ -3,12 +3,12 @@
 use plotters::style::{RGBColor, WHITE};
 
 use super::canvas::{Group, INK, Pen, Run, Side};
-use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
-use super::legend::{Entry, Sample};
+use super::frame::{Frame, Horizontal, LEGEND_MOST, Outline, Panel, Vertical, frame};
+use super::legend::{Entry, Legend, Sample};
 use super::names::{SMALL, category_height};
 use super::scale::{Ends, drawable};
 use super::style::{Look, fills};
-use super::{Axis, Category, Chart, Place};
+use super::{Axis, Category, Chart};
 use crate::output::font;
 
 /// The room of one bar in a panel, in points, with few bars and with many.
@@ -20,9 +20,6 @@ const WIDEST: f64 = 32.0;
 
 /// The height of a panel.
 const HEIGHT: f64 = 128.0;
-
-/// The height of a row of the legend.
-const ENTRY: f64 = 10.5;
 
 /// What is left of a whole.
 const REST: RGBColor = RGBColor(242, 242, 242);
@@ -48,9 +45,7 @@ pub fn stacked(
 ) -> String {
     let looks = fills(layers.len());
     let entry = |(text, look): (&String, &Look)| Entry { text: text.clone(), sample: Sample::Bar(look.clone()) };
-    let mut legend: Vec<Entry> = layers.iter().zip(&looks).map(entry).collect();
-    // As the bars are stacked.
-    legend.reverse();
+    let legend: Vec<Entry> = layers.iter().zip(&looks).map(entry).collect();
     let chart = sheet(label, categories, &legend, panels, width);
     let highest = panels.iter().map(|panel| highest(panel, categories.len())).fold(1.0, f64::max);
     // A hair above the whole is rounding.
@@ -80,31 +75,29 @@ pub fn stacked(
     frame.canvas.finish()
 }
 
-/// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend beside them.
+/// A sheet with room for all bars, in as many rows of panels as that takes, and for the legend.
 fn sheet(label: &str, categories: &[Category], legend: &[Entry], panels: &[Stacks], given: Option<f64>) -> Chart {
-    const AXIS: f64 = 46.0;
+    const AXIS: f64 = 50.0;
     const GAP: f64 = 13.0;
     const HEADINGS: f64 = 16.0;
-    let widest = legend.iter().map(|entry| 22.0 + font::width(&entry.text, SMALL + 0.5)).fold(0.0, f64::max);
     let most = given.unwrap_or(Chart::PAGE.0);
-    let beside = widest.min(0.3 * most);
     let room = if categories.len() <= 3 { ROOM.0 } else { ROOM.1 };
     let titles = panels.iter().map(|panel| font::width(&panel.title, SMALL + 1.0)).fold(0.0, f64::max);
     let panel = (room * categories.len() as f64).max(titles.min(120.0)).max(60.0);
-    let inner = most - AXIS - beside;
     let count = panels.len().max(1);
-    let columns = (((inner + GAP) / (panel + GAP)) as usize).clamp(1, count);
+    let columns = (((most - AXIS + GAP) / (panel + GAP)) as usize).clamp(1, count);
     // The fewest columns for that number of rows: no row is left nearly empty.
     let rows = count.div_ceil(columns);
     let columns = count.div_ceil(rows);
-    // The legend gets two fifths of the width at most; a narrow chart grows rather than cut its names.
-    let needed = (AXIS + beside + columns as f64 * (panel + GAP)).max((beside + 8.0) / 0.4).min(most);
+    // A narrow chart grows rather than break the names of its legend.
+    let widest = legend.iter().map(|entry| 28.0 + font::width(&entry.text, SMALL + 0.5)).fold(0.0, f64::max);
+    let needed = (AXIS + columns as f64 * (panel + GAP)).max(widest).min(most);
     let width = given.unwrap_or(needed);
-    let names = category_height(categories, (width - beside - AXIS) / columns as f64).0;
-    let bars = rows as f64 * (HEIGHT + HEADINGS);
-    let height = bars.max(legend.len() as f64 * ENTRY + HEADINGS) + names;
+    let names = category_height(categories, (width - AXIS) / columns as f64).0;
+    let below = Legend::rows(&[legend.to_vec()], width.min(LEGEND_MOST)).height;
+    let height = rows as f64 * (HEIGHT + HEADINGS) + names + below;
     let mut chart = Chart::new(Axis::default(), Axis::fraction(label));
-    (chart.size_pt, chart.legend, chart.columns) = ((width, height), Place::Right, Some(columns));
+    (chart.size_pt, chart.columns) = ((width, height), Some(columns));
     chart
 }
 
@@ -169,9 +162,9 @@ fn part_label(pen: &mut Pen, (x, half): (f64, f64), (bottom, top): (f64, f64), p
     // By the width of the bar, not of the text: either all labels of a figure have a decimal, or none, or none is there.
     let fits = |widest: &str| font::width(widest, SMALL) + 2.0 <= 2.0 * half;
     let fine = format!("{:.1}", 100.0 * part);
-    let text = match (fits("88.8%"), fits("88%")) {
-        (true, _) => format!("{}%", fine.strip_suffix(".0").unwrap_or(&fine)),
-        (false, true) => format!("{:.0}%", 100.0 * part),
+    let text = match (fits("88.8 %"), fits("88 %")) {
+        (true, _) => format!("{} %", fine.strip_suffix(".0").unwrap_or(&fine)),
+        (false, true) => format!("{:.0} %", 100.0 * part),
         (false, false) => return,
     };
     if bottom - top >= SMALL + 1.5 && font::width(&text, SMALL) <= 2.0 * half {
@@ -210,10 +203,10 @@ mod tests {
             Stacks { title: "drf".into(), layers: vec![vec![Some(1.0 / 3.0), Some(0.5)], vec![Some(0.6), Some(0.01)]] };
         let svg = stacked("Share", &categories, &layers(2), std::slice::from_ref(&panel), None);
         let texts = texts(&svg);
-        for text in ["drf", "cpu", "memory", "user 1", "user 2", "33.3%", "50%", "60%", "100%"] {
+        for text in ["drf", "cpu", "memory", "user 1", "user 2", "33.3 %", "50 %", "60 %", "100 %"] {
             assert!(texts.contains(&text), "{text} is not among {texts:?}");
         }
-        assert!(!texts.contains(&"1%"), "one percent has no room for its label");
+        assert!(!texts.contains(&"1 %"), "one percent has no room for its label");
         assert!((highest(&panel, 2) - 14.0 / 15.0).abs() < 1e-12);
     }
 

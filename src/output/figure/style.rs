@@ -41,6 +41,12 @@ impl Look {
     pub fn plain(color: RGBColor) -> Look {
         Look { color, dash: SOLID, marker: Marker::Square, hatch: Hatch::Plain }
     }
+
+    /// The part of a line that is drawn: 1 of a solid one.
+    pub fn ink(&self) -> f64 {
+        let all: f64 = self.dash.iter().sum();
+        if all > 0.0 { self.dash.iter().step_by(2).sum::<f64>() / all } else { 1.0 }
+    }
 }
 
 const BLUE: RGBColor = RGBColor(0, 114, 178);

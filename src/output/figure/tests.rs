@@ -174,7 +174,7 @@ fn bars_go_below_zero_and_carry_their_notes() {
     let chart = Chart::new(Axis::number("Tasks in the job"), Axis::fraction("Reduction"));
     let values = vec![interval(0.6), interval(-0.3)];
     let svg = bars(&chart, &categories, &[BarSeries { label: "vs slots".into(), key: "slot:3".into(), values }]);
-    for text in ["n = 17", "51-100", "vs slots", "\u{2212}50%", "\n0%\n"] {
+    for text in ["n = 17", "51-100", "vs slots", "\u{2212}50 %", "\n0 %\n"] {
         assert!(svg.contains(text), "{text} is missing");
     }
     assert_eq!(svg.matches("class=\"whisker\"").count(), 1);

@@ -7,7 +7,7 @@ const COLUMNS_PER_POINT: f64 = 2.0;
 /// Curves with at most this many points stay as they are.
 const ENOUGH: usize = 600;
 
-/// Thins a curve in points of the final size whose x never falls.
+/// Thins a curve in points of the final size; x never falls.
 pub(super) fn thin(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= ENOUGH {
         return points;

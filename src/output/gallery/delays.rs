@@ -45,9 +45,9 @@ pub fn completion(results: &Results, paper: &Paper) -> Result<Gallery> {
         })
         .collect();
     let x = Axis::seconds("Completion time").log().range(low, high);
-    let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Jobs (%)").range(0.0, 1.0)) };
+    let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Jobs").range(0.0, 1.0)) };
     let chart = paper.fit(chart, 1);
-    let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
+    let bands = if results.contents.seeds.len() > 1 { ", with 95 % confidence intervals" } else { "" };
     let caption = format!("Distribution of job completion times{}{bands}.", seeds_of(results));
     let svg = lines(&chart, Join::Straight, &series);
     let panels = [Panel { title: String::new(), series }];
@@ -96,7 +96,8 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         reduction.interval.map(|interval| Interval {
             mean: interval.mean,
             low: interval.low.unwrap_or(interval.mean),
-            high: interval.high.unwrap_or(interval.mean),
+            // No time can be reduced by more than all of it.
+            high: interval.high.unwrap_or(interval.mean).min(1.0),
             n: interval.n as u64,
         })
     };
@@ -109,10 +110,10 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
             BarSeries { label: policy.name.clone(), key: policy.name.clone(), values }
         })
         .collect();
-    let y = Axis::fraction("Reduction of mean completion time (%)");
+    let y = Axis::fraction("Reduction of mean completion time");
     let chart = Chart { size_pt: (Chart::PAGE.0, 190.0), ..Chart::new(Axis::number("Job size (tasks)"), y) };
     let chart = paper.fit(chart, 1);
-    let bands = if results.contents.seeds.len() > 1 { ", with 95 % intervals" } else { "" };
+    let bands = if results.contents.seeds.len() > 1 { ", with 95 % confidence intervals" } else { "" };
     let caption = format!(
         "Reduction of mean job completion time against {} by job size{}{bands}. A large bin holds few jobs.",
         comparison.baseline,

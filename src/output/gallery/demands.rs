@@ -3,6 +3,7 @@
 use super::{Drawn, Gallery, HALF, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, BubbleSeries, Chart, Data, bubbles};
+use crate::output::numbers::{capital, resource_name};
 use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
@@ -71,7 +72,7 @@ fn series(part: &Part, x: &Dim, y: &Dim) -> Result<Vec<BubbleSeries>> {
 fn axis(dim: &Dim, series: &[BubbleSeries], coordinate: usize) -> Axis {
     let values = series.iter().flat_map(|one| &one.points).map(|&(x, y, _)| if coordinate == 0 { x } else { y });
     let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
-    let axis = Axis::number(format!("Demand of a task: {} ({})", dim.name, dim.unit.label(&dim.name)));
+    let axis = Axis::number(format!("{} per task ({})", capital(&resource_name(&dim.name)), dim.unit.label(&dim.name)));
     if low > 0.0 && high / low > WIDE { axis.log() } else { axis }
 }
 

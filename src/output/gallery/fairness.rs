@@ -80,7 +80,7 @@ impl Panels {
         let chart = Chart {
             size_pt: (Chart::PAGE.0, 160.0),
             columns: Some(2),
-            ..Chart::new(x.range(0.0, self.largest), Axis::fraction("Time (%)").range(0.0, 1.0))
+            ..Chart::new(x.range(0.0, self.largest), Axis::fraction("Time").range(0.0, 1.0))
         };
         small_multiples(&paper.fit(chart, self.panels.len()), Join::Steps, &self.panels)
     }

@@ -70,7 +70,7 @@ impl Account {
 }
 
 impl Family {
-    /// Its policy, and the label whose machines it shares.
+    /// Its policy, and the label of the machines that it shares.
     pub fn name(&self, results: &Results) -> String {
         let policy = &results.contents.policies[self.policy];
         if self.label.is_empty() { policy.clone() } else { format!("{policy}, label {}", self.label) }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Ends, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, small_multiples};
+use crate::output::numbers::{capital, resource_name};
 use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
@@ -59,7 +60,7 @@ pub(super) fn chart(y: Axis, panels: usize, columns: usize) -> Chart {
 /// How much of each resource is in use, one panel a resource.
 pub fn utilisation(results: &Results, paper: &Paper) -> Result<Gallery> {
     let columns: Vec<(String, String)> =
-        results.dims.iter().map(|dim| (dim.name.clone(), format!("used_{}", dim.name))).collect();
+        results.dims.iter().map(|dim| (capital(&resource_name(&dim.name)), format!("used_{}", dim.name))).collect();
     let mut names = vec!["time_us"];
     names.extend(columns.iter().map(|(_, column)| column.as_str()));
     let run = results.first_run();
@@ -68,7 +69,7 @@ pub fn utilisation(results: &Results, paper: &Paper) -> Result<Gallery> {
         return Ok(Gallery::without_table("utilisation", Table::Fairness));
     }
     let panels = by_column(results, &parts, &columns, &Ends::read(results, Some(run))?)?;
-    let chart = paper.fit(chart(Axis::fraction("In use (%)"), panels.len(), panels.len().min(3)), panels.len());
+    let chart = paper.fit(chart(Axis::fraction("In use"), panels.len(), panels.len().min(3)), panels.len());
     let caption = format!(
         "Share of each resource that running tasks use over time{}; more than 100 % is overcommitted.",
         seed_of(results, run)
@@ -108,7 +109,7 @@ pub fn shares(results: &Results, paper: &Paper) -> Result<Gallery> {
         series: chosen.iter().map(|user| Series::new(user, curves.get(user).cloned().unwrap_or_default())).collect(),
     };
     let panels: Vec<Panel> = parts.iter().zip(&curves).map(panel).collect();
-    let chart = paper.fit(chart(Axis::fraction("Dominant share (%)"), panels.len(), panels.len().min(3)), panels.len());
+    let chart = paper.fit(chart(Axis::fraction("Dominant share"), panels.len(), panels.len().min(3)), panels.len());
     let left_out = users as usize - chosen.len().min(users as usize);
     let others = match left_out {
         0 => String::new(),

@@ -5,6 +5,7 @@ use super::over_time::chart;
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Data, Join, Panel, Series, small_multiples};
+use crate::output::numbers::resource_name;
 use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
@@ -34,14 +35,14 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
     let panel = |group: usize, d: usize| {
         let account = &family.groups[group].at[d];
         Panel {
-            title: format!("{}: {}", family.groups[group].name, results.dims[d].name),
+            title: format!("{}: {}", family.groups[group].name, resource_name(&results.dims[d].name)),
             series: curves(account, family.end),
         }
     };
     let panels: Vec<Panel> =
         chosen.iter().flat_map(|&group| resources.iter().map(move |&d| (group, d))).map(|(g, d)| panel(g, d)).collect();
     let what = if family.label.is_empty() { "cluster" } else { "label" };
-    let chart = chart(Axis::fraction(format!("Share of the {what} (%)")), panels.len(), resources.len());
+    let chart = chart(Axis::fraction(format!("Share of the {what}")), panels.len(), resources.len());
     let chart = paper.fit(chart, panels.len());
     let mut left_out = String::new();
     if chosen.len() < family.groups.len() {
@@ -53,7 +54,7 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
     }
     let caption = format!(
         "Use, runtime quota, demand and minimum of quota groups over time under {}{}. Demand is what a group holds and \
-         waits for, cut to its max, and to the cluster. Of curves that are equal the first of the legend is seen.{left_out}",
+         waits for, cut to its max, and to the cluster.{left_out}",
         family.name(results),
         seed_of(results, run)
     );

@@ -4,7 +4,7 @@ use super::groups::{Account, Family, Point, Told, name, read};
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Bucket, Data, Pool, buckets};
-use crate::output::numbers::number;
+use crate::output::numbers::{number, resource_name};
 use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
@@ -57,7 +57,7 @@ fn draw(results: &Results, family: &Family) -> Option<(String, Vec<Pool>)> {
     for (time, what) in &instants {
         for &parent in &parents {
             for &d in &resources {
-                let heading = format!("{}, {what}: {}", clock(*time), results.dims[d].name);
+                let heading = format!("{}, {what}: {}", clock(*time), resource_name(&results.dims[d].name));
                 pools.push(pool(family, parent, d, *time, heading));
             }
         }

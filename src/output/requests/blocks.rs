@@ -65,7 +65,7 @@ pub(super) fn bars(request: &Request, means: &Means) -> Picture {
         let (interval, _) = at(facet, one, place)?;
         let ends = (interval.low, interval.high);
         let (low, high) = if let (Some(low), Some(high), true) = (ends.0, ends.1, whiskers) {
-            (means.floor(low), high)
+            (means.clip(low), means.clip(high))
         } else {
             (interval.mean, interval.mean)
         };
@@ -170,7 +170,7 @@ pub(super) fn map(request: &Request, means: &Means) -> Picture {
     let second = request.rows.as_ref().expect("a heat map has two fields");
     let scale = request.y_axis();
     let words = |value: f64| match scale.measure {
-        Measure::Fraction => format!("{}%", trimmed(100.0 * value)),
+        Measure::Fraction => format!("{} %", trimmed(100.0 * value)),
         _ => trimmed(value),
     };
     let unit = if scale.measure == Measure::Seconds { " (s)" } else { "" };
@@ -190,7 +190,8 @@ pub(super) fn map(request: &Request, means: &Means) -> Picture {
             for &x in &columns {
                 let Some((interval, _)) = means.at(facet, 0, x, row) else { continue };
                 let names = [title.clone(), means.places[0][x].words(), means.places[1][row].words()];
-                let ends = [interval.low, interval.high].map(|end| end.map(exactly).unwrap_or_default());
+                let ends = [interval.low, interval.high]
+                    .map(|end| end.map(|end| exactly(means.clip(end))).unwrap_or_default());
                 let rest = [exactly(interval.mean)].into_iter().chain(ends).chain([interval.n.to_string()]);
                 data.rows.push(names.into_iter().chain(rest).collect());
             }
@@ -307,9 +308,7 @@ pub(super) fn difference(request: &Request, whole: &Whole) -> Result<Option<Pict
     let axis = request.y_axis();
     let x = match (request.percent, panels.len()) {
         (true, _) => Axis::fraction(format!("Difference from {baseline} (% of its mean)")),
-        (false, 1) => {
-            Axis { label: format!("{} minus that of {baseline}", axis.label.trim_end_matches(" (%)")), ..axis }
-        }
+        (false, 1) => Axis { label: format!("{} minus that of {baseline}", axis.label), ..axis },
         (false, _) => Axis { label: format!("Difference from {baseline}"), ..axis },
     };
     let chart = request.chart(panels.len(), x, Axis::number(""));

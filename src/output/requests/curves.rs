@@ -1,13 +1,13 @@
 //! Curves and points: means over numbers or over time, distributions, pairs.
 
 use super::check::Request;
-use super::draw::{FEW, Picture, over, split};
-use super::field::{Datum, Field, capital};
+use super::draw::{FEW, Picture, lower, over, split};
+use super::field::{Datum, Field};
 use super::rows::{Means, Row};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 use crate::output::figure::{self, Axis, Data, Join, Panel, Series, ecdf, small_multiples};
-use crate::output::numbers::count;
+use crate::output::numbers::{capital, count};
 
 /// Places along an axis at which curves of several runs are compared.
 const STEPS: usize = 240;
@@ -52,7 +52,7 @@ pub(super) fn lines(request: &Request, means: &Means) -> Picture {
                 one.points.push((x, interval.mean));
                 one.n.push(interval.n as u64);
                 if let (Some(low), Some(high), true) = (interval.low, interval.high, bands) {
-                    band.push((x, means.floor(low), high));
+                    band.push((x, means.clip(low), means.clip(high)));
                 }
             }
             one.band = (!band.is_empty()).then_some(band);
@@ -122,9 +122,11 @@ pub(super) fn time(request: &Request, rows: &[Row], ends: &[f64], grids: &[Vec<f
                 .collect();
             (least, most) = (least.min(runs.len()), most.max(runs.len()));
             let one = Series { label: name.label.clone(), key: name.key.clone(), ..Series::default() };
+            let values = runs.iter().flat_map(|run| run.points.iter().map(|(_, value)| *value));
+            let bounds = request.bands.unwrap_or(true).then(|| request.bounds(values));
             all.push(match &runs[..] {
                 [only] => alone(only, one),
-                _ => together(&runs, one, request.bands.unwrap_or(true)),
+                _ => together(&runs, one, bounds),
             });
         }
         panels.push(Panel { title: title.clone(), series: all });
@@ -143,9 +145,8 @@ fn alone(run: &Steps, one: Series) -> Series {
     Series { points, ..one }
 }
 
-/// The mean of several runs as long as most of them go on, and a band as long as all do.
-fn together(runs: &[Steps], one: Series, bands: bool) -> Series {
-    let floor = runs.iter().all(|run| run.points.iter().all(|(_, value)| *value >= 0.0));
+/// The mean of several runs as long as most of them go on, and as long as all do a band between these bounds.
+fn together(runs: &[Steps], one: Series, bounds: Option<(f64, f64)>) -> Series {
     let from = runs.iter().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
     let to = runs.iter().map(|run| run.end).fold(from, f64::max);
     let (mut one, mut band) = (one, Vec::new());
@@ -158,8 +159,9 @@ fn together(runs: &[Steps], one: Series, bands: bool) -> Series {
         };
         one.points.push((time, interval.mean));
         one.n.push(interval.n as u64);
-        if let (Some(low), Some(high), true) = (interval.low, interval.high, bands && interval.n == runs.len()) {
-            band.push((time, if floor { low.max(0.0) } else { low }, high));
+        let bounds = bounds.filter(|_| interval.n == runs.len());
+        if let (Some(low), Some(high), Some((least, most))) = (interval.low, interval.high, bounds) {
+            band.push((time, low.clamp(least, most), high.clamp(least, most)));
         }
     }
     one.band = (!band.is_empty()).then_some(band);
@@ -210,10 +212,11 @@ pub(super) fn cdf(request: &Request, rows: &[Row]) -> Picture {
         }
         panels.push(Panel { title: title.clone(), series: all });
     }
-    let y = Axis::fraction(format!("{} (%)", capital(request.counts().unwrap_or("rows"))));
+    let y = Axis::fraction(capital(request.counts().unwrap_or("rows")));
     let chart = request.chart(panels.len(), request.y[0].axis(), y);
-    let how = if bands { "the mean of the runs' distributions, with 95 % intervals" } else { "all runs together" };
-    let caption = format!("Distribution of {}: {how}", request.subject().to_lowercase());
+    let how =
+        if bands { "the mean of the runs' distributions, with 95 % confidence intervals" } else { "all runs together" };
+    let caption = format!("Distribution of {}: {how}", lower(&request.subject()));
     let mut data = Data::of_panels(["panel", "series", &request.y[0].name, "fraction"], &panels);
     if one_panel {
         // The number has a column of its own.
@@ -296,8 +299,11 @@ mod tests {
             [None, Some(5.0), Some(5.0), Some(7.0), Some(7.0), None]
         );
         let other = Steps { points: vec![(1.0, 7.0)], end: 10.0 };
-        let mean = together(&[run, other], Series::default(), true);
+        let mean = together(&[run, other], Series::default(), Some((0.0, 6.5)));
         assert_eq!((mean.points[0], mean.points[STEPS]), ((1.0, 6.0), (10.0, 7.0)));
         assert_eq!(mean.n, vec![2; STEPS + 1]);
+        let band = mean.band.expect("two runs have an interval");
+        assert!(band.iter().all(|(_, low, high)| (0.0..=6.5).contains(low) && *high <= 6.5), "{band:?}");
+        assert!(band.iter().any(|(_, low, high)| *low == 0.0 && *high == 6.5), "the interval is far wider");
     }
 }

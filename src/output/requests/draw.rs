@@ -1,13 +1,14 @@
-//! Draws what a plan asks for: the chart around the data, the caption, and which kind is drawn by whom.
+//! Draws what a plan asks for: the chart around the data, the caption, and the drawing of each kind.
 
 use super::check::Request;
-use super::field::Field;
+use super::field::{Column, Field};
 use super::kind::{Kind, Stat};
 use super::rows::{Means, Row, Rows, Whole};
 use super::{blocks, curves};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Measure};
 use crate::output::gallery::{Drawn, Gallery};
+use crate::output::numbers::capital;
 
 /// The height of a panel with what stands below it, and of what stands around all of them.
 const PANEL: f64 = 120.0;
@@ -79,6 +80,14 @@ impl Request {
         self.paper.fit(chart, panels)
     }
 
+    /// The least and the largest value that there can be of what is shown, of which these are some: nothing below 0 if
+    /// none of them is, and no part of a whole above it.
+    pub(super) fn bounds(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+        let part = self.y.iter().all(Column::is_part) && self.scale.iter().all(|scale| *scale == 1.0) && high <= 1.0;
+        (if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY }, if part { 1.0 } else { f64::INFINITY })
+    }
+
     /// The axis of what is shown: one column, or several of one measure.
     pub(super) fn y_axis(&self) -> Axis {
         let first = self.y[0].axis();
@@ -88,7 +97,7 @@ impl Request {
             [_] => first,
             all if all.iter().any(|one| one.measure != all[0].measure) => Axis::number("Value"),
             _ => match first.measure {
-                Measure::Fraction => Axis::fraction("Share (%)"),
+                Measure::Fraction => Axis::fraction("Share"),
                 Measure::Seconds => Axis::seconds("Time"),
                 Measure::Number => Axis::number("Value"),
             },
@@ -108,7 +117,7 @@ impl Request {
             _ => {
                 let (last, first) = names.split_last().expect("there are two or more");
                 let first: Vec<String> = first.iter().map(|name| lower(name)).collect();
-                super::field::capital(&format!("{} and {}", first.join(", "), lower(last)))
+                capital(&format!("{} and {}", first.join(", "), lower(last)))
             }
         };
         match self.stat {
@@ -138,7 +147,7 @@ impl Request {
 }
 
 /// The first letter small, unless it is a name of capitals.
-fn lower(text: &str) -> String {
+pub(super) fn lower(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next();
     let second = letters.clone().next().is_some_and(char::is_lowercase);
@@ -152,8 +161,10 @@ fn lower(text: &str) -> String {
 pub(super) fn over((least, most): (usize, usize), whiskers: &str) -> String {
     match (least, most) {
         (_, 0 | 1) => String::new(),
-        (least, most) if least == most => format!("; means over {most} runs with {whiskers} of 95 % intervals"),
-        (least, most) => format!("; means over {least} to {most} runs with {whiskers} of 95 % intervals"),
+        (least, most) if least == most => {
+            format!("; means over {most} runs with {whiskers} of 95 % confidence intervals")
+        }
+        (least, most) => format!("; means over {least} to {most} runs with {whiskers} of 95 % confidence intervals"),
     }
 }
 

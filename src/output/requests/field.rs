@@ -1,7 +1,7 @@
 //! What a figure can show: columns of the tables, axes of the sweep, policies, cells, seeds; and what they are called.
 
 use crate::output::figure::{Axis, Measure};
-use crate::output::numbers;
+use crate::output::numbers::{self, capital, resource_name};
 use crate::output::schema::Table;
 use crate::output::table::Kind;
 use crate::units::{Dim, span};
@@ -89,13 +89,14 @@ impl Column {
         }
     }
 
+    /// Whether it is a part of a whole: 0 to 1, unless more is used than there is.
+    pub fn is_part(&self) -> bool {
+        self.measure == Measure::Fraction || ["jain", "gini"].iter().any(|index| self.name.contains(index))
+    }
+
     /// The axis of a chart that shows it.
     pub fn axis(&self) -> Axis {
-        let mut axis = Axis { label: heading(&self.name), measure: self.measure, ..Axis::default() };
-        if self.measure == Measure::Fraction {
-            axis.label += " (%)";
-        }
-        axis
+        Axis { label: heading(&self.name), measure: self.measure, ..Axis::default() }
     }
 }
 
@@ -157,16 +158,10 @@ pub(super) fn heading(name: &str) -> String {
         if let Some(resource) = name.strip_prefix(before).filter(|rest| *rest != "s") {
             let units = ["_s", "_milli", "_mib"];
             let plain = units.iter().find_map(|unit| resource.strip_suffix(unit)).unwrap_or(resource);
-            return format!("{plain}{after}");
+            return capital(&format!("{}{after}", resource_name(plain)));
         }
     }
     capital(&name.strip_suffix("_s").unwrap_or(name).replace('_', " "))
-}
-
-/// With a large first letter.
-pub(super) fn capital(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A value in a row.
@@ -235,7 +230,7 @@ impl Field {
         }
     }
 
-    /// A value of it as a name that stands alone: numbers of axes say whose they are.
+    /// A value of it as a name that stands alone: numbers come with the name of their axis.
     pub fn label(&self, value: &Datum) -> String {
         match (self, value) {
             (Field::Axis(..) | Field::Seed, Datum::Number(_)) => {
@@ -279,5 +274,9 @@ mod tests {
         let load = Field::Axis(0, "load".to_owned(), Measure::Number);
         assert_eq!(load.label(&Datum::Number(0.7)), "load = 0.7");
         assert_eq!(heading("tasks_launched"), "Tasks launched");
+        assert_eq!(
+            ["used_cpu", "used_memory", "reserved_gpu"].map(heading),
+            ["CPU in use", "Memory in use", "GPU reserved"]
+        );
     }
 }

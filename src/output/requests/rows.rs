@@ -332,8 +332,8 @@ pub(super) struct Means {
     /// The places: x, and the second field of pairs, each in the order of first appearance.
     pub places: [Vec<Datum>; 2],
     cells: HashMap<[usize; 4], (Interval, u64)>,
-    /// Whether no value is below 0.
-    positive: bool,
+    /// The least and the largest value that there can be.
+    bounds: (f64, f64),
 }
 
 impl Means {
@@ -356,14 +356,14 @@ impl Means {
             Some((key, (mean_interval(&values, LEVEL)?, weight)))
         };
         let places = places.map(|order| order.all.iter().map(Mark::datum).collect());
-        let positive = rows.iter().all(|row| row.y >= 0.0);
+        let bounds = request.bounds(rows.iter().map(|row| row.y));
         let cells = groups.into_iter().filter_map(mean).collect();
-        Means { facets: facets.all, series: series.all, places, cells, positive }
+        Means { facets: facets.all, series: series.all, places, cells, bounds }
     }
 
-    /// The lower end of an interval as it is drawn: of what cannot be negative not below 0.
-    pub fn floor(&self, low: f64) -> f64 {
-        if self.positive { low.max(0.0) } else { low }
+    /// The end of an interval as it is drawn: not where no value can be.
+    pub fn clip(&self, end: f64) -> f64 {
+        end.clamp(self.bounds.0, self.bounds.1)
     }
 
     /// The mean at a place, and how many jobs stand behind it.
