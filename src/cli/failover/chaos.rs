@@ -103,7 +103,7 @@ fn script(chaos: &Chaos) -> Vec<String> {
 
 fn text(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&(Chaos, usize)>) -> String {
     let mut text = paragraphs(&format!(
-        "{count} random schedules from seed {}, {} machines each, {messages} messages: {} with a violation",
+        "{count} random schedules from seed {}, {} machines each: {} with a violation\n{messages} messages",
         args.seed,
         args.machines,
         found.len()

@@ -214,7 +214,13 @@ pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeS
             let lists = [stopped.collect::<Vec<_>>(), others.collect()].map(|list| list.join(", "));
             scenario(one).into_iter().chain(lists).collect()
         };
-        (vec!["stops without", "else broken without"], scenarios.iter().zip(cells).map(row).collect())
+        let mut rows: Vec<Vec<String>> = scenarios.iter().zip(cells).map(row).collect();
+        let mut headings = vec!["stops without", "else broken without"];
+        if rows.iter().all(|row| row.last().is_some_and(String::is_empty)) {
+            headings.pop();
+            rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+        (headings, rows)
     };
     let header = ["", "scenario"].into_iter().chain(headings).map(|name| (name.to_owned(), Side::Left)).collect();
     let table = Grid::new(header, rows).keyed(2).text();

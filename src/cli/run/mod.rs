@@ -25,8 +25,8 @@ use crate::output::table::write_whole;
   plimsoll run experiments/facebook.toml -o results/quick --set seeds=2
   plimsoll run experiments/paper/*.toml
   plimsoll run experiments/load-sweep.toml --dry-run
-  plimsoll run experiments/load-sweep.toml --shard 0/4     # on one of 4 machines
-  plimsoll run experiments/load-sweep.toml --gather        # when all have ended")]
+  plimsoll run experiments/load-sweep.toml --shard 0/4   # on one of 4 machines
+  plimsoll run experiments/load-sweep.toml --gather      # when all have ended")]
 pub struct Args {
     /// The plan; of several each is run in turn
     #[arg(required = true, value_name = "PLAN")]

@@ -17,10 +17,10 @@ pub(super) fn note(chart: &Chart, join: Join, panels: &[(&str, Vec<&Series>)], e
     let some: Vec<&(&str, Vec<String>)> = groups.iter().filter(|(_, groups)| !groups.is_empty()).collect();
     let first = some.first()?;
     if some.len() == panels.len() && some.iter().all(|(_, groups)| *groups == first.1) {
-        return Some(format!("On one another: {}", first.1.join("; ")));
+        return Some(format!("Coinciding curves: {}", first.1.join("; ")));
     }
     let each = some.iter().map(|(title, groups)| format!("{} ({title})", groups.join("; ")));
-    Some(format!("On one another: {}", each.collect::<Vec<_>>().join("; ")))
+    Some(format!("Coinciding curves: {}", each.collect::<Vec<_>>().join("; ")))
 }
 
 /// Names of curves that lie on one another, as `a = b`.
@@ -96,8 +96,8 @@ mod tests {
             [(titles[0], vec![&one, &same, &other]), (titles[1], vec![&one, &other])].to_vec()
         };
         let note = |join, panels: &[(&str, Vec<&Series>)]| super::note(&chart, join, panels, (0.0, 2.0));
-        assert_eq!(note(Join::Straight, &panels(["", ""])[..1]).as_deref(), Some("On one another: a = b"));
-        assert_eq!(note(Join::Straight, &panels(["p", "q"])).as_deref(), Some("On one another: a = b (p)"));
+        assert_eq!(note(Join::Straight, &panels(["", ""])[..1]).as_deref(), Some("Coinciding curves: a = b"));
+        assert_eq!(note(Join::Straight, &panels(["p", "q"])).as_deref(), Some("Coinciding curves: a = b (p)"));
         assert_eq!(note(Join::Straight, &panels(["p", "q"])[1..]), None);
         assert_eq!(note(Join::Steps, &panels(["p", "q"])), None, "a step at 1 is none at 2");
         let held = Series::new("d", vec![(0.0, 3.0), (1.0, 3.0), (2.0, 3.0)]);
