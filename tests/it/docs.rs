@@ -1,10 +1,10 @@
-//! The docs are true: every command in them is run, or at least parsed; every link leads somewhere; the book is whole.
+//! The docs are true: their commands run with small settings, or are at least parsed; every link leads somewhere; the book is whole.
 //!
 //! Blocks of `sh` are scripts, run page by page in a copy of the repository's data, in which `plimsoll` and `cargo run` are the
 //! program of this build with small settings where a command takes long ([`SHIM`]). Blocks of `console` are commands behind
 //! `$`, and what they print; with `PLIMSOLL_UPDATE_DOCS=1` that is written anew. A comment before a block says otherwise:
 //!
-//! - `<!-- test: parse -->`: it needs hours, files or programs that are not here; its arguments are only parsed.
+//! - `<!-- test: parse -->`: it needs hours, files or programs that are not here; its arguments are only parsed, not run.
 //! - `<!-- test: file NAME -->`: the block is that file for the page's commands.
 
 use std::collections::BTreeSet;
@@ -227,7 +227,7 @@ fn none(wrong: Vec<String>) {
 
 #[cfg(unix)]
 #[test]
-fn every_command_of_the_docs_runs() {
+fn the_commands_of_the_docs_run_or_are_parsed() {
     let pages = pages();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
@@ -295,21 +295,34 @@ fn links_lead_somewhere_and_the_book_is_whole() {
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
+/// The notebooks.
+pub fn notebooks() -> Vec<PathBuf> {
+    let mut found = files(&root().join("notebooks"));
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
+    found.retain(|path| !path.components().any(|part| part.as_os_str() == ".ipynb_checkpoints"));
+    found.sort();
+    found
+}
+
 #[test]
-fn the_book_is_built() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    // Beside Python, where it came as a wheel.
-    let beside = std::env::var_os("PLIMSOLL_PYTHON").map(|python| Path::new(&python).with_file_name("mdbook"));
-    let mdbook = beside.filter(|path| path.is_file()).unwrap_or_else(|| "mdbook".into());
-    let output = Command::new(mdbook).arg("build").arg(root().join("docs")).arg("-d").arg(dir.path()).output();
-    let Ok(output) = output else {
-        eprintln!("skipped: no mdbook here (pip install -r docs/requirements.txt, or cargo install mdbook)");
-        return;
-    };
-    let said = said(&output);
-    assert!(output.status.success() && !said.contains("ERROR") && !said.contains("WARN"), "{said}");
-    let page = std::fs::read_to_string(dir.path().join("tutorial.html")).expect("a page");
-    assert!(page.contains("howto/publish.html") && page.contains("policies.html"));
+fn notebooks_are_kept_without_outputs() {
+    let notebooks = notebooks();
+    assert_eq!(notebooks.len(), 3);
+    for path in notebooks {
+        let text = std::fs::read_to_string(&path).expect("a notebook");
+        let notebook: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for cell in notebook["cells"].as_array().expect("cells") {
+            let is_code = cell["cell_type"] == "code";
+            let empty = cell["outputs"].as_array().is_some_and(Vec::is_empty) && cell["execution_count"].is_null();
+            assert!(!is_code || empty, "{}: outputs in {cell}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_example_is_short() {
+    let lines = read(Path::new("examples/custom_policy.rs")).lines().count();
+    assert!(lines < 40, "{lines} lines");
 }
 
 /// What GitHub, Zenodo and others read: of the Citation File Format 1.2.0, and of this version.

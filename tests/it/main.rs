@@ -2,7 +2,6 @@
 //!
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
-mod browser;
 mod bundle;
 mod cases;
 mod check;
@@ -12,7 +11,6 @@ mod determinism;
 mod deviation;
 mod docs;
 mod errors;
-mod example;
 mod failover;
 mod failover_cli;
 mod failover_model;
@@ -44,7 +42,6 @@ mod paper;
 mod paper_facebook;
 mod paper_machines;
 mod parity;
-mod python;
 mod quota;
 mod quota_check;
 mod quota_groups;
@@ -59,6 +56,7 @@ mod reference;
 mod reference_digest;
 mod reference_random;
 mod replay;
+mod report;
 mod slow;
 mod slow_checks;
 mod slow_rate;

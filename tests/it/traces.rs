@@ -1,7 +1,7 @@
 //! `plimsoll trace` through the binary: import, generate, stats, head, validate.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use polars::prelude::{ParquetReader, SerReader};
@@ -26,17 +26,6 @@ const SAMPLES: [(&str, &str, &str, [u64; 3]); 4] = [
     ("openb", OPENB, "2x64c256g8gpu", [3, 1, 2]),
 ];
 
-fn shared(file: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("PLIMSOLL_SHARED_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
-    let path = folder.join(file);
-    if !path.exists() {
-        println!("skipped: no shared data ({})", path.display());
-        return None;
-    }
-    Some(path)
-}
-
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
@@ -52,7 +41,7 @@ fn trace(args: &[&str]) -> Output {
 }
 
 /// Runs `plimsoll trace` and gives its standard output. Panics: if it fails.
-fn good(args: &[&str]) -> String {
+pub fn good(args: &[&str]) -> String {
     let output = trace(args);
     assert!(output.status.success(), "{args:?}: {}", said(&output));
     String::from_utf8(output.stdout).expect("UTF-8")
@@ -72,7 +61,7 @@ fn piped(args: &[&str], input: &str) -> Output {
 }
 
 /// The jobs table that a replay writes, without the columns that name its source.
-fn jobs(dir: &Path, trace: &str, machines: &str, extra: &[&str]) -> polars::prelude::DataFrame {
+pub fn jobs(dir: &Path, trace: &str, machines: &str, extra: &[&str]) -> polars::prelude::DataFrame {
     let out = dir.join(format!("out-{}", trace.replace(['/', '\\'], "_")));
     let mut command = plimsoll(&["replay", trace, "--machines", machines, "--policy", "drf"]);
     let output = run(command.args(extra).arg("-o").arg(&out));
@@ -103,30 +92,6 @@ fn every_format_imports_and_replays_as_the_file_itself_does() {
             assert_eq!(beside["rows_kept"].as_u64(), Some(rows_in - dropped));
             assert_eq!(beside["source_blake3"].as_str().map(str::len), Some(64));
             assert_eq!(jobs(dir.path(), out, machines, &[]), direct, "{format}, {ending}");
-        }
-    }
-}
-
-#[test]
-fn real_files_round_trip() {
-    for (name, machines) in [
-        ("swim/FB-2009_samples_24_times_1hr_0.tsv", "100x16c32g"),
-        ("alibaba-2017/batch_task.csv", "1300x64c1norm"),
-        ("swf/NASA-iPSC-1993-3.1-cln.swf", "1x128c"),
-        ("openb-2023/openb_pod_list_default.csv", "1213x96c768g8gpu"),
-    ] {
-        let Some(path) = shared(name) else { return };
-        let (dir, path) = (folder(), path.to_str().expect("text").to_owned());
-        let (csv, parquet, again) = (dir.path().join("t.csv"), dir.path().join("t.parquet"), dir.path().join("u.csv"));
-        let text = |path: &Path| path.to_str().expect("text").to_owned();
-        good(&["import", &path, "-o", &text(&csv)]);
-        good(&["import", &text(&csv), "-o", &text(&parquet)]);
-        good(&["import", &text(&parquet), "-o", &text(&again)]);
-        let read = |path: &Path| std::fs::read(path).expect("readable");
-        assert!(read(&csv) == read(&again), "{name}: CSV to Parquet and back differs");
-        // Ten million tasks twice are for the slower tests.
-        if !name.starts_with("alibaba") {
-            assert_eq!(jobs(dir.path(), &text(&csv), machines, &[]), jobs(dir.path(), &path, machines, &[]), "{name}");
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Figures and the report: redrawn from the tables alone to the same bytes, and opened in a real browser.
+//! Figures and the report: redrawn from the tables alone to the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::replay::{files, plimsoll, run, said};
 
@@ -21,7 +20,7 @@ hours = 0.02
 "#;
 
 /// Runs [`PLAN`] into a folder below `dir`.
-fn results(dir: &Path, name: &str, threads: &str) -> PathBuf {
+pub fn results(dir: &Path, name: &str, threads: &str) -> PathBuf {
     let (plan, folder) = (dir.join("tiny.toml"), dir.join(name));
     std::fs::write(&plan, PLAN).expect("a writable folder");
     let output = run(plimsoll(&["run", "-j", threads, "-o"]).arg(&folder).arg(&plan));
@@ -142,47 +141,4 @@ fn the_schema_is_printed() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("dominant_share") && text.contains("used_<r>_s") && !text.contains("makespan_us"), "{text}");
     assert_eq!(run(&mut plimsoll(&["schema", "user"])).status.code(), Some(2));
-}
-
-/// What Chromium makes of the page; `None` without Chromium.
-fn dom(page: &Path, profile: &Path) -> Option<String> {
-    let quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"];
-    let alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"];
-    let mut command = Command::new("chromium");
-    command.args(quiet).args(alone).arg(format!("--user-data-dir={}", profile.display()));
-    command.arg("--dump-dom").arg(format!("file://{}", page.display()));
-    match command.output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => panic!("chromium: {error}"),
-        Ok(output) => {
-            assert!(output.status.success(), "chromium: {}", said(&output));
-            Some(String::from_utf8_lossy(&output.stdout).into_owned())
-        }
-    }
-}
-
-#[test]
-fn the_report_opens_offline_in_a_browser() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let folder = results(dir.path(), "one", "2");
-    let Some(dom) = dom(&folder.join("report.html"), &dir.path().join("profile")) else {
-        println!("skipped: no chromium");
-        return;
-    };
-    assert!(dom.contains("<title>tiny</title>") && dom.contains("Is 1 &lt; 2 &amp; 3 &gt; 2?"), "{dom}");
-    // The page's own script has run: it adds a button to everything that can be copied.
-    assert!(dom.contains("<button"), "{dom}");
-    let rows = dom.matches("<tr>").count();
-    assert!(rows >= 8, "{rows} rows");
-    for cell in ["slot:2</td>", "drf</td>", "fifo</td>"] {
-        assert!(dom.contains(cell), "{cell}");
-    }
-    let figures = dom.matches("<figure").count();
-    assert!(figures >= 5 && dom.matches("<svg").count() == figures, "{figures} figures");
-    for outside in ["src=", "href=\"http", "href=\"//", "@import", "url(http"] {
-        assert!(!dom.contains(outside), "{outside}");
-    }
-    for link in dom.split("href=\"./").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(folder.join(link).is_file(), "{link}");
-    }
 }

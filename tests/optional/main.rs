@@ -1,0 +1,103 @@
+//! Tests that need what not every machine has: programs, packages, files, rights. Where it is missing they are skipped while they
+//! run, and the summary counts them, with the reasons:
+//!
+//! ```text
+//! test browser::the_report_opens_offline ... ignored (no chromium)
+//! ```
+//!
+//! The first part of a test's name is what it needs. `PLIMSOLL_REQUIRE=browser,python` (or `all`) says that these are there: a
+//! test of them that would be skipped fails. `.ci/run` sets it to what it has installed.
+
+// What both binaries share is compiled for the other one's tests, too.
+#[path = "../it/determinism.rs"]
+#[allow(unused)]
+mod determinism;
+#[path = "../it/docs.rs"]
+#[allow(unused)]
+mod docs;
+#[path = "../it/replay.rs"]
+#[allow(unused)]
+mod replay;
+#[path = "../it/report.rs"]
+#[allow(unused)]
+mod report;
+#[path = "../it/slow.rs"]
+#[allow(unused)]
+mod slow;
+#[path = "../it/slow_rate.rs"]
+#[allow(unused)]
+mod slow_rate;
+#[path = "../it/study_disk.rs"]
+#[allow(unused)]
+mod study_disk;
+#[path = "../it/study_run.rs"]
+#[allow(unused)]
+mod study_run;
+#[path = "../it/study_slurm.rs"]
+#[allow(unused)]
+mod study_slurm;
+#[path = "../it/traces.rs"]
+#[allow(unused)]
+mod traces;
+
+mod book;
+mod browser;
+mod data;
+mod disk;
+mod example;
+mod pdf;
+mod python;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// What is missing, in words.
+pub struct Missing(pub String);
+
+/// Passed, or skipped; who fails panics.
+pub type Outcome = Result<(), Missing>;
+
+/// What must be there.
+const REQUIRE: &str = "PLIMSOLL_REQUIRE";
+
+/// What tests may need, as [`REQUIRE`] names it.
+const NEEDS: [&str; 7] = ["book", "browser", "data", "disk", "example", "pdf", "python"];
+
+/// A test that is named after what it needs.
+fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
+    let needs = name.split("::").next().unwrap_or_default();
+    assert!(NEEDS.contains(&needs), "{needs} is not among what tests may need");
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    let required = required.split(',').any(|word| word == needs || word == "all");
+    Trial::ignorable_test(name, move || match test() {
+        Ok(()) => Ok(Completion::Completed),
+        Err(Missing(why)) if required => Err(Failed::from(format!("skipped, although {REQUIRE} names it: {why}"))),
+        Err(Missing(why)) => Ok(Completion::ignored_with(why)),
+    })
+}
+
+fn main() -> ExitCode {
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    let unknown = required.split(',').find(|word| !word.is_empty() && *word != "all" && !NEEDS.contains(word));
+    if let Some(word) = unknown {
+        eprintln!("{REQUIRE}: '{word}' is not all or some of {}", NEEDS.join(","));
+        return ExitCode::FAILURE;
+    }
+    let mut trials = vec![
+        trial("book::the_book_is_built", book::is_built),
+        trial("browser::the_report_opens_offline", browser::the_report_opens_offline),
+        trial("disk::a_full_disk_leaves_nothing_half_written", disk::a_full_one_leaves_nothing_half_written),
+        trial("example::replays_beside_built_in_policies", example::replays_beside_built_in_policies),
+        trial("example::is_listed_among_the_policies", example::is_listed_among_the_policies),
+        trial("pdf::its_text_is_text", pdf::its_text_is_text),
+        trial("python::polars_duckdb_and_pandas_read_results_as_the_docs_say", python::reads_results_as_the_docs_say),
+        trial("python::notebooks_run_on_small_results", python::notebooks_run_on_small_results),
+        trial("python::simpy_ends_every_job_at_the_same_instant", python::simpy_ends_every_job_at_the_same_instant),
+    ];
+    // A test a file: one that is missing hides no other.
+    trials.extend(
+        data::FILES.map(|file| trial(&format!("data::{}_round_trips", file.0), move || data::round_trips(file))),
+    );
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
