@@ -21,7 +21,7 @@ struct Slurm {
 }
 
 /// The longest that the daemons may take to be ready, or to go.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Slurm {
     /// Starts it with so many processors; why not, where it is not installed, this is not root, or it does not come up.
@@ -226,9 +226,78 @@ PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 const ALL: Duration = Duration::from_secs(900);
 /// So many times a shard is killed.
 const KILLS: usize = 20;
+/// A shard is killed when fewer than so many further runs have ended: a small part of the 500, however fast the machine is.
+const FURTHER: usize = 8;
 
-/// 500 runs in three shards under a real Slurm, killed twenty times at random moments: the gathering job says what is
-/// missing, what is submitted again makes that alone, and the results are those of one process that nobody disturbed.
+/// The study under a Slurm, in one results folder.
+struct Campaign<'a> {
+    slurm: &'a Slurm,
+    place: &'a Place,
+    out: String,
+}
+
+impl Campaign<'_> {
+    /// Submits what is missing: the number of the job that gathers, and the message.
+    fn submit(&self) -> (String, String) {
+        let mut command = cluster(self.place, &self.out, &[]);
+        self.slurm.environment(&mut command);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", said(&output));
+        (String::from_utf8_lossy(&output.stdout).trim().to_owned(), said(&output))
+    }
+
+    fn queued(&self) -> bool {
+        !run(self.slurm.command("squeue").arg("--noheader")).stdout.is_empty()
+    }
+
+    /// Waits for the job that gathers, and returns its log.
+    fn gathered(&self, job: &str) -> String {
+        assert_eq!(until(ALL, || !self.queued()), Ok(()), "the jobs go on");
+        std::fs::read_to_string(self.folder().join(format!("slurm/gather-{job}.log"))).expect("the job has a log")
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.place.path(&self.out)
+    }
+
+    /// How many runs have a receipt; each cell of the study has a folder of its own.
+    fn ended(&self) -> usize {
+        let listed = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let cells = listed(self.folder()).map(|cell| cell.path());
+        cells
+            .flat_map(|cell| listed(cell.join("done")))
+            .filter(|file| file.path().extension().is_some_and(|kind| kind == "json"))
+            .count()
+    }
+
+    /// Kills each running shard once, after a random number of further runs; returns how many were hit.
+    fn kill(&self, random: &mut impl rand::Rng) -> usize {
+        let (mut seen, mut hit) = (Vec::new(), 0);
+        let done = until(ALL, || {
+            let next = (0..3).filter(|shard| !seen.contains(shard)).find_map(|shard| {
+                let environment = format!("SLURM_ARRAY_TASK_ID={shard}\0");
+                Some((shard, processes(&self.folder(), &environment).into_iter().next()?))
+            });
+            if let Some((shard, process)) = next {
+                let enough = self.ended() + random.random_range(0..FURTHER);
+                let there = || Path::new("/proc").join(&process).exists();
+                while self.ended() < enough && there() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                // It may have ended meanwhile.
+                hit += usize::from(run(Command::new("kill").args(["-KILL", &process])).status.success());
+                seen.push(shard);
+            }
+            seen.len() == 3 || !self.queued()
+        });
+        assert_eq!(done, Ok(()), "the shards neither run nor end");
+        hit
+    }
+}
+
+/// 500 runs in three shards under a real Slurm, killed at random moments until they are whole, and again in another folder
+/// until twenty shards were killed: the gathering job says what is missing, what is submitted again makes that alone,
+/// and the results are those of one process that nobody disturbed.
 #[test]
 fn a_real_slurm_runs_the_array() {
     let slurm = match Slurm::start(3) {
@@ -240,48 +309,34 @@ fn a_real_slurm_runs_the_array() {
     };
     let plan = five_hundred(300);
     let place = Place::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
-    let submit = || {
-        let mut command = cluster(&place, &[]);
-        slurm.environment(&mut command);
-        let output = run(&mut command);
-        assert!(output.status.success(), "{}", said(&output));
-        (String::from_utf8_lossy(&output.stdout).trim().to_owned(), said(&output))
-    };
-    let queued = || !run(slurm.command("squeue").arg("--noheader")).stdout.is_empty();
-    let gathered = |job: &str| {
-        assert_eq!(until(ALL, || !queued()), Ok(()), "the jobs go on");
-        std::fs::read_to_string(place.path(&format!("out/slurm/gather-{job}.log"))).expect("the job has a log")
-    };
-    let out = place.path("out");
-    let (mut random, mut kills, mut submissions) = (stream(1, "kills under Slurm"), 0, 0);
+    let (mut random, mut kills, mut submissions, mut folders) = (stream(1, "kills under Slurm"), 0, 0, Vec::new());
     while kills < KILLS {
-        let (gather, message) = submit();
-        submissions += 1;
-        assert!(message.contains("3 of 3 shards"), "{kills} kills, then: {message}");
-        assert_eq!(until(PATIENCE, || !processes(&out, "SLURM_ARRAY_TASK_ID=").is_empty()), Ok(()), "nothing runs");
-        // All of them, one after the other.
-        let mut hit = Vec::new();
-        let _ = until(PATIENCE, || {
-            let next = (0..3).find_map(|shard| {
-                let running = processes(&out, &format!("SLURM_ARRAY_TASK_ID={shard}\0"));
-                running.into_iter().next().filter(|_| !hit.contains(&shard)).map(|process| (shard, process))
-            });
-            if let Some((shard, process)) = next {
-                std::thread::sleep(Duration::from_millis(random.random_range(0..150)));
-                // It may have ended meanwhile.
-                kills += usize::from(run(Command::new("kill").args(["-KILL", &process])).status.success());
-                hit.push(shard);
+        // How many kills a folder takes until its runs are all there depends on the machine, how many there are not.
+        assert!(folders.len() < KILLS, "{kills} kills in {} folders", folders.len());
+        let campaign = Campaign { slurm: &slurm, place: &place, out: format!("out-{}", folders.len()) };
+        loop {
+            let before = campaign.ended();
+            let (gather, message) = campaign.submit();
+            submissions += 1;
+            let open = message.contains(" of 3 shards");
+            assert!(open != message.contains("all runs are there"), "{message}");
+            assert!(before > 0 || message.contains("3 of 3 shards"), "{message}");
+            kills += if open && kills < KILLS { campaign.kill(&mut random) } else { 0 };
+            let log = campaign.gathered(&gather);
+            let (missing, whole) = (log.contains("runs are missing or broken"), log.contains("report in"));
+            assert!(missing != whole && (open || whole), "{log}");
+            assert!(campaign.ended() >= before, "runs that were there are gone");
+            if whole {
+                break;
             }
-            hit.len() == 3 || !queued()
-        });
-        let log = gathered(&gather);
-        assert!(log.contains("runs are missing or broken"), "{log}");
+        }
+        folders.push(campaign.folder());
     }
-    let (gather, _) = submit();
-    let log = gathered(&gather);
-    assert!(!log.contains("missing") && log.contains("report in"), "{log}");
-    println!("{kills} kills, {submissions} submissions");
+    println!("{kills} kills, {submissions} submissions, {} folders", folders.len());
     place.write("plan.toml", &plan);
     place.run("whole", &["-j", "1"]);
-    assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&out)), [""; 0]);
+    let whole = contents(&place.path("whole"));
+    for folder in folders {
+        assert_eq!(differences(&whole, &without_logs(&folder)), [""; 0]);
+    }
 }

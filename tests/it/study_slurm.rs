@@ -27,10 +27,10 @@ fi
 wc -l < "$here/calls" | tr -d ' '
 "#;
 
-/// The command that submits the plan of a place.
-pub fn cluster(place: &Place, args: &[&str]) -> Command {
+/// The command that submits the plan of a place, with results in a folder there.
+pub fn cluster(place: &Place, out: &str, args: &[&str]) -> Command {
     let mut command = plimsoll(&["cluster", "slurm"]);
-    command.arg(place.path("plan.toml")).arg("-o").arg(place.path("out")).args(args);
+    command.arg(place.path("plan.toml")).arg("-o").arg(place.path(out)).args(args);
     command
 }
 
@@ -47,7 +47,7 @@ fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
     place.write("sbatch", SBATCH);
     std::fs::set_permissions(place.path("sbatch"), std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
     let path = format!("{}:{}", place.path("").display(), std::env::var("PATH").unwrap_or_default());
-    let dry = run(cluster(&place, &["--dry-run"]).env("PATH", &path));
+    let dry = run(cluster(&place, "out", &["--dry-run"]).env("PATH", &path));
     let script = String::from_utf8_lossy(&dry.stdout).into_owned();
     for line in ["#SBATCH --array=0-3%3", "#SBATCH --cpus-per-task=2", "#SBATCH --time=00:10:00", "--shard auto/4 -j 2"]
     {
@@ -55,12 +55,12 @@ fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
     }
     assert!(!place.path("out").exists(), "a dry run writes nothing");
     place.write("broken", "2");
-    let first = run(cluster(&place, &[]).env("PATH", &path));
+    let first = run(cluster(&place, "out", &[]).env("PATH", &path));
     assert!(first.status.success(), "{}", said(&first));
     let log = |name: &str| std::fs::read_to_string(place.path(name)).unwrap_or_default();
     assert!(log("gather.log").contains("runs are missing or broken"), "{}", log("gather.log"));
     std::fs::remove_file(place.path("broken")).expect("it is there");
-    let again = run(cluster(&place, &[]).env("PATH", &path));
+    let again = run(cluster(&place, "out", &[]).env("PATH", &path));
     assert!(said(&again).contains("1 of 4 shards"), "{}", said(&again));
     assert!(std::fs::read_to_string(place.path("out/slurm/array.sh")).expect("a script").contains("--array=2%3"));
     assert!(
@@ -80,7 +80,7 @@ fn wrong_tables_and_no_slurm_are_told() {
     let message = place.refused("out", &[]);
     assert!(message.contains("slurm: unknown field `shard`") && message.contains("'shards'"), "{message}");
     place.write("plan.toml", SWEEP);
-    let output = run(cluster(&place, &[]).env("PATH", place.path("nowhere")));
+    let output = run(cluster(&place, "out", &[]).env("PATH", place.path("nowhere")));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("sbatch cannot be called") && said(&output).contains("the scripts are there"));
 }
