@@ -6,6 +6,8 @@ use super::{Context, print};
 use crate::error::Result;
 use crate::experiment::study::folder::Described;
 use crate::output::made::Made;
+use crate::output::page::{NARROW, Pictures};
+use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
 use crate::output::{gallery, overview, page};
 
@@ -35,21 +37,23 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
     let provenance = whole.provenance(&plan);
     let mut written = gallery::write(folder, &gallery.figures, &provenance)?;
     let mut notes = gallery.notes.clone();
+    let narrow = requests.clone().on(Paper::wide("width", NARROW)?).draw(&whole, &[])?;
+    let pictures = Pictures { gallery: &gallery, narrow: &narrow };
     let page = match whole.alone() {
-        Some(results) => page::write(results, &gallery, &plan)?,
+        Some(results) => page::write(results, &pictures, &plan)?,
         None => {
             let folders = cells(&whole, &requests, &mut notes)?;
             let described = Described::read(folder)?.unwrap_or_default();
-            let cells: Vec<String> = whole.cells.iter().map(|(name, ..)| name.clone()).collect();
             let sweep = overview::Sweep {
                 name: &described.name,
                 question: described.question.as_deref(),
                 plan: &plan,
-                cells: &cells,
+                whole: &whole,
                 folders: &folders,
+                metrics: &requests.metrics(),
                 provenance: &provenance,
             };
-            overview::write(&sweep, &folder.join(crate::experiment::ESTIMATES), folder, &gallery)?
+            overview::write(&sweep, folder, &pictures)?
         }
     };
     written.push(page.clone());
@@ -64,12 +68,14 @@ fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (cell, _, results) in &whole.cells {
         let mut own = gallery::Gallery::default();
+        let mut narrow = gallery::Gallery::default();
         for (kind, paper) in requests.builtin() {
             own.add(gallery::draw(results, kind, &paper)?);
+            narrow.add(gallery::draw(results, kind, &Paper::wide("width", NARROW)?)?);
         }
         let plan = &results.contents.plan;
         let mut written = gallery::write(&results.folder, &own.figures, &results.provenance(plan))?;
-        written.push(page::write(results, &own, plan)?);
+        written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan)?);
         Made::renew(&results.folder, None, "", &written)?;
         for note in own.notes {
             match said.iter_mut().find(|(known, _)| *known == note) {

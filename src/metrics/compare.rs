@@ -172,9 +172,14 @@ impl Comparison {
         }
     }
 
-    /// The answer in words: all policies against the baseline in one sentence, then each against the reference, then what
-    /// differs by job size, and what the numbers are.
+    /// The answer in words, and what its numbers are.
     pub fn sentences(&self) -> Vec<String> {
+        self.claims().into_iter().chain([self.method()]).collect()
+    }
+
+    /// The answer in words: all policies against the baseline in one sentence, then each against the reference, and what
+    /// differs by job size.
+    pub fn claims(&self) -> Vec<String> {
         let all: Vec<String> = self.policies.iter().map(|policy| policy.change(&self.baseline)).collect();
         let mut said = vec![format!("Mean completion time against {}: {}.", self.baseline, listed(&all, ";"))];
         for policy in &self.policies {
@@ -195,7 +200,6 @@ impl Comparison {
                 (None, None) => {}
             }
         }
-        said.push(self.method());
         said
     }
 

@@ -401,11 +401,10 @@ fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
         answer: sentences(plan, findings),
         summary: vec![summary(plan, findings)],
         figures: drawn.iter().map(inline).collect(),
-        figures_first: false,
         plan_toml: plan.text.clone(),
         reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
-        notes: Vec::new(),
         provenance: provenance(plan).rows(),
+        ..Report::default()
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Figure {
     pub caption: String,
     /// An SVG document.
     pub svg: String,
+    /// The same for narrow screens; empty if the first one fits them.
+    pub narrow: String,
     /// The name of the file beside the report that holds it alone.
     pub files: Vec<String>,
 }
@@ -79,7 +81,9 @@ pub struct Report {
     pub question: Option<String>,
     /// The answer in words, one sentence an item.
     pub answer: Vec<String>,
-    /// The tables that answer it.
+    /// The tables that the answer rests on, behind its words.
+    pub lead: Vec<Table>,
+    /// All other tables.
     pub summary: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -94,6 +98,9 @@ pub struct Report {
     /// Names and values: version, seed, digests.
     pub provenance: Vec<(String, String)>,
 }
+
+/// Figures wider than this, in points, take the whole width of the page, and do not fit a phone.
+pub(super) const ROOMY: f64 = 300.0;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -112,9 +119,8 @@ pub fn render(report: &Report) -> String {
     }
     page += &contents(report);
     page += "</header>\n<main>\n";
+    answer(&mut page, report);
     notes(&mut page, &report.notes);
-    let sentence = |page: &mut String, text: &String| add(page, format_args!("<p>{}</p>\n", escape(text)));
-    section(&mut page, "answer", "In words", &report.answer, sentence);
     if report.figures_first {
         figures(&mut page, &report.figures);
     }
@@ -143,6 +149,19 @@ pub fn render(report: &Report) -> String {
     page
 }
 
+/// The answer: first in words, then the tables behind it.
+fn answer(page: &mut String, report: &Report) {
+    if report.answer.is_empty() && report.lead.is_empty() {
+        return;
+    }
+    *page += "<section id=\"answer\">\n<h2>Answer</h2>\n";
+    for text in &report.answer {
+        add(page, format_args!("<p>{}</p>\n", escape(text)));
+    }
+    report.lead.iter().for_each(|one| table(page, one));
+    *page += "</section>\n";
+}
+
 fn figures(page: &mut String, figures: &[Figure]) {
     if figures.is_empty() {
         return;
@@ -161,7 +180,7 @@ fn add(page: &mut String, text: std::fmt::Arguments) {
 /// Links to the sections that there are.
 fn contents(report: &Report) -> String {
     let sections = [
-        ("answer", "In words", !report.answer.is_empty()),
+        ("answer", "Answer", !report.answer.is_empty() || !report.lead.is_empty()),
         ("results", "Results", !report.summary.is_empty()),
         ("figures", "Figures", !report.figures.is_empty()),
         ("reproduce", "Run it again", !report.reproduce.is_empty()),
@@ -239,9 +258,17 @@ fn table(page: &mut String, table: &Table) {
 }
 
 fn draw(page: &mut String, number: usize, figure: &Figure) {
-    let wide = if width(&figure.svg) > 300.0 { " wide" } else { "" };
+    let wide = if width(&figure.svg) > ROOMY { " wide" } else { "" };
     add(page, format_args!("<figure class=\"card{wide}\" id=\"figure{number}\">\n"));
-    *page += &inlined(&figure.svg, number);
+    if figure.narrow.is_empty() {
+        *page += &inlined(&figure.svg, &format!("f{number}"));
+    } else {
+        let both = [("roomy", &figure.svg, "f"), ("narrow", &figure.narrow, "n")];
+        for (class, svg, prefix) in both {
+            let svg = inlined(svg, &format!("{prefix}{number}"));
+            add(page, format_args!("<div class=\"{class}\">\n{svg}</div>\n"));
+        }
+    }
     let caption = escape(&figure.caption);
     add(page, format_args!("<figcaption><b>Figure {number}.</b> {caption}"));
     for file in &figure.files {
@@ -251,7 +278,7 @@ fn draw(page: &mut String, number: usize, figure: &Figure) {
 }
 
 /// The width that an SVG says it has, or 0.
-fn width(svg: &str) -> f64 {
+pub(super) fn width(svg: &str) -> f64 {
     let value = svg.split(" width=\"").nth(1).and_then(|rest| rest.split('"').next());
     value.and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
@@ -270,11 +297,11 @@ fn link(file: &str) -> String {
 }
 
 /// The SVG element alone, its ids made its own: the same id in two figures would let one clip the other.
-fn inlined(svg: &str, number: usize) -> String {
+fn inlined(svg: &str, prefix: &str) -> String {
     let from = svg.find("<svg").unwrap_or(svg.len());
     let mut text = svg[from..].to_owned();
     for reference in [" id=\"", "url(#", "href=\"#"] {
-        text = text.replace(reference, &format!("{reference}f{number}-"));
+        text = text.replace(reference, &format!("{reference}{prefix}-"));
     }
     text
 }
@@ -290,11 +317,12 @@ mod tests {
         let text = || EVIL.to_owned();
         let series = Series { label: text(), ..Series::new(EVIL, vec![(0.0, 1.0), (1.0, 2.0)]) };
         let svg = lines(&Chart::new(Axis::number(EVIL), Axis::number(EVIL)), Join::Straight, &[series]);
-        let figure = Figure { caption: text(), svg, files: vec!["javascript:alert(1)\"".into()] };
+        let figure = Figure { caption: text(), narrow: svg.clone(), svg, files: vec!["javascript:alert(1)\"".into()] };
         Report {
             title: text(),
             question: Some(text()),
             answer: vec![text()],
+            lead: vec![Table { caption: text(), ..Table::default() }],
             summary: vec![Table {
                 caption: text(),
                 columns: vec![Column { name: text(), explanation: text(), numeric: true }],

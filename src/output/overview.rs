@@ -1,18 +1,21 @@
-//! The overview page of a sweep: every cell under every policy, made of the table of estimates.
+//! The overview page of a sweep: the answer in words, the differences behind it, figures, and every cell under every policy.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::gallery::Gallery;
-use super::headline::{Better, headline};
-use super::html::{self, Column as Heading, Report, Table as Sheet};
-use super::numbers::with_half;
-use super::page::inline;
+use super::headline::{Headline, headline};
+use super::html::{self, Mark, Report, Table as Sheet};
+use super::marks::{Shown, mark};
+use super::numbers::{number, with_half};
+use super::page::{Pictures, cell, mean, number_column, text_column};
 use super::provenance::Provenance;
-use super::read::Frame;
+use super::read::Results;
+use super::requests::{Whole, heading};
+use super::schema::Table;
 use super::table::write_whole;
-use crate::error::{Error, Result};
-use crate::metrics::Interval;
-use crate::units::Dim;
+use crate::error::Result;
+use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
+use crate::metrics::{Better, Contest, Design, MARGIN, MeanDifference, difference, holm};
 
 /// What the page is about.
 pub struct Sweep<'a> {
@@ -22,87 +25,97 @@ pub struct Sweep<'a> {
     pub question: Option<&'a str>,
     /// The plan.
     pub plan: &'a str,
-    /// Names of the cells, in order.
-    pub cells: &'a [String],
+    /// The results of all cells.
+    pub whole: &'a Whole,
     /// The folders of their results, below the sweep's.
     pub folders: &'a [String],
+    /// The columns of the `runs` table that its figures show: those that it answers in words.
+    pub metrics: &'a [String],
     /// What all of it is made of.
     pub provenance: &'a Provenance,
 }
 
-/// More cells than this are not named one by one.
-const NOTES: usize = 12;
+/// So many metrics are answered in words.
+const METRICS_MOST: usize = 4;
 
-/// The table of estimates, column by column.
-struct Estimates {
-    cell: Vec<String>,
-    policy: Vec<String>,
-    metric: Vec<String>,
-    intervals: Vec<Interval>,
+/// So many cells are named one by one in a sentence.
+const NAMED_MOST: usize = 4;
+
+/// The metric of plans whose figures show none.
+const METRIC: &str = "completion_mean_s";
+
+/// A comparison: of a policy with the baseline of its cell, or, where there is one policy, of a cell with the first.
+struct Line {
+    cell: usize,
+    policy: String,
+    /// The baseline, or the first cell.
+    base: String,
+    means: MeanDifference,
+    p: Option<f64>,
+    p_equivalent: Option<f64>,
 }
 
-/// Writes `report.html` in the sweep's folder from the table of estimates at `table` and figures over all cells.
-///
-/// Errors: the table cannot be read, or the page not be written.
-pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> Result<PathBuf> {
-    let estimates = read(table)?;
-    let mut policies: Vec<&String> = Vec::new();
-    for policy in &estimates.policy {
-        if !policies.contains(&policy) {
-            policies.push(policy);
+/// What the tests of a line come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Higher,
+    Lower,
+    Equivalent,
+    Open,
+    Untested,
+}
+
+impl Line {
+    fn verdict(&self) -> Verdict {
+        match self.p {
+            None => Verdict::Untested,
+            p if is_significant(p) && self.means.test.difference.mean > 0.0 => Verdict::Higher,
+            p if is_significant(p) => Verdict::Lower,
+            _ if is_significant(self.p_equivalent) => Verdict::Equivalent,
+            _ => Verdict::Open,
         }
     }
-    // The resources are those whose use was measured.
-    let used = estimates.metric.iter().filter_map(|metric| metric.strip_prefix("used_"));
-    let mut names: Vec<&str> = Vec::new();
-    used.for_each(|name| {
-        if !names.contains(&name) {
-            names.push(name);
+
+    /// The change in percent of the base, or as it is where the base is 0.
+    fn change(&self) -> String {
+        let mean = self.means.test.difference.mean;
+        match self.means.base {
+            0.0 if mean > 0.0 => format!("+{}", number(Some(mean))),
+            0.0 => number(Some(mean)),
+            base => format!("{:+.1} %", 100.0 * mean / base.abs()),
         }
-    });
-    let dims: Vec<Dim> = names.iter().map(|name| Dim::parse(name).0).collect();
-    let sheet = |column: super::headline::Headline| {
-        let good = match column.better {
-            Better::Lower => "; less is better",
-            Better::Higher => "; more is better",
-            Better::Neither => "",
-        };
-        let cell = |cell: &String, policy: &String| {
-            let at = (0..estimates.cell.len()).find(|&at| {
-                estimates.cell[at] == *cell && estimates.policy[at] == *policy && estimates.metric[at] == column.column
-            });
-            at.map(|at| with_half(Some(estimates.intervals[at]))).unwrap_or_default()
-        };
-        let heading = |name: &str, numeric| Heading { name: name.to_owned(), explanation: String::new(), numeric };
-        let row = |name: &String| -> Vec<String> {
-            std::iter::once(name.clone()).chain(policies.iter().map(|policy| cell(name, policy))).collect()
-        };
-        Sheet {
-            caption: format!(
-                "{}: {}{good}; means over seeds with half-widths of their 95 % intervals",
-                column.heading, column.about
-            ),
-            columns: std::iter::once(heading("cell", false))
-                .chain(policies.iter().map(|name| heading(name, true)))
-                .collect(),
-            rows: sweep.cells.iter().map(row).collect(),
-            ..Sheet::default()
-        }
-    };
+    }
+}
+
+/// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page not
+/// be written.
+pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<PathBuf> {
+    let (mut answer, mut lead) = (Vec::new(), Vec::new());
+    let own = [METRIC.to_owned()];
+    let metrics = if sweep.metrics.is_empty() { &own } else { sweep.metrics };
+    let metrics = &metrics[..metrics.len().min(METRICS_MOST)];
+    let headlines = headline(&sweep.whole.scope().dims);
+    let columns = metrics.iter().chain(headlines.iter().map(|one| &one.column)).map(String::as_str);
+    let columns: Vec<&str> = columns.collect::<BTreeSet<_>>().into_iter().collect();
+    let values = read(sweep.whole, &columns)?;
+    for metric in metrics {
+        let lines = lines(sweep.whole, metric, &values);
+        answer.extend(sentences(sweep.whole, metric, &lines));
+        lead.extend(differences(sweep, metric, &lines));
+    }
+    if lead.is_empty() {
+        answer.push("There is one cell or one run a cell, so nothing can be tested.".to_owned());
+    }
     let report = Report {
         title: sweep.name.to_owned(),
         question: sweep.question.map(str::to_owned),
-        summary: headline(&dims).into_iter().map(sheet).collect(),
+        answer,
+        lead,
+        summary: headlines.iter().map(|column| means(sweep, column, &values)).collect(),
         plan_toml: sweep.plan.to_owned(),
         reproduce: vec![format!("plimsoll run {}.toml  # the plan of this page, saved under that name", sweep.name)],
-        figures: gallery.figures.iter().map(inline).collect(),
+        figures: pictures.inline(),
         figures_first: true,
-        notes: match sweep.folders {
-            few if few.len() <= NOTES => {
-                few.iter().map(|cell| format!("A report of its own: {cell}/report.html")).collect()
-            }
-            many => vec![format!("Each of the {} cells has a report of its own: cell=NAME/report.html", many.len())],
-        },
         provenance: sweep.provenance.rows(),
         ..Report::default()
     };
@@ -111,16 +124,212 @@ pub fn write(sweep: &Sweep, table: &Path, folder: &Path, gallery: &Gallery) -> R
     Ok(path)
 }
 
-fn read(path: &Path) -> Result<Estimates> {
-    let Some(table) = Frame::open(path)? else {
-        return Err(Error::trace(path, 0, "", "there is no table of estimates; run the plan again"));
+/// Values by policy and run.
+type Values = Vec<Vec<Option<f64>>>;
+
+/// Reads columns of the `runs` table: by cell and column.
+fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>> {
+    let one = |results: &Results| {
+        let empty = vec![vec![None; results.contents.seeds.len()]; results.contents.policies.len()];
+        let mut found: HashMap<String, Values> = columns.iter().map(|&name| (name.to_owned(), empty.clone())).collect();
+        for part in results.table(Table::Runs, columns, None)? {
+            for (name, values) in &mut found {
+                let value = part.numbers(name)?.first().copied().flatten();
+                values[part.policy][part.run] = value.filter(|value| value.is_finite());
+            }
+        }
+        Ok(found)
     };
-    let (mean, low, high) = (table.numbers("mean")?, table.numbers("low")?, table.numbers("high")?);
-    let interval = |at: usize| Interval { mean: mean[at].unwrap_or(f64::NAN), low: low[at], high: high[at], n: 0 };
-    Ok(Estimates {
-        cell: table.names("cell")?,
-        policy: table.names("policy")?,
-        metric: table.names("metric")?,
-        intervals: (0..mean.len()).map(interval).collect(),
+    whole.cells.iter().map(|(.., results)| one(results)).collect()
+}
+
+/// All comparisons of a metric, corrected for one another.
+fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut first: Option<(&str, Design, Vec<Option<f64>>)> = None;
+    for (at, ((name, _, results), values)) in whole.cells.iter().zip(values).enumerate() {
+        let (contents, design) = (&results.contents, results.contents.design());
+        let values = &values[metric];
+        let line = |policy: &str, base: &str, means: MeanDifference| Line {
+            cell: at,
+            policy: policy.to_owned(),
+            base: base.to_owned(),
+            means,
+            p: means.test.p,
+            p_equivalent: means.test.p_equivalent,
+        };
+        if contents.policies.len() > 1 {
+            let Some(baseline) = contents.policies.iter().position(|policy| *policy == contents.baseline) else {
+                continue;
+            };
+            for (policy, own) in
+                contents.policies.iter().zip(values).filter(|(policy, _)| **policy != contents.baseline)
+            {
+                let found = difference(design, &values[baseline], own, LEVEL);
+                lines.extend(found.map(|means| line(policy, &contents.baseline, means)));
+            }
+            continue;
+        }
+        let Some(mut own) = values.first().cloned() else { continue };
+        match &mut first {
+            None => first = Some((name.as_str(), design, own)),
+            Some((base, of_first, base_values)) => {
+                // A cell may have taken more seeds than another; the same seed stands in the same place.
+                let most = own.len().max(base_values.len());
+                own.resize(most, None);
+                base_values.resize(most, None);
+                let design = if *of_first == Design::Unpaired { Design::Unpaired } else { design };
+                let found = difference(design, base_values, &own, LEVEL);
+                lines.extend(found.map(|means| line(&contents.policies[0], base, means)));
+            }
+        }
+    }
+    let p = holm(&lines.iter().map(|line| line.p).collect::<Vec<_>>());
+    let equivalent = holm(&lines.iter().map(|line| line.p_equivalent).collect::<Vec<_>>());
+    for ((line, p), p_equivalent) in lines.iter_mut().zip(p).zip(equivalent) {
+        (line.p, line.p_equivalent) = (p, p_equivalent);
+    }
+    lines
+}
+
+/// A sentence a policy: in which cells its metric differs, and how.
+fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
+    let mut policies: Vec<&str> = Vec::new();
+    for line in lines {
+        if !policies.contains(&line.policy.as_str()) {
+            policies.push(&line.policy);
+        }
+    }
+    let sentence = |policy: &&str| {
+        let own: Vec<&Line> = lines.iter().filter(|line| line.policy == **policy).collect();
+        let of = |verdict: Verdict| own.iter().copied().filter(|line| line.verdict() == verdict).collect::<Vec<_>>();
+        let significant = |way: &str, verdict: Verdict| {
+            let found = of(verdict);
+            (!found.is_empty()).then(|| format!("significantly {way} in {}", named(whole, &found, true)))
+        };
+        let within = format!("equivalent within {:.0} %", 100.0 * MARGIN);
+        let quiet = |what: &str, verdict: Verdict| {
+            let found = of(verdict);
+            (!found.is_empty()).then(|| format!("{what} in {}", named(whole, &found, false)))
+        };
+        let parts = [
+            significant("higher", Verdict::Higher),
+            significant("lower", Verdict::Lower),
+            quiet(&within, Verdict::Equivalent),
+            quiet("neither significantly different nor shown to be equivalent", Verdict::Open),
+            quiet("not tested, for want of seeds,", Verdict::Untested),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("{} under {policy}, against {}: {}.", heading(metric), own[0].base, parts.join("; "))
+    };
+    policies.iter().map(sentence).collect()
+}
+
+/// Cells in words, with their changes if asked for; of many the smallest and the largest change.
+fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
+    let name = |line: &Line| match changes {
+        true => format!("{} ({})", whole.cells[line.cell].0, line.change()),
+        false => whole.cells[line.cell].0.clone(),
+    };
+    if lines.len() <= NAMED_MOST {
+        return lines.iter().map(|line| name(line)).collect::<Vec<_>>().join(", ");
+    }
+    let size = |line: &&&Line| (line.means.test.difference.mean / line.means.base).abs();
+    let ends = [
+        lines.iter().min_by(|a, b| size(a).total_cmp(&size(b))),
+        lines.iter().max_by(|a, b| size(a).total_cmp(&size(b))),
+    ];
+    match (changes, ends) {
+        (true, [Some(least), Some(most)]) => format!("{} cells, from {} to {}", lines.len(), name(least), name(most)),
+        _ => format!("{} cells", lines.len()),
+    }
+}
+
+/// The comparisons of a metric, one a row. `None` without any.
+fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
+    let any = lines.first()?;
+    let within = format!("within {:.0} %", 100.0 * MARGIN);
+    let one_base = lines.iter().all(|line| line.base == any.base);
+    let base = if one_base { any.base.as_str() } else { "the baseline" };
+    let family = lines.iter().filter(|line| line.p.is_some()).count();
+    let row = |line: &Line| {
+        let verdict = match line.verdict() {
+            Verdict::Higher => "higher",
+            Verdict::Lower => "lower",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Open => "not known",
+            Verdict::Untested => "not tested",
+        };
+        let small = matches!(line.verdict(), Verdict::Higher | Verdict::Lower) && is_significant(line.p_equivalent);
+        let verdict = if small { format!("{verdict}, {within}") } else { verdict.to_owned() };
+        let p = |p: Option<f64>| p.map(p_number).unwrap_or_default();
+        let means = [line.means.base, line.means.new].map(|mean| number(Some(mean)));
+        let [before, after] = means;
+        let difference = with_half(Some(line.means.test.difference));
+        let name = sweep.whole.cells[line.cell].0.clone();
+        vec![
+            name,
+            line.policy.clone(),
+            line.change(),
+            verdict,
+            p(line.p),
+            p(line.p_equivalent),
+            before,
+            after,
+            difference,
+        ]
+    };
+    let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.p));
+    Some(Sheet {
+        caption: format!("{}: difference from {base}", heading(metric)),
+        columns: vec![
+            text_column("cell"),
+            text_column("policy"),
+            number_column("change", "the difference of the means, of the mean that it is compared with"),
+            text_column("verdict"),
+            number_column("p", "of no difference, corrected"),
+            number_column("p (TOST)", "of a difference of the margin or more, corrected: small means equivalent"),
+            number_column(base, "the mean that is compared with"),
+            number_column("mean", "the mean of this row"),
+            number_column("difference", "with the half-width of its 95 % confidence interval"),
+        ],
+        rows: lines.iter().map(row).collect(),
+        marks: marked.map(|(row, _)| (row, 2, Mark::Significant)).collect(),
+        note: format!(
+            "Bold: statistically significant, p < {ALPHA} in {}, corrected by Holm's method for all {family} comparisons of \
+             this table. Equivalent: {within} of the mean compared with, by two one-sided tests, corrected likewise. Not \
+             known: neither is shown; more seeds may tell. Each cell links to a report of its own.",
+            any.means.design.test()
+        ),
+        links: lines.iter().map(|line| format!("{}/{}", sweep.folders[line.cell], html::FILE)).collect(),
     })
+}
+
+/// The means of a metric, a row a cell and a column a policy.
+fn means(sweep: &Sweep, column: &Headline, values: &[HashMap<String, Values>]) -> Sheet {
+    let good = match column.better {
+        Better::Lower => "; lower is better",
+        Better::Higher => "; higher is better",
+        Better::Neither => "",
+    };
+    let policies = sweep.whole.scope().policies;
+    let mut sheet = Sheet {
+        caption: format!(
+            "{}: {}{good}; means over seeds with the half-widths of their 95 % confidence intervals",
+            column.heading, column.about
+        ),
+        columns: [text_column("cell")].into_iter().chain(policies.iter().map(|name| number_column(name, ""))).collect(),
+        links: sweep.folders.iter().map(|folder| format!("{folder}/{}", html::FILE)).collect(),
+        ..Sheet::default()
+    };
+    let mut shown = Vec::new();
+    for (row, ((name, ..), values)) in sweep.whole.cells.iter().zip(values).enumerate() {
+        let values = values[&column.column].clone();
+        sheet.rows.push([name.clone()].into_iter().chain(values.iter().map(|values| cell(mean(values)))).collect());
+        let cells = (0..values.len()).map(|policy| (row, policy + 1)).collect();
+        shown.push(Shown { contest: Contest { better: column.better, values }, cells });
+    }
+    let closed = sweep.whole.cells.iter().any(|(.., results)| results.contents.submissions_depend_on_policy);
+    mark(&mut sheet, if closed { Design::Unpaired } else { Design::Paired }, shown);
+    sheet
 }

@@ -21,38 +21,39 @@ use crate::metrics::{Better, BinRuns, Compared, Comparison, Contest, Design, Int
 const USERS_MOST: usize = 20;
 
 /// Writes `report.html` with these figures and this plan to the results folder; returns the file.
-pub fn write(results: &Results, gallery: &Gallery, plan: &str) -> Result<PathBuf> {
-    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, gallery)? });
+pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<PathBuf> {
+    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures)? });
     let path = results.folder.join(html::FILE);
     write_whole(&path, page.as_bytes())?;
     Ok(path)
 }
 
 /// Everything the report says.
-pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
+fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     let contents = &results.contents;
     let comparison = comparison(results)?;
     let mut notes: Vec<String> = missing(results).into_iter().collect();
     notes.extend(never_started(results)?);
-    notes.extend(gallery.notes.iter().cloned());
+    notes.extend(pictures.gallery.notes.iter().cloned());
     let columns = headline(&results.dims);
     // Two tables that fit a screen each: how long jobs took, and how well and fairly the cluster was used.
     let (delays, sharing) = columns.split_at(columns.iter().take_while(|column| !column.is_of_sharing()).count());
     let mut summary = vec![sheet(results, "How long jobs took", delays)?];
     summary.push(sheet(results, "How well and how fairly the cluster was used", sharing)?);
-    if let Some(comparison) = &comparison {
-        summary.push(reductions(comparison));
-    }
     summary.extend(completion_by_bin(results)?);
     summary.extend(users(results)?);
     summary.extend(group_sheet::groups(results)?);
     Ok(Report {
         title: contents.name.clone(),
         question: contents.question.clone(),
-        answer: comparison.as_ref().map(Comparison::sentences).unwrap_or_default(),
+        answer: match &comparison {
+            Some(comparison) => comparison.claims(),
+            None => alone(results)?,
+        },
+        lead: comparison.iter().map(reductions).collect(),
         summary,
-        figures: gallery.figures.iter().map(inline).collect(),
-        figures_first: false,
+        figures: pictures.inline(),
+        figures_first: true,
         plan_toml: contents.plan.clone(),
         reproduce: reproduce(contents),
         notes,
@@ -60,12 +61,35 @@ pub fn report(results: &Results, gallery: &Gallery) -> Result<Report> {
     })
 }
 
+/// The figures of a page.
+pub struct Pictures<'a> {
+    /// As they are.
+    pub gallery: &'a Gallery,
+    /// The same, drawn for a narrow screen.
+    pub narrow: &'a Gallery,
+}
+
+impl Pictures<'_> {
+    /// The figures with links to their files; those that do not fit a narrow screen twice.
+    pub(super) fn inline(&self) -> Vec<Figure> {
+        let one = |drawn: &Drawn| {
+            let narrow = self.narrow.figures.iter().find(|narrow| narrow.name == drawn.name);
+            let narrow = narrow.filter(|_| html::width(&drawn.svg) > html::ROOMY).map(|narrow| narrow.svg.clone());
+            Figure { narrow: narrow.unwrap_or_default(), ..inline(drawn) }
+        };
+        self.gallery.figures.iter().map(one).collect()
+    }
+}
+
+/// The width of figures for a narrow screen, in points.
+pub const NARROW: f64 = 270.0;
+
 /// A figure in the page, with links to its files.
 pub fn inline(drawn: &Drawn) -> Figure {
     let has_data = !drawn.data.columns.is_empty();
     let endings = ENDINGS.into_iter().filter(|ending| *ending != "png" && (*ending != "csv" || has_data));
     let files = endings.map(|ending| format!("figures/{}.{ending}", drawn.name)).collect();
-    Figure { caption: drawn.caption.clone(), svg: drawn.svg.clone(), files }
+    Figure { caption: drawn.caption.clone(), svg: drawn.svg.clone(), files, ..Figure::default() }
 }
 
 /// The command; an experiment needs its plan as a file.
@@ -82,6 +106,20 @@ fn provenance(results: &Results) -> Vec<(String, String)> {
     rows.push(("baseline".to_owned(), contents.baseline.clone()));
     rows.extend(results.provenance(&contents.plan).rows());
     rows
+}
+
+/// What is said where nothing is compared: how long jobs took.
+fn alone(results: &Results) -> Result<Vec<String>> {
+    let policies = policy_runs(results)?;
+    let taken = policies.iter().filter_map(|policy| Some((policy, mean(&policy.completion_s)?)));
+    let said = taken.map(|(policy, mean)| {
+        format!(
+            "Mean completion time under {}: {} s; no other policy is compared with it.",
+            policy.name,
+            with_half(Some(mean))
+        )
+    });
+    Ok(said.collect())
 }
 
 fn missing(results: &Results) -> Option<String> {
@@ -188,10 +226,10 @@ fn reductions(comparison: &Comparison) -> Sheet {
         Design::Unpaired => "of means, since each policy served another mix of jobs",
     };
     let note = match comparison.family {
-        0 => String::new(),
+        0 => comparison.method(),
         family => format!(
-            "With the half-widths of 95 % confidence intervals, each on its own. Bold: statistically significant, p < {ALPHA} \
-             after Holm's correction for all {family} comparisons in words and in this table."
+            "{} Bold: the reduction is statistically significant, p < {ALPHA} after that correction for all {family}.",
+            comparison.method()
         ),
     };
     Sheet {

@@ -65,3 +65,63 @@ fn folders_that_cannot_be_compared_are_refused() {
     refused("a", "b", &[], "no run in common");
     refused("a", "a", &["--metric", "used_cp"], "did you mean 'used_cpu'?");
 }
+
+/// Users of a closed loop submit when their last job has ended.
+const LOOP: &str = r#"
+name = "loop"
+policies = ["drf", "fifo"]
+seeds = 4
+[cluster]
+machines = "2x8c16g"
+[workload]
+generator = "closed-loop"
+until = "20m"
+[[workload.class]]
+name = "small"
+users = 3
+tasks = { distribution = "uniform", min = 2, max = 8 }
+duration = { distribution = "lognormal", median = 30, sigma = 0.5 }
+demand = { cpu = 1, memory_gib = 2 }
+[[workload.class]]
+name = "large"
+tasks = { distribution = "uniform", min = 10, max = 30 }
+duration = { distribution = "lognormal", median = 60, sigma = 0.5 }
+demand = { cpu = 2, memory_gib = 1 }
+"#;
+
+#[test]
+fn closed_loops_are_not_paired() {
+    let place = Place::new(LOOP);
+    place.run("out", &[]);
+    let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
+    let rows: Vec<&str> = csv.lines().skip(1).collect();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.contains(",unpaired,")), "{csv}");
+    let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
+    assert!(page.contains("another mix of jobs") && !page.contains("paired by seed"), "{page:.3000}");
+    place.run("other", &["--set", "cluster.machines=2x9c16g"]);
+    let found = compare(&place.path("out"), &place.path("other"), &["--all"]);
+    assert!(found.contains("Welch"), "{found}");
+    let open = LOOP
+        .replace("closed-loop", "synthetic")
+        .replace("until = \"20m\"", "jobs = 40\narrival = { distribution = \"exponential\", mean = 9 }");
+    let place = Place::new(&open);
+    place.run("out", &[]);
+    let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
+    assert!(csv.lines().skip(1).all(|row| row.contains(",paired,")), "{csv}");
+}
+
+#[test]
+fn one_policy_is_compared_from_cell_to_cell() {
+    let place = Place::new(&SWEEP.replace("policies = [\"drf\", \"fifo\"]", "policies = [\"drf\"]"));
+    place.run("out", &[]);
+    let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
+    assert!(page.contains("Mean completion time under drf, against mean-2.0: "), "{page:.3000}");
+    // One seed: nothing is tested, nothing is marked, and nothing is claimed.
+    place.run("one", &["--set", "seeds=1"]);
+    let page = std::fs::read_to_string(place.path("one/report.html")).expect("it was written");
+    assert!(
+        page.contains("not tested")
+            && !page.contains("significantly higher in")
+            && !page.contains("class=\"number best")
+    );
+}

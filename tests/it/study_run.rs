@@ -177,7 +177,19 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     assert!(csv.starts_with("cell,workload_arrival_mean,policy,baseline,metric,design,seeds,"), "{csv:.80}");
     assert_eq!(csv.lines().count(), found.height() + 1);
     let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
-    assert!(page.contains("Does load matter?") && page.contains("cell=mean-5.0/report.html"));
+    assert!(page.contains("Does load matter?") && page.contains("href=\"./cell%3Dmean-5.0/report.html\""));
+    // The answer in words, the table that it rests on, the figures, and all else.
+    let marks = [
+        "Mean completion time under fifo, against drf: ",
+        "Mean completion time: difference from drf",
+        "<figure",
+        "id=\"results\"",
+    ];
+    let places: Vec<usize> =
+        marks.iter().map(|mark| page.find(mark).unwrap_or_else(|| panic!("{mark} is missing"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.contains("for all 3 comparisons of this table"), "policies in cells");
+    assert!(!page.contains("class=\"notes\"") || !page.contains("A report of its own: "), "links are no warnings");
     assert!(place.path("out/cell=mean-5.0/report.html").exists());
     // The same from the tables alone.
     let before = contents(&place.path("out"));

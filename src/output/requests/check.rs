@@ -72,6 +72,12 @@ impl Wanted {
 }
 
 impl Request {
+    /// The columns of the `runs` table that it shows.
+    pub(super) fn metrics(&self) -> impl Iterator<Item = &str> {
+        let shown = self.builtin().is_none() && self.table == Table::Runs;
+        self.y.iter().filter(move |_| shown).map(|column| column.name.as_str())
+    }
+
     /// Whether the figure is a built-in one: drawn for every cell of a sweep.
     pub fn builtin(&self) -> Option<&'static [&'static str]> {
         match &self.kind {

@@ -150,7 +150,7 @@ const WORDS: [(&str, &str); 23] = [
 ];
 
 /// A column in words, without its unit.
-pub(super) fn heading(name: &str) -> String {
+pub fn heading(name: &str) -> String {
     if let Some((_, words)) = WORDS.iter().find(|(known, _)| *known == name) {
         return (*words).to_owned();
     }

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use check::Checker;
 pub use check::{Request, Scope};
+pub use field::heading;
 use file::{AllFile, FigureFile};
 use kind::Kind;
 pub use rows::Whole;
@@ -127,6 +128,17 @@ impl Requests {
             true => self.list.iter().flat_map(|one| with(one.builtin().unwrap_or_default(), one.paper)).collect(),
             false => with(&gallery::NAMES, self.paper).collect(),
         }
+    }
+
+    /// The columns of the `runs` table that the figures show, in their order.
+    pub fn metrics(&self) -> Vec<String> {
+        let mut metrics: Vec<String> = Vec::new();
+        for name in self.list.iter().flat_map(Request::metrics) {
+            if !metrics.iter().any(|known| known == name) {
+                metrics.push(name.to_owned());
+            }
+        }
+        metrics
     }
 
     /// What is said of figures, to be put behind a plan.
