@@ -8,7 +8,7 @@ use crate::units::Dim;
 mod columns;
 
 /// The version of all schemas together; it changes when a column is renamed, removed or means something else.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The tables of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
