@@ -60,8 +60,6 @@ mod report;
 mod slow;
 mod slow_checks;
 mod slow_rate;
-#[cfg(target_os = "linux")]
-mod slurm;
 mod solve;
 mod speeds;
 mod study_compare;

@@ -48,7 +48,7 @@ const QUICK: &[(&str, &[&str])] = &[
     ("paper/drf-fig9-12-assumptions", &["seeds=1"]),
     ("paper/drf-fig13", &["seeds=2", "workload.hours=0.1"]),
     ("paper/drf-fig13-14", &["seeds=2", "workload.hours=0.1"]),
-    ("paper/drf-fig14-sensitivity", &["seeds=1", "workload.hours=0.05"]),
+    ("paper/drf-fig14-sensitivity", &["seeds=1", "workload.hours=0.05", "workload.overlay=8"]),
     ("paper/drf-table2", &["check.effort=quick"]),
     (
         "paper/fuxi-failover",

@@ -1,4 +1,4 @@
-//! `plimsoll cluster slurm` against a stand-in for `sbatch`; `slurm.rs` has the real one.
+//! `plimsoll cluster slurm` against a stand-in for `sbatch`; `tests/optional/slurm.rs` has the real one.
 
 use std::path::Path;
 use std::process::Command;

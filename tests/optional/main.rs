@@ -30,6 +30,9 @@ mod slow_rate;
 #[path = "../it/study_disk.rs"]
 #[allow(unused)]
 mod study_disk;
+#[path = "../it/study_kill.rs"]
+#[allow(unused)]
+mod study_kill;
 #[path = "../it/study_run.rs"]
 #[allow(unused)]
 mod study_run;
@@ -47,6 +50,8 @@ mod disk;
 mod example;
 mod pdf;
 mod python;
+#[cfg(target_os = "linux")]
+mod slurm;
 
 use std::process::ExitCode;
 
@@ -62,7 +67,7 @@ pub type Outcome = Result<(), Missing>;
 const REQUIRE: &str = "PLIMSOLL_REQUIRE";
 
 /// What tests may need, as [`REQUIRE`] names it.
-const NEEDS: [&str; 7] = ["book", "browser", "data", "disk", "example", "pdf", "python"];
+const NEEDS: [&str; 8] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm"];
 
 /// A test that is named after what it needs.
 fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
@@ -99,5 +104,7 @@ fn main() -> ExitCode {
     trials.extend(
         data::FILES.map(|file| trial(&format!("data::{}_round_trips", file.0), move || data::round_trips(file))),
     );
+    #[cfg(target_os = "linux")]
+    trials.push(trial("slurm::a_real_slurm_runs_the_array", slurm::a_real_one_runs_the_array));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -13,6 +13,7 @@ use crate::replay::{run, said};
 use crate::study_kill::five_hundred;
 use crate::study_run::{Place, contents};
 use crate::study_slurm::{cluster, without_logs};
+use crate::{Missing, Outcome};
 
 /// Slurm's controller and node, and the authentication that they need; all ended when it is dropped.
 struct Slurm {
@@ -298,15 +299,8 @@ impl Campaign<'_> {
 /// 500 runs in three shards under a real Slurm, killed at random moments until they are whole, and again in another folder
 /// until twenty shards were killed: the gathering job says what is missing, what is submitted again makes that alone,
 /// and the results are those of one process that nobody disturbed.
-#[test]
-fn a_real_slurm_runs_the_array() {
-    let slurm = match Slurm::start(3) {
-        Ok(slurm) => slurm,
-        Err(why) => {
-            eprintln!("skipped: no Slurm here: {why}");
-            return;
-        }
-    };
+pub fn a_real_one_runs_the_array() -> Outcome {
+    let slurm = Slurm::start(3).map_err(Missing)?;
     let plan = five_hundred(300);
     let place = Place::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
     let (mut random, mut kills, mut submissions, mut folders) = (stream(1, "kills under Slurm"), 0, 0, Vec::new());
@@ -339,4 +333,5 @@ fn a_real_slurm_runs_the_array() {
     for folder in folders {
         assert_eq!(differences(&whole, &without_logs(&folder)), [""; 0]);
     }
+    Ok(())
 }
