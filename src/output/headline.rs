@@ -46,7 +46,7 @@ pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     );
     let fairness = [
         ("Jain", "speed_jain", Higher),
-        ("gap", "speed_gap", Lower),
+        ("slowest", "speed_min", Higher),
         ("envy", "envy_count", Lower),
         ("below 1/n", "incentive_below", Lower),
     ];
