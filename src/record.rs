@@ -1,4 +1,4 @@
-//! What the engine tells the world.
+//! Facts that the engine tells recorders.
 //!
 //! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
 
@@ -12,17 +12,36 @@ use crate::workload::{JobName, JobNames, TaskSet};
 /// The state of a run between two instants.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'a> {
-    /// Who holds, uses and waits for what.
+    /// The amounts that each user holds, uses and waits for.
     pub books: &'a Books,
-    /// What each machine has free, through the policy's lens; `None` when pooled.
+    /// The amounts that each machine has free, through the policy's lens; `None` when pooled.
     pub machines: Option<&'a Machines>,
+    /// The head of each queue, and where it may start.
+    pub waiting: &'a dyn Waiting,
     /// The groups of users that the policy keeps, if it does.
     pub groups: Option<&'a dyn Groups>,
-    /// What groups hold although it is due to be taken back.
+    /// The amounts that groups hold although they are due to be taken back.
     pub unreturned: &'a [Unreturned],
 }
 
-/// What a group holds above its runtime quota though it is due to be taken back: only tasks that may not be stopped by
+/// The next task of each queue, and the machines that it may start on. A user has a queue for each combination of labels and
+/// place that its waiting tasks ask for.
+pub trait Waiting {
+    /// Tells `hear` of each queue of a user in which tasks wait: its scope (queues of one scope may use the same machines), and
+    /// what its next task needs, through the policy's lens.
+    fn heads<'a>(&'a self, user: UserId, hear: &mut dyn FnMut(u32, &'a [u64]));
+
+    /// Whether tasks of a scope may start on a machine with the labels that it carries now.
+    fn may_use(&self, scope: u32, machine: MachineId) -> bool;
+}
+
+impl std::fmt::Debug for dyn Waiting + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waiting")
+    }
+}
+
+/// The amount that a group holds above its runtime quota though it is due to be taken back: only tasks that may not be stopped by
 /// choice hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreturned {
@@ -37,7 +56,7 @@ pub struct Unreturned {
 pub struct Named<'a> {
     /// The name.
     pub name: &'a JobName,
-    /// What it refers to.
+    /// The names that it refers to.
     pub names: &'a JobNames,
 }
 
@@ -55,7 +74,7 @@ pub struct JobRecord<'a> {
     pub job: JobId,
     /// Its name in the trace.
     pub name: Named<'a>,
-    /// Who submitted it.
+    /// The user that submitted it.
     pub user: UserId,
     /// How many tasks it has.
     pub tasks: u64,
@@ -71,7 +90,7 @@ pub struct JobRecord<'a> {
     pub ideal: Span,
 }
 
-/// What became of running tasks.
+/// The fate of running tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
     /// They ended.
@@ -100,9 +119,9 @@ impl Fate {
 pub struct TaskRecord<'a> {
     /// The job's name in the trace.
     pub name: Named<'a>,
-    /// Who submitted them.
+    /// The user that submitted them.
     pub user: UserId,
-    /// What they are booked under besides their user.
+    /// The partition that they are booked under besides their user.
     pub partition: Partition,
     /// Number of the first within its job, in row order, from 0; the others follow on.
     pub first: u64,
@@ -122,11 +141,11 @@ pub struct TaskRecord<'a> {
     pub start: Time,
     /// When they ended or were stopped; `None` while they run.
     pub finish: Option<Time>,
-    /// What became of them.
+    /// Their fate.
     pub fate: Fate,
     /// How long each runs if nothing stops it.
     pub duration: Span,
-    /// What each truly needs.
+    /// The true need of each.
     pub demand: &'a [u64],
 }
 
@@ -146,7 +165,7 @@ pub enum Reach {
 /// Equal tasks of one user, launched at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// Whose they are.
+    /// The user that they belong to.
     pub user: UserId,
     /// How many.
     pub count: u32,
@@ -156,11 +175,11 @@ pub struct Launch<'a> {
     pub reach: Option<Reach>,
     /// From their release, or from when they were stopped, to their launch.
     pub wait: Span,
-    /// What each truly needs.
+    /// The true need of each.
     pub demand: &'a [u64],
 }
 
-/// What became of a user's turn.
+/// The outcome of a user's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A task of it was launched.
@@ -176,7 +195,7 @@ pub enum Turn {
 pub struct Decision<'a> {
     /// When.
     pub now: Time,
-    /// Whose turn it was: the first in line among those not decided yet.
+    /// The user in turn: the first in line among those not decided yet.
     pub user: UserId,
     /// The policy's rank of it before the turn.
     pub rank: Rank,
@@ -184,7 +203,7 @@ pub struct Decision<'a> {
     pub name: Named<'a>,
     /// The number of that task within the job.
     pub task: u64,
-    /// What became of it.
+    /// Its outcome.
     pub turn: Turn,
 }
 
@@ -206,7 +225,7 @@ pub enum Stuck {
 pub struct StuckRecord<'a> {
     /// The job's name in the trace.
     pub name: Named<'a>,
-    /// Who submitted it.
+    /// The user that submitted it.
     pub user: UserId,
     /// Its row in the trace.
     pub row: u64,
@@ -220,7 +239,7 @@ pub struct StuckRecord<'a> {
     pub submit: Time,
     /// How long each of them would run.
     pub duration: Span,
-    /// What each of them needs.
+    /// The need of each of them.
     pub demand: &'a [u64],
     /// Why.
     pub why: Stuck,

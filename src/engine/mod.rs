@@ -11,6 +11,7 @@ mod end;
 mod gang;
 mod held;
 mod hoard;
+mod interval;
 mod jobs;
 mod line;
 mod locality;
@@ -35,7 +36,7 @@ use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Hardware, Machines, Placement};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::record::{Recorder, State, Unreturned};
+use crate::record::{Recorder, Unreturned};
 use crate::units::{MachineId, Resources, Span, Time, UserId};
 use crate::workload::Source;
 use crate::workload::synthetic::random::stream;
@@ -52,7 +53,7 @@ use scopes::{Empty, Scopes};
 use slowdown::Hosts;
 use victims::Victims;
 
-/// What happens when the next task in line does not fit.
+/// The rule for when the next task in line does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnBlocked {
     /// The next user in rank order is tried.
@@ -67,7 +68,7 @@ impl OnBlocked {
     pub const ALL: [(&'static str, OnBlocked); 2] = [("skip", OnBlocked::Skip), ("stop", OnBlocked::Stop)];
 }
 
-/// Who goes first among users of equal rank.
+/// The order among users of equal rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ties {
     /// The user that appears first in the trace.
@@ -114,7 +115,7 @@ named!(Ties, "ties");
 named!(OnFailure, "on-failure");
 named!(PreemptFrom, "preempt-from");
 
-/// What becomes of the tasks on a machine that fails.
+/// The fate of the tasks on a machine that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFailure {
     /// They wait again in their place in line, and start anew.
@@ -134,13 +135,13 @@ impl OnFailure {
 pub struct Options {
     /// How a task finds its machine.
     pub placement: Placement,
-    /// What happens when the next task in line does not fit.
+    /// The rule for when the next task in line does not fit.
     pub on_blocked: OnBlocked,
-    /// Who goes first among users of equal rank.
+    /// The order among users of equal rank.
     pub ties: Ties,
     /// How machines slow down when more memory is used than they have; not for a pooled cluster.
     pub slowdown: Option<Slowdown>,
-    /// What becomes of the tasks on a machine that fails.
+    /// The fate of the tasks on a machine that fails.
     pub on_failure: OnFailure,
     /// Seed of what a random placement draws.
     pub seed: u64,
@@ -156,7 +157,7 @@ pub struct Options {
     pub audit: bool,
 }
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
     /// When it ended: the last event, or the horizon.
@@ -233,16 +234,16 @@ struct Engine<'a, R> {
     now: Time,
     books: Books,
     machines: Machines,
-    /// What each running task holds, if devices have identities.
+    /// The devices that each running task holds, if devices have identities.
     devices: Option<Devices>,
     agenda: Agenda<Running>,
     /// How many of the machines' events have happened.
     events: usize,
-    /// What each machine offers through the lens.
+    /// The amounts that each machine offers through the lens.
     offers: Vec<Resources>,
     /// Running tasks in the order of stopping, if any are ever stopped.
     victims: Option<Victims>,
-    /// What groups could not give back in the last round.
+    /// The amounts that groups could not give back in the last round.
     unreturned: Vec<Unreturned>,
     /// How far tasks are, if machines slow down.
     hosts: Option<Hosts>,
@@ -419,17 +420,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
             }
         }
         self.outcome.end = self.now;
-        Ok(())
-    }
-
-    fn advance(&mut self, to: Time) -> Result<()> {
-        if to > self.now {
-            let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
-            let (groups, unreturned) = (self.policy.groups(), &*self.unreturned);
-            let state = State { books: &self.books, machines, groups, unreturned };
-            self.recorder.interval(self.now, to, &state)?;
-            self.now = to;
-        }
         Ok(())
     }
 

@@ -225,9 +225,8 @@ impl<'a> Collector<'a> {
                 self.standing[user.index()].active = place;
             }
         }
-        let plain = state.books.lens_is_plain();
         let largest = self.largest_tasks(&active, state.books);
-        let sample = Sample::take(state.books, state.machines.filter(|_| plain), &active, &largest, &mut self.levels)?;
+        let sample = Sample::take(state, &active, &largest, &mut self.levels)?;
         self.sampler.add(&sample, points);
         for (user, standing) in active.iter().zip(&sample.standings) {
             if let Some(standing) = standing {

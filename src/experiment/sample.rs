@@ -1,13 +1,14 @@
 //! Fairness at one instant, and its mean over the sampling grid.
 
-use crate::books::{Books, WEIGHT_ONE};
+use crate::books::WEIGHT_ONE;
 use crate::cluster::Machines;
 use crate::error::Result;
 use crate::fluid::Levels;
 use crate::metrics::{
     Deviation, Incentive, Standing, UserSnapshot, Wish, envy, fluid_shares, gap, gini, jain, ratio, standings,
-    theorem7_broken,
+    stranded, theorem7_broken,
 };
+use crate::record::State;
 use crate::units::{MAX_DIMS, MachineId, Span, Time, UserId};
 
 /// Everything that is evaluated at a grid point.
@@ -42,13 +43,8 @@ impl Sample {
     /// each one's largest task.
     ///
     /// Errors: [`Error::NotConverged`](crate::error::Error::NotConverged).
-    pub fn take(
-        books: &Books,
-        machines: Option<&Machines>,
-        active: &[UserId],
-        largest: &[f64],
-        levels: &mut Levels,
-    ) -> Result<Sample> {
+    pub fn take(state: &State, active: &[UserId], largest: &[f64], levels: &mut Levels) -> Result<Sample> {
+        let books = state.books;
         let (dims, capacity) = (books.dims(), books.capacity());
         let fraction = |amount: f64, d: usize| if capacity.0[d] == 0 { 0.0 } else { amount / capacity.0[d] as f64 };
         let snapshots: Vec<UserSnapshot> = active
@@ -94,7 +90,10 @@ impl Sample {
             envy_unbounded: envy.map(|envy| envy.unbounded as u64),
             incentive_min: incentive.map(|incentive| incentive.min_ratio),
             incentive_below: incentive.map(|incentive| incentive.below as u64),
-            stranded: machines.filter(|_| !backlogged.is_empty()).map(|machines| stranded(books, machines, active)),
+            stranded: state
+                .machines
+                .filter(|_| !backlogged.is_empty() && books.lens_is_plain())
+                .map(|machines| stranded_now(machines, state, active)),
             standings,
             deviation: Deviation::of(&shares, &fluid),
             task_max: tasks.iter().copied().reduce(f64::max),
@@ -105,31 +104,14 @@ impl Sample {
     }
 }
 
-/// Free amounts on machines where no waiting task fits, as shares of the cluster: `sum of free_r over such machines / c_r`.
-///
-/// Only the next task of each user counts as waiting. Cost: O(machines · least demands).
-fn stranded(books: &Books, machines: &Machines, active: &[UserId]) -> [f64; MAX_DIMS] {
-    let dims = books.dims();
-    // A machine fits some demand exactly if it fits one of those that no other undercuts everywhere.
-    let mut least: Vec<&[u64]> = Vec::new();
-    for &user in active.iter().filter(|&&user| books.waiting(user) > 0) {
-        let demand = books.head(user);
-        let under = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a <= b);
-        if !least.iter().any(|other| under(other, demand)) {
-            least.retain(|other| !under(demand, other));
-            least.push(demand);
-        }
+/// The stranded capacity of a state.
+fn stranded_now(machines: &Machines, state: &State, active: &[UserId]) -> [f64; MAX_DIMS] {
+    let mut heads: Vec<(u32, &[u64])> = Vec::new();
+    for &user in active.iter().filter(|&&user| state.books.waiting(user) > 0) {
+        state.waiting.heads(user, &mut |scope, need| heads.push((scope, need)));
     }
-    let mut free = [0u64; MAX_DIMS];
-    for machine in (0..machines.len() as u32).map(MachineId) {
-        if !least.iter().any(|demand| machines.fits(machine, demand)) {
-            for (sum, free) in free.iter_mut().zip(machines.free(machine).0) {
-                *sum += free;
-            }
-        }
-    }
-    let capacity = books.capacity();
-    std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { free[d] as f64 / capacity.0[d] as f64 } else { 0.0 })
+    let may_use = |scope: u32, machine: MachineId| state.waiting.may_use(scope, machine);
+    stranded(machines, state.books.capacity(), state.books.dims(), &heads, may_use)
 }
 
 /// A mean over grid points at which the value exists.

@@ -18,6 +18,7 @@ pub mod incentive;
 pub mod interval;
 pub mod reference;
 pub mod snapshot;
+pub mod stranded;
 pub mod student;
 pub mod time_weighted;
 
@@ -35,4 +36,5 @@ pub use incentive::{Incentive, Standing, standings};
 pub use interval::{Interval, Reduction, mean_interval, reduction};
 pub use reference::{Reference, Service, Work};
 pub use snapshot::UserSnapshot;
+pub use stranded::stranded;
 pub use time_weighted::{FractionAbove, TimeWeighted};

@@ -218,9 +218,14 @@ impl Draw {
 
     /// What becomes of everything, or the row of a gang that has no room.
     pub fn expected(&self, policy: Policy) -> Result<Vec<Outcome>, usize> {
+        simulate(&self.case.rows, &self.asks, &self.world(policy))
+    }
+
+    /// What the slow twin is told besides rows.
+    pub fn world(&self, policy: Policy) -> World {
         let machines = 0..self.case.machines().len();
         let nodes = |machine: usize| self.nodes.get(self.group(machine).0).cloned().unwrap_or_default();
-        let world = World {
+        World {
             config: self.case.config(policy),
             sites: machines.clone().map(|machine| self.site(machine).clone()).collect(),
             devices: self.devices.clone(),
@@ -231,8 +236,7 @@ impl Draw {
             preempt: self.preempt,
             quota: self.quota_file(),
             hoard: self.hoard,
-        };
-        simulate(&self.case.rows, &self.asks, &world)
+        }
     }
 
     /// The trace as canonical CSV.

@@ -74,4 +74,23 @@ impl Simulation<'_> {
         let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
         minus(offer, &sum(held.chain(self.hoarded(machine)), offer.len()))
     }
+
+    /// What is free on machines that the next task of some queue may use and that have room for none of these tasks.
+    pub fn stranded(&self, blind: bool) -> Option<Vec<u64>> {
+        let heads = self.heads();
+        let has_room = |head: usize, machine: usize| {
+            let demand = &self.rows[self.tasks[head].row].demand;
+            let free = self.unreserved(machine);
+            demand.iter().zip(free).all(|(need, free)| *need <= free) && self.has_devices(machine, demand, &[])
+        };
+        let is_stranded = |machine: &usize| {
+            let may_use = |head: &&usize| self.there[*machine] && (blind || self.will_do(**head, *machine));
+            let wanted: Vec<&usize> = heads.iter().filter(may_use).collect();
+            !wanted.is_empty() && !wanted.into_iter().any(|head| has_room(*head, *machine))
+        };
+        let machines = 0..self.world.config.machines.len();
+        let dims = self.world.config.machines[0].len();
+        let free = machines.filter(is_stranded).map(|machine| self.unreserved(machine));
+        (!heads.is_empty()).then(|| sum(free, dims))
+    }
 }

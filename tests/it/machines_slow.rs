@@ -105,6 +105,18 @@ pub fn simulate(rows: &[Row], asks: &[Ask], world: &World) -> Result<Vec<Outcome
     Ok(simulation.report())
 }
 
+/// After each instant, what is free on stranded machines, by resource; nothing if nothing waits. `blind` to labels and places
+/// if that is said. Errors: the row of a gang that has no room.
+pub fn stranded(rows: &[Row], asks: &[Ask], world: &World, blind: bool) -> Result<Vec<(u64, Option<Vec<u64>>)>, usize> {
+    let mut simulation = Simulation::new(rows, asks, world);
+    let mut states = Vec::new();
+    while let Some(now) = simulation.next_instant() {
+        simulation.instant(now)?;
+        states.push((now, simulation.stranded(blind)));
+    }
+    Ok(states)
+}
+
 impl<'a> Simulation<'a> {
     fn new(rows: &'a [Row], asks: &'a [Ask], world: &'a World) -> Simulation<'a> {
         let mut order: Vec<usize> = Vec::new();

@@ -88,7 +88,8 @@ fn check(seed: u64, draw: Draw) {
     );
 }
 
-fn command(draw: &Draw, dir: &Path) -> Command {
+/// The command that runs a case, whose files are there.
+pub fn command(draw: &Draw, dir: &Path) -> Command {
     let machines = dir.join("machines.csv").display().to_string();
     let mut case = draw.case.clone();
     if draw.quota.is_some() {
@@ -124,8 +125,8 @@ fn command(draw: &Draw, dir: &Path) -> Command {
 /// The policy of a draw with quota groups, whose file stands beside the trace.
 const QUOTA: &str = "quota:groups.toml";
 
-/// Runs a case under all its policies and says how the first one that differs does.
-fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
+/// Writes the files of a case.
+pub fn write(draw: &Draw, dir: &Path) {
     let write = |name: &str, text: String| std::fs::write(dir.join(name), text).expect("a temporary file is writable");
     write("trace.csv", draw.trace());
     write("machines.csv", draw.machines());
@@ -138,6 +139,11 @@ fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
     if let Some(text) = draw.case.weights_csv() {
         write("weights.csv", text);
     }
+}
+
+/// Runs a case under all its policies and says how the first one that differs does.
+fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
+    write(draw, dir);
     let output = run(&mut command(draw, dir));
     let expected: Result<Vec<Vec<Outcome>>, usize> =
         draw.case.policies.iter().map(|&policy| draw.expected(policy)).collect();

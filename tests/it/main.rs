@@ -33,6 +33,7 @@ mod machines_groups;
 mod machines_hoard;
 mod machines_seats;
 mod machines_slow;
+mod machines_stranded;
 mod machines_twin;
 mod machines_world;
 mod measures;

@@ -49,7 +49,7 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             (
                 "stranded_<r>",
                 Float,
-                "share of <r> free on machines that fit no waiting task's demand, while tasks wait; null when pooled",
+                "share of <r> free on machines that waiting tasks may use and that have room for none of them, while tasks wait; null when pooled",
             ),
             ("overcommitted_<r>", Float, "share of that time in which more of <r> is used than there is"),
             (
@@ -245,7 +245,7 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             (
                 "stranded_<r>",
                 Float,
-                "share of <r> free on machines that fit no waiting task; null when pooled or nothing waits",
+                "share of <r> free on machines that waiting tasks may use and that have room for none; null when pooled or nothing waits",
             ),
             (
                 "jain_backlogged",

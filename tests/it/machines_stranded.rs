@@ -1,0 +1,68 @@
+//! Stranded capacity against its definition, recomputed machine by machine from all tasks of the slow twin: random cases with
+//! labels, places, devices, reserved room, and machines that fail, leave, join and are relabelled.
+
+use polars::prelude::{DataType, ParquetReader, SerReader};
+
+use crate::machines_cases::Draw;
+use crate::machines_slow::stranded;
+use crate::machines_twin::{command, write};
+use crate::replay::{run, said};
+use crate::slow::Policy;
+use crate::workloads::{RESOURCES, policy_name};
+
+/// What the `fairness` table says: at each time, what is stranded of every resource as a share of the cluster.
+type Rows = Vec<(u64, Vec<Option<f64>>)>;
+
+/// Replays a case under one policy with a sample at every instant.
+fn replayed(draw: &Draw, resources: usize) -> Rows {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(draw, dir.path());
+    let output = run(command(draw, dir.path()).args(["--series", "--sample", "1us"]));
+    assert!(output.status.success(), "{}", said(&output));
+    let folder = dir.path().join("out/fairness").join(format!("policy={}", policy_name(draw.case.policies[0])));
+    let file = std::fs::File::open(folder.join("run=0/fairness.parquet")).expect("a table");
+    let table = ParquetReader::new(file).finish().expect("a readable table");
+    let column = |name: &str| -> Vec<Option<f64>> {
+        let column = table.column(name).expect("a column").cast(&DataType::Float64).expect("numbers");
+        column.f64().expect("numbers").iter().collect()
+    };
+    let stranded: Vec<Vec<Option<f64>>> =
+        (0..resources).map(|at| column(&format!("stranded_{}", RESOURCES[at]))).collect();
+    let times = column("time_us").into_iter().enumerate();
+    times.map(|(row, at)| (at.expect("a time") as u64, stranded.iter().map(|column| column[row]).collect())).collect()
+}
+
+#[test]
+fn stranded_capacity_is_as_defined() {
+    let (mut compared, mut some, mut scoped) = (0, 0, 0);
+    for seed in 0..240 {
+        let mut draw = [Draw::new, Draw::urgent, Draw::hoarding, Draw::devices][seed as usize % 4](seed);
+        // Under slots there is nothing to strand.
+        let Some(policy) = draw.case.policies.iter().copied().find(|policy| !matches!(policy, Policy::Slot(_))) else {
+            continue;
+        };
+        draw.case.policies = vec![policy];
+        let world = draw.world(policy);
+        let slow = |blind: bool| stranded(&draw.case.rows, &draw.asks, &world, blind);
+        let (Ok(expected), Ok(blind)) = (slow(false), slow(true)) else { continue };
+        let machines = &world.config.machines;
+        let capacity: Vec<u64> =
+            (0..machines[0].len()).map(|d| machines.iter().map(|machine| machine[d]).sum()).collect();
+        for (at, found) in replayed(&draw, capacity.len()) {
+            let last = expected.iter().rposition(|(instant, _)| *instant <= at);
+            let (free, unlike) = match last {
+                Some(last) => (expected[last].1.clone(), expected[last].1 != blind[last].1),
+                None => (None, false),
+            };
+            let share = |d: usize, free: u64| if capacity[d] == 0 { 0.0 } else { free as f64 / capacity[d] as f64 };
+            let wanted = |d: usize| free.as_ref().map(|free| share(d, free[d]));
+            let wanted: Vec<Option<f64>> = (0..capacity.len()).map(wanted).collect();
+            let case = || format!("{}\n{}\n{:?}", draw.trace(), draw.machines(), draw.machine_events());
+            assert_eq!(found, wanted, "seed {seed} at {at}: {:?}\n{}", draw.case.policies, case());
+            compared += 1;
+            some += usize::from(wanted.iter().flatten().any(|share| *share > 0.0));
+            scoped += usize::from(unlike);
+        }
+    }
+    assert!(compared > 5_000 && some > 1_000 && scoped > 200, "too easy: {compared} states, {some}, {scoped}");
+}
