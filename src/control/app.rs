@@ -44,11 +44,11 @@ pub struct AppMaster {
     pub sent: u32,
     /// The number of the last plan it sent.
     pub plans: u32,
-    /// What it gave back and FuxiMaster has not confirmed.
+    /// The units that it gave back and FuxiMaster has not confirmed.
     pub returns: Vec<Return>,
 }
 
-/// What happens to an application master.
+/// An input of an application master.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Input {
     /// A message arrives.
@@ -95,7 +95,7 @@ impl AppMaster {
         (next, vec![beat])
     }
 
-    /// What becomes of an application master, and what it sends. A pure function of its arguments.
+    /// The next state of an application master, and its outputs. A pure function of its arguments.
     pub fn step(mut self, setup: &Setup, input: Input) -> (AppMaster, Vec<Output>) {
         let mut outputs = Vec::new();
         if self.fenced {
@@ -242,7 +242,7 @@ impl AppMaster {
         self.held.add(role, count as i32 - had as i32);
     }
 
-    /// What it has above what it wants: what has just come first, then what is out of sight, then the highest machine.
+    /// The units that it has above its demand: the newest first, then those out of sight, then those of the highest machine.
     fn surplus(&self, setup: &Setup, grown: &[(MachineId, RoleId)]) -> Vec<Units<u32>> {
         let mut returned = Vec::new();
         for role in setup.roles_of(self.app) {

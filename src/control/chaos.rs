@@ -20,7 +20,7 @@ pub struct Chaos {
     pub seed: u64,
     /// The cluster.
     pub setup: Setup,
-    /// What is done to it.
+    /// Its demands and faults.
     pub script: Script,
 }
 
@@ -159,7 +159,7 @@ impl Chaos {
         Chaos { script: Script { patience: None, ..self.script.clone() }, ..self.clone() }
     }
 
-    /// What led to a violation.
+    /// The lines that led to a violation.
     pub fn trace(&self, violation: Violation) -> Trace {
         Trace::of(&self.setup, &self.script, violation)
     }

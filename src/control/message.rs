@@ -1,4 +1,4 @@
-//! What the roles tell each other, and what a step answers.
+//! Messages between the roles, and the outputs of a step.
 //!
 //! Vocabulary after Alibaba's public client interface of Fuxi (aliyun/aliyun-cupid-sdk, proxy/fuxi/api) and the article
 //! on stable resources: a *cap* tells a Tubo how many workers of a role may run there, a *hint* tells an application
@@ -18,7 +18,7 @@ pub struct Position {
     pub number: u32,
 }
 
-/// Who sends or receives.
+/// A process that sends or receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// The FuxiMaster of the moment.
@@ -105,7 +105,7 @@ pub enum Message {
     },
     /// FuxiMaster to anyone it does not know: report.
     Ask {
-        /// Who asks.
+        /// The epoch of the FuxiMaster that asks.
         epoch: u32,
     },
     /// FuxiMaster to a Tubo: caps, as increments or in full.
@@ -178,7 +178,7 @@ pub enum Why {
     NoRoom,
 }
 
-/// What a step did that is worth telling: for reports, checks and drawings; nobody acts on it.
+/// An event within a step that is worth telling: for reports, checks and drawings; no process acts on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Note {
     /// FuxiMaster granted a unit.
@@ -203,13 +203,13 @@ pub enum Note {
     Stopped(Units<u32>),
 }
 
-/// What a step answers, in order.
+/// An output of a step; they come in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Output {
     /// A message to be sent.
     Send(Node, Message),
-    /// The application needs a new master on another machine, of at least this epoch.
-    StartApp(AppId, u32),
-    /// What happened.
+    /// The application needs a new master of at least this epoch, on this machine.
+    StartApp(AppId, u32, MachineId),
+    /// An event.
     Note(Note),
 }

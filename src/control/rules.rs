@@ -28,7 +28,7 @@ pub enum Rule {
     SequenceNumbers,
     /// Messages of a superseded application master are refused.
     Fencing,
-    /// What hints claim is cut at the capacity of the machine.
+    /// The claims of hints are cut at the capacity of the machine.
     Clamp,
 }
 

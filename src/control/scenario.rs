@@ -147,7 +147,7 @@ impl Scenario {
         }
     }
 
-    /// Whether who times out is dead or only cut off.
+    /// Whether a process that times out is dead or only cut off.
     fn cuts(self) -> Vec<Cut> {
         let apps: &[bool] = if self.app == State::Timeout { &[false, true] } else { &[false] };
         let dark: &[bool] = if self.tubo == State::Timeout { &[false, true] } else { &[false] };

@@ -1,4 +1,4 @@
-//! What everybody knows and no failure takes away: machines, applications, their roles and the quota groups.
+//! The common knowledge that no failure takes away: machines, applications, their roles and the quota groups.
 //!
 //! This is the hard state of the system (application descriptions are checkpointed when an application is submitted).
 //! Amounts are one integer: a unit of a role has a size and a machine a capacity, say in slots. All rules of the
@@ -34,11 +34,11 @@ impl RoleId {
 /// A role: many equal workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Role {
-    /// Whose it is.
+    /// The application that it belongs to.
     pub app: AppId,
     /// Whether its units may be taken only with the consent of its application master (an online service).
     pub stable: bool,
-    /// What one unit takes of a machine; at least 1.
+    /// The size of one unit; at least 1.
     pub size: u32,
     /// The quota group that its units count against.
     pub group: Option<u16>,
@@ -55,7 +55,7 @@ pub struct Setup {
     pub groups: Vec<u64>,
     /// Which rules are in force.
     pub rules: Rules,
-    /// What each role is called in reports.
+    /// The name of each role in reports.
     pub names: Vec<String>,
     apps: Vec<(u16, u16)>,
 }
@@ -104,7 +104,7 @@ impl Setup {
         (0..self.apps.len() as u16).map(AppId)
     }
 
-    /// What some units take together.
+    /// The size of some units together.
     pub fn size_of(&self, units: &super::counts::Counts) -> u64 {
         units.iter().map(|(role, count)| u64::from(self.role(role).size) * u64::from(count)).sum()
     }

@@ -18,7 +18,7 @@ use crate::workload::synthetic::random::stream;
 /// When faults begin: all workers run by then.
 const BEGIN: Time = Time(30_000_000);
 
-/// What a machine holds.
+/// The capacity of a machine.
 const CAPACITY: u32 = 8;
 
 /// A storm.
@@ -38,7 +38,7 @@ pub struct Storm {
     pub network: Network,
 }
 
-/// What a storm did.
+/// The damage of a storm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Workers of online services.

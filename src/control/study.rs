@@ -14,7 +14,7 @@ use super::world::watch::Fate;
 use crate::error::Result;
 use crate::units::Span;
 
-/// What is asked.
+/// The questions of the study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     /// The scenarios whose workers are followed.
@@ -27,7 +27,7 @@ pub struct Study {
     pub timing: Timing,
     /// How recovery depends on the clocks.
     pub recovery: Sweep,
-    /// What storms cost.
+    /// The cost of storms.
     pub storms: Storms,
 }
 
@@ -87,7 +87,7 @@ pub struct RecoveryRow {
     pub violated: BTreeSet<&'static str>,
 }
 
-/// What one storm cost.
+/// The cost of one storm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StormRow {
     /// Failures of each process in an hour.
@@ -96,7 +96,7 @@ pub struct StormRow {
     pub without: Option<Rule>,
     /// Which faults.
     pub seed: u64,
-    /// What they did.
+    /// Their damage.
     pub damage: Damage,
 }
 

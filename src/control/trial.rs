@@ -14,7 +14,7 @@ use super::world::plan::{Network, Script, Timing};
 use super::world::watch::{Fate, Violation, Watch};
 use crate::units::{MachineId, Span, Time};
 
-/// What came of one timing.
+/// The outcome of one timing.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The ledger of the run.
@@ -33,7 +33,7 @@ pub fn run(setup: &Setup, script: &Script) -> Outcome {
     world.outcome()
 }
 
-/// What came of a scenario.
+/// The outcome of a scenario.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// Which scenario.
@@ -60,7 +60,7 @@ impl Trial {
         self.violations().next().is_none()
     }
 
-    /// What was violated, with the number of the timing (from 1).
+    /// Violations, each with the number of the timing (from 1).
     pub fn violations(&self) -> impl Iterator<Item = (usize, &Violation)> {
         let numbered = self.outcomes.iter().enumerate();
         numbered.flat_map(|(at, (_, outcome))| outcome.watch.violations.iter().map(move |found| (at + 1, found)))
@@ -86,7 +86,7 @@ impl Trial {
         self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
     }
 
-    /// What became of the workers of a class of roles in those timings together.
+    /// The fate of the workers of a class of roles in those timings together.
     pub fn fate_while_waiting(&self, online: bool) -> Fate {
         let setup = Scenario::setup(self.rules);
         let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&setup, online));
@@ -116,12 +116,12 @@ impl Trial {
     }
 }
 
-/// What led to a violation: the lines of the log that concern its machine and its role.
+/// The way to a violation: the lines of the log that concern its machine and its role.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// Which timing of a scenario, from 1.
     pub timing: usize,
-    /// What was violated.
+    /// The violation.
     pub violation: Violation,
     /// The lines, up to the violation.
     pub entries: Vec<Entry>,
@@ -182,7 +182,7 @@ pub fn log(setup: &Setup, script: &Script) -> Vec<Entry> {
     std::mem::take(&mut world.log.entries)
 }
 
-/// What each rule is for: by scenario and rule, the invariants that are violated without the rule. On all cores.
+/// The use of each rule: by scenario and rule, the invariants that are violated without the rule. On all cores.
 pub fn matrix(
     scenarios: &[Scenario],
     rules: &[Rule],

@@ -37,7 +37,7 @@ pub struct Tubo {
     pub blind: bool,
 }
 
-/// What happens to a Tubo.
+/// An input of a Tubo.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Input {
     /// A message arrives.
@@ -59,7 +59,7 @@ impl Tubo {
         }
     }
 
-    /// What a Tubo is after a crash and a restart, and what it sends: it asks for its full cap.
+    /// The state of a Tubo after a crash and a restart, and its outputs: it asks for its full cap.
     pub fn restart(mut self, rules: Rules) -> (Tubo, Vec<Output>) {
         if !rules.has(Rule::CapCheckpoint) {
             self.caps = Counts::default();
@@ -70,7 +70,7 @@ impl Tubo {
         (self, vec![beat])
     }
 
-    /// What becomes of a Tubo, and what it sends. A pure function of its arguments.
+    /// The next state of a Tubo, and its outputs. A pure function of its arguments.
     pub fn step(mut self, setup: &Setup, input: Input) -> (Tubo, Vec<Output>) {
         let mut outputs = Vec::new();
         match input {
@@ -148,7 +148,7 @@ impl Tubo {
         }
     }
 
-    /// What was planned for units that are gone is void: units that come later have a plan of their own, and an old one
+    /// A plan for units that are gone is void: units that come later have a plan of their own, and an old one
     /// that is still on its way must not meet a worker that an older one has started.
     fn void_plan(&mut self, role: RoleId, before: u32) {
         let cap = self.caps.get(role);

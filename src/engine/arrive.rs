@@ -1,4 +1,4 @@
-//! What arrives at an instant.
+//! Arrivals at an instant.
 
 use super::Engine;
 use super::jobs::{JobSlot, SetSlot};

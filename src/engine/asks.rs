@@ -1,7 +1,7 @@
 //! Urgent tasks that ask running ones for their room, and what is reserved for them meanwhile.
 //!
-//! Interactive preemption: who is asked goes on for a while, and is stopped only if it has not ended by then. The rules are
-//! in `docs/cluster.md`, "Priorities and giving back".
+//! Interactive preemption: tasks that are asked go on for a while, and are stopped only if they have not ended by then. The
+//! rules are in `docs/cluster.md`, "Priorities and giving back".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -16,7 +16,7 @@ use crate::policy::{Ask, Verdict};
 use crate::record::{Fate, Recorder, Turn};
 use crate::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
 
-/// Whose tasks may be asked.
+/// The users that a task may ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PreemptFrom {
     /// Anybody's.
@@ -43,13 +43,13 @@ impl PreemptFrom {
 /// How urgent tasks come by the room of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preempt {
-    /// How long those who are asked may go on; zero stops them at once.
+    /// How long tasks that are asked may go on; zero stops them at once.
     pub within: Span,
-    /// Who may be asked.
+    /// The users that may be asked.
     pub from: PreemptFrom,
 }
 
-/// What a waiting task has asked for.
+/// A request of a waiting task for room.
 #[derive(Debug)]
 struct Request {
     queue: QueueId,
@@ -57,9 +57,9 @@ struct Request {
     /// The set's row: a slot may have been given to another since.
     row: u64,
     machine: MachineId,
-    /// What is reserved on the machine.
+    /// The amount reserved on the machine.
     held: Resources,
-    /// Who is asked, and how many tasks of it.
+    /// The tasks that are asked, by entry, and how many of each.
     asked: Vec<(Victim, u32)>,
     deadline: Time,
 }
@@ -116,7 +116,7 @@ impl Asks {
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Before a round: withdraws what nobody waits for, reserves what is free, and stops those whose time is over; whether any
+    /// Before a round: withdraws needless requests, reserves what is free, and stops tasks whose time is over; whether any
     /// were.
     pub(super) fn force_asks(&mut self) -> Result<bool> {
         let Some(mut asks) = self.asks.take() else { return Ok(false) };
@@ -151,7 +151,7 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(())
     }
 
-    /// What a request lacks until its task can start.
+    /// The amount that a request lacks until its task can start.
     fn missing(&self, request: &Request) -> Resources {
         let mut missing = Resources::ZERO;
         let need = self.sets.needs(request.set).1;
@@ -173,7 +173,7 @@ impl<R: Recorder> Engine<'_, R> {
             && self.scopes.holds(self.queues.scope(request.queue), request.machine)
     }
 
-    /// Whether somebody asks in vain, who has started elsewhere.
+    /// Whether a request is needless, since its task has started elsewhere.
     pub(super) fn needless_ask(&self) -> bool {
         let Some(asks) = &self.asks else { return false };
         asks.open.keys().any(|id| !self.still_wanted(asks, *id))
@@ -198,7 +198,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.asks = Some(asks);
     }
 
-    /// Reserves what is free for those who lack it, and asks nobody for more than is still missing.
+    /// Reserves what is free for requests that lack it, and asks no task for more than is still missing.
     fn reserve(&mut self, asks: &mut Asks) {
         for id in asks.open.keys().copied().collect::<Vec<u64>>() {
             let Some(mut request) = asks.open.remove(&id) else { continue };
@@ -217,7 +217,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Takes out who is gone, then from the last to the first those who are needed no more.
+    /// Takes out tasks that are gone, then from the last to the first those that are needed no more.
     fn spare_asked(&self, asks: &mut Asks, request: &mut Request) {
         let missing = self.missing(request);
         let mut surplus = [0u64; MAX_DIMS];
@@ -247,7 +247,7 @@ impl<R: Recorder> Engine<'_, R> {
         request.asked.retain(|(_, count)| *count > 0);
     }
 
-    /// The time of those who were asked is over.
+    /// The deadline of a request has come: stops what it asked and still runs.
     fn force(&mut self, asks: &mut Asks, id: u64) -> Result<()> {
         let Some(request) = asks.open.get(&id) else { return Ok(()) };
         let machine = request.machine;
@@ -290,7 +290,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.policy.admit(&Queues::view(&self.sets[head]), &ask, &self.books) == Verdict::Yes
     }
 
-    /// After a round: who fits nowhere asks; whether somebody's time is over at once.
+    /// After a round: queues whose next task fits nowhere ask; whether a deadline is over at once.
     pub(super) fn make_asks(&mut self) -> Result<bool> {
         let Some(mut asks) = self.asks.take() else { return Ok(false) };
         let least = self.victims.as_ref().and_then(|victims| victims.least_urgent());
@@ -334,7 +334,7 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(now)
     }
 
-    /// Whom to ask for the next task of a set: the least urgent first, until some machine has room.
+    /// The tasks to ask for the next task of a set: the least urgent first, until some machine has room.
     fn request(&self, asks: &Asks, queue: QueueId, set: SetSlot, eligible: &[bool]) -> Option<Request> {
         let victims = self.victims.as_ref()?;
         let (need, partitions) = (self.sets.needs(set).1, self.books.partitions());

@@ -1,4 +1,4 @@
-//! What ends: tasks, their sets and jobs, and the run itself.
+//! Ends: of tasks, their sets and jobs, and of the run itself.
 
 use super::jobs::SetSlot;
 use super::{Engine, Running, held};

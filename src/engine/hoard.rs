@@ -11,13 +11,13 @@ use super::queues::QueueId;
 use crate::record::Recorder;
 use crate::units::{MachineId, Resources, Span, Time};
 
-/// What a gang holds.
+/// The room that a gang holds.
 #[derive(Debug)]
 struct Hoard {
-    /// Whose it is: a slot may have been given to another row since.
+    /// The gang that holds it: a slot may have been given to another row since.
     set: SetSlot,
     row: u64,
-    /// What each task needs.
+    /// The need of each task.
     one: Resources,
     /// Machines, and for how many tasks there is room held.
     parts: Vec<(MachineId, u32)>,
@@ -34,7 +34,7 @@ struct Sleeper {
     rests: bool,
 }
 
-/// All that is held, and who has given up.
+/// All that is held, and the gangs that have given up.
 #[derive(Debug)]
 pub(super) struct Hoards {
     patience: Span,
@@ -61,7 +61,7 @@ impl Hoards {
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// A machine has more room or will do for others, and not because of a gang: those who gave up may begin anew.
+    /// A machine has more room or will do for others, and not because of a gang: gangs that gave up may begin anew.
     pub(super) fn wake_gangs(&mut self, machine: MachineId) {
         if let Some(hoards) = &mut self.hoards {
             hoards.news.push(machine);
@@ -178,7 +178,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 }
 
-/// What so many tasks need.
+/// The need of so many tasks.
 fn times(one: &Resources, count: u32) -> Resources {
     let mut amount = *one;
     amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));

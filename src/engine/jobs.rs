@@ -19,7 +19,7 @@ pub type JobSlot = u32;
 
 /// A task set with something still to start or to end.
 ///
-/// What an end needs comes first, in one line of the cache: with many tasks at once it is far away, and is fetched ahead.
+/// The fields that an end needs come first, in one line of the cache: with many tasks at once it is far away, and is fetched ahead.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct ActiveSet {
@@ -35,7 +35,7 @@ pub struct ActiveSet {
     pub stage: u32,
     /// How often its tasks were stopped before.
     pub attempt: u32,
-    /// What it is booked under besides its user.
+    /// The partition that it is booked under besides its user.
     pub partition: Partition,
     live: bool,
     /// Waits for a stage, not in line.
@@ -319,7 +319,7 @@ impl Jobs {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name<'a>(&'a self, slot: JobSlot, names: &'a JobNames) -> Named<'a> {
         Named { name: &self.names[slot as usize], names }
     }

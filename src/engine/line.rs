@@ -11,7 +11,7 @@ use crate::policy::Rank;
 /// share one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// What the policy says.
+    /// The rank that the policy gives.
     pub rank: Rank,
     /// Order among equal ranks; different for every user.
     pub tie: u64,

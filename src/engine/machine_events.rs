@@ -14,7 +14,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.cluster.events.events.get(self.events).filter(|_| placed).map(|event| event.at)
     }
 
-    /// What happens to machines at this instant.
+    /// Applies the events of machines at this instant.
     pub(super) fn machine_events(&mut self) -> Result<()> {
         while self.next_event().is_some_and(|at| at <= self.now) {
             let event = &self.cluster.events.events[self.events];

@@ -114,12 +114,12 @@ impl Queues {
         !self.scoped.is_empty() && self.of(self.user(queue)).nth(1).is_some()
     }
 
-    /// Whose queue it is.
+    /// The user that the queue belongs to.
     pub fn user(&self, queue: QueueId) -> UserId {
         self.all[queue.index()].user
     }
 
-    /// What its sets ask for.
+    /// The scope that its sets ask for.
     pub fn scope(&self, queue: QueueId) -> ScopeId {
         self.all[queue.index()].scope
     }
@@ -138,7 +138,7 @@ impl Queues {
         self.of(user).filter_map(|queue| self.head(queue)).min_by_key(|head| turn(&sets[*head]))
     }
 
-    /// What a policy sees of a user's queue with this head.
+    /// A user's queue with this head, as a policy sees it.
     pub fn view(head: &ActiveSet) -> Queue {
         let ActiveSet { user, partition, release, priority, .. } = *head;
         Queue { user, partition, release, place: place(head), priority }

@@ -34,14 +34,14 @@ enum Stand {
     Refused,
 }
 
-/// What rounds remember from one to the next.
+/// The memory of rounds from one to the next.
 #[derive(Default)]
 pub struct Round {
     stand: Vec<Stand>,
     /// Where a blocked queue stands in line.
     places: Vec<Place>,
     fresh: Vec<QueueId>,
-    /// Blocked queues of users who hold something else than when they were ranked.
+    /// Blocked queues of users that hold something else than when they were ranked.
     rerank: Vec<QueueId>,
     /// Queues that the policy did not admit this round.
     gated: Vec<QueueId>,
@@ -184,7 +184,7 @@ impl<R: Recorder> Engine<'_, R> {
         Err(Error::Mismatch { problem })
     }
 
-    /// Looks again at whom the policy calls stale.
+    /// Looks again at the users that the policy calls stale.
     fn recall(&mut self, stale: Stale) {
         match stale {
             Stale::None => {}

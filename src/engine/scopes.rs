@@ -29,7 +29,7 @@ impl ScopeId {
     }
 }
 
-/// What a scope is and who waits for it.
+/// A scope and the queues that wait for it.
 pub struct Scope {
     /// Only machines of this class.
     pub class: Option<ClassId>,
@@ -128,7 +128,7 @@ impl<'a> Scopes<'a> {
         Some(self.scope(class, up, dims))
     }
 
-    /// The widest scope that those who ask for this one fall back to.
+    /// The widest scope that tasks of this one fall back to.
     pub fn widest(&mut self, scope: ScopeId, dims: usize) -> ScopeId {
         std::iter::successors(Some(scope), |scope| self.up(*scope, dims)).last().unwrap_or(scope)
     }
@@ -194,7 +194,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// Who carries which label now.
+    /// The machines that carry each label now.
     pub fn labels(&self) -> &LabelIndex {
         &self.labels
     }

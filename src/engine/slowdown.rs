@@ -112,9 +112,9 @@ impl std::str::FromStr for Slowdown {
 #[derive(Clone, Copy, Debug)]
 struct Slowed {
     ticket: Ticket,
-    /// What is left of them, in millionths of a microsecond at full speed.
+    /// The work left of them, in millionths of a microsecond at full speed.
     left: u128,
-    /// What each of them uses of the over-committed resource.
+    /// The amount of the over-committed resource that each of them uses.
     size: u64,
     /// Progress in a microsecond, in millionths.
     rate: u64,

@@ -103,7 +103,7 @@ impl<R: Recorder> Engine<'_, R> {
         Choice { tickets, set: tasks.set, count, whole }
     }
 
-    /// Takes out what the others have made needless: who would be stopped last is spared first.
+    /// Takes out the tasks that the others have made needless: those that would be stopped last are spared first.
     fn spare(&self, chosen: &mut [Choice], wanted: &Resources, short: &Resources) {
         let mut surplus = [0u64; MAX_DIMS];
         for choice in chosen.iter() {

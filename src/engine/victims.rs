@@ -1,6 +1,6 @@
 //! Running tasks in the order in which they are stopped, and the rule for which of them may be stopped by choice.
 //!
-//! What is stopped to take back quota is looked up by user, what is asked for its room among all: both hold only tasks that
+//! Tasks to take back quota from are looked up by user, tasks to ask for their room among all: both hold only tasks that
 //! may be stopped by choice. What a machine takes with it when it fails is looked up by machine: all that runs there.
 
 use std::cmp::Reverse;
@@ -53,7 +53,7 @@ pub struct Victims {
     machines: Vec<BTreeMap<Victim, Ticket>>,
     /// All that may be stopped by choice, if urgent tasks may ask for room.
     all: Option<BTreeMap<Victim, Ticket>>,
-    /// What runs of each gang: it is stopped as one.
+    /// The running tasks of each gang: it is stopped as one.
     gangs: HashMap<SetSlot, Vec<(Victim, Ticket)>>,
 }
 

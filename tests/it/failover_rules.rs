@@ -43,7 +43,7 @@ fn app_report(app: u16, epoch: u32, request: &[(RoleId, u32)], hints: &[Units<u3
 
 /// The second FuxiMaster, after these inputs, and all that it said.
 fn master(setup: &Setup, inputs: Vec<Input>) -> (Master, Vec<Output>) {
-    let (mut master, _) = Master::start(setup, 2, &[1, 1]);
+    let (mut master, _) = Master::start(setup, 2, &[(1, HERE), (1, HERE)]);
     let mut said = Vec::new();
     for input in inputs {
         let (next, outputs) = master.step(setup, input);
@@ -211,12 +211,38 @@ fn requests_are_invented_and_converted() {
     let (recovered, said) = master(&setup_all, inputs());
     assert_eq!((recovered.accounts[0].request, allocated(&recovered, HERE, WEB)), (1, 1));
     assert_eq!(allocated(&recovered, HERE, SQL), 0, "offline units of an absent application are gone");
-    assert!(said.contains(&Output::StartApp(AppId(0), 2)), "{said:?}");
+    assert!(said.contains(&Output::StartApp(AppId(0), 2, HERE)), "{said:?}");
     let (converted, said) = recovered.step(&setup_all, app_report(0, 2, &[(WEB, 2)], &[on(HERE, WEB, 1)]));
     assert_eq!((converted.accounts[0].request, converted.accounts[0].granted), (2, 2), "converted, not added");
     assert!(said.contains(&Output::Note(Note::Converted(WEB, 1))));
     let (without, _) = master(&setup(Rules::ALL.without(Rule::MockRequest)), inputs());
     assert_eq!(allocated(&without, HERE, WEB), 0);
+}
+
+/// Scenario 3: a new application master starts on another machine than the last one failed on, unless no other is heard.
+#[test]
+fn a_lost_application_master_starts_on_a_new_machine() {
+    let setup = setup(Rules::ALL);
+    let started = |said: &[Output]| {
+        said.iter().rev().find_map(|output| match output {
+            Output::StartApp(AppId(0), _, machine) => Some(*machine),
+            _ => None,
+        })
+    };
+    let (alone, said) = master(&setup, vec![tubo_report(HERE, &[]), Input::WindowEnds]);
+    assert_eq!(started(&said), Some(HERE), "no other machine is heard");
+    let (alone, _) = alone.step(&setup, tubo_report(THERE, &[]));
+    let (_, said) = alone.step(&setup, Input::AppTimeout(AppId(0)));
+    assert_eq!(started(&said), Some(THERE));
+    // Even a full machine is better than the one that it failed on.
+    let full = tubo_report(THERE, &[(WEB, 2)]);
+    let (both, said) = master(&setup, vec![tubo_report(HERE, &[]), full, Input::WindowEnds]);
+    assert_eq!((both.free(&setup, THERE), started(&said)), (0, Some(THERE)));
+    let (both, said) = both.step(&setup, Input::AppTimeout(AppId(0)));
+    assert_eq!(started(&said), Some(HERE), "and from there back");
+    let (both, _) = both.step(&setup, Input::TuboTimeout(THERE));
+    let (_, said) = both.step(&setup, Input::AppTimeout(AppId(0)));
+    assert_eq!(started(&said), Some(HERE), "a machine that is away is none");
 }
 
 /// R6: hints count for machines that have not reported, within their room, and for no others.
@@ -328,7 +354,7 @@ fn increments_are_applied_once_and_in_order() {
 fn superseded_masters_are_refused() {
     let setup_all = setup(Rules::ALL);
     let (fresh, said) = {
-        let (master, _) = Master::start(&setup_all, 2, &[5, 1]);
+        let (master, _) = Master::start(&setup_all, 2, &[(5, HERE), (1, HERE)]);
         master.step(&setup_all, app_report(0, 4, &[(WEB, 9)], &[]))
     };
     assert_eq!(said, [Output::Send(Node::App(AppId(0), 4), Message::Fenced)]);
@@ -337,7 +363,7 @@ fn superseded_masters_are_refused() {
     let (_, said) = own.step(&setup_all, app::Input::Beat);
     assert!(said.is_empty(), "it says no more");
     let open = setup(Rules::ALL.without(Rule::Fencing));
-    let (master, _) = Master::start(&open, 2, &[5, 1]);
+    let (master, _) = Master::start(&open, 2, &[(5, HERE), (1, HERE)]);
     assert_eq!(master.step(&open, app_report(0, 4, &[(WEB, 9)], &[])).0.accounts[0].request, 9);
 }
 

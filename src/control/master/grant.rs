@@ -8,12 +8,12 @@ use crate::control::setup::{AppId, RoleId, Setup};
 use crate::units::MachineId;
 
 impl Master {
-    /// What a machine has left.
+    /// The room that a machine has left.
     pub fn free(&self, setup: &Setup, machine: MachineId) -> u32 {
         setup.machines[machine.index()].saturating_sub(self.sites[machine.index()].used)
     }
 
-    /// What is allocated on a machine, in size.
+    /// The size of the units allocated on a machine.
     pub fn used(&self, machine: MachineId) -> u32 {
         self.sites[machine.index()].used
     }
@@ -81,7 +81,7 @@ impl Master {
     }
 
     /// Grants what is wanted while there is room, role by role. Ties: the lower role, the machine with most room, the
-    /// lower machine. Nothing is granted to an application whose master is away, since nobody would start it, nor on a
+    /// lower machine. Nothing is granted to an application whose master is away, since no master would start it, nor on a
     /// machine where the role's cap has become smaller and the Tubo has not acknowledged that.
     pub(super) fn grant(&mut self, turn: &mut Turn) {
         let hungry: Vec<RoleId> = self.hungry.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! FuxiMaster: who holds what, rebuilt from the reports of others after a failure.
+//! FuxiMaster: the account of all allocations, rebuilt from the reports of others after a failure.
 //!
 //! It keeps nothing on disk. A new one listens for the length of the window (`Phase::Recovering`), rebuilds its tables
 //! from caps, requests and hints when the window ends, and only then speaks. The tables are: for each machine what is
@@ -23,7 +23,7 @@ use super::setup::{AppId, RoleId, Setup};
 use crate::units::MachineId;
 use turn::Turn;
 
-/// What FuxiMaster is doing.
+/// The phase of a FuxiMaster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// It only listens.
@@ -43,12 +43,12 @@ pub enum Contact {
     Away,
 }
 
-/// What FuxiMaster knows of a machine.
+/// A machine, as FuxiMaster knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
     /// Whether its Tubo is heard.
     pub contact: Contact,
-    /// What is allocated on it.
+    /// The units allocated on it.
     pub alloc: Counts,
     used: u32,
     /// The number of the last message to it.
@@ -57,7 +57,7 @@ pub struct Site {
     told: Counts,
     /// By role, the last message that made its cap smaller, until the Tubo has acknowledged it.
     pub shrunk: BTreeMap<RoleId, u32>,
-    /// What its Tubo reported, until the window ends.
+    /// The caps that its Tubo reported, until the window ends.
     caps: Option<Counts>,
     /// Hints for units that it has no room for.
     claims: Counts,
@@ -92,7 +92,7 @@ impl Site {
     }
 }
 
-/// What FuxiMaster knows of an application.
+/// An application, as FuxiMaster knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant {
     /// Whether its master is heard.
@@ -101,6 +101,8 @@ pub struct Tenant {
     pub epoch: u32,
     /// Masters with smaller epochs are superseded.
     pub least: u32,
+    /// The machine that its newest master was started on.
+    pub home: MachineId,
     /// The number of the last increment or report of its master that was heard.
     pub heard: u32,
     /// The number of the last message to its master.
@@ -116,7 +118,7 @@ impl Tenant {
     }
 }
 
-/// What FuxiMaster knows of a role.
+/// A role, as FuxiMaster knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account {
     /// Units wanted, those granted included.
@@ -130,7 +132,7 @@ pub struct Account {
 pub struct Master {
     /// A later FuxiMaster has a larger epoch.
     pub epoch: u32,
-    /// What it is doing.
+    /// Its phase.
     pub phase: Phase,
     /// By machine.
     pub sites: Vec<Site>,
@@ -146,7 +148,7 @@ pub struct Master {
     hungry: BTreeSet<RoleId>,
 }
 
-/// What happens to a FuxiMaster.
+/// An input of a FuxiMaster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Input {
     /// A message arrives.
@@ -162,8 +164,9 @@ pub enum Input {
 impl Master {
     /// A FuxiMaster with empty tables, which asks everybody to report. The window is to end by [`Input::WindowEnds`].
     ///
-    /// `least` holds the epoch of the newest master of each application: hard state, since only FuxiMaster starts them.
-    pub fn start(setup: &Setup, epoch: u32, least: &[u32]) -> (Master, Vec<Output>) {
+    /// `newest` holds the epoch and the machine of the newest master of each application: hard state, since only FuxiMaster
+    /// starts them.
+    pub fn start(setup: &Setup, epoch: u32, newest: &[(u32, MachineId)]) -> (Master, Vec<Output>) {
         let site = Site {
             contact: Contact::Unknown,
             alloc: Counts::default(),
@@ -174,13 +177,9 @@ impl Master {
             caps: None,
             claims: Counts::default(),
         };
-        let tenant = |app: AppId| Tenant {
-            contact: Contact::Unknown,
-            epoch: 0,
-            least: least.get(app.index()).copied().unwrap_or(0),
-            heard: 0,
-            sent: 0,
-            hints: Vec::new(),
+        let tenant = |app: AppId| {
+            let (least, home) = newest.get(app.index()).copied().unwrap_or_default();
+            Tenant { contact: Contact::Unknown, epoch: 0, least, home, heard: 0, sent: 0, hints: Vec::new() }
         };
         let master = Master {
             epoch,
@@ -198,7 +197,7 @@ impl Master {
         (master, asks)
     }
 
-    /// What becomes of a FuxiMaster, and what it sends. A pure function of its arguments.
+    /// The next state of a FuxiMaster, and its outputs. A pure function of its arguments.
     pub fn step(mut self, setup: &Setup, input: Input) -> (Master, Vec<Output>) {
         let mut turn = Turn::new(setup);
         match input {
@@ -316,11 +315,20 @@ impl Master {
         self.replace_app(turn, app);
     }
 
-    /// Orders a new master for an application; the last one is superseded from now on.
+    /// Orders a new master for an application on a new machine; the last one is superseded from now on.
+    ///
+    /// The machine is that with the most room among those that FuxiMaster hears, the lowest of equals, but never the one on
+    /// which the last master was, unless no other is heard. (A master takes no room itself.)
     fn replace_app(&mut self, turn: &mut Turn, app: AppId) {
+        let failed = self.tenants[app.index()].home;
+        let heard = turn.setup.machine_ids().filter(|machine| self.sites[machine.index()].contact == Contact::Here);
+        // Machines that are full stand behind those with room.
+        let mut machines = self.room.iter().map(|(_, machine)| *machine).chain(heard);
+        let home = machines.find(|machine| *machine != failed).unwrap_or(failed);
         let tenant = &mut self.tenants[app.index()];
         tenant.least = tenant.least.max(tenant.epoch) + 1;
-        turn.start_app(app, tenant.least);
+        tenant.home = home;
+        turn.start_app(app, tenant.least, home);
     }
 
     /// An application master is alive. One that is not known, or has sent what never came, is asked to report.

@@ -1,7 +1,8 @@
 //! The end of the window, and machines that come later.
 //!
-//! What a Tubo reports is believed, since it repeats what a FuxiMaster once told it; hints are believed only for
-//! machines that have not reported, and only as far as the machine has room.
+//! The report of a Tubo is believed, since it repeats what a FuxiMaster once told it; hints are believed only for
+//! machines that have not reported, and only as far as the machine has room. (They also decide which offline units above the
+//! request stay.)
 
 use super::{Contact, Master, Phase, Turn};
 use crate::control::counts::Counts;
@@ -105,6 +106,9 @@ impl Master {
     }
 
     /// Units of a role on a machine that the application master has reported.
+    ///
+    /// Departure from source: the article does not look at hints for a machine that has reported. Here they only order offline
+    /// units above the request; see `docs/failover.md`, "Departures from the article".
     fn hinted(&self, app: AppId, machine: MachineId, role: RoleId) -> u32 {
         let hints = &self.tenants[app.index()].hints;
         let found = hints.binary_search_by_key(&(machine, role), |hint| (hint.machine, hint.role));

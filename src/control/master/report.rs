@@ -1,4 +1,4 @@
-//! What application masters say: full reports and increments.
+//! The messages of application masters: full reports and increments.
 
 use super::{Contact, Master, Phase, Turn};
 use crate::control::counts::Counts;

@@ -1,4 +1,4 @@
-//! What one step of FuxiMaster will say: collected first, so that a peer hears of all changes in one message.
+//! The messages of one step of FuxiMaster: collected first, so that a peer hears of all changes in one message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +52,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    pub fn start_app(&mut self, app: AppId, epoch: u32) {
-        self.outputs.push(Output::StartApp(app, epoch));
+    pub fn start_app(&mut self, app: AppId, epoch: u32, machine: MachineId) {
+        self.outputs.push(Output::StartApp(app, epoch, machine));
     }
 
     pub fn full_cap(&mut self, machine: MachineId) {
@@ -82,7 +82,7 @@ impl<'a> Turn<'a> {
         self.words.entry(app).or_default().list.push(units);
     }
 
-    /// Numbers and sends what was collected to those who are heard; the others get everything when they are back.
+    /// Numbers and sends what was collected to the peers that are heard; the others get everything when they are back.
     pub fn finish(mut self, master: &mut Master) -> Vec<Output> {
         let quiet = master.phase == super::Phase::Recovering;
         for (machine, caps) in std::mem::take(&mut self.caps) {

@@ -3,7 +3,7 @@
 use super::World;
 use crate::control::master::{Contact, Master, Phase};
 use crate::control::message::{Message, Note, Output, Units, Why};
-use crate::control::setup::RoleId;
+use crate::control::setup::{AppId, RoleId};
 use crate::units::MachineId;
 
 impl World<'_> {
@@ -48,6 +48,18 @@ impl World<'_> {
         format!("{} x {} on machine {}", units.count, self.setup.names[units.role.index()], units.machine)
     }
 
+    /// A new master of an application is to start on a machine.
+    pub(super) fn check_home(&mut self, app: AppId, machine: MachineId) {
+        let Some(master) = &self.master else { return };
+        let failed = self.apps[app.index()].home;
+        let good = |other: MachineId| other != failed && master.sites[other.index()].contact == Contact::Here;
+        if !good(machine) && self.setup.machine_ids().any(good) {
+            let what =
+                format!("application {}: a master is to start on machine {machine}, the last was on {failed}", app.0);
+            self.violated("I12", Some(machine), self.setup.roles_of(app).next(), what);
+        }
+    }
+
     fn check_room(&mut self, machine: MachineId) {
         let Some(master) = &self.master else { return };
         let used = self.setup.size_of(&master.sites[machine.index()].alloc);
@@ -84,7 +96,7 @@ impl World<'_> {
     fn check_recovered(&mut self) {
         self.check_sums();
         let Some(master) = &self.master else { return };
-        let known = |app: crate::control::setup::AppId| master.tenants[app.index()].epoch > 0;
+        let known = |app: AppId| master.tenants[app.index()].epoch > 0;
         let mut unknown: Vec<Units<u32>> = Vec::new();
         let mut requested = 0;
         for machine in self.setup.machine_ids() {
@@ -279,7 +291,7 @@ impl World<'_> {
         found
     }
 
-    /// What became of the workers, for the report.
+    /// The fates of the workers, for the report.
     pub fn close_accounts(&mut self) {
         for (role, count) in self.tubos.iter().flat_map(|tubo| tubo.running.iter()) {
             self.watch.fates[role.index()].after += count;

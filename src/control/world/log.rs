@@ -1,4 +1,4 @@
-//! What is written down of a run, for traces and sequence diagrams. Heartbeats are left out.
+//! The log of a run, for traces and sequence diagrams. Heartbeats are left out.
 
 use super::net::Letter;
 use super::plan::Fault;
@@ -15,7 +15,7 @@ pub struct Entry {
     pub at: Time,
     /// What.
     pub what: What,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The machine and the roles concerned; empty for all.
     pub machine: Option<MachineId>,
@@ -23,14 +23,14 @@ pub struct Entry {
     pub roles: Vec<RoleId>,
 }
 
-/// What a line is about.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A message that arrived, or could not be delivered.
     Message {
-        /// Who sent it.
+        /// The sender.
         from: Node,
-        /// Who was to have it.
+        /// The receiver.
         to: Node,
         /// When it was sent.
         sent: Time,
@@ -106,6 +106,14 @@ impl Log {
         }
     }
 
+    /// An application master starts on a machine.
+    pub(super) fn app_started(&mut self, now: Time, setup: &Setup, node: Node, machine: MachineId) {
+        if self.keep {
+            let text = format!("starts on machine {machine}");
+            self.push(now, What::Start(node), text, None, roles_of(setup, node));
+        }
+    }
+
     pub(super) fn fault(&mut self, now: Time, setup: &Setup, fault: Fault) {
         if self.keep {
             let (node, text) = fault.describe();
@@ -146,7 +154,7 @@ fn roles_of(setup: &Setup, node: Node) -> Vec<RoleId> {
 }
 
 impl Fault {
-    /// Whom it strikes, and how.
+    /// The process that it strikes, and how.
     pub fn describe(self) -> (Node, String) {
         let app = |app: AppId| Node::App(app, 0);
         match self {

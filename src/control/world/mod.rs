@@ -26,7 +26,7 @@ use net::{Letter, Net};
 use plan::Script;
 use watch::Watch;
 
-/// What is to come.
+/// An event to come.
 #[derive(Clone, Debug)]
 enum Event {
     Deliver(Letter),
@@ -70,7 +70,17 @@ struct Masters {
     epoch: u32,
     /// The least epoch that FuxiMaster has ordered.
     least: u32,
+    /// The machine that the newest runs on, or is to start on.
+    home: MachineId,
     starting: bool,
+}
+
+impl Masters {
+    /// None lives yet; the first ones are spread over the machines.
+    fn first(setup: &Setup, app: AppId) -> Masters {
+        let home = MachineId(u32::from(app.0) % setup.machines.len().max(1) as u32);
+        Masters { home, ..Masters::default() }
+    }
 }
 
 /// The machine's side of the world.
@@ -100,9 +110,9 @@ pub struct World<'a> {
     cuts: Vec<(AppId, u32, usize)>,
     heard_tubo: Vec<Time>,
     heard_app: Vec<Time>,
-    /// What is watched.
+    /// The ledger.
     pub watch: Watch,
-    /// What is written down.
+    /// The log.
     pub log: Log,
 }
 
@@ -119,7 +129,7 @@ impl<'a> World<'a> {
             epoch: 0,
             tubos: setup.machine_ids().map(Tubo::new).collect(),
             hosts: vec![Host { up: true, ..Host::default() }; setup.machines.len()],
-            apps: vec![Masters::default(); setup.apps()],
+            apps: setup.app_ids().map(|app| Masters::first(setup, app)).collect(),
             cuts: Vec::new(),
             heard_tubo: vec![Time::ZERO; setup.machines.len()],
             heard_app: vec![Time::ZERO; setup.apps()],
@@ -178,7 +188,7 @@ impl<'a> World<'a> {
         self.net.sent
     }
 
-    /// What came of it.
+    /// The outcome of the run.
     pub fn outcome(self) -> Outcome {
         Outcome { messages: self.net.sent, idle: self.net.idle, watch: self.watch }
     }
@@ -281,9 +291,11 @@ impl<'a> World<'a> {
         for output in outputs {
             match output {
                 Output::Send(to, message) => self.post(from, to, message),
-                Output::StartApp(app, least) => {
+                Output::StartApp(app, least, machine) => {
+                    self.check_home(app, machine);
                     let masters = &mut self.apps[app.index()];
                     masters.least = masters.least.max(least);
+                    masters.home = machine;
                     if !std::mem::replace(&mut masters.starting, true) {
                         self.after(self.script.timing.app_start, ENDS, Event::AppStarts(app));
                     }

@@ -13,15 +13,15 @@ use crate::workload::synthetic::random::stream;
 /// A message on its way.
 #[derive(Clone, Debug)]
 pub struct Letter {
-    /// Who sent it.
+    /// The sender.
     pub from: Node,
-    /// Who is to have it.
+    /// The receiver.
     pub to: Node,
     /// Which life of the receiver it is meant for.
     pub life: u32,
     /// When it was sent.
     pub sent: Time,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 

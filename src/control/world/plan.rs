@@ -1,4 +1,4 @@
-//! What is done to a cluster: demands, faults, and what the network and the clocks are like.
+//! The script of a cluster: demands, faults, the network and the clocks.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use crate::control::setup::{AppId, RoleId};
 use crate::error::{Error, Result};
 use crate::units::{MachineId, Span, Time};
 
-/// What becomes of messages on their way.
+/// The fate of messages on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// The shortest and the longest time a message takes, evenly distributed.
@@ -141,9 +141,9 @@ pub struct Demand {
 /// Everything that is done to a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What is wanted, in order of time.
+    /// Demands, in order of time.
     pub demands: Vec<Demand>,
-    /// What goes wrong, in order of time.
+    /// Faults, in order of time.
     pub strikes: Vec<Strike>,
     /// The network, until the last fault is over; then it is [`Network::ORDERED`].
     pub network: Network,

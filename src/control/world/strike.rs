@@ -78,8 +78,8 @@ impl World<'_> {
 
     pub(super) fn start_master(&mut self) {
         self.epoch += 1;
-        let (master, outputs) =
-            Master::start(self.setup, self.epoch, &self.apps.iter().map(|masters| masters.epoch).collect::<Vec<_>>());
+        let newest: Vec<(u32, MachineId)> = self.apps.iter().map(|masters| (masters.epoch, masters.home)).collect();
+        let (master, outputs) = Master::start(self.setup, self.epoch, &newest);
         self.master = Some(master);
         self.watch.master_started(self.epoch);
         self.log.started(self.now, self.setup, Node::Master);
@@ -110,9 +110,10 @@ impl World<'_> {
             None => AppMaster::start(app),
         };
         masters.alive.push(master);
+        let home = masters.home;
         self.heard_app[app.index()] = self.now;
         let node = Node::App(app, epoch);
-        self.log.started(self.now, self.setup, node);
+        self.log.app_started(self.now, self.setup, node, home);
         self.after(self.script.timing.beat, CLOCKS, Event::AppBeat(app, epoch));
         self.act(node, outputs);
     }

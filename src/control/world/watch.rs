@@ -1,4 +1,4 @@
-//! What is watched while a cluster runs: the invariants, and what became of the workers.
+//! The ledger of a running cluster: the invariants, and the fates of the workers.
 //!
 //! | name | at all times |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | I9 | invented requests count against quota groups and machines |
 //! | I10 | FuxiMaster takes nothing away while it recovers |
 //! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
+//! | I12 | a new application master starts on a machine that FuxiMaster hears and that is not the last one's, if there is one |
 
 use std::collections::BTreeMap;
 
@@ -28,11 +29,11 @@ use crate::units::{MachineId, Span, Time};
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its name: `I1` to `I11`.
+    /// Its name: `I1` to `I12`.
     pub invariant: &'static str,
     /// When.
     pub at: Time,
-    /// What happened.
+    /// The violation in words.
     pub what: String,
     /// The machine concerned, if there is one.
     pub machine: Option<MachineId>,
@@ -68,7 +69,7 @@ impl Origin {
     }
 }
 
-/// What became of the workers of a role since the first fault.
+/// The fate of the workers of a role since the first fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// Workers that ran when the first fault struck.
@@ -105,7 +106,7 @@ impl Fate {
 /// The ledger of a run.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// What was violated, in order; at most [`Watch::MOST`].
+    /// Violations, in order; at most [`Watch::MOST`].
     pub violations: Vec<Violation>,
     /// When the first fault struck.
     pub struck: Option<Time>,
@@ -127,7 +128,7 @@ pub struct Watch {
     pub returned: u32,
     /// Workers of stable roles that were stopped without consent.
     pub harmed: u64,
-    /// What workers achieve, if that is to be counted.
+    /// The work of workers, if that is to be counted.
     pub work: Option<Work>,
     /// Workers that an application master wants and has not given back, by machine.
     pub(super) intent: Vec<Counts>,
@@ -175,12 +176,12 @@ impl Watch {
         }
     }
 
-    /// From the first fault until all who died were replaced, and nothing changed any more.
+    /// From the first fault until all processes that died were replaced, and nothing changed any more.
     pub fn recovery(&self) -> Span {
         self.struck.map_or(Span::ZERO, |struck| self.changed.max(struck).since(struck))
     }
 
-    /// What became of the workers of a class of roles.
+    /// The fate of the workers of a class of roles.
     pub fn fate(&self, setup: &Setup, online: bool) -> Fate {
         let of_class = self.fates.iter().zip(&setup.roles).filter(|(_, role)| role.stable == online);
         of_class.map(|(fate, _)| *fate).fold(Fate::default(), Fate::plus)

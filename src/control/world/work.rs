@@ -1,4 +1,4 @@
-//! What workers achieve: how much is wanted of each role, how much of it is done, and what is thrown away.
+//! The work of workers: how much is wanted of each role, how much of it is done, and how much is thrown away.
 //!
 //! A worker of an offline role does one instance after the other; when it stops, what it has done of the present one
 //! is lost. Of equal workers on a machine the youngest stops first. Time counts between the opening and the close of
@@ -13,13 +13,13 @@ use crate::units::{MachineId, Span, Time};
 /// The account of a role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Achieved {
-    /// What was wanted.
+    /// The work that was wanted.
     pub wanted: u64,
     /// Of that, what nobody did.
     pub unserved: u64,
-    /// What ran beyond what was wanted: a worker out of sight beside its replacement.
+    /// The work beyond that: of a worker out of sight beside its replacement.
     pub doubled: u64,
-    /// What was done of instances that were not finished, because their worker stopped.
+    /// The work on instances that were not finished, because their worker stopped.
     pub discarded: u64,
     /// Workers that stopped.
     pub stopped: u64,

@@ -2,12 +2,14 @@
 //!
 //! Messages, FuxiMasters and application masters are numbered, and all that matters of a number is which others are
 //! equal, smaller, or the next one. So the numbers of each stream are replaced by the smallest that compare in the same
-//! way, and numbers that nothing is compared with any more by 0. This is the only reduction of the check: machines and
-//! applications are not interchangeable, since ties are broken by their numbers.
+//! way, and numbers that nothing is compared with any more by 0. Besides, every application master is taken to have been started
+//! on one machine: nothing depends on that but where the next one starts, which is checked when it is ordered. These are the only
+//! reductions of the check: machines and applications are not interchangeable, since ties are broken by their numbers.
 
 use std::sync::Arc;
 
 use plimsoll::control::app::AppMaster;
+use plimsoll::control::master::Master;
 use plimsoll::control::message::{Message, Node, Position};
 use plimsoll::control::setup::{AppId, Setup};
 use plimsoll::units::MachineId;
@@ -226,9 +228,17 @@ fn rank(words: &[u64], ranks: &mut Vec<u32>) {
     }
 }
 
+/// The machine of every application master.
+pub const HOME: MachineId = MachineId(0);
+
 /// Renumbers message numbers, then epochs.
 pub fn renumber(setup: &Setup, state: &mut State) {
     forget(setup, state);
+    let elsewhere = |master: &Master| master.tenants.iter().any(|tenant| tenant.home != HOME);
+    if state.chief.master.as_ref().is_some_and(elsewhere) {
+        let master = &mut Arc::make_mut(&mut state.chief).master;
+        master.iter_mut().flat_map(|master| &mut master.tenants).for_each(|tenant| tenant.home = HOME);
+    }
     let (mut words, mut ranks) = (Vec::with_capacity(48), Vec::with_capacity(48));
     for epochs in [false, true] {
         words.clear();

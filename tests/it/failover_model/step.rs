@@ -13,6 +13,7 @@ use plimsoll::control::setup::{AppId, RoleId, Setup};
 use plimsoll::control::tubo;
 use plimsoll::units::MachineId;
 
+use super::numbers::HOME;
 use super::state::{Chief, Host, State};
 use super::strike::{self, Fault};
 use super::watch::Seen;
@@ -312,10 +313,10 @@ impl Model {
     }
 
     fn start_master(&self, next: &mut State, seen: &mut Seen) {
-        let least: Vec<u32> = next.apps.iter().map(|masters| masters.epoch).collect();
+        let newest: Vec<(u32, MachineId)> = next.apps.iter().map(|masters| (masters.epoch, HOME)).collect();
         let chief = Arc::make_mut(&mut next.chief);
         chief.epoch += 1;
-        let (master, outputs) = Master::start(&self.setup, chief.epoch, &least);
+        let (master, outputs) = Master::start(&self.setup, chief.epoch, &newest);
         chief.master = Some(master);
         seen.mark_if(true, "FuxiMaster fails over");
         self.act(next, Node::Master, outputs, seen);
@@ -425,7 +426,7 @@ impl Model {
         for output in outputs {
             match output {
                 Output::Send(to, message) => self.send(next, from, to, message, seen),
-                Output::StartApp(app, least) => {
+                Output::StartApp(app, least, _) => {
                     let masters = next.app_mut(app);
                     masters.least = masters.least.max(least);
                 }

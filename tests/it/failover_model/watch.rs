@@ -9,7 +9,9 @@ use plimsoll::control::master::{Contact, Master, Phase};
 use plimsoll::control::message::{Message, Node, Note, Output, Source, Why};
 use plimsoll::control::setup::{RoleId, Setup};
 use plimsoll::control::tubo::Tubo;
+use plimsoll::units::MachineId;
 
+use super::numbers::HOME;
 use super::state::{Ledger, State};
 
 /// The ways to recover, all of which must be taken somewhere.
@@ -80,7 +82,15 @@ impl Seen {
                     self.check("I10", !silent, || "FuxiMaster gives orders while it recovers".to_owned());
                 }
                 Output::Send(..) => {}
-                Output::StartApp(..) => self.mark_if(normal, "an application master is replaced"),
+                Output::StartApp(.., machine) => {
+                    let is_heard = |other: MachineId| master.sites[other.index()].contact == Contact::Here;
+                    let good = |other: MachineId| other != HOME && is_heard(other);
+                    let best = good(*machine) || !setup.machine_ids().any(good);
+                    self.check("I12", best, || {
+                        format!("a master is to start on machine {machine}, the last was on {HOME}")
+                    });
+                    self.mark_if(normal, "an application master is replaced");
+                }
             }
         }
         let empty = master.sites.iter().all(|site| site.alloc.is_empty());
