@@ -52,7 +52,7 @@ const PLAIN: &[(&str, &str)] = &[
 ];
 
 /// Folders and files of `src/` with documentation that does not name its nouns yet.
-const PRONOUNS: &[&str] = &["policy/quota", "cli", "control", "engine", "experiment", "metrics", "output", "record"];
+const PRONOUNS: &[&str] = &["policy/quota", "cli", "experiment", "metrics", "output"];
 
 /// One file of `src/`.
 struct Source {
