@@ -37,7 +37,7 @@ def table(name, table):
 
 
 def estimates(name):
-    """Means with their 95 % intervals: a row for every cell, policy and metric."""
+    """Means with their 95 % confidence intervals: a row for every cell, policy and metric."""
     return pl.read_parquet(folder(name) / "statistics" / "estimates.parquet")
 
 

@@ -149,7 +149,7 @@ fn tables(parcel: &Parcel) -> String {
     let name = &parcel.name;
     match parcel.has_runs {
         true => format!(
-            "- `results/{name}/statistics/`: means and paired differences with 95 % intervals, as Parquet and CSV\n\
+            "- `results/{name}/statistics/`: means and paired differences with 95 % confidence intervals, as Parquet and CSV\n\
              - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` says what they hold\n"
         ),
         false => {

@@ -305,8 +305,8 @@ mod tests {
         let wide = grid(&columns, &[&["drf", "12 ±3", "one two three"], &["  fifo of all", "4", "five"]]);
         assert_eq!(
             wide.laid(26, false),
-            "                mean\n          completion\npolicy             s  about\ndrf            12 ±3  one\n                      two\n\
-             \x20                     three\n  fifo             4  five\n  of\n  all\n"
+            "              mean\n        completion\npolicy           s  about\ndrf          12 ±3  one\n                    two\n\
+             \x20                   three\n  fifo           4  five\n  of\n  all\n"
         );
     }
 

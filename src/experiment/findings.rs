@@ -23,7 +23,7 @@ pub struct Estimate {
     pub policy: String,
     /// The column of the `runs` table.
     pub metric: String,
-    /// The mean and its 95 % interval.
+    /// The mean and its 95 % confidence interval.
     pub interval: Interval,
 }
 

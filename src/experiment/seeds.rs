@@ -21,7 +21,7 @@ impl Default for Seeds {
     }
 }
 
-/// When to stop: once the 95 % interval of a metric's mean is narrow enough under every policy.
+/// When to stop: once the 95 % confidence interval of a metric's mean is narrow enough under every policy.
 ///
 /// It is looked at after `least` seeds and then each time there are a quarter more ([`Precision::next`]), never in
 /// between and never before all policies have run: how many seeds there are depends on the results alone. An interval

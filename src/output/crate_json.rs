@@ -176,7 +176,7 @@ fn explained(name: &str) -> Option<&'static str> {
         "README.md" => Some("what this is, and how to make it again"),
         "report.html" => Some("tables with intervals, figures, plan and provenance on one page"),
         "run.json" => Some("what differs between two ways to run the plan: machine, threads, clock"),
-        "estimates.csv" => Some("means with 95 % intervals over seeds"),
+        "estimates.csv" => Some("means with 95 % confidence intervals over seeds"),
         "differences.csv" => Some("differences from the baseline, paired by seed, with intervals and p-values"),
         "CITATION.cff" => Some("how to cite the program"),
         _ => None,

@@ -364,7 +364,7 @@ fn storms(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
         "Offline work lost to failures, as a part of the work wanted: worker time in which no worker ran, instances of \
          {instance} s that were broken off, and workers out of sight that ran beside their replacement.{}{}",
         of_seeds(study),
-        if study.storms.seeds.len() > 1 { " The band is the 95 % interval with all rules." } else { "" }
+        if study.storms.seeds.len() > 1 { " The band is the 95 % confidence interval with all rules." } else { "" }
     );
     let chart = paper.fit(sheet(rates(), Axis::fraction("Offline work"), panels.len(), 3), panels.len());
     let data = Data::of_panels(["loss", "rules", "failures_per_hour", "fraction"], &panels);

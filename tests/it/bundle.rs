@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use plimsoll::output::schema::VERSION;
 use serde_json::Value;
 
 use crate::determinism::differences;
@@ -338,10 +339,14 @@ fn another_version_of_the_schema_is_refused_with_what_to_do() {
     let place = Place::new();
     let study = place.path("out/study.json");
     let text = std::fs::read_to_string(&study).expect("a description");
-    place.write("out/study.json", &text.replace("\"schema\": 1", "\"schema\": 2"));
+    place.write(
+        "out/study.json",
+        &text.replace(&format!("\"schema\": {VERSION}"), &format!("\"schema\": {}", VERSION + 1)),
+    );
     for args in [&["plot", "out"][..], &["report", "out"], &["bundle", "out"], &["compare", "out", "out"]] {
         let message = place.refused(args);
-        for part in ["study.json", "schema 2", "newer Plimsoll", "reads schema 1"] {
+        let versions = [format!("schema {}", VERSION + 1), format!("reads schema {VERSION}")];
+        for part in ["study.json", "newer Plimsoll"].into_iter().chain(versions.iter().map(String::as_str)) {
             assert!(message.contains(part), "{args:?}: {part} is not in {message}");
         }
     }

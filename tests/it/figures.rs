@@ -91,7 +91,10 @@ fn every_file_says_what_it_is_made_of() {
     for svg in ["figures/lines.svg", "cell=load-0.1,machines-8x4c8g/figures/reduction.svg"] {
         let about = provenance(&std::fs::read_to_string(out.join(svg)).expect("a figure"));
         assert_eq!(about["plimsoll.version"], env!("CARGO_PKG_VERSION"));
-        assert_eq!((&about["plimsoll.seeds"], &about["plimsoll.schema"]), (&"1 to 3".into(), &"1".into()));
+        assert_eq!(
+            (&about["plimsoll.seeds"], &about["plimsoll.schema"]),
+            (&"1 to 3".into(), &plimsoll::output::schema::VERSION.to_string().into())
+        );
         let plan: toml::Table = about["plimsoll.plan"].as_str().expect("a plan").parse().expect("TOML");
         assert_eq!(plan["name"].as_str(), Some("swept"));
         assert_eq!(plan.contains_key("figure"), svg.starts_with("figures"), "that of the study has its figures");

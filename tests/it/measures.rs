@@ -61,3 +61,14 @@ fn demands_are_those_of_the_tasks() {
     let alike = Replayed::new("a,ann,0,10,7,1,1\nb,ann,5,10,3,1,1\n", "");
     assert_eq!(alike.column("demands", "drf", "demand_cpu"), [Some(1.0)]);
 }
+
+/// The light user waits from 10 s to 100 s and has nothing; somebody is backlogged from the start to 100 s.
+#[test]
+fn a_user_with_nothing_is_counted_among_those_without_bounded_envy() {
+    let both = Replayed::new("a,heavy,0,10,100,1,0\nb,light,10,10,1,1,0\n", "");
+    for name in ["envy_unbounded", "envy_count"] {
+        assert!((both.one("fifo", name) - 0.9).abs() < 1e-12, "{name}: {}", both.one("fifo", name));
+        assert_eq!(both.one("drf", name), 0.0, "{name}");
+    }
+    assert_eq!(both.one("fifo", "envy_max"), 0.0, "the heavy user envies nobody");
+}

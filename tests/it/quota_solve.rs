@@ -127,7 +127,7 @@ const WRONG: [(&str, &str, &str); 17] = [
         "[[group]]\nname = \"a\"\n[[group]]\nname = \"a\"\n",
         "line 5, column 8: group 'a': group 2 has the name",
     ),
-    ("the top's name", "[[group]]\nname = \"root\"\n", "line 3, column 8: group 'root': is the top"),
+    ("the top's name", "[[group]]\nname = \"root\"\n", "line 3, column 8: group 'root': is the name of the root"),
     (
         "an unknown parent",
         "[[group]]\nname = \"a\"\nparent = \"b\"\n",

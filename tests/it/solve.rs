@@ -251,7 +251,11 @@ const WRONG_USERS: [Wrong; 23] = [
     ("no fraction", "[[user]]\ndemand = { cpu = \"1/0\" }\n", &["line 5", "cpu: '1/0' is no fraction"]),
     ("a date", "[[user]]\ndemand = { cpu = 2011-03-30 }\n", &["line 5", "a date is not a number"]),
     ("a demand that is no table", "[[user]]\ndemand = [1, 4]\n", &["line 5", "demand: a list is no table"]),
-    ("nothing without end", "[[user]]\ndemand = { cpu = 0 }\n", &["line 5", "demand: needs nothing", "`tasks`"]),
+    (
+        "nothing without end",
+        "[[user]]\ndemand = { cpu = 0 }\n",
+        &["line 5", "demand: is 0 with endless tasks", "`tasks`"],
+    ),
     ("a weight of 0", "[[user]]\ndemand = { cpu = 1 }\nweight = 0\n", &["line 6", "weight: 0 is no weight", "above 0"]),
     (
         "a weight of nothing known",

@@ -96,7 +96,7 @@ mod tests {
     fn lines_are_even_and_break_between_words() {
         let title = "Largest minus smallest dominant share";
         assert_eq!(lines(title, TEXT, 500.0), [title]);
-        assert_eq!(lines(title, TEXT, 100.0), ["Largest minus", "smallest dominant", "share"].map(str::to_owned));
+        assert_eq!(lines(title, TEXT, 100.0), ["Largest minus smallest", "dominant share"].map(str::to_owned));
         assert_eq!(lines("cluster.machines=20x16c48g", SMALL, 60.0), ["cluster.machines=", "20x16c48g"]);
         assert!(lines("", TEXT, 50.0).is_empty());
         for room in 30..300 {

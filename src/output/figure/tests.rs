@@ -67,7 +67,7 @@ fn dashes(svg: &str, key: &str) -> Option<String> {
 #[test]
 fn a_chart_names_its_axes_series_and_units() {
     let svg = lines(&time_chart(), Join::Steps, &[ramp("drf", 24, 3600.0), ramp("slot:12", 24, 3600.0)]);
-    for text in ["Time (h)", "CPU utilisation", "drf", "slot:12", "\n40%\n", "\n12\n"] {
+    for text in ["Time (h)", "CPU utilisation", "drf", "slot:12", "\n40 %\n", "\n12\n"] {
         assert!(svg.contains(text), "{text} is missing");
     }
     assert!(svg.starts_with("<svg ") && svg.contains("width=\"241\" height=\"150\" viewBox=\"0 0 2410 1500\""));
