@@ -51,7 +51,7 @@ fn quantiles_of_few_jobs_are_exact() {
 
 #[test]
 fn demands_are_those_of_the_tasks() {
-    let run = Replayed::new("a,ann,0,10,7,1,1\nb,ann,5,10,3,1,1\nc,bob,0,10,1,1.02,1\nd,bob,0,10,1,3,0.3\n", "");
+    let run = Replayed::new("a,ann,0,10,7,1,1\nb,ann,0,10,3,1,1\nc,bob,0,10,1,1.02,1\nd,bob,0,10,1,3,0.3\n", "");
     // The exact demands of a and b, and with c, in the same eighth of a power of two, their mean.
     let memory = run.column("demands", "drf", "demand_memory");
     let cpu = run.column("demands", "drf", "demand_cpu");
