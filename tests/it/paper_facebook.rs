@@ -64,7 +64,9 @@ fn figure_2_wastes_memory_and_lacks_cpu() {
     // The column is named for the first of the two that the figure shows.
     let rows = rows(&dir.path().join("figures/demand-of-slot.csv"));
     let below = |series: &str, ratio: f64| {
-        let points = rows.iter().filter(|row| row["series"] == series && value(row, "demand_memory") <= ratio);
+        let points = rows
+            .iter()
+            .filter(|row| row["series"].eq_ignore_ascii_case(series) && value(row, "demand_memory") <= ratio);
         points.map(|row| value(row, "fraction")).fold(0.0, f64::max)
     };
     both_within("tasks within a slot's memory", 0.999, below("memory", 1.0), (0.98, 1.0));
