@@ -140,13 +140,17 @@ impl<R: Recorder> Engine<'_, R> {
         let Some(mut asks) = self.asks.take() else { return Ok(()) };
         self.reserve(&mut asks);
         for id in asks.open.keys().copied().collect::<Vec<u64>>() {
-            let Some(request) = asks.open.get(&id) else { continue };
+            let Some(request) = asks.open.get_mut(&id) else { continue };
+            // What an earlier one gave back when it was withdrawn.
+            self.top_up(request);
             if self.missing(request) == Resources::ZERO {
                 self.start_one(&mut asks, id)?;
             } else if request.deadline <= self.now {
                 self.withdraw(&mut asks, id);
             }
         }
+        // And what a later one gave back: the round that follows must not find it free.
+        asks.open.values_mut().for_each(|request| self.top_up(request));
         self.asks = Some(asks);
         Ok(())
     }
@@ -202,18 +206,23 @@ impl<R: Recorder> Engine<'_, R> {
     fn reserve(&mut self, asks: &mut Asks) {
         for id in asks.open.keys().copied().collect::<Vec<u64>>() {
             let Some(mut request) = asks.open.remove(&id) else { continue };
-            let missing = self.missing(&request);
-            let free = self.machines.free(request.machine);
-            let mut more = Resources::ZERO;
-            for (more, (missing, free)) in more.0.iter_mut().zip(missing.0.iter().zip(free.0)) {
-                *more = free.min(*missing);
-            }
-            if more != Resources::ZERO {
-                self.machines.hold(request.machine, &more);
-                request.held.0.iter_mut().zip(more.0).for_each(|(held, more)| *held += more);
-            }
+            self.top_up(&mut request);
             self.spare_asked(asks, &mut request);
             asks.open.insert(id, request);
+        }
+    }
+
+    /// Reserves what is free on the machine of a request, as far as it is missing.
+    fn top_up(&mut self, request: &mut Request) {
+        let missing = self.missing(request);
+        let free = self.machines.free(request.machine);
+        let mut more = Resources::ZERO;
+        for (more, (missing, free)) in more.0.iter_mut().zip(missing.0.iter().zip(free.0)) {
+            *more = free.min(*missing);
+        }
+        if more != Resources::ZERO {
+            self.machines.hold(request.machine, &more);
+            request.held.0.iter_mut().zip(more.0).for_each(|(held, more)| *held += more);
         }
     }
 
