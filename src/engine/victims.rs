@@ -80,10 +80,12 @@ impl Victims {
 
     pub fn remove(&mut self, set: &ActiveSet, tasks: &Running) {
         let victim = Victim::new(set, tasks);
-        list(&mut self.users, set.user.index()).remove(&victim);
-        list(&mut self.machines, tasks.machine.index()).remove(&victim);
-        if let Some(all) = &mut self.all {
-            all.remove(&victim);
+        self.machines[tasks.machine.index()].remove(&victim);
+        if may_be_stopped(set) {
+            self.users[set.user.index()].remove(&victim);
+            if let Some(all) = &mut self.all {
+                all.remove(&victim);
+            }
         }
         if let Some(gang) = self.gangs.get_mut(&tasks.set).filter(|_| set.gang) {
             gang.retain(|(other, _)| *other != victim);
