@@ -29,8 +29,6 @@ pub(super) struct Collector<'a> {
     pub(super) sampler: Sampler,
     levels: Levels,
     pub(super) reference: Reference,
-    /// The last row, by its number, until it is known whether it can start at all.
-    submitted: Option<(u64, Work)>,
     /// When the run is cut off, if work is left then.
     cut: Option<Time>,
     weights: &'a Weights,
@@ -74,12 +72,11 @@ impl<'a> Collector<'a> {
             })
             .collect();
         let each = |class| weights.each(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
-        let reference = Reference::new(dims, capacity, (0..weights.classes()).map(each).collect(), sample);
+        let reference = Reference::new(dims, capacity, (0..weights.classes()).map(each).collect());
         Collector {
             sinks,
             window,
             reference,
-            submitted: None,
             cut,
             sampler: Sampler::new(sample, window.from),
             levels: Levels::new(),
@@ -132,24 +129,19 @@ impl<'a> Collector<'a> {
 
     /// Brings all integrals up to the end of the run. Errors: as [`Reference::advance`].
     pub(super) fn finish(&mut self, end: Time) -> Result<()> {
-        self.take_in();
         self.reference.finish(self.cut)?;
         for standing in &mut self.standing {
             Self::settle_user(standing, end, &self.window);
         }
         self.groups.iter_mut().for_each(|groups| groups.finish(end));
+        for user in &mut self.users {
+            user.delay += std::mem::take(&mut user.unserved) * end.since(Time::ZERO).seconds();
+        }
         Ok(())
     }
 
-    /// Hands the last row to the reference.
-    fn take_in(&mut self) {
-        if let Some((_, work)) = self.submitted.take() {
-            self.reference.submit(work);
-        }
-    }
-
     /// Adds the age that the work of equal tasks (demand, number) has when it is served, evenly from `start` to `end`. What
-    /// a cut leaves unserved counts with its age at `end`.
+    /// is never served counts with its age at `end`.
     fn served(
         &mut self,
         user: UserId,
@@ -256,16 +248,14 @@ impl Recorder for Collector<'_> {
 
     fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
         let tasks = u64::from(row.tasks);
-        self.take_in();
-        let work = Work {
+        self.reference.submit(Work {
             user: row.user,
             submit: row.submit,
             duration: row.duration,
             tasks,
             demand: row.demand,
             measured: self.window.holds(row.submit),
-        };
-        self.submitted = Some((row.row, work));
+        });
         self.totals.first_submit.get_or_insert(row.submit);
         if first_of_job {
             self.totals.last_submit = row.submit;
@@ -296,7 +286,6 @@ impl Recorder for Collector<'_> {
             self.totals.jain_time += span;
         }
         self.groups.iter_mut().for_each(|groups| groups.unreturned(state.unreturned, to.since(from)));
-        self.take_in();
         self.reference.advance(to)?;
         self.sample(to.min(self.window.to), state)
     }
@@ -427,8 +416,13 @@ impl Recorder for Collector<'_> {
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
         *self.totals.stuck.entry(stuck.why).or_default() += stuck.tasks;
         if stuck.why == Stuck::TooLarge {
-            // Nobody could serve it.
-            self.submitted.take_if(|(row, _)| *row == stuck.row);
+            // Told when it arrives; its age counts to the end of the run, as that of all that is never served.
+            if self.window.holds(stuck.submit) {
+                let work = self.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
+                let user = &mut self.users[stuck.user.index()];
+                user.unserved += work;
+                user.delay -= work * stuck.submit.since(Time::ZERO).seconds();
+            }
         } else {
             let end = self.totals.now;
             self.served(stuck.user, (stuck.demand, stuck.tasks), (stuck.submit, stuck.duration), (end, end));

@@ -47,6 +47,9 @@ pub(super) struct UserTotals {
     pub shortfall_points: u64,
     /// Of its measured work the age when it was served, added up: cluster-seconds times seconds.
     pub delay: f64,
+    /// Of tasks that are too large for any machine the measured work, in cluster-seconds, whose submission `delay` has and whose
+    /// end it lacks.
+    pub unserved: f64,
 }
 
 /// Sums and counts over the whole run.

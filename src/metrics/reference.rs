@@ -12,8 +12,7 @@
 //! half its duration. The *speed* of a user under a policy is its service delay here over its service delay there.
 //!
 //! While there is room for everything, all tasks run at full speed. Otherwise shares are solved anew after every event
-//! while few users are active; with more, after an eighth as many events as there are active users, or a step of the
-//! sampling grid. Until then a user that was served in full stays so, and any other keeps its share. Cost: O(log rows +
+//! while few users are active; with more, after an eighth as many events as there are active users, or a minute. Until then a user that was served in full stays so, and any other keeps its share. Cost: O(log rows +
 //! dims) an event.
 //! Source: Demers, Keshav and Shenker, SIGCOMM 1989 (delays measured against a fluid, fair server); Ghodsi et al.,
 //! NSDI 2011, §4 (the shares).
@@ -119,6 +118,9 @@ struct Flow {
 /// With up to so many active users shares are solved anew after every event.
 const FEW: usize = 8;
 
+/// Seconds after which shares are solved anew with the next event, however few events there were.
+const STEP: f64 = 60.0;
+
 /// From this part of its tasks on a user counts as served in full.
 const FULL: f64 = 1.0 - 1e-12;
 
@@ -128,8 +130,6 @@ pub struct Reference {
     dims: usize,
     /// 1 / capacity of each resource; 0 where there is none of it.
     inverse: [f64; MAX_DIMS],
-    /// Seconds after which shares are solved anew at the latest.
-    step: f64,
     /// By class of weights.
     weights: Vec<[f64; MAX_DIMS]>,
     users: Vec<Account>,
@@ -165,14 +165,12 @@ fn seconds(time: Time) -> f64 {
 }
 
 impl Reference {
-    /// Nothing submitted yet, on a cluster of this capacity; `weights` by class. Shares are solved anew at least once
-    /// a `step` while anything happens.
-    pub fn new(dims: usize, capacity: &Resources, weights: Vec<[f64; MAX_DIMS]>, step: Span) -> Reference {
+    /// Nothing submitted yet, on a cluster of this capacity; `weights` by class.
+    pub fn new(dims: usize, capacity: &Resources, weights: Vec<[f64; MAX_DIMS]>) -> Reference {
         let inverse = |d: usize| if d < dims && capacity.0[d] > 0 { 1.0 / capacity.0[d] as f64 } else { 0.0 };
         Reference {
             dims,
             inverse: std::array::from_fn(inverse),
-            step: step.seconds(),
             weights,
             users: Vec::new(),
             active: Vec::new(),
@@ -228,7 +226,7 @@ impl Reference {
                 }
             }
             let room = (0..self.dims).all(|d| self.wanted[d] <= u128::from(self.capacity.0[d]));
-            let due = self.events * FEW >= self.active.len() || now >= self.solved + self.step;
+            let due = self.events * FEW >= self.active.len() || now >= self.solved + STEP;
             if due && (self.limited || !room) {
                 self.solve(now)?;
             }

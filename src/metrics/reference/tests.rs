@@ -22,7 +22,7 @@ fn work(user: u32, submit_s: u64, duration_s: u64, tasks: u64, demand: &[u64]) -
 
 fn replay(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> Vec<Service> {
     let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
-    let mut reference = Reference::new(capacity.len(), &resources(capacity), classes, Span::from_secs(60));
+    let mut reference = Reference::new(capacity.len(), &resources(capacity), classes);
     (0..weights.len()).for_each(|user| reference.user(user as u32));
     works.iter().for_each(|work| reference.submit(*work));
     reference.finish(cut).expect("a filling ends");
@@ -164,7 +164,7 @@ fn it_does_not_matter_when_rows_are_told_or_time_is_looked_at() {
         let weights = vec![1.0; 40];
         let at_once = replay(&[20, 40], &weights, &works, None);
         let classes = weights.iter().map(|weight| [*weight; MAX_DIMS]).collect();
-        let mut reference = Reference::new(2, &resources(&[20, 40]), classes, Span::from_secs(60));
+        let mut reference = Reference::new(2, &resources(&[20, 40]), classes);
         (0..40).for_each(|user| reference.user(user));
         let mut now = Time::ZERO;
         for work in works {
