@@ -77,7 +77,7 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     let numbers = &numbers[..if is_wide() { numbers.len() } else { NUMBERS }];
     let row = |change: &&&Change| {
         let (means, difference) = (&change.means, change.means.test.difference);
-        let percent = (means.base != 0.0).then(|| format!("{:+.1}", 100.0 * difference.mean / means.base.abs()));
+        let percent = means.percent().map(|percent| format!("{percent:+.1}"));
         let mut row = vec![change.metric.clone(), number(Some(means.base)), number(Some(means.new))];
         row.extend([with_half(Some(difference)), change.p_holm.map_or("-".to_owned(), p_number)]);
         row.extend([percent.unwrap_or_else(|| "-".to_owned()), difference.n.to_string()]);

@@ -1,6 +1,5 @@
 //! Results on standard output.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
@@ -166,8 +165,6 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let columns: Vec<Headline> =
         shown_columns(dims).into_iter().filter(|column| column.column != "jobs_finished").collect();
     let family = findings.differences.iter().filter(|one| one.metric == any.metric).count();
-    let baselines: BTreeSet<&str> = study.cells.iter().map(|plan| plan.policies[plan.baseline].name.as_str()).collect();
-    let baselines = baselines.into_iter().collect::<Vec<_>>().join(" or ");
     let mut rows = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
         let others = plan.policies.iter().map(|policy| policy.name.as_str());
@@ -183,7 +180,8 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     }
     let paired = if any.means.design == Design::Paired { ", paired" } else { "" };
     let title = format!(
-        "\nDifference from {baselines}: mean over seeds{paired}, with the half-width of its 95 % confidence interval\n"
+        "\nDifference from {}: mean over seeds{paired}, with the half-width of its 95 % confidence interval\n",
+        any.baseline
     );
     let note = format!(
         "* statistically significant: p < 0.05 of {}, after Holm's correction for the {family} comparisons of a metric\n",
@@ -281,6 +279,15 @@ pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> 
 /// Groups that an unreturned amount is shown of, policy by policy.
 const UNRETURNED_MOST: usize = 3;
 
+/// The entry of a name in a list that keeps the order in which names came, made if there is none.
+fn entry<'a, 'b, T: Default>(list: &'b mut Vec<(&'a str, T)>, name: &'a str) -> &'b mut T {
+    let at = list.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+        list.push((name, T::default()));
+        list.len() - 1
+    });
+    &mut list[at].1
+}
+
 /// What groups could not give back, as means over runs: one message for each policy with such groups.
 pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let mut policies: Vec<Vec<&RunSummary>> = Vec::new();
@@ -291,18 +298,25 @@ pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Str
         }
     }
     let message = |runs: &Vec<&RunSummary>| {
-        let mean = |at: usize, d: usize| {
-            let each = runs.iter().filter_map(|run| run.groups.get(at)?.unreturned.get(d));
-            each.sum::<f64>() / runs.len() as f64
+        // By name: cells of a sweep may have other groups, and other resources.
+        let mut amounts: Vec<(&str, Vec<(&str, Vec<f64>)>)> = Vec::new();
+        for run in runs {
+            for group in &run.groups {
+                let of = entry(&mut amounts, &group.name);
+                for (dim, amount) in run.dims.iter().zip(&group.unreturned) {
+                    entry(of, &dim.name).push(*amount);
+                }
+            }
+        }
+        let group = |(group, amounts): &(&str, Vec<(&str, Vec<f64>)>)| {
+            let mean = |(name, each): &(&str, Vec<f64>)| {
+                let mean = each.iter().sum::<f64>() / each.len() as f64;
+                (mean > 0.0).then(|| format!("{} {name} h", number(Some(mean))))
+            };
+            let amounts: Vec<String> = amounts.iter().filter_map(mean).collect();
+            (!amounts.is_empty()).then(|| format!("'{group}' {}", amounts.join(" and ")))
         };
-        let group = |at: usize| {
-            let amounts = runs[0].dims.iter().enumerate().map(|(d, dim)| (mean(at, d), &dim.name));
-            let amounts = amounts.filter(|(amount, _)| *amount > 0.0);
-            let amounts: Vec<String> =
-                amounts.map(|(amount, name)| format!("{} {name} h", number(Some(amount)))).collect();
-            (!amounts.is_empty()).then(|| format!("'{}' {}", runs[0].groups[at].name, amounts.join(" and ")))
-        };
-        let groups: Vec<String> = (0..runs[0].groups.len()).filter_map(group).collect();
+        let groups: Vec<String> = amounts.iter().filter_map(group).collect();
         let more = groups.len().saturating_sub(UNRETURNED_MOST);
         let more = if more > 0 { format!(", and {more} groups more") } else { String::new() };
         let shown = groups.iter().take(UNRETURNED_MOST).cloned().collect::<Vec<_>>().join(", ");

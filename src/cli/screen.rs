@@ -74,7 +74,7 @@ impl Tone {
 pub fn message(lead: &str, text: &str) -> String {
     let is_terminal = std::io::stderr().is_terminal();
     let whole = if lead.is_empty() { text.to_owned() } else { format!("{lead} {text}") };
-    let room = if is_terminal || asked().is_some() { width() } else { usize::MAX };
+    let room = if is_terminal { width() } else { usize::MAX };
     // A quoted line of a file stands above the marks that point into it.
     let quoted = |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
     let lay = |line: &str| if quoted(line) { line.to_owned() } else { broken(line, room, 2).join("\n") };
@@ -91,22 +91,27 @@ pub fn paragraphs(text: &str) -> String {
     text.lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
 }
 
-/// One line of text in lines of at most `room` characters, or of one word. All but the first begin with the indentation of
-/// the first and `hang` spaces. A number stays with its `%` and its `±`.
-fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
-    if text.chars().count() <= room {
-        return vec![text.to_owned()];
-    }
-    let indent = text.len() - text.trim_start_matches(' ').len();
+/// The words that lines are broken between: a number stays with its `%` and its `±`. Where spaces stand in a row, a word is empty.
+fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    // Where spaces stand in a row, a word is empty.
-    for word in text[indent..].split(' ') {
+    for word in text.split(' ') {
         let clings = word.starts_with(['%', '±']) || words.last().is_some_and(|last| last.ends_with('±'));
         match words.last_mut().filter(|_| clings) {
             Some(last) => *last += &format!(" {word}"),
             None => words.push(word.to_owned()),
         }
     }
+    words
+}
+
+/// One line of text in lines of at most `room` characters, or of one word. All but the first begin with the indentation of
+/// the first and `hang` spaces.
+fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
+    if text.chars().count() <= room {
+        return vec![text.to_owned()];
+    }
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let words = words(&text[indent..]);
     let mut lines = vec![" ".repeat(indent)];
     let mut begun = false;
     for word in &words {
@@ -135,7 +140,7 @@ pub enum Side {
     Right,
 }
 
-/// One cell of a table.
+/// One cell of a table. Characters that would move the cursor or colour what follows are escaped: names come from traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
@@ -145,13 +150,21 @@ pub struct Cell {
 impl Cell {
     /// A cell that stands out.
     pub fn toned(text: String, tone: Tone) -> Cell {
-        Cell { text, tone }
+        Cell { text: harmless(text), tone }
     }
+}
+
+fn harmless(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escaped = |one: char| if one.is_control() { one.escape_default().to_string() } else { one.to_string() };
+    text.chars().map(escaped).collect()
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell { text, tone: Tone::Plain }
+        Cell::toned(text, Tone::Plain)
     }
 }
 
@@ -192,7 +205,7 @@ impl Grid {
         let length = |text: &str| text.chars().count();
         let longest = |text: &str| {
             let indent = length(text) - length(text.trim_start());
-            text.split(' ').map(length).max().unwrap_or(0) + indent
+            words(text).iter().map(|word| length(word)).max().unwrap_or(0) + indent
         };
         let cells = || self.rows.iter().filter_map(move |row| row.get(at)).map(|cell| cell.text.as_str());
         let natural = cells().map(length).max().unwrap_or(0);
@@ -308,6 +321,18 @@ mod tests {
             "              mean\n        completion\npolicy           s  about\ndrf          12 ±3  one\n                    two\n\
              \x20                   three\n  fifo           4  five\n  of\n  all\n"
         );
+    }
+
+    #[test]
+    fn names_from_traces_move_no_cursor() {
+        let odd = grid(&[("user", Side::Left), ("jobs", Side::Right)], &[&["a\u{1b}[31m\nb", "1"]]);
+        assert_eq!(odd.laid(80, false), "user              jobs\na\\u{1b}[31m\\nb     1\n");
+    }
+
+    #[test]
+    fn a_column_is_never_narrower_than_what_may_not_be_broken() {
+        let share = grid(&[("share", Side::Left), ("n", Side::Right)], &[&["95 % of 3 ±1 jobs", "7"]]);
+        assert_eq!(share.laid(8, false), "share  n\n95 %   7\nof\n3 ±1\njobs\n");
     }
 
     /// Not longer than asked for, all words there, at every width.

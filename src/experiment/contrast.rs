@@ -5,7 +5,7 @@ use std::path::Path;
 use super::study::folder::{Described, difference, of_cell};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Design, MeanDifference, bootstrap, difference as of_means, holm_by};
+use crate::metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
 use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::output::table::Kind;
@@ -132,14 +132,15 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
         let problem = format!("{} and {} have no run in common", before.display(), after.display());
         return Err(Error::Mismatch { problem });
     }
-    let families: Vec<&str> = compared.iter().map(|(change, _)| change.metric.as_str()).collect();
-    let p: Vec<Option<f64>> = compared.iter().map(|(change, _)| change.means.test.p).collect();
-    let equivalent: Vec<Option<f64>> = compared.iter().map(|(change, _)| change.means.test.p_equivalent).collect();
-    let corrected = holm_by(&families, &p).into_iter().zip(holm_by(&families, &equivalent));
+    let after = corrected(compared.iter().map(|(change, _)| (change.metric.as_str(), change.means.test)));
     found.compared = compared.len();
-    let corrected = compared.into_iter().zip(corrected).filter(|((_, differs), _)| *differs);
-    let change = |((change, _), (p_holm, p_equivalent_holm))| Change { p_holm, p_equivalent_holm, ..change };
-    found.changes = corrected.map(change).collect();
+    let changed = compared.into_iter().zip(after).filter(|((_, differs), _)| *differs);
+    let change = |((change, _), after): (_, Corrected)| Change {
+        p_holm: after.p,
+        p_equivalent_holm: after.p_equivalent,
+        ..change
+    };
+    found.changes = changed.map(change).collect();
     Ok(found)
 }
 

@@ -9,7 +9,7 @@ use super::study::Study;
 use super::summary::{RunSummary, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
-use crate::metrics::{Interval, MeanDifference, bootstrap, difference, holm_by, mean_interval};
+use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
 use crate::output::provenance::program;
 use crate::output::schema;
 use crate::output::table::{Cell, Constant, Field, Kind, TableWriter, write_with};
@@ -71,12 +71,9 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         }
         found.differences.extend(differences(at, plan, &policies));
     }
-    let families: Vec<&str> = found.differences.iter().map(|one| one.metric.as_str()).collect();
-    let p: Vec<Option<f64>> = found.differences.iter().map(|one| one.means.test.p).collect();
-    let equivalent: Vec<Option<f64>> = found.differences.iter().map(|one| one.means.test.p_equivalent).collect();
-    let corrected = holm_by(&families, &p).into_iter().zip(holm_by(&families, &equivalent));
-    for (one, (p, equivalent)) in found.differences.iter_mut().zip(corrected) {
-        (one.p_holm, one.p_equivalent_holm) = (p, equivalent);
+    let after = corrected(found.differences.iter().map(|one| (one.metric.as_str(), one.means.test)));
+    for (one, Corrected { p, p_equivalent }) in found.differences.iter_mut().zip(after) {
+        (one.p_holm, one.p_equivalent_holm) = (p, p_equivalent);
     }
     found
 }

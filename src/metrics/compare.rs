@@ -6,7 +6,7 @@
 //! are shown together, and are one family. Source: Figure 14 of the DRF paper (Ghodsi et al., NSDI 2011), with intervals.
 
 use super::difference::{Design, MARGIN, Test, paired, welch};
-use super::holm::holm;
+use super::holm::corrected;
 use super::interval::{Interval, Reduction, reduction, reduction_of_means};
 
 /// The level of all intervals.
@@ -164,12 +164,9 @@ impl Comparison {
             .flat_map(|policy| policy.against_baseline.iter_mut().chain(&mut policy.against_reference))
             .flatten()
             .collect();
-        let p = holm(&all.iter().map(|one| one.p).collect::<Vec<_>>());
-        let equivalent = holm(&all.iter().map(|one| one.p_equivalent).collect::<Vec<_>>());
-        self.family = p.iter().flatten().count();
-        for ((one, p), p_equivalent) in all.iter_mut().zip(p).zip(equivalent) {
-            (one.p, one.p_equivalent) = (p, p_equivalent);
-        }
+        let after = corrected(all.iter().map(|one| ("", one.test)));
+        self.family = after.iter().filter(|one| one.p.is_some()).count();
+        all.iter_mut().zip(after).for_each(|(one, after)| (one.p, one.p_equivalent) = (after.p, after.p_equivalent));
     }
 
     /// The answer in words, and what its numbers are.

@@ -144,6 +144,13 @@ pub struct MeanDifference {
     pub effect: Option<f64>,
 }
 
+impl MeanDifference {
+    /// The difference in percent of the base; `None` where that is 0.
+    pub fn percent(&self) -> Option<f64> {
+        (self.base != 0.0).then(|| 100.0 * self.test.difference.mean / self.base.abs())
+    }
+}
+
 /// Compares `new` with `base`, with the interval at `level`; the values at one index belong to one seed.
 ///
 /// Paired, seeds that lack one of the two values are left out; unpaired, absent values are. `None` if none is left. Units:

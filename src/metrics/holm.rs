@@ -1,5 +1,9 @@
 //! Many tests at once: how much is left of each when it is known how many were made.
 
+use std::collections::BTreeMap;
+
+use super::difference::Test;
+
 /// Corrects probabilities of many tests for their number, so that the chance of one false alarm among all stays what a
 /// single test would have. Absent values stay absent and do not count.
 ///
@@ -17,19 +21,29 @@ pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
     corrected
 }
 
-/// The same within families: each p-value is corrected for those of the same name only.
-///
-/// Panics: only if there is not one name for each (programmer error).
-pub fn holm_by(families: &[&str], p: &[Option<f64>]) -> Vec<Option<f64>> {
-    assert_eq!(families.len(), p.len(), "one family for each p-value");
-    let mut members: std::collections::BTreeMap<&str, Vec<usize>> = std::collections::BTreeMap::new();
-    families.iter().enumerate().for_each(|(at, family)| members.entry(family).or_default().push(at));
-    let mut corrected = vec![None; p.len()];
+/// The p-values of a test after the correction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Corrected {
+    /// Of no difference.
+    pub p: Option<f64>,
+    /// Of a difference of the margin or more.
+    pub p_equivalent: Option<f64>,
+}
+
+/// Corrects both p-values of each test, among those with the same family only: the tests of a difference for one another, and
+/// those of equivalence for one another.
+pub fn corrected<'a>(tests: impl IntoIterator<Item = (&'a str, Test)>) -> Vec<Corrected> {
+    let tests: Vec<(&str, Test)> = tests.into_iter().collect();
+    let mut members: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    tests.iter().enumerate().for_each(|(at, (family, _))| members.entry(family).or_default().push(at));
+    let mut found = vec![Corrected::default(); tests.len()];
     for places in members.values() {
-        let of: Vec<Option<f64>> = places.iter().map(|&at| p[at]).collect();
-        places.iter().zip(holm(&of)).for_each(|(&at, value)| corrected[at] = value);
+        let of = |p: fn(&Test) -> Option<f64>| holm(&places.iter().map(|&at| p(&tests[at].1)).collect::<Vec<_>>());
+        for ((&at, p), p_equivalent) in places.iter().zip(of(|test| test.p)).zip(of(|test| test.p_equivalent)) {
+            found[at] = Corrected { p, p_equivalent };
+        }
     }
-    corrected
+    found
 }
 
 #[cfg(test)]
@@ -51,8 +65,11 @@ mod tests {
         }
         assert_eq!(holm(&[Some(0.7), Some(0.9)]), [Some(1.0), Some(1.0)]);
         assert!(holm(&[]).is_empty());
-        let apart = holm_by(&["a", "b", "a"], &[Some(0.02), Some(0.02), Some(0.9)]);
-        assert_eq!(apart, [Some(0.04), Some(0.02), Some(0.9)]);
+        let test =
+            |p: f64| Test { p: Some(p), p_equivalent: Some(1.0 - p), ..paired(&[1.0], None, 0.95).expect("a mean") };
+        let apart = corrected([("a", test(0.02)), ("b", test(0.02)), ("a", test(0.9))]);
+        assert_eq!(apart.iter().map(|one| one.p).collect::<Vec<_>>(), [Some(0.04), Some(0.02), Some(0.9)]);
+        assert!((apart[2].p_equivalent.expect("there") - 0.2).abs() < 1e-12);
     }
 
     /// The slow twin says which hypotheses are rejected, by the definition: step down while the smallest p-value that is

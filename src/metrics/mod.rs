@@ -31,7 +31,7 @@ pub use envy::{Envy, envy};
 pub use fairness::{JainSum, fixed_share, gap, gini, jain, ratio};
 pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
 pub use histogram::{LogHistogram, Quantiles};
-pub use holm::{holm, holm_by};
+pub use holm::{Corrected, corrected, holm};
 pub use incentive::{Incentive, Standing, standings};
 pub use interval::{Interval, Reduction, mean_interval, reduction};
 pub use reference::{Reference, Service, Work};

@@ -21,7 +21,7 @@ pub struct Headline {
 }
 
 /// The columns that are shown where there is little room, the most important one first; `used` is that of the first resource.
-const KEY: [&str; 5] = ["completion_mean_s", "jain", "slowdown_mean", "used", "completion_p99_s"];
+const KEY: [&str; 5] = ["completion_mean_s", "speed_jain", "slowdown_mean", "used", "completion_p99_s"];
 
 impl Headline {
     /// Whether it is about utilisation or fairness, not about delay.
@@ -58,7 +58,7 @@ pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     let used = dims.first().map(|dim| format!("used_{}", dim.name));
     let headline = |(heading, column, better): (String, String, Better)| Headline {
         about: about(&column),
-        key: KEY.iter().position(|key| column.ends_with(key) || (*key == "used" && Some(&column) == used.as_ref())),
+        key: KEY.iter().position(|key| column == *key || (*key == "used" && Some(&column) == used.as_ref())),
         heading,
         column,
         better,

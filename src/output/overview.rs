@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::headline::{Headline, headline};
 use super::html::{self, Mark, Report, Table as Sheet};
-use super::marks::{Shown, mark};
+use super::marks::mark;
 use super::numbers::{number, with_half};
-use super::page::{Pictures, cell, mean, number_column, text_column};
+use super::page::{Pictures, number_column, push_means, text_column};
 use super::provenance::Provenance;
 use super::read::Results;
 use super::requests::{Whole, heading};
@@ -15,7 +15,7 @@ use super::schema::Table;
 use super::table::write_whole;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
-use crate::metrics::{Better, Contest, Design, MARGIN, MeanDifference, difference, holm};
+use crate::metrics::{Better, Corrected, Design, MARGIN, MeanDifference, corrected, difference};
 
 /// What the page is about.
 pub struct Sweep<'a> {
@@ -51,8 +51,8 @@ struct Line {
     /// The baseline, or the first cell.
     base: String,
     means: MeanDifference,
-    p: Option<f64>,
-    p_equivalent: Option<f64>,
+    /// Its p-values, corrected for all lines.
+    after: Corrected,
 }
 
 /// What the tests of a line come to.
@@ -67,11 +67,11 @@ enum Verdict {
 
 impl Line {
     fn verdict(&self) -> Verdict {
-        match self.p {
+        match self.after.p {
             None => Verdict::Untested,
             p if is_significant(p) && self.means.test.difference.mean > 0.0 => Verdict::Higher,
             p if is_significant(p) => Verdict::Lower,
-            _ if is_significant(self.p_equivalent) => Verdict::Equivalent,
+            _ if is_significant(self.after.p_equivalent) => Verdict::Equivalent,
             _ => Verdict::Open,
         }
     }
@@ -79,10 +79,10 @@ impl Line {
     /// The change in percent of the base, or as it is where the base is 0.
     fn change(&self) -> String {
         let mean = self.means.test.difference.mean;
-        match self.means.base {
-            0.0 if mean > 0.0 => format!("+{}", number(Some(mean))),
-            0.0 => number(Some(mean)),
-            base => format!("{:+.1} %", 100.0 * mean / base.abs()),
+        match self.means.percent() {
+            Some(percent) => format!("{percent:+.1} %"),
+            None if mean > 0.0 => format!("+{}", number(Some(mean))),
+            None => number(Some(mean)),
         }
     }
 }
@@ -104,7 +104,7 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<PathBu
         lead.extend(differences(sweep, metric, &lines));
     }
     if lead.is_empty() {
-        answer.push("There is one cell or one run a cell, so nothing can be tested.".to_owned());
+        answer.push("There is nothing to compare.".to_owned());
     }
     let report = Report {
         title: sweep.name.to_owned(),
@@ -155,8 +155,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
             policy: policy.to_owned(),
             base: base.to_owned(),
             means,
-            p: means.test.p,
-            p_equivalent: means.test.p_equivalent,
+            after: Corrected::default(),
         };
         if contents.policies.len() > 1 {
             let Some(baseline) = contents.policies.iter().position(|policy| *policy == contents.baseline) else {
@@ -184,11 +183,8 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
             }
         }
     }
-    let p = holm(&lines.iter().map(|line| line.p).collect::<Vec<_>>());
-    let equivalent = holm(&lines.iter().map(|line| line.p_equivalent).collect::<Vec<_>>());
-    for ((line, p), p_equivalent) in lines.iter_mut().zip(p).zip(equivalent) {
-        (line.p, line.p_equivalent) = (p, p_equivalent);
-    }
+    let after = corrected(lines.iter().map(|line| ("", line.means.test)));
+    lines.iter_mut().zip(after).for_each(|(line, after)| line.after = after);
     lines
 }
 
@@ -234,7 +230,7 @@ fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
     if lines.len() <= NAMED_MOST {
         return lines.iter().map(|line| name(line)).collect::<Vec<_>>().join(", ");
     }
-    let size = |line: &&&Line| (line.means.test.difference.mean / line.means.base).abs();
+    let size = |line: &&&Line| line.means.percent().map_or(f64::INFINITY, f64::abs);
     let ends = [
         lines.iter().min_by(|a, b| size(a).total_cmp(&size(b))),
         lines.iter().max_by(|a, b| size(a).total_cmp(&size(b))),
@@ -249,9 +245,8 @@ fn named(whole: &Whole, lines: &[&Line], changes: bool) -> String {
 fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
     let any = lines.first()?;
     let within = format!("within {:.0} %", 100.0 * MARGIN);
-    let one_base = lines.iter().all(|line| line.base == any.base);
-    let base = if one_base { any.base.as_str() } else { "the baseline" };
-    let family = lines.iter().filter(|line| line.p.is_some()).count();
+    let base = any.base.as_str();
+    let family = lines.iter().filter(|line| line.after.p.is_some()).count();
     let row = |line: &Line| {
         let verdict = match line.verdict() {
             Verdict::Higher => "higher",
@@ -260,7 +255,8 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
             Verdict::Open => "not known",
             Verdict::Untested => "not tested",
         };
-        let small = matches!(line.verdict(), Verdict::Higher | Verdict::Lower) && is_significant(line.p_equivalent);
+        let small =
+            matches!(line.verdict(), Verdict::Higher | Verdict::Lower) && is_significant(line.after.p_equivalent);
         let verdict = if small { format!("{verdict}, {within}") } else { verdict.to_owned() };
         let p = |p: Option<f64>| p.map(p_number).unwrap_or_default();
         let means = [line.means.base, line.means.new].map(|mean| number(Some(mean)));
@@ -272,14 +268,14 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
             line.policy.clone(),
             line.change(),
             verdict,
-            p(line.p),
-            p(line.p_equivalent),
+            p(line.after.p),
+            p(line.after.p_equivalent),
             before,
             after,
             difference,
         ]
     };
-    let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.p));
+    let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.after.p));
     Some(Sheet {
         caption: format!("{}: difference from {base}", heading(metric)),
         columns: vec![
@@ -295,12 +291,15 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
         ],
         rows: lines.iter().map(row).collect(),
         marks: marked.map(|(row, _)| (row, 2, Mark::Significant)).collect(),
-        note: format!(
-            "Bold: statistically significant, p < {ALPHA} in {}, corrected by Holm's method for all {family} comparisons of \
-             this table. Equivalent: {within} of the mean compared with, by two one-sided tests, corrected likewise. Not \
-             known: neither is shown; more seeds may tell. Each cell links to a report of its own.",
-            any.means.design.test()
-        ),
+        note: match family {
+            0 => "One run a cell: nothing is tested. Each cell links to a report of its own.".to_owned(),
+            family => format!(
+                "Bold: statistically significant, p < {ALPHA} in {}, corrected by Holm's method for all {family} comparisons of \
+                 this table. Equivalent: {within} of the mean compared with, by two one-sided tests, corrected likewise. Not \
+                 known: neither is shown; more seeds may tell. Each cell links to a report of its own.",
+                any.means.design.test()
+            ),
+        },
         links: lines.iter().map(|line| format!("{}/{}", sweep.folders[line.cell], html::FILE)).collect(),
     })
 }
@@ -312,22 +311,20 @@ fn means(sweep: &Sweep, column: &Headline, values: &[HashMap<String, Values>]) -
         Better::Higher => "; higher is better",
         Better::Neither => "",
     };
+    let over = match sweep.whole.cells.iter().any(|(.., results)| results.contents.seeds.len() > 1) {
+        true => "; means over seeds with the half-widths of their 95 % confidence intervals",
+        false => "",
+    };
     let policies = sweep.whole.scope().policies;
     let mut sheet = Sheet {
-        caption: format!(
-            "{}: {}{good}; means over seeds with the half-widths of their 95 % confidence intervals",
-            column.heading, column.about
-        ),
+        caption: format!("{}: {}{good}{over}", column.heading, column.about),
         columns: [text_column("cell")].into_iter().chain(policies.iter().map(|name| number_column(name, ""))).collect(),
         links: sweep.folders.iter().map(|folder| format!("{folder}/{}", html::FILE)).collect(),
         ..Sheet::default()
     };
     let mut shown = Vec::new();
-    for (row, ((name, ..), values)) in sweep.whole.cells.iter().zip(values).enumerate() {
-        let values = values[&column.column].clone();
-        sheet.rows.push([name.clone()].into_iter().chain(values.iter().map(|values| cell(mean(values)))).collect());
-        let cells = (0..values.len()).map(|policy| (row, policy + 1)).collect();
-        shown.push(Shown { contest: Contest { better: column.better, values }, cells });
+    for ((name, ..), values) in sweep.whole.cells.iter().zip(values) {
+        shown.push(push_means(&mut sheet, vec![name.clone()], column.better, values[&column.column].clone()));
     }
     let closed = sweep.whole.cells.iter().any(|(.., results)| results.contents.submissions_depend_on_policy);
     mark(&mut sheet, if closed { Design::Unpaired } else { Design::Paired }, shown);

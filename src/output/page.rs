@@ -264,7 +264,7 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
             continue;
         }
         let values = policies.iter().map(|policy| policy.bins[at].completion_s.clone()).collect();
-        shown.push(push_means(&mut sheet, [first.label.clone(), count(jobs)], values));
+        shown.push(push_means(&mut sheet, vec![first.label.clone(), count(jobs)], Better::Lower, values));
     }
     mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then_some(sheet))
@@ -297,18 +297,23 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
     columns.extend(names.map(|policy| number_column(policy, "mean completion time of its jobs in seconds")));
     let caption = format!("Mean completion time in seconds by user{}", over_seeds(results));
     let mut sheet = Sheet { caption, columns, ..Sheet::default() };
-    let row = |(user, jobs, values)| push_means(&mut sheet, [user, count(jobs)], values);
+    let row = |(user, jobs, values)| push_means(&mut sheet, vec![user, count(jobs)], Better::Lower, values);
     let shown = users.into_iter().map(row).collect();
     mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then_some(sheet))
 }
 
-/// Adds a row of mean completion times, one a policy behind two leading cells.
-fn push_means(sheet: &mut Sheet, leading: [String; 2], values: Vec<Vec<Option<f64>>>) -> Shown {
+/// Adds a row of means, one a policy behind the leading cells.
+pub(super) fn push_means(
+    sheet: &mut Sheet,
+    leading: Vec<String>,
+    better: Better,
+    values: Vec<Vec<Option<f64>>>,
+) -> Shown {
     let (row, first) = (sheet.rows.len(), leading.len());
     sheet.rows.push(leading.into_iter().chain(values.iter().map(|values| cell(mean(values)))).collect());
     let cells = (0..values.len()).map(|policy| (row, policy + first)).collect();
-    Shown { contest: Contest { better: Better::Lower, values }, cells }
+    Shown { contest: Contest { better, values }, cells }
 }
 
 pub(super) fn cell(mean: Option<Interval>) -> String {

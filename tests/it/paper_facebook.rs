@@ -134,7 +134,6 @@ fn with_twenty_users_small_jobs_gain_most() {
     let changes = ["seeds=3", "policies=[\"slot:12\", \"drf\"]", "workload.users=20"];
     let dir = experiment("drf-fig13-14", &changes);
     let drf = reductions(dir.path(), "drf");
-    assert!(REDUCTIONS[1..].iter().all(|large| *large > REDUCTIONS[0]));
     assert!(drf[1..].iter().all(|large| *large < drf[0]) && drf[0] > 0.3, "{drf:?}");
 }
 
