@@ -25,7 +25,7 @@ pub struct Args {
     /// The file to write [default: NAME.zip]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Who made the results; may be given several times
+    /// An author of the results; may be given several times
     #[arg(long, value_name = "NAME")]
     author: Vec<String>,
     /// Their ORCID iDs, in the order of the authors
@@ -144,7 +144,7 @@ fn entries(parcel: &Parcel) -> BTreeMap<String, Content> {
     entries
 }
 
-/// What there is besides the page, a line each.
+/// The contents besides the page, a line each.
 fn tables(parcel: &Parcel) -> String {
     let name = &parcel.name;
     match parcel.has_runs {

@@ -23,7 +23,7 @@ enum System {
 
 /// Write and submit a Slurm job array, one task a shard, and a job that gathers when all have ended
 ///
-/// What each job gets stands in the plan's table [slurm]. Submitting again runs only what is missing.
+/// The resources and options of each job stand in the plan's table [slurm]. Submitting again runs only what is missing.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll cluster slurm experiments/load-sweep.toml --dry-run

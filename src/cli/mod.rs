@@ -97,7 +97,7 @@ enum Format {
     Json,
 }
 
-/// What every verb is told.
+/// The context of every verb.
 struct Context<'a> {
     registry: &'a Registry,
     quiet: bool,
@@ -113,7 +113,7 @@ impl Context<'_> {
         }
     }
 
-    /// What a picture is made of that was asked for on the command line.
+    /// The provenance of a picture that was asked for on the command line.
     fn provenance(&self, picture: &Path) -> Provenance {
         // Where the program lies, and where the picture goes, is no part of it.
         let mut rest = self.line.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::output::requests::{Requests, Whole};
 
 /// Redraw the figures of a results folder from its tables, without simulating
 ///
-/// What is drawn stands in figures.toml in the folder, as the plan said it; without that file the figures of every report.
+/// The figures to draw are in figures.toml in the folder, as the plan said; without it they are those of every report.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll plot results/facebook

@@ -60,7 +60,7 @@ fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Side)> {
     axes.chain(policy).chain(columns.iter().map(|column| (column.heading.clone(), Side::Right))).collect()
 }
 
-/// What stands before the numbers of a row: where its cell is on the axes, and its policy.
+/// The texts before the numbers of a row: where its cell is on the axes, and its policy.
 fn place(plan: &Plan, policy: &str) -> Vec<Cell> {
     plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(Cell::from).collect()
 }
@@ -234,7 +234,7 @@ pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<ser
     runs.iter().map(one).collect()
 }
 
-/// What never started and why: one message for each policy and reason, with an example from its first run.
+/// The tasks that never started and why: one message for each policy and reason, with an example from its first run.
 pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let mut found: Vec<(&RunSummary, Stuck, Vec<u64>)> = Vec::new();
     for run in runs {
@@ -288,7 +288,7 @@ fn entry<'a, 'b, T: Default>(list: &'b mut Vec<(&'a str, T)>, name: &'a str) -> 
     &mut list[at].1
 }
 
-/// What groups could not give back, as means over runs: one message for each policy with such groups.
+/// The amounts that groups could not give back, as means over runs: one message for each policy with such groups.
 pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> {
     let mut policies: Vec<Vec<&RunSummary>> = Vec::new();
     for run in runs {

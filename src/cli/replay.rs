@@ -37,10 +37,10 @@ pub struct Args {
     /// pooled, first-fit, best-fit, worst-fit, spread, dot-product, random or fgd
     #[arg(long, default_value = "pooled")]
     placement: String,
-    /// What happens when the next task in line does not fit: skip (try the next user) or stop
+    /// The rule when the next task in line does not fit: skip (try the next user) or stop
     #[arg(long, default_value = "skip")]
     on_blocked: String,
-    /// Who goes first among users of equal rank: lowest-id, highest-id or fewest-running
+    /// The user that goes first among those of equal rank: lowest-id, highest-id or fewest-running
     #[arg(long, default_value = "lowest-id")]
     ties: String,
     /// How machines slow down when tasks use more memory than they have: points load:slowdown, such as 1:1,1.25:4; with
@@ -50,7 +50,7 @@ pub struct Args {
     /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
     #[arg(long, value_name = "FILE")]
     machine_events: Option<PathBuf>,
-    /// What becomes of the tasks on a machine that fails: requeue (they start anew) or lose
+    /// The fate of the tasks on a machine that fails: requeue (they start anew) or lose
     #[arg(long, default_value = "requeue")]
     on_failure: String,
     /// After how long a task that waits for its location may start a level up (rack, room, cluster): a span, or never
@@ -83,7 +83,7 @@ pub struct Args {
     /// Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb
     #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
     trace_format: Option<String>,
-    /// Who the users of a public format are: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
+    /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     tenants: Option<String>,
     /// Step of the sampling grid for fairness over time

@@ -1,4 +1,4 @@
-//! What plans without runs have in common: those with a table `[check]` or `[solve]`, read, and reported.
+//! The common part of plans without runs: those with a table `[check]` or `[solve]`, read, and reported.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
 use crate::output::table::write_whole;
 
-/// What such a plan says of itself.
+/// The description of such a plan.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The experiment's name: the folder under `results/`.
@@ -28,7 +28,7 @@ pub struct About {
     pub question: Option<String>,
     /// The plan as text.
     pub text: String,
-    /// What figures are drawn on.
+    /// The paper that figures are drawn on.
     pub paper: Paper,
     /// The plan's file.
     pub file: PathBuf,
@@ -82,7 +82,7 @@ impl About {
         }
     }
 
-    /// What the files of the results are made of.
+    /// The provenance of the files of the results.
     fn provenance(&self) -> Provenance {
         let about = Provenance::of_plan(&self.text).with_seeds(&self.seeds);
         let inputs: Vec<String> = self.inputs.iter().map(|(name, digest)| format!("{name} {digest}")).collect();

@@ -1,4 +1,4 @@
-//! What of a results folder is published: its files, checked against the receipts of the runs, the plan, and what it reads.
+//! The published part of a results folder: files checked against the receipts of the runs, the plan, and its inputs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -22,11 +22,11 @@ use crate::workload::Input;
 pub struct Parcel {
     /// The experiment's name.
     pub name: String,
-    /// What it asks.
+    /// The question it answers.
     pub question: Option<String>,
     /// The plan, put together, and where it stands in the bundle.
     pub plan: String,
-    /// What it says of figures, where that is not in it.
+    /// The plan's text about figures, where `plan` is without it.
     pub figures: String,
     /// Its place in the bundle.
     pub plan_at: String,
@@ -40,11 +40,11 @@ pub struct Parcel {
     pub elsewhere: BTreeMap<String, Sum>,
     /// Runs that are there whole.
     pub runs: usize,
-    /// What is missing or broken.
+    /// The parts that are missing or broken.
     pub missing: Vec<String>,
-    /// What differs between two ways to run the plan (`run.json`).
+    /// The facts that differ between two ways to run the plan (`run.json`).
     pub made: serde_json::Value,
-    /// What a reader should know besides.
+    /// Further facts that a reader should know.
     pub notes: Vec<String>,
 }
 

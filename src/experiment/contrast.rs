@@ -11,10 +11,10 @@ use crate::output::schema::Table;
 use crate::output::table::Kind;
 use crate::units::Dim;
 
-/// What changed between two results.
+/// The changes between two results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contrast {
-    /// What differs between the plans, a line a key; empty if nothing does.
+    /// The differences between the plans, a line a key; empty if there are none.
     pub plans: String,
     /// Runs that only the first result has, and only the second one: cell, policy and seed, in words.
     pub only: [Vec<String>; 2],

@@ -40,7 +40,7 @@ pub trait Progress: Sync {
     fn finished(&self, number: usize, run: &RunSummary);
 }
 
-/// What is done with results that are there already.
+/// The handling of results that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// They are kept if they are of this plan and whole; only the others are run.
@@ -58,13 +58,13 @@ pub struct Request<'a> {
     pub folder: Option<&'a Path>,
     /// How many threads.
     pub threads: usize,
-    /// What becomes of results that are there.
+    /// The handling of results that are there.
     pub mode: Mode,
     /// Which part of the runs; all if absent.
     pub shard: Option<Shard>,
 }
 
-/// What became of a study.
+/// The outcome of a study.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// The summaries of each cell, policy by policy, seed by seed, whatever the order they ended in; of a shard its own.
@@ -366,7 +366,7 @@ fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
 }
 
 impl WorkloadPlan {
-    /// What arrives under a seed. Errors: a bad parameter or trace.
+    /// The workload that arrives under a seed. Errors: a bad parameter or trace.
     pub fn supply(&self, seed: u64) -> Result<Supply> {
         match self {
             WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),

@@ -91,11 +91,11 @@ pub struct FailoverPlan {
     pub name: String,
     /// The question it answers.
     pub question: Option<String>,
-    /// What is run.
+    /// The study that is run.
     pub study: Study,
-    /// What is drawn besides.
+    /// The diagrams that are drawn besides.
     pub diagrams: Vec<Diagram>,
-    /// What figures are drawn on.
+    /// The paper that figures are drawn on.
     pub paper: Paper,
     /// The plan as text.
     pub text: String,

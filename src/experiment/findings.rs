@@ -1,4 +1,4 @@
-//! What a study found: every metric under every policy in every cell, and how policies differ from the baseline.
+//! The findings of a study: every metric under every policy in every cell, and how policies differ from the baseline.
 
 use std::path::Path;
 

@@ -29,7 +29,7 @@ pub struct ClusterFile {
     pub slowdown: Option<String>,
     /// A CSV of machine events: which fail, leave or join, and when.
     pub events: Option<PathBuf>,
-    /// What becomes of the tasks on a machine that fails: `requeue` or `lose`.
+    /// The fate of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
     /// For how long gangs hold room that is not enough yet; they hold none if absent.
     pub hoard: Option<String>,

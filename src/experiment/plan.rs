@@ -52,7 +52,7 @@ pub struct PlanFile {
     /// Quota groups by name, for policies `quota:@NAME`: the keys of a quota file.
     #[serde(default)]
     pub quota: toml::Table,
-    /// What the workload runs on.
+    /// The cluster that the workload runs on.
     pub cluster: ClusterFile,
     /// A generator with its parameters, or `trace = "file"`.
     pub workload: toml::Table,
@@ -62,7 +62,7 @@ fn one() -> u64 {
     1
 }
 
-/// What is measured, as it is written.
+/// The part of a run that is measured, as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureFile {
@@ -83,7 +83,7 @@ struct TraceFile {
     options: Option<FormatOptions>,
 }
 
-/// What arrives.
+/// The workload that arrives.
 #[derive(Clone, Debug)]
 pub enum WorkloadPlan {
     /// A generator, run with every seed.
@@ -126,9 +126,9 @@ pub struct Plan {
     pub tables: Vec<Table>,
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
-    /// What the workload runs on.
+    /// The cluster that the workload runs on.
     pub cluster: ClusterSpec,
-    /// What arrives.
+    /// The workload that arrives.
     pub workload: WorkloadPlan,
     /// The plan as text: what every file of the results carries.
     pub text: String,
@@ -234,7 +234,7 @@ impl Plan {
         })
     }
 
-    /// What every table says of the run's place in a sweep: the cell, and the columns of the axes. Nothing without one.
+    /// The place of the run in a sweep, for every table: the cell, and the columns of the axes. Nothing without one.
     pub fn axes(&self) -> Vec<(String, Constant)> {
         let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
         cell.into_iter().chain(self.axes.iter().cloned()).collect()
@@ -285,7 +285,7 @@ pub fn horizon(key: &str, text: &str) -> Result<Time> {
     positive_span(key, text).map(|span| Time::ZERO + span)
 }
 
-/// What is measured. Errors: not a span, or an end that is not behind the start.
+/// The part of a run that is measured. Errors: not a span, or an end that is not behind the start.
 fn window(file: &MeasureFile) -> Result<Window> {
     let all = Window::default();
     let at = |key: &str, text: &Option<String>, or: Time| text.as_deref().map_or(Ok(or), |text| horizon(key, text));
@@ -308,7 +308,7 @@ fn tables(names: &[String]) -> Result<Vec<Table>> {
         .collect()
 }
 
-/// What a `[workload]` table means; paths in it are relative to `folder`.
+/// The workload that a `[workload]` table describes; paths in it are relative to `folder`.
 pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
     let wrong = |error: toml::de::Error| {
         Error::plan("workload", "this table", format!("a workload's parameters: {}", explain(&error)))

@@ -20,7 +20,7 @@ pub enum Supply {
     Parquet(Input),
     /// A public format, imported.
     Imported(Workload),
-    /// What a generator made of a seed.
+    /// The workload that a generator made of a seed.
     Generated(Generated),
     /// Some of another supply's jobs, chosen by seed.
     Thinned(Box<Supply>, f64, u64),
@@ -67,7 +67,7 @@ impl Supply {
         Ok(if parquet { Supply::Parquet(input) } else { Supply::Csv(input) })
     }
 
-    /// What a generator makes of a seed.
+    /// The workload that a generator makes of a seed.
     pub fn generate(generator: &Generator, seed: u64) -> Result<Supply> {
         generator.generate(seed).map(Supply::Generated)
     }
@@ -119,7 +119,7 @@ impl Supply {
         }
     }
 
-    /// What an importer or a generator says of its work.
+    /// The report of an importer or a generator on its work.
     pub fn quality(&self) -> Option<&Quality> {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),

@@ -34,7 +34,7 @@ pub fn p_number(p: f64) -> String {
     }
 }
 
-/// What one policy came to; the values at one index belong to one seed, the same for every policy.
+/// The results of one policy; the values at one index belong to one seed, the same for every policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyRuns {
     /// The policy's name.
@@ -200,7 +200,7 @@ impl Comparison {
         said
     }
 
-    /// What the numbers of the sentences are, and which p-values were corrected together.
+    /// The meanings of the numbers in the sentences, and the p-values that were corrected together.
     pub fn method(&self) -> String {
         let mixes = match self.design {
             Design::Paired => "",

@@ -45,7 +45,7 @@ impl Design {
     }
 }
 
-/// What tests say of one difference.
+/// The results of the tests of one difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
     /// The mean difference with its t interval. Its `n` is the number of seeds; unpaired the smaller one of two.

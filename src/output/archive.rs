@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use super::table::write_with;
 use crate::error::{Error, Result};
 
-/// What an entry of an archive is made of.
+/// The content of an entry of an archive.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A file.

@@ -16,7 +16,7 @@ pub const FILE: &str = "ro-crate-metadata.json";
 const CRATE: &str = "https://w3id.org/ro/crate/1.1";
 const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
 
-/// Who made the results.
+/// An author of the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     /// The name.
@@ -25,16 +25,16 @@ pub struct Author {
     pub orcid: Option<String>,
 }
 
-/// What a bundle is about.
+/// The description of a bundle.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// The experiment's name.
     pub name: String,
-    /// What it asks.
+    /// The question it answers.
     pub question: String,
     /// When the results were made, as YYYY-MM-DD.
     pub date: String,
-    /// Who made them.
+    /// The authors of the results.
     pub authors: Vec<Author>,
     /// The licence of the results, by its SPDX name.
     pub licence: Option<String>,
@@ -170,7 +170,7 @@ fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// What files are that everybody will look for.
+/// The explanation of a file that everybody will look for.
 fn explained(name: &str) -> Option<&'static str> {
     match name.rsplit('/').next()? {
         "README.md" => Some("what this is, and how to make it again"),

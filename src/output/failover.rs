@@ -36,13 +36,13 @@ pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<
     Ok(written)
 }
 
-/// What all of it is made of.
+/// The provenance of all of it.
 fn provenance(plan: &FailoverPlan) -> Provenance {
     let seeds = &plan.study.storms.seeds;
     Provenance::of_plan(&plan.text).with("schema", schema::VERSION.to_string()).with_seeds(seeds)
 }
 
-/// What a curve is called.
+/// The name of a curve.
 fn variant(without: Option<Rule>) -> String {
     without.map_or("all rules".to_owned(), |rule| format!("without {}", rule.name()))
 }

@@ -1,5 +1,5 @@
-//! What a results folder is about: `experiment.json`, written before the first run and the same for every way to run a
-//! plan.
+//! The description of a results folder: `experiment.json`, written before the first run and the same for every way to
+//! run a plan.
 //!
 //! It names the policies in the order of the plan and the seeds of the runs, so readers need not list folders, and
 //! tables that an earlier plan left in the same place are told apart.
@@ -34,7 +34,7 @@ pub struct Contents {
     pub commit: Option<String>,
     /// The experiment's name.
     pub name: String,
-    /// What it asks.
+    /// The question it answers.
     pub question: Option<String>,
     /// The policies, in order.
     pub policies: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a summary shows of each policy, on the terminal and in the report: columns of the `runs` table.
+//! The columns of the `runs` table that a summary shows of each policy, on the terminal and in the report.
 
 use super::numbers::resource_name;
 use super::schema::Table;

@@ -24,7 +24,7 @@ pub struct Column {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
+    /// A description of its content.
     pub caption: String,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -32,7 +32,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// Cells that are marked, as row, column and mark.
     pub marks: Vec<(usize, usize, Mark)>,
-    /// What is said below it: the meaning of the marks.
+    /// The text below it: the meaning of the marks.
     pub note: String,
     /// A file that the first cell of each row links to; no links if empty.
     pub links: Vec<String>,
@@ -62,7 +62,7 @@ impl Mark {
 /// A figure inside the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figure {
-    /// What it shows.
+    /// A description of its content.
     pub caption: String,
     /// An SVG document.
     pub svg: String,
@@ -77,7 +77,7 @@ pub struct Figure {
 pub struct Report {
     /// The title.
     pub title: String,
-    /// What the experiment asks.
+    /// The question that the experiment answers.
     pub question: Option<String>,
     /// The answer in words, one sentence an item.
     pub answer: Vec<String>,
@@ -93,7 +93,7 @@ pub struct Report {
     pub plan_toml: String,
     /// The commands that make these results again.
     pub reproduce: Vec<String>,
-    /// What the reader has to know: warnings, limits.
+    /// The facts that the reader has to know: warnings, limits.
     pub notes: Vec<String>,
     /// Names and values: version, seed, digests.
     pub provenance: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What Plimsoll has made in a folder besides the tables of runs: `made.json`, a digest a file.
+//! The files that Plimsoll has made in a folder besides the tables of runs: `made.json`, a digest a file.
 //!
 //! By it files that are no longer made are known and removed, and only as long as they are as they were written: what
 //! somebody has changed, or put there, stays. Of results without runs it says what they are of, too.
@@ -18,12 +18,12 @@ use crate::workload::Input;
 /// The file's name.
 pub const FILE: &str = "made.json";
 
-/// What results without runs are of.
+/// The experiment that results without runs belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The experiment's name.
     pub name: String,
-    /// What it asks.
+    /// The question it answers.
     pub question: Option<String>,
     /// The plan.
     pub plan: String,
@@ -40,14 +40,14 @@ pub struct Made {
     pub version: String,
     /// Its commit, if that is known.
     pub commit: Option<String>,
-    /// What the results are of, where no `experiment.json` says it.
+    /// The experiment that the results belong to, where no `experiment.json` says it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub about: Option<About>,
     /// The files, below the folder, with their BLAKE3 digests.
     pub files: BTreeMap<String, String>,
 }
 
-/// What has become of a file.
+/// The state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     AsMade,
@@ -62,8 +62,8 @@ impl Made {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// What results without runs are of, and their files; `None` where there are none of that kind. Errors: they are of a
-    /// version that this program does not read.
+    /// The experiment that results without runs belong to, and their files; `None` where there are none of that kind.
+    /// Errors: they are of a version that this program does not read.
     pub fn alone(folder: &Path) -> Result<Option<(About, Made)>> {
         let path = folder.join(FILE);
         check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;

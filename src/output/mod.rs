@@ -1,4 +1,4 @@
-//! What comes out: tables, figures, images of them, and the report page. Only here polars and plotters are known.
+//! The output: tables, figures, images of them, and the report page. Only here polars and plotters are known.
 
 pub mod archive;
 pub mod crate_json;

@@ -17,11 +17,11 @@ use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
 use crate::metrics::{Better, Corrected, Design, MARGIN, MeanDifference, corrected, difference};
 
-/// What the page is about.
+/// The sweep that the page is about.
 pub struct Sweep<'a> {
     /// Its title.
     pub name: &'a str,
-    /// What it asks.
+    /// The question it answers.
     pub question: Option<&'a str>,
     /// The plan.
     pub plan: &'a str,
@@ -31,7 +31,7 @@ pub struct Sweep<'a> {
     pub folders: &'a [String],
     /// The columns of the `runs` table that its figures show: those that it answers in words.
     pub metrics: &'a [String],
-    /// What all of it is made of.
+    /// The provenance of all of it.
     pub provenance: &'a Provenance,
 }
 
@@ -55,7 +55,7 @@ struct Line {
     after: Corrected,
 }
 
-/// What the tests of a line come to.
+/// The outcome of the tests of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Higher,

@@ -99,7 +99,7 @@ fn reproduce(contents: &Contents) -> Vec<String> {
     first.into_iter().chain([contents.command.clone()]).collect()
 }
 
-/// What a result is made of, and whom it compares.
+/// The provenance of a result, and the policies that it compares.
 fn provenance(results: &Results) -> Vec<(String, String)> {
     let contents = &results.contents;
     let mut rows = vec![("policies".to_owned(), contents.policies.join(", "))];
@@ -108,7 +108,7 @@ fn provenance(results: &Results) -> Vec<(String, String)> {
     rows
 }
 
-/// What is said where nothing is compared: how long jobs took.
+/// The sentences for results in which nothing is compared: how long jobs took.
 fn alone(results: &Results) -> Result<Vec<String>> {
     let policies = policy_runs(results)?;
     let taken = policies.iter().filter_map(|policy| Some((policy, mean(&policy.completion_s)?)));
@@ -128,7 +128,7 @@ fn missing(results: &Results) -> Option<String> {
     (there < planned).then(|| format!("{there} of {planned} runs are here; the others have not ended."))
 }
 
-/// What never started, policy by policy.
+/// The tasks that never started, policy by policy.
 fn never_started(results: &Results) -> Result<Vec<String>> {
     let parts = results.table(Table::Runs, &["tasks_never_started", "tasks"], None)?;
     let sum = |parts: &[Part], column: &str| -> Result<u64> {

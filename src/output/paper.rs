@@ -57,7 +57,7 @@ impl Preset {
     }
 }
 
-/// What a figure is drawn on.
+/// The sheet that a figure is drawn on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paper {
     /// Its width in points; each kind of figure has its own if absent.
@@ -71,7 +71,7 @@ pub struct Paper {
 /// The least width of a panel that its title and labels fit.
 const PANEL: f64 = 84.0;
 
-/// What stands beside and below panels, about.
+/// The approximate space beside and below panels.
 const AROUND: (f64, f64) = (44.0, 40.0);
 
 impl Default for Paper {

@@ -1,4 +1,4 @@
-//! What every file says of what made it: program, plan, seeds, digests.
+//! The provenance that every file states: program, plan, seeds, digests.
 
 use super::folder::Contents;
 
@@ -24,7 +24,7 @@ pub fn program() -> Vec<(String, String)> {
     [("plimsoll.version".to_owned(), VERSION.to_owned())].into_iter().chain(commit).collect()
 }
 
-/// What a figure or a page is made of: keys as in the metadata of tables, with their values.
+/// The provenance of a figure or a page: keys as in the metadata of tables, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     pairs: Vec<(String, String)>,

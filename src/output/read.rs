@@ -15,7 +15,7 @@ use crate::units::Dim;
 pub struct Results {
     /// Where it is.
     pub folder: PathBuf,
-    /// What it is about.
+    /// Its description.
     pub contents: Contents,
     /// The resource dimensions.
     pub dims: Vec<Dim>,
@@ -68,7 +68,7 @@ impl Results {
         Ok(results)
     }
 
-    /// What is drawn of it is made of. `plan` is the one that is said.
+    /// The provenance of everything that is drawn of it. `plan` is the one that is said.
     pub fn provenance(&self, plan: &str) -> Provenance {
         Provenance::of_tables(plan, [&self.contents], [&self.metadata[..]])
     }

@@ -4,7 +4,7 @@
 
 use super::figure::{Category, Data, Stacks, stacked};
 
-/// What is compared.
+/// The allocations that are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison<'a> {
     /// The names of the resources.

@@ -40,7 +40,7 @@ pub fn png(mut png: Vec<u8>, about: &Provenance) -> Vec<u8> {
     png
 }
 
-/// What svg2pdf says of a document: its last object, before the table of where objects stand.
+/// The information that svg2pdf writes about a document: its last object, before the table of where objects stand.
 const PDF_INFO: &[u8] = b"/Producer (svg2pdf)";
 
 /// A PDF with its provenance in the document information. What has none stays as it is.

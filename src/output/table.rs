@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// How the names of files begin that are not whole yet.
 pub const TEMPORARY: &str = ".plimsoll-";
 
-/// What a column holds; every column may be null.
+/// The type of the values of a column; every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A 64-bit integer.
@@ -264,7 +264,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with(path, |out| out.write_all(bytes).map_err(|error| Error::output(path, error)))
 }
 
-/// What can be written to in any order.
+/// An output that can be written to in any order.
 pub trait Sink: Write + Seek {}
 
 impl<T: Write + Seek> Sink for T {}

@@ -75,10 +75,10 @@ pub struct Args {
     format: Format,
 }
 
-/// What was found of all policies in a domain.
+/// The findings on all policies in a domain.
 struct Matrix {
     search: Search,
-    /// What was found of each policy, promise by promise, and the files of each counterexample.
+    /// The findings on each policy, promise by promise, and the files of each counterexample.
     columns: Vec<Column>,
 }
 
@@ -89,7 +89,7 @@ struct Column {
     files: Vec<Vec<PathBuf>>,
 }
 
-/// What was asked for, and what was found.
+/// The request, and the findings.
 struct Found {
     promises: Vec<Promise>,
     matrices: Vec<Matrix>,

@@ -125,7 +125,7 @@ fn lower(text: &str) -> String {
     if text.starts_with("Pareto") { text.to_owned() } else { text.to_lowercase() }
 }
 
-/// What policies could not solve.
+/// The cases that policies could not solve.
 pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
     let mut notes = Vec::new();
     for matrix in matrices {

@@ -87,7 +87,7 @@ fn command(args: &Args, seed: u64) -> String {
     words.join(" ")
 }
 
-/// What is left of a script, a line a fault.
+/// The remaining script, a line a fault.
 fn script(chaos: &Chaos) -> Vec<String> {
     let strikes = chaos.script.strikes.iter().map(|strike| {
         let (node, text) = strike.fault.describe();

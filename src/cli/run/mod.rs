@@ -158,7 +158,7 @@ pub struct How<'a> {
     pub folder: Option<&'a Path>,
     /// How many threads.
     pub threads: usize,
-    /// What becomes of results that are there.
+    /// The handling of results that are there.
     pub mode: Mode,
     /// Which part of the runs; all if absent.
     pub shard: Option<Shard>,
@@ -265,7 +265,8 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
     print::out(&print::differences(study, findings, &dims))
 }
 
-/// What differs between two ways to run the same plan; everything else is in the tables' metadata. `more` are further facts.
+/// The differences between two ways to run the same plan; everything else is in the tables' metadata.
+/// `more` are further facts.
 pub(super) fn provenance(context: &Context, threads: usize, started: Instant, more: serde_json::Value) -> String {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut json = serde_json::json!({

@@ -1,4 +1,4 @@
-//! What an allocation means to each user and resource, in numbers that are still exact where the solver was.
+//! The meaning of an allocation for each user and resource, in numbers that are still exact where the solver was.
 
 use crate::fluid::{Allocation, Exact, Instance, Limit, Tasks, User};
 
@@ -43,12 +43,12 @@ impl Amount {
     }
 }
 
-/// What one user has.
+/// The holdings of one user.
 #[derive(Clone, Debug)]
 pub struct Holding {
     /// How many tasks it runs.
     pub tasks: Amount,
-    /// What it holds of each resource.
+    /// The amount that it holds of each resource.
     pub allocation: Vec<Amount>,
     /// That, as a share of the capacity; `None` where the capacity is 0.
     pub shares: Vec<Option<Amount>>,
@@ -58,18 +58,18 @@ pub struct Holding {
     pub dominant_share: Amount,
     /// The largest share over its weight.
     pub level: Amount,
-    /// What kept it from more.
+    /// The limit that kept it from more.
     pub limit: Limit,
 }
 
-/// What a policy makes of an instance.
+/// The outcome of a policy on an instance.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The policy's name.
     pub policy: String,
     /// One a user.
     pub users: Vec<Holding>,
-    /// What all users together hold of each resource.
+    /// The amount that all users together hold of each resource.
     pub used: Vec<Amount>,
     /// That, as a share of the capacity; `None` where the capacity is 0.
     pub utilisation: Vec<Option<Amount>>,

@@ -90,7 +90,7 @@ impl SolvePlan {
     }
 }
 
-/// What is asked of each instance; of one of groups once a variant.
+/// The questions that are asked of each instance; of one of groups once a variant.
 fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String, Question, Args)>> {
     if solve.instances.is_empty() {
         return Err(Error::plan("solve.instances", "[]", "at least one file with an instance"));

@@ -14,7 +14,7 @@ pub struct Args {
     /// Serve whole tasks one by one in the policy's order; ceei and bmf serve the user furthest below its target
     #[arg(long)]
     whole_tasks: bool,
-    /// What happens when the next user's task does not fit [default: skip]
+    /// The rule when the next user's task does not fit [default: skip]
     #[arg(long, value_enum, requires = "whole_tasks", value_name = "RULE")]
     on_blocked: Option<Blocked>,
     /// Order among equal users [default: lowest-id]

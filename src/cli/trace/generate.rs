@@ -63,11 +63,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     save(&|| generated.supply.source().map(Watched::new), &target, facts, context)
 }
 
-/// What a generator made.
+/// The workload that a generator made.
 pub struct Made {
     /// The generator.
     pub name: &'static str,
-    /// What it was asked for beyond its defaults.
+    /// The parameters that it was given beyond its defaults.
     pub parameters: toml::Table,
     /// The workload.
     pub supply: Supply,

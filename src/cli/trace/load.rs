@@ -12,14 +12,14 @@ use crate::units::Resources;
 use crate::workload::Source;
 use crate::workload::summary::Summary;
 
-/// What is asked of one resource of all machines together.
+/// The load on one resource of all machines together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Load {
     pub resource: String,
     pub unit: &'static str,
     /// Amount x hours of all tasks.
     pub work_hours: f64,
-    /// What the machines have.
+    /// The capacity of the machines.
     pub capacity: f64,
     /// The work over what the machines can do between the first and the last submission; absent if these are one.
     pub offered_load: Option<f64>,

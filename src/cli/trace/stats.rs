@@ -124,7 +124,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// What is printed.
+/// The statistics that are printed.
 struct Shown<'a> {
     name: &'a str,
     summary: &'a Summary,

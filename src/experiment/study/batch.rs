@@ -9,7 +9,7 @@ use crate::error::Result;
 /// The key of the table.
 pub const BATCH: &str = "slurm";
 
-/// What a job gets.
+/// The resources and options that a job gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {

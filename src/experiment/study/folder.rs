@@ -15,7 +15,7 @@ use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::schema::{self, Table};
 use crate::output::table::{TEMPORARY, write_whole};
 
-/// What [`STUDY`] says; the same for every way to run the plan.
+/// The contents of [`STUDY`]; the same for every way to run the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
     /// The version of the tables' schemas.
@@ -28,7 +28,7 @@ pub struct Described {
     pub commit: Option<String>,
     /// The experiment's name.
     pub name: String,
-    /// What it asks.
+    /// The question it answers.
     pub question: Option<String>,
     /// The columns of the axes.
     pub columns: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// What is said of a study.
+    /// The description of a study.
     pub fn of(study: &Study) -> Described {
         let cell = |plan: &Plan| (plan.cell.clone(), plan.axes.iter().map(|(_, value)| shown(value)).collect());
         Described {
@@ -121,7 +121,7 @@ fn another(folder: &Path, there: &str, plan: &str, advice: &str) -> Error {
     Error::Mismatch { problem: format!("{} has results of another plan:\n{differs}\n{advice}", folder.display()) }
 }
 
-/// What differs between two plans, a line a key: `-` of the old one, `+` of the new one.
+/// The differences between two plans, a line a key: `-` of the old one, `+` of the new one.
 pub fn difference(old: &str, new: &str) -> String {
     let flat = |text: &str| {
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! What a run is, in a name: a digest of everything that its results depend on.
+//! The identity of a run, in a name: a digest of everything that its results depend on.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Digests {
     }
 }
 
-/// What every file of a plan's results carries: nothing that differs between two ways to run the same plan.
+/// The metadata of every file of a plan's results: nothing that differs between two ways to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
     let mut metadata = program();
     metadata.extend([

@@ -35,7 +35,7 @@ pub struct Study {
     pub text: String,
     /// The columns of the axes, in the order of the sweep; none without a sweep.
     pub columns: Vec<String>,
-    /// What a job on a cluster of computers gets; no part of what is simulated.
+    /// The resources and options of a job on a cluster of computers; no part of what is simulated.
     pub batch: Batch,
     /// The figures that are asked for; no part of what is simulated.
     pub figures: Requests,
@@ -189,7 +189,7 @@ impl Plan {
     }
 }
 
-/// What the results of these cells will have.
+/// The axes, policies, resources and tables that the results of these cells will have.
 fn scope(plans: &[Plan]) -> Scope {
     let first = &plans[0];
     let mut scope = Scope { tables: first.tables.clone(), ..Scope::default() };
@@ -214,7 +214,7 @@ fn canonical(table: &toml::Table, path: &Path) -> Result<String> {
     toml::to_string(table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))
 }
 
-/// What all cells are read with.
+/// The context that all cells are read with.
 struct Reader<'a> {
     sources: &'a Sources,
     changed: bool,

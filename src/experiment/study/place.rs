@@ -169,7 +169,7 @@ pub fn only_value(text: &str, below: &[Step], written: &str) -> Option<Range<usi
     only(text, below, |_, _, value| Some(value).filter(|value| text.get(value.clone()) == Some(written)))
 }
 
-/// What `find` finds below a path, if that is one place.
+/// The place that `find` finds below a path, if there is exactly one.
 fn only(
     text: &str,
     below: &[Step],

@@ -16,7 +16,7 @@ use crate::output::requests::{KEYS, Requests, Scope};
 pub struct Plain {
     /// The plan as text, put together: what every file of the results carries.
     pub text: String,
-    /// What figures are drawn on: `[figures]`.
+    /// The paper that figures are drawn on: `[figures]`.
     pub paper: Paper,
     /// All but that.
     table: toml::Table,
@@ -41,7 +41,7 @@ impl Plain {
         Ok(Plain { text, paper: figures.paper, table, sources })
     }
 
-    /// What it says. Errors: [`Error::PlanSyntax`] with line and column.
+    /// Its contents. Errors: [`Error::PlanSyntax`] with line and column.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         let text = written(&self.table)?;
         toml::from_str(&text).map_err(|error| self.sources.parsed(&text, &error, hinted(error.message())))

@@ -20,11 +20,11 @@ pub struct Receipt {
     pub id: String,
     /// Its tables, below the folder of the results, and their BLAKE3 digests.
     pub tables: BTreeMap<String, String>,
-    /// What it came to.
+    /// The results of the run.
     pub summary: RunSummary,
 }
 
-/// What is there of a run.
+/// The part of a run that is there.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// All of it.

@@ -16,7 +16,7 @@ const VARIANT: &str = "variant";
 /// More cells than this are taken for a mistake.
 const CELLS: usize = 100_000;
 
-/// What a plan compares within every run, and what names it: no axes.
+/// The keys of a plan that it compares within every run, and those that name it: no axes.
 const FIXED: [&str; 11] =
     ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", "figure", "figures", SWEEP];
 
@@ -34,7 +34,7 @@ pub struct Axis {
 /// One point of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What it changes: the path of the key, the value, and where that value stands in the plan.
+    /// The changes that it makes: the path of the key, the value, and where that value stands in the plan.
     pub changes: Vec<(String, Value, Vec<Step>)>,
     /// The value in each column of the axis.
     pub values: Vec<Value>,
@@ -43,7 +43,7 @@ pub struct Point {
 /// One cell of a sweep: a point of every axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// What it changes, as in [`Point`].
+    /// The changes that it makes, as in [`Point`].
     pub changes: Vec<(String, Value, Vec<Step>)>,
     /// Columns and values.
     pub values: Vec<(String, Value)>,

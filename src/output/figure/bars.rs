@@ -19,7 +19,7 @@ const WIDEST: f64 = 26.0;
 /// One group of bars.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Category {
-    /// What stands under it.
+    /// The text under it.
     pub label: String,
     /// Further lines under the label, such as the number of jobs.
     pub notes: Vec<String>,
@@ -48,9 +48,9 @@ pub struct Interval {
 /// One bar in each category.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarSeries {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub label: String,
-    /// What decides its colour; the category does where it is empty.
+    /// The key that decides its colour; the category does where it is empty.
     pub key: String,
     /// One value a category; nothing is drawn where there is none.
     pub values: Vec<Option<Interval>>,

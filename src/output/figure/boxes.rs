@@ -55,9 +55,9 @@ impl Spread {
 /// One box in each category.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoxSeries {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub label: String,
-    /// What decides its colour; the category does where it is empty.
+    /// The key that decides its colour; the category does where it is empty.
     pub key: String,
     /// One distribution a category; nothing is drawn where there is none.
     pub spreads: Vec<Option<Spread>>,

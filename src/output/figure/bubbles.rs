@@ -20,9 +20,9 @@ const MOST: usize = 3_000;
 /// One kind of bubbles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BubbleSeries {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub label: String,
-    /// What decides its colour.
+    /// The key that decides its colour.
     pub key: String,
     /// `(x, y, size)`; sizes below 1 count as 1.
     pub points: Vec<(f64, f64, f64)>,

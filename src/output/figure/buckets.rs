@@ -17,7 +17,7 @@ use crate::output::font;
 pub struct Bucket {
     /// Its name.
     pub label: String,
-    /// What is said under the name.
+    /// The note under the name.
     pub note: String,
     /// Its width: the ratio. A bucket without width has no water and is only counted.
     pub width: f64,
@@ -264,7 +264,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// What a colour or a line of the legend is a sample of.
+/// The quantity that a colour or a line of the legend is a sample of.
 #[derive(Clone, Copy)]
 enum Sample {
     Fill(RGBColor),
@@ -278,7 +278,7 @@ type Key = (Sample, &'static str, f64);
 
 const SQUARE: f64 = 6.5;
 
-/// What the colours are, in as many rows as a sheet of this width needs.
+/// The meanings of the colours, in as many rows as a sheet of this width needs.
 fn keys(width: f64, lent: bool, used: bool) -> Vec<Vec<Key>> {
     let fills = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
     let mut all: Vec<(Sample, &'static str)> = fills.map(|(text, color)| (Sample::Fill(color), text)).into();

@@ -44,7 +44,7 @@ pub(super) enum Run {
     Up,
 }
 
-/// What a layer's group says about itself.
+/// The attributes of a layer's group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group<'a> {
     /// Its class, which a style sheet can refer to.

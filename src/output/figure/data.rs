@@ -1,4 +1,4 @@
-//! What a figure draws, as a table: one row a point, a bar or a box, to be written as CSV beside the figure.
+//! The data that a figure draws, as a table: one row a point, a bar or a box, to be written as CSV beside the figure.
 
 use super::{BarPanel, BubbleSeries, Category, Panel, Pool, Stacks};
 

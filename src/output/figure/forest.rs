@@ -13,9 +13,9 @@ pub const ROW: f64 = 11.0;
 /// One comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForestRow {
-    /// What stands before it.
+    /// The text before it.
     pub label: String,
-    /// What decides its colour, and what the legend calls it; none is said of an empty one.
+    /// The key that decides its colour, and its name in the legend; none is said of an empty one.
     pub key: String,
     /// The mean and its interval.
     pub interval: Interval,

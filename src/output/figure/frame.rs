@@ -28,7 +28,7 @@ pub(super) const LEGEND_MOST: f64 = 300.0;
 /// From one line of a heading or a label to the next.
 const LINE: f64 = TEXT + 1.0;
 
-/// What runs along the horizontal axis.
+/// The values along the horizontal axis.
 pub(super) enum Horizontal<'a> {
     /// Numbers, over this extent if there are any.
     Values(Option<(f64, f64)>, Ends),
@@ -36,7 +36,7 @@ pub(super) enum Horizontal<'a> {
     Categories(&'a [Category]),
 }
 
-/// What runs along the vertical axis.
+/// The values along the vertical axis.
 pub(super) enum Vertical<'a> {
     /// Numbers, over this extent if there are any.
     Values(Option<(f64, f64)>, Ends),
@@ -44,7 +44,7 @@ pub(super) enum Vertical<'a> {
     Names(&'a [String]),
 }
 
-/// What a frame needs to know of the data.
+/// The information that a frame needs about the data.
 pub(super) struct Outline<'a> {
     /// The chart.
     pub chart: &'a Chart,
@@ -56,7 +56,7 @@ pub(super) struct Outline<'a> {
     pub y: Vertical<'a>,
     /// The legend.
     pub legend: Vec<Vec<Entry>>,
-    /// What is said under the chart.
+    /// The note under the chart.
     pub note: Option<String>,
 }
 
@@ -281,7 +281,7 @@ fn named(name: &str, width: f64) -> Vec<String> {
     lines(name, SMALL, width * NAMES_PART)
 }
 
-/// What a row with such a name needs.
+/// The height that a row with such a name needs.
 fn row_height(name: &[String]) -> f64 {
     name.len() as f64 * (SMALL + 1.0) + 3.0
 }

@@ -9,7 +9,7 @@ use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
 use super::names::lines;
 use crate::output::font;
 
-/// What stands in a cell.
+/// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A check mark.
@@ -20,16 +20,16 @@ pub enum Mark {
     Unknown,
 }
 
-/// What the drawing says about itself and its marks.
+/// The texts of the drawing about itself and its marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridWords {
-    /// What the drawing shows, for readers who do not see it.
+    /// The subject of the drawing, for readers who do not see it.
     pub title: &'static str,
-    /// What [`Mark::Holds`] means.
+    /// The meaning of [`Mark::Holds`].
     pub holds: &'static str,
-    /// What [`Mark::Fails`] means.
+    /// The meaning of [`Mark::Fails`].
     pub fails: &'static str,
-    /// What [`Mark::Unknown`] means.
+    /// The meaning of [`Mark::Unknown`].
     pub unknown: &'static str,
 }
 
@@ -46,7 +46,7 @@ impl GridWords {
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
-    /// What stands before it.
+    /// The text before it.
     pub label: String,
     /// One mark a column.
     pub marks: Vec<Mark>,
@@ -209,7 +209,7 @@ pub fn grid(columns: &[String], sections: &[GridSection], words: &GridWords, wid
     canvas.finish()
 }
 
-/// What the marks mean: their places in a line, or one under the other.
+/// The meanings of the marks: their places in a line, or one under the other.
 struct Key {
     entries: Vec<(f64, f64, Mark, &'static str)>,
     rows: f64,

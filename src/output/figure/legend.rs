@@ -26,7 +26,7 @@ const GAP: f64 = 3.5;
 /// Between entries of a row.
 const APART: f64 = 11.0;
 
-/// What stands before an entry's text.
+/// The sample before an entry's text.
 #[derive(Clone, Debug)]
 pub(super) enum Sample {
     /// A piece of line, with or without its marker.
@@ -55,9 +55,9 @@ pub(super) enum Marked {
 /// One line of the legend.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What stands before it.
+    /// The sample before it.
     pub sample: Sample,
 }
 

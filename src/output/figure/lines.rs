@@ -35,9 +35,9 @@ pub enum Join {
 /// One curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub label: String,
-    /// What decides its colour, dashes and marker: a policy's name, a resource, a user.
+    /// The key that decides its colour, dashes and marker: a policy's name, a resource, a user.
     pub key: String,
     /// The points in order of x. A value that is not finite breaks the curve.
     pub points: Vec<(f64, f64)>,

@@ -44,7 +44,7 @@ pub use points::points;
 pub use sequence::{SequenceRow, Step, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 
-/// What the numbers along an axis are; it decides the unit and the form of the tick labels.
+/// The kind of numbers along an axis; it decides the unit and the form of the tick labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// Anything; the label states the unit, if there is one.
@@ -61,7 +61,7 @@ pub enum Measure {
 pub struct Axis {
     /// The quantity, with its unit unless the measure brings one.
     pub label: String,
-    /// What the numbers are.
+    /// The kind of its numbers.
     pub measure: Measure,
     /// Whether the axis is logarithmic.
     pub log: bool,

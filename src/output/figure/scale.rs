@@ -27,7 +27,7 @@ impl Label {
 /// The size of an exponent, relative to its base.
 pub(super) const POWER_SIZE: f64 = 0.75;
 
-/// What an axis shows, and where.
+/// The values that an axis shows, and their places.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     log: bool,

@@ -37,7 +37,7 @@ pub enum Tone {
     Plain,
 }
 
-/// What a row shows.
+/// The content of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// An arrow between two lanes; one that does not arrive ends halfway.
@@ -60,9 +60,9 @@ pub enum Step {
 pub struct SequenceRow {
     /// When, in seconds.
     pub seconds: f64,
-    /// What is drawn.
+    /// The element that is drawn.
     pub step: Step,
-    /// What is written; in full in a tooltip.
+    /// The text that is written; in full in a tooltip.
     pub text: String,
 }
 

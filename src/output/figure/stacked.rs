@@ -21,7 +21,7 @@ const WIDEST: f64 = 32.0;
 /// The height of a panel.
 const HEIGHT: f64 = 128.0;
 
-/// What is left of a whole.
+/// The colour of the rest of a whole.
 const REST: RGBColor = RGBColor(242, 242, 242);
 
 /// One panel of stacked bars.

@@ -32,7 +32,7 @@ pub(super) struct Look {
     pub dash: &'static [f64],
     /// Its marker.
     pub marker: Marker,
-    /// What lies over its areas.
+    /// The hatch over its areas.
     pub hatch: Hatch,
 }
 

@@ -1,4 +1,4 @@
-//! What every chart promises, whatever it is given.
+//! The guarantees of every chart, whatever it is given.
 
 use super::*;
 use crate::output::raster;

@@ -10,7 +10,7 @@ pub const SANS: &[u8] = include_bytes!("LiberationSans-Regular.ttf");
 /// The family that [`SANS`] goes by.
 pub const SANS_NAME: &str = "Liberation Sans";
 
-/// What an SVG says in `font-family`: the shipped font, then fonts of the same widths.
+/// The `font-family` of an SVG: the shipped font, then fonts of the same widths.
 pub const FAMILY: &str = "Liberation Sans, Arial, Helvetica, sans-serif";
 
 /// Advance widths of the printable ASCII characters, from the space on, in thousandths of the font's size.

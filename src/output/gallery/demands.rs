@@ -1,4 +1,4 @@
-//! What tasks ask for: one bubble a kind of demand, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
+//! The demands of tasks: one bubble a kind of demand, as in Figure 1 of the DRF paper (Ghodsi et al., NSDI 2011).
 
 use super::{Drawn, Gallery, HALF, seed_of};
 use crate::error::Result;

@@ -70,7 +70,7 @@ impl Panels {
         self.panels.iter().all(|panel| panel.series.iter().all(|series| series.points.is_empty()))
     }
 
-    /// What is drawn.
+    /// The data that are drawn.
     pub fn data(&self, value: &str) -> Data {
         Data::of_panels(["measure", "policy", value, "fraction_of_time"], &self.panels)
     }

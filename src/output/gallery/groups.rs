@@ -33,12 +33,12 @@ pub(super) struct Group {
 /// A group in one resource, in the unit people write.
 #[derive(Default)]
 pub(super) struct Account {
-    /// What the cluster has, or the machines of its tree at most.
+    /// The capacity of the cluster, or the largest that the machines of its tree had.
     pub capacity: f64,
     pub ratio: f64,
     pub min: f64,
     pub max: f64,
-    /// What it used times seconds.
+    /// The amount that it used, times seconds.
     pub used_s: f64,
     /// Changes, in order of time.
     pub points: Vec<Point>,
@@ -57,13 +57,13 @@ pub(super) struct Point {
 }
 
 impl Account {
-    /// What holds at a time, in seconds.
+    /// The point that holds at a time, in seconds.
     pub fn at(&self, time: f64) -> Point {
         let after = self.points.partition_point(|point| point.time <= time);
         after.checked_sub(1).map(|at| self.points[at]).unwrap_or_default()
     }
 
-    /// What it asks for at a point, as far as its maximum lets it.
+    /// The amount that it asks for at a point, as far as its maximum lets it.
     pub fn demand(&self, point: &Point) -> f64 {
         point.request.min(self.max)
     }
@@ -87,7 +87,7 @@ impl Family {
     }
 }
 
-/// What the tables hold of groups.
+/// The contents of the tables about groups.
 pub(super) enum Told {
     /// No policy has groups, or their table was not written.
     Nothing,

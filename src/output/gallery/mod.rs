@@ -29,11 +29,11 @@ use crate::error::Result;
 pub struct Drawn {
     /// Its name: the file's stem.
     pub name: String,
-    /// What it shows.
+    /// A description of its content.
     pub caption: String,
     /// The drawing.
     pub svg: String,
-    /// What is drawn.
+    /// The data that are drawn.
     pub data: Data,
 }
 

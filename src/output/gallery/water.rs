@@ -42,7 +42,7 @@ pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
     Ok(gallery)
 }
 
-/// What it shows, and the panels. `None` if nothing ever was asked for.
+/// A description of the figure, and the panels. `None` if nothing ever was asked for.
 fn draw(results: &Results, family: &Family) -> Option<(String, Vec<Pool>)> {
     let instants = telling(family);
     if instants.is_empty() {
@@ -144,7 +144,7 @@ fn telling(family: &Family) -> Vec<(f64, String)> {
     instants
 }
 
-/// What a leaf uses above its minimum, leaves of it, is short of its due, and asks for in vain.
+/// The amounts that a leaf uses above its minimum, leaves of it, is short of its due, and asks for in vain.
 fn parts(account: &Account, point: &Point) -> [f64; 4] {
     let due = account.demand(point).min(account.min);
     [point.used - account.min, account.min - point.used, due - point.used, point.reach - point.runtime]

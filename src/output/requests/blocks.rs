@@ -30,7 +30,7 @@ fn value_name(request: &Request) -> &str {
     if request.y.len() == 1 { &request.y[0].name } else { "value" }
 }
 
-/// What decides the colour: of bars that are policies themselves their names, of others without series one for all.
+/// The key of the colour: of bars that are policies themselves their names, of others without series one for all.
 fn key(request: &Request, name: &Series) -> String {
     match name.key.is_empty() && request.x != Some(Field::Policy) {
         true => "all".to_owned(),

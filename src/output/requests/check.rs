@@ -10,7 +10,7 @@ use crate::output::paper::{Paper, Preset, points};
 use crate::output::schema::Table;
 use crate::units::Dim;
 
-/// What results have.
+/// The axes, policies, resources and tables that results have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
     /// The axes of the sweep: columns, and what each has as values, in order.
@@ -39,7 +39,7 @@ pub struct Request {
     pub(super) facet: Vec<Field>,
     pub(super) filter: Vec<(Field, Vec<Wanted>)>,
     pub(super) stat: Stat,
-    /// What the values of each column are multiplied by.
+    /// The factor that the values of each column are multiplied by.
     pub(super) scale: Vec<f64>,
     pub(super) title: Option<String>,
     pub(super) caption: Option<String>,
@@ -325,7 +325,7 @@ impl Checker<'_> {
         Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
     }
 
-    /// What a name means: policy, cell, seed, metric, an axis or its last words, a column of the table.
+    /// The field that a name means: policy, cell, seed, metric, an axis or its last words, a column of the table.
     fn field(&self, key: &str, name: &str, columns: &[Column]) -> Result<Field> {
         match name {
             "policy" => return Ok(Field::Policy),

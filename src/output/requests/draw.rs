@@ -24,7 +24,7 @@ pub(super) const FEW: u64 = 10;
 pub(super) struct Picture {
     pub svg: String,
     pub data: Data,
-    /// What it shows, without a full stop.
+    /// A description of its content, without a full stop.
     pub caption: String,
 }
 
@@ -109,7 +109,7 @@ impl Request {
         }
     }
 
-    /// What is shown, in words, by what.
+    /// The quantities that are shown, in words.
     pub(super) fn subject(&self) -> String {
         let names: Vec<String> = self.y.iter().map(|column| super::field::heading(&column.name)).collect();
         let what = match self.y.len() {
@@ -157,7 +157,7 @@ pub(super) fn lower(text: &str) -> String {
     }
 }
 
-/// What is said of means over runs.
+/// The remark on means over runs.
 pub(super) fn over((least, most): (usize, usize), whiskers: &str) -> String {
     match (least, most) {
         (_, 0 | 1) => String::new(),

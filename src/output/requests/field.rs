@@ -1,4 +1,4 @@
-//! What a figure can show: columns of the tables, axes of the sweep, policies, cells, seeds; and what they are called.
+//! The fields that figures can show: columns of the tables, axes of the sweep, policies, cells, seeds; and their names.
 
 use crate::output::figure::{Axis, Measure};
 use crate::output::numbers::{self, capital, resource_name};
@@ -26,11 +26,11 @@ pub(super) enum Field {
 /// A column of a table, or what is computed of some.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// How it comes from the table's own columns.
     pub from: From,
-    /// What its numbers are.
+    /// The kind of its numbers.
     pub measure: Measure,
     /// Whether it holds names.
     pub text: bool,
@@ -100,7 +100,7 @@ impl Column {
     }
 }
 
-/// What the numbers of a table's own column are.
+/// The kind of the numbers of a table's own column.
 fn measure(table: Table, name: &str) -> Measure {
     let amounts = ["used_s", "demand_s", "borrowed_s", "spare_s", "short_s", "lost_s"];
     let resource_seconds = match table {
@@ -205,7 +205,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
 }
 
 impl Field {
-    /// What it is called in the data.
+    /// Its name in the data.
     pub fn name(&self) -> &str {
         match self {
             Field::Policy => "policy",

@@ -1,6 +1,6 @@
 //! The figures that a plan asks for: `[[figure]]`, each described by kind, x, y, series and facet.
 //!
-//! What is asked for is checked before anything runs, is no part of what a run is, and stands beside the results in
+//! Requests are checked before anything runs, are no part of what a run is, and stand beside the results in
 //! `figures.toml`, so that figures are drawn again, or others in their place, from the tables alone.
 
 mod blocks;
@@ -36,11 +36,11 @@ pub const KEYS: [&str; 2] = ["figure", "figures"];
 /// The figures of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requests {
-    /// What the plan says of figures, as TOML; empty if it says nothing.
+    /// The plan's text about figures, as TOML; empty if there is none.
     pub text: String,
-    /// What figures are drawn on that do not say otherwise.
+    /// The paper for figures that do not say otherwise.
     pub paper: Paper,
-    /// What is asked for, in order; without anything the figures that every report has.
+    /// The figures that are asked for, in order; if there are none, those that every report has.
     pub list: Vec<Request>,
 }
 
@@ -141,7 +141,7 @@ impl Requests {
         metrics
     }
 
-    /// What is said of figures, to be put behind a plan.
+    /// The text about figures, to be put behind a plan.
     pub fn appendix(&self) -> String {
         if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
     }

@@ -56,13 +56,13 @@ impl Whole {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
     }
 
-    /// What is drawn of it is made of: `plan` is the whole one, with what it says of figures.
+    /// The provenance of everything that is drawn of it: `plan` is the whole one, with what it says of figures.
     pub fn provenance(&self, plan: &str) -> Provenance {
         let cells = || self.cells.iter().map(|(.., results)| results);
         Provenance::of_tables(plan, cells().map(|one| &one.contents), cells().map(|one| &one.metadata[..]))
     }
 
-    /// What can be shown of it. Tables count as there: one that is not says so when it is drawn.
+    /// The scope of its figures. Tables count as there: one that is not says so when it is drawn.
     pub fn scope(&self) -> Scope {
         let mut scope = Scope { tables: Table::ALL.to_vec(), ..Scope::default() };
         scope.axes = self.axes.iter().map(|axis| (axis.clone(), Vec::new())).collect();
@@ -100,7 +100,7 @@ pub(super) struct Row {
     pub weight: u64,
 }
 
-/// What a curve is called, and what decides its look.
+/// The name of a curve, and the key that decides its look.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Series {
     pub label: String,
@@ -301,7 +301,7 @@ impl<T: Clone + Eq + Hash> Order<T> {
     }
 }
 
-/// What can be told apart of a value.
+/// The form of a value in which values are told apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Mark {
     Number(u64),

@@ -17,7 +17,7 @@ pub const POLICY: &str = "quota";
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Quota groups")]
 pub struct Args {
-    /// What a min is [default: min-plus-share]
+    /// The meaning of a min [default: min-plus-share]
     #[arg(long, value_enum, value_name = "VARIANT")]
     variant: Option<VariantName>,
     /// How fractions become whole units [default: exact]
@@ -26,7 +26,7 @@ pub struct Args {
     /// How the level of the water is found; all give the same numbers [default: sort]
     #[arg(long, value_enum, value_name = "METHOD")]
     method: Option<MethodName>,
-    /// What happens if the mins exceed the total [default: keep]
+    /// The rule if the mins exceed the total [default: keep]
     #[arg(long, value_enum, value_name = "RULE")]
     overcommit: Option<OvercommitName>,
 }

@@ -100,7 +100,7 @@ pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'
     Value::Object(object)
 }
 
-/// What the groups right under the top have together.
+/// The amount that the groups right under the top have together.
 fn granted(instance: &GroupInstance, allocation: &GroupAllocation, r: usize) -> Exact {
     instance.children(None).iter().fold(Exact::ZERO, |sum, &group| &sum + &allocation.groups[group].runtime[r])
 }
