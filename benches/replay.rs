@@ -107,7 +107,7 @@ fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
         metadata: Vec::new(),
     };
     let policy = Registry::default().policy("drf").expect("a policy");
-    simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").outcome.launched
+    simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome.launched
 }
 
 /// The obvious simulator: a heap of finishes, a scan over users for the least dominant share, a scan over machines.

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll::error::{Error, Result};
+use plimsoll::output::file::write_whole;
 use plimsoll::output::picture::Picture;
 use plimsoll::output::provenance::Provenance;
-use plimsoll::output::table::{Cell, Field, Kind, TableWriter, write_whole};
+use plimsoll::output::table::{Cell, Field, Kind, TableWriter};
 
 /// The file behind `--table`, or the one that is meant if none is named.
 pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {

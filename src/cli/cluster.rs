@@ -7,7 +7,7 @@ use super::{Context, print, quoted};
 use crate::error::{Error, Result};
 use crate::experiment::Study;
 use crate::experiment::study::{Batch, Shard, listed};
-use crate::output::table::write_whole;
+use crate::output::file::write_whole;
 
 /// Run an experiment on a cluster of computers
 #[derive(clap::Args, Debug)]

@@ -11,13 +11,14 @@ use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Plain;
 use crate::experiment::study::folder::check_without_runs;
+use crate::output::file::{Written, write_whole};
 use crate::output::gallery::{self, Drawn};
 use crate::output::html::{self, Report};
 use crate::output::made::{self, Made};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
-use crate::output::table::write_whole;
+use crate::output::sealed;
 
 /// The description of such a plan.
 #[derive(Clone, Debug)]
@@ -93,7 +94,7 @@ impl About {
     pub fn report(
         &self,
         folder: &Path,
-        (mut drawn, mut made): (Vec<Drawn>, Vec<PathBuf>),
+        (mut drawn, mut made): (Vec<Drawn>, Vec<Written>),
         (context, threads, started): (&Context, usize, Instant),
     ) -> Result<()> {
         drawn.iter_mut().for_each(|one| one.svg = self.paper.zoomed(std::mem::take(&mut one.svg)));
@@ -109,12 +110,11 @@ impl About {
             provenance: about.rows(),
             ..Report::default()
         };
-        let report = folder.join(html::FILE);
-        write_whole(&report, html::render(&page).as_bytes())?;
+        let report = write_whole(&folder.join(html::FILE), html::render(&page).as_bytes())?;
         made.push(report.clone());
         self.note(folder, &made, (context, threads, started))?;
         let seconds = started.elapsed().as_secs_f64();
-        context.say(&format!("figures in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
+        context.say(&format!("figures in {} ({seconds:.1} s), report in {}", folder.display(), report.path.display()));
         Ok(())
     }
 
@@ -122,15 +122,14 @@ impl About {
     pub fn note(
         &self,
         folder: &Path,
-        made: &[PathBuf],
+        made: &[Written],
         (context, threads, started): (&Context, usize, Instant),
     ) -> Result<()> {
         let more = serde_json::json!({ "plan": self.file, "set": self.set });
-        let text = provenance(context, threads, started, more);
-        write_whole(&folder.join("run.json"), text.as_bytes())?;
+        sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more))?;
         let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
         let about = made::About { name, question, plan, inputs: self.inputs.clone() };
-        Made::renew(folder, Some(about), "", made)
+        Made::renew(folder, Some(about), &[""], made)
     }
 
     /// Whether the results may stand in a folder. Errors: the runs of another plan do.

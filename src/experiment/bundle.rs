@@ -6,14 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use super::study::Study;
 use super::study::folder::{Described, of_cell};
 use super::study::identity;
-use super::study::receipt::{FOLDER as RECEIPTS, Found, Receipt};
+use super::study::receipt::{Found, Receipt};
 use crate::error::{Error, Result};
 use crate::output::archive::{Content, Sum};
-use crate::output::folder::{Contents, FILE as CONTENTS};
+use crate::output::file::is_temporary;
+use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS};
 use crate::output::made::{About, Made};
 use crate::output::requests::FILE as FIGURES;
 use crate::output::schema::Table;
-use crate::output::table::TEMPORARY;
 use crate::policy::Registry;
 use crate::workload::Input;
 
@@ -163,7 +163,7 @@ impl Parcel {
             let own: Vec<&str> =
                 parts.iter().map(String::as_str).skip_while(|part| part.starts_with("cell=")).collect();
             let last = own.last().copied().unwrap_or_default();
-            if last.starts_with('.') || last.starts_with(TEMPORARY) || own.first() == Some(&"slurm") {
+            if last.starts_with('.') || is_temporary(last) || own.first() == Some(&"slurm") {
                 continue;
             }
             if path.is_dir() {

@@ -18,6 +18,8 @@ pub struct Contrast {
     pub plans: String,
     /// Runs that only the first result has, and only the second one: cell, policy and seed, in words.
     pub only: [Vec<String>; 2],
+    /// What of their plans is not there, in words.
+    pub missing: Vec<String>,
     /// Runs that both have.
     pub runs: usize,
     /// Metrics that were compared, all cells and policies together.
@@ -96,6 +98,13 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
                 found.only[at].extend(alone.map(|(_, name)| format!("{of}{policy}, {name}")));
             }
         }
+    }
+    for (side, folder) in sides.iter().zip([before, after]) {
+        let missing = side.cells.iter().filter_map(|(cell, results)| Some((cell, results.missing()?)));
+        found.missing.extend(missing.map(|(cell, why)| match cell.is_empty() {
+            true => format!("{}: {why}", folder.display()),
+            false => format!("{}, {cell}: {why}", folder.display()),
+        }));
     }
     let mut compared: Vec<(Change, bool)> = Vec::new();
     for (cell, first) in &sides[0].cells {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::plan::{Plan, WorkloadPlan};
-use super::single::{Simulation, simulate};
+use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
 use super::study::folder::{self, Described};
 use super::study::identity::{Digests, ids, is_repeatable, metadata};
@@ -17,7 +17,7 @@ use super::study::{Shard, Study};
 use super::summary::RunSummary;
 use super::supply::{Shared, Supply};
 use crate::error::{Error, Result};
-use crate::output::schema::Table;
+use crate::output::lock::Lock;
 use crate::units::Time;
 
 /// Hears how a study goes on; called from several threads. Runs are numbered as they start.
@@ -75,6 +75,8 @@ pub struct Done {
     pub kept: usize,
     /// Runs that were there but not whole, and why.
     pub broken: Vec<String>,
+    /// The folder's lock: until it is dropped, nobody else writes there, but other shards if this is one.
+    pub lock: Option<Arc<Lock>>,
 }
 
 /// Which run: cell, policy and seed, by place.
@@ -85,9 +87,7 @@ type Place = (usize, usize, usize);
 /// Errors: results of another plan in the folder ([`Error::Mismatch`]), what is missing ([`Mode::Gather`]), or one of
 /// those that ended a run; runs that had ended keep their tables.
 pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
-    if let (Some(folder), true) = (request.folder, request.mode != Mode::Restart) {
-        folder::check(study, folder)?;
-    }
+    let lock = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
     let runner = Runner::new(study, request, progress)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(request.threads)
@@ -122,7 +122,18 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         cells[cell].push(ended.summary);
     }
     let broken = runner.broken.into_inner().unwrap_or_default();
-    Ok(Done { cells, made: runner.made.into_inner(), kept: runner.kept.into_inner(), broken })
+    let lock = lock.map(Arc::new);
+    Ok(Done { lock, cells, made: runner.made.into_inner(), kept: runner.kept.into_inner(), broken })
+}
+
+/// Takes a folder for a study. Errors: there is something else in it, or somebody else writes there.
+fn claim(study: &Study, folder: &Path, request: &Request) -> Result<Lock> {
+    folder::check_owner(folder)?;
+    let lock = if request.shard.is_some() { Lock::shared(folder)? } else { Lock::alone(folder)? };
+    if request.mode != Mode::Restart {
+        folder::check(study, folder)?;
+    }
+    Ok(lock)
 }
 
 /// Something of every cell; errors have their place in the plan.
@@ -304,21 +315,15 @@ impl<'a> Runner<'a> {
         };
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         self.progress.started(number, supply.tasks());
-        let paths: Vec<PathBuf> = Table::ALL.into_iter().filter_map(|table| to.path(table)).collect();
-        for path in paths.iter().filter(|path| path.exists()) {
-            // Of an earlier try or plan; a table that this run has no rows for must not stay.
-            std::fs::remove_file(path).map_err(|error| Error::output(path, error))?;
-        }
+        let id = &self.ids[cell][policy][seed];
+        let shared = folder.as_ref().filter(|_| self.request.shard.is_some());
+        let _alone = shared.map(|folder| Lock::run(folder, id)).transpose()?;
         let mut heartbeat = |now: Time, launched: u64| self.progress.tick(number, now, launched);
-        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
+        let Simulated { summary, tables } = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
             .map_err(|error| self.study.located(cell, error))?;
         let ended = match &folder {
             None => Ended { summary, files: Vec::new() },
-            Some(folder) => {
-                let tables: Vec<PathBuf> = paths.into_iter().filter(|path| path.exists()).collect();
-                let receipt = Receipt::write(folder, &self.ids[cell][policy][seed], &tables, summary)?;
-                Ended::of(folder, receipt)
-            }
+            Some(folder) => Ended::of(folder, Receipt::write(folder, id, tables, summary)?),
         };
         // Not before a run has ended: a plan that fails must not describe what an earlier one left.
         if let Some(folder) = self.request.folder {

@@ -29,7 +29,7 @@ pub use findings::{DIFFERENCES, Difference, ESTIMATES, Estimate, Findings, findi
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use seeds::{Precision, Seeds};
-pub use single::{Simulation, simulate};
+pub use single::{Simulated, Simulation, simulate};
 pub use sinks::Destination;
 pub use study::Study;
 pub use summary::{RunSummary, Value};

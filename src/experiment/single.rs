@@ -13,6 +13,7 @@ use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::Result;
+use crate::output::file::Pending;
 use crate::output::schema::Table;
 use crate::output::table::Cell;
 use crate::policy::{NamedPolicy, Setup};
@@ -52,19 +53,28 @@ impl<'a> Simulation<'a> {
     }
 }
 
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Simulated {
+    /// The results of the run.
+    pub summary: RunSummary,
+    /// Its tables, whole and not yet under their names; they go away unless they are placed.
+    pub tables: Vec<Pending>,
+}
+
 /// Which quantiles the `quantiles` table holds.
 const QUANTILES: u32 = 200;
 
 /// Runs the simulation under a policy and writes the tables that are wanted.
 ///
 /// `heartbeat` hears the simulated time and how many tasks were launched. Errors: bad input, a full disk, or what
-/// `heartbeat` returns; tables of a run that ends in an error are removed.
+/// `heartbeat` returns; a run that ends in an error leaves no tables.
 pub fn simulate(
     simulation: &Simulation,
     policy: &NamedPolicy,
     to: &Destination,
     heartbeat: &mut dyn FnMut(Time, u64) -> Result<()>,
-) -> Result<RunSummary> {
+) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
     let mut cluster = Cluster::new(simulation.cluster, source.dims())?;
     if let Some(hardware) = &mut cluster.hardware {
@@ -103,8 +113,9 @@ pub fn simulate(
 }
 
 /// Writes the tables that are made at the end, and sums up.
-fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destination) -> Result<RunSummary> {
+fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destination) -> Result<Simulated> {
     let dims = parts.dims;
+    let mut tables = Vec::new();
     let summary = RunSummary {
         policy: to.policy.clone(),
         run: to.run,
@@ -122,19 +133,19 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         for user in 0..collector.names.len() {
             table.push(&summary::user_row(&collector, user, weights, parts))?;
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if let Some(groups) = &collector.groups
         && let Some(mut table) = to.open(Table::Groups, dims)?
     {
         groups.write(&mut table, dims)?;
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if let Some(mut table) = to.open(Table::Bins, dims)? {
         for (position, (bin, jobs, mean)) in summary.bins.iter().enumerate() {
             table.push(&[Cell::Text(bin), (position as u64).into(), (*jobs).into(), (*mean).into()])?;
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if let Some(mut table) = to.open(Table::Quantiles, dims)? {
         let delays = &collector.delays;
@@ -149,7 +160,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
                 }
             }
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if collector.sinks.wants(Table::Demands)
         && let Some(mut table) = to.open(Table::Demands, dims)?
@@ -160,15 +171,15 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
             row.push(tasks.into());
             table.push(&row)?;
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
-    collector.sinks.finish()?;
-    // The row of the runs table comes last: a run that has one is whole.
+    tables.extend(collector.sinks.complete()?);
+    // Named last: whoever reads tables without receipts finds no row of a run that lacks some.
     if let Some(mut table) = to.open(Table::Runs, dims)? {
         table.push(&summary.values.iter().map(|(_, value)| value.cell()).collect::<Vec<_>>())?;
-        table.finish()?;
+        tables.push(table.complete()?);
     }
-    Ok(summary)
+    Ok(Simulated { summary, tables })
 }
 
 fn bins(collector: &Collector) -> Vec<(String, u64, Option<f64>)> {

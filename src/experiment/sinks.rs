@@ -8,6 +8,7 @@ use crate::books::Books;
 use crate::cluster::Held;
 use crate::error::Result;
 use crate::metrics::Holding;
+use crate::output::file::Pending;
 use crate::output::schema::Table;
 use crate::output::table::{Cell, Constant, Field, TableWriter};
 use crate::policy::{GroupAbout, GroupLevel};
@@ -245,11 +246,12 @@ impl Sinks {
     }
 
     /// Completes the tables.
-    pub fn finish(self) -> Result<()> {
+    pub fn complete(self) -> Result<Vec<Pending>> {
         [self.jobs, self.tasks, self.usage, self.fairness, self.shares, self.levels, self.decisions]
             .into_iter()
             .flatten()
-            .try_for_each(TableWriter::finish)
+            .map(TableWriter::complete)
+            .collect()
     }
 }
 

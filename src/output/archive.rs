@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::table::write_with;
+use super::file::write_with;
 use crate::error::{Error, Result};
 
 /// The content of an entry of an archive.

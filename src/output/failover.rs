@@ -1,18 +1,19 @@
 //! The results of the control plane's experiment: tables, figures and the report page.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::figure::{
     Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
     small_multiples, stacked,
 };
+use super::file::{Written, write_whole};
 use super::gallery::{self, Drawn};
 use super::html::{self, Column, Report};
 use super::page::inline;
 use super::paper::Paper;
 use super::provenance::Provenance;
-use super::table::{Cell, Field, Kind, TableWriter, write_whole};
+use super::table::{Cell, Field, Kind, TableWriter};
 use super::{schema, sequence};
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
@@ -26,13 +27,12 @@ use crate::metrics::mean_interval;
 use crate::units::{Span, trim_float};
 
 /// Writes tables, figures and the report to a folder; returns all files, the report last.
-pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<PathBuf>> {
+pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
     let mut written = tables(folder, plan, findings)?;
     let drawn = draw(plan, findings);
     written.extend(gallery::write(folder, &drawn, &provenance(plan))?);
-    let path = folder.join(html::FILE);
-    write_whole(&path, html::render(&report(plan, findings, &drawn)).as_bytes())?;
-    written.push(path);
+    let page = html::render(&report(plan, findings, &drawn));
+    written.push(write_whole(&folder.join(html::FILE), page.as_bytes())?);
     Ok(written)
 }
 
@@ -54,15 +54,15 @@ fn table(
     name: &str,
     columns: &[(&str, Kind)],
     fill: impl FnOnce(&mut TableWriter) -> Result<()>,
-) -> Result<PathBuf> {
+) -> Result<Written> {
     let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
     let path = folder.join(format!("{name}.parquet"));
     let mut writer = TableWriter::create(&path, &[], fields, provenance(plan).pairs())?;
     fill(&mut writer)?;
-    writer.finish().map(|()| path)
+    writer.finish()
 }
 
-fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<PathBuf>> {
+fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
     use Kind::{Float, Int, Text};
     let fates = [
         ("scenario", Int),

@@ -5,13 +5,13 @@
 //! tables that an earlier plan left in the same place are told apart.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::provenance::VERSION;
-use super::schema;
-use super::table::write_whole;
+use super::{schema, sealed};
 use crate::error::{Error, Result};
 use crate::metrics::Design;
 
@@ -59,33 +59,81 @@ impl Contents {
 
     /// Writes the file.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let path = folder.join(FILE);
-        let text = serde_json::to_string_pretty(self).map_err(|error| Error::output(&path, error))?;
-        write_whole(&path, (text + "\n").as_bytes())
+        sealed::write(&folder.join(FILE), self).map(drop)
     }
 
-    /// Reads the file. Errors: [`Error::Trace`] when the folder is none of results, [`Error::Io`].
+    /// Reads the file. Errors: [`Error::Trace`] when the folder is none of results, or the file is not as it was written;
+    /// [`Error::Io`].
     pub fn read(folder: &Path) -> Result<Contents> {
         let path = folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.join(STUDY).exists() => {
-                let problem = "the results of a sweep: each cell has a folder of its own in it, cell=NAME";
-                return Err(Error::trace(folder, 0, "", problem));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let problem = format!(
-                    "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
-                     TRACE .. -o {0}` makes one",
-                    folder.display()
-                );
-                return Err(Error::trace(folder, 0, "", problem));
-            }
-            Err(source) => return Err(Error::io(path, source)),
+        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        if let Some(contents) = sealed::read::<Contents>(&path)? {
+            return Ok(contents);
+        }
+        let problem = match folder.join(STUDY).exists() {
+            true => "the results of a sweep: each cell has a folder of its own in it, cell=NAME".to_owned(),
+            false => format!(
+                "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
+                 TRACE .. -o {0}` makes one",
+                folder.display()
+            ),
         };
-        check_schema(&path, &text)?;
-        serde_json::from_str(&text).map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
+        Err(Error::trace(folder, 0, "", problem))
     }
+}
+
+/// The folder of the receipts of runs, below that of the results of a plan without a sweep, or of a cell.
+pub const RECEIPTS: &str = "done";
+
+/// The tables that the receipts of a folder list, below it, each with the digests that it may have.
+pub type Listed = BTreeMap<String, Vec<String>>;
+
+/// Reads which tables are of runs that have ended, and the names of receipts that are not as they were written. Errors:
+/// the folder of receipts cannot be read.
+pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
+    #[derive(Deserialize)]
+    struct Receipt {
+        tables: BTreeMap<String, String>,
+    }
+    let (mut listed, mut broken) = (Listed::new(), Vec::new());
+    for name in receipts(folder)? {
+        match sealed::read::<Receipt>(&folder.join(RECEIPTS).join(&name)) {
+            Ok(Some(receipt)) => {
+                for (table, digest) in receipt.tables.into_iter().filter(|(table, _)| is_inside(table)) {
+                    listed.entry(table).or_default().push(digest);
+                }
+            }
+            Ok(None) => {}
+            Err(_) => broken.push(format!("{RECEIPTS}/{name}")),
+        }
+    }
+    Ok((listed, broken))
+}
+
+/// The names of the receipts in a folder, in order: 16 hexadecimal digits and `.json`. Errors: [`Error::Io`].
+pub fn receipts(folder: &Path) -> Result<Vec<String>> {
+    let place = folder.join(RECEIPTS);
+    let mut names = Vec::new();
+    let entries = match std::fs::read_dir(&place) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(names),
+        entries => entries.map_err(|source| Error::io(&place, source))?,
+    };
+    for entry in entries {
+        let name = entry.map_err(|source| Error::io(&place, source))?.file_name().to_string_lossy().into_owned();
+        let id = name.strip_suffix(".json").unwrap_or_default();
+        if id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Whether a name that a record lists stays below the folder of that record, on every system.
+pub fn is_inside(name: &str) -> bool {
+    let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let has_drive = name.as_bytes().get(1) == Some(&b':');
+    name.split(['/', '\\']).all(plain) && !has_drive
 }
 
 /// Checks that the tables which a description is of can be read, before the rest of it is. Errors: [`Error::Trace`] with
@@ -113,6 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_that_lead_elsewhere_are_known() {
+        for name in ["../x", "/x", "a/../../x", "a//x", "C:\\x", "..\\x", "a/./x", ""] {
+            assert!(!is_inside(name), "{name}");
+        }
+        assert!(is_inside("users/policy=slot:2/run=0/users.parquet") && is_inside("report.html"));
+    }
+
+    #[test]
     fn contents_read_back_and_errors_say_what_is_missing() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let message = Contents::read(dir.path()).unwrap_err().to_string();
@@ -127,7 +183,8 @@ mod tests {
             let message = Contents::read(dir.path()).unwrap_err().to_string();
             assert!(message.contains(says) && message.contains("experiment.json"), "{message}");
         }
-        std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 1,\n").expect("a writable folder");
-        assert!(Contents::read(dir.path()).unwrap_err().to_string().contains("line 3"));
+        std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 2,\n").expect("a writable folder");
+        let message = Contents::read(dir.path()).unwrap_err().to_string();
+        assert!(message.contains("experiment.json") && message.contains("not as it was written"), "{message}");
     }
 }

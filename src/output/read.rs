@@ -1,11 +1,16 @@
 //! Reads the tables of a results folder: some columns of one table, run by run in the order of the plan.
+//!
+//! A table is there if the receipt of a run lists it, and only read if it is as that receipt says.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use polars::prelude::*;
 
-use super::folder::Contents;
+use super::folder::{Contents, Listed, listed};
+use super::made::{State, below, state};
 use super::provenance::Provenance;
 use super::schema::Table;
 use crate::error::{Error, Result};
@@ -23,6 +28,12 @@ pub struct Results {
     pub metadata: Vec<(String, String)>,
     /// `(policy, run)` of the runs that are there whole: those with a row in `runs`.
     pub runs: Vec<(usize, usize)>,
+    /// The tables of runs that have ended.
+    listed: Listed,
+    /// Receipts that are not as they were written.
+    broken: Vec<String>,
+    /// The tables that were found to be as their receipts say.
+    checked: Mutex<HashSet<PathBuf>>,
 }
 
 /// Some columns of one run of one table.
@@ -44,8 +55,17 @@ impl Results {
     /// Opens a folder. Errors: [`Error::Trace`] when it holds no results, or a table in it is damaged.
     pub fn open(folder: &Path) -> Result<Results> {
         let contents = Contents::read(folder)?;
-        let mut results =
-            Results { folder: folder.to_owned(), contents, dims: Vec::new(), metadata: Vec::new(), runs: Vec::new() };
+        let (listed, broken) = listed(folder)?;
+        let mut results = Results {
+            folder: folder.to_owned(),
+            contents,
+            dims: Vec::new(),
+            metadata: Vec::new(),
+            runs: Vec::new(),
+            listed,
+            broken,
+            checked: Mutex::default(),
+        };
         for policy in 0..results.contents.policies.len() {
             for run in 0..results.contents.seeds.len() {
                 let Some(metadata) = results.metadata_of(Table::Runs, policy, run)? else { continue };
@@ -59,7 +79,7 @@ impl Results {
         }
         if results.runs.is_empty() {
             let problem = format!("no run of this plan has ended; run it again: {}", results.contents.command);
-            return Err(Error::trace(folder, 0, "", problem));
+            return Err(Error::trace(folder, 0, "", results.broken.first().map_or(problem, |_| results.damage())));
         }
         let resources = results.about("plimsoll.resources").unwrap_or("[]");
         let names: Vec<String> = serde_json::from_str(resources)
@@ -78,6 +98,32 @@ impl Results {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
+    /// How many runs of the plan are not there, in words; `None` if all are.
+    pub fn missing(&self) -> Option<String> {
+        let (there, planned) = (self.runs.len(), self.contents.policies.len() * self.contents.seeds.len());
+        let why = if self.broken.is_empty() { "the others have not ended".to_owned() } else { self.damage() };
+        (there < planned).then(|| format!("{there} of {planned} runs are here; {why}."))
+    }
+
+    fn damage(&self) -> String {
+        format!("{} is not as it was written; run the plan again", self.broken.join(", "))
+    }
+
+    /// Whether a table is of a run that has ended. Errors: it is not as the run's receipt says.
+    fn is_there(&self, path: &Path) -> Result<bool> {
+        let name = below(&self.folder, path);
+        let Some(digests) = self.listed.get(&name) else { return Ok(false) };
+        let mut checked = self.checked.lock().map_err(|_| Error::Interrupted)?;
+        if !checked.contains(path) {
+            if !digests.iter().any(|digest| state(&self.folder, &name, digest) == State::AsMade) {
+                let problem = "this table is not as it was written; run the plan again to make it anew";
+                return Err(Error::trace(path, 0, "", problem));
+            }
+            checked.insert(path.to_owned());
+        }
+        Ok(true)
+    }
+
     /// The first seed that all policies have run, as a number of a run; 0 if there is none.
     pub fn first_run(&self) -> usize {
         let policies = self.contents.policies.len();
@@ -88,6 +134,9 @@ impl Results {
     /// The metadata of a file, if it is there and belongs to this plan.
     fn metadata_of(&self, table: Table, policy: usize, run: usize) -> Result<Option<Vec<(String, String)>>> {
         let path = self.path(table, policy, run);
+        if !self.is_there(&path)? {
+            return Ok(None);
+        }
         let Some(mut reader) = open(&path)? else { return Ok(None) };
         let file = reader.get_metadata().map_err(|error| damaged(&path, &error))?;
         // The library adds the schema of the table, which is another for every table.

@@ -1,7 +1,6 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
-use std::fs::File;
-use std::io::{BufWriter, Seek, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
@@ -9,10 +8,8 @@ use polars::prelude::*;
 use polars_parquet::write::ZstdLevel;
 use tempfile::NamedTempFile;
 
+use super::file::{Digest, Digesting, Pending, Written, begin, complete};
 use crate::error::{Error, Result};
-
-/// How the names of files begin that are not whole yet.
-pub const TEMPORARY: &str = ".plimsoll-";
 
 /// The type of the values of a column; every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +146,8 @@ const GROUP: usize = 1 << 17;
 pub struct TableWriter {
     path: PathBuf,
     /// Buffered: a footer is written byte by byte, and flushed with the last of them.
-    writer: BatchedWriter<BufWriter<File>>,
+    writer: BatchedWriter<BufWriter<Digesting>>,
+    digest: Digest,
     temporary: NamedTempFile,
     constants: Vec<(String, Constant)>,
     fields: Vec<Field>,
@@ -166,9 +164,7 @@ impl TableWriter {
         metadata: &[(String, String)],
     ) -> Result<TableWriter> {
         let fail = |error: &dyn std::fmt::Display| Error::output(path, error);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
-        let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(|error| fail(&error))?;
+        let temporary = begin(path)?;
         let mut schema = Schema::with_capacity(constants.len() + fields.len());
         for (name, constant) in constants {
             let dtype = match constant {
@@ -187,7 +183,8 @@ impl TableWriter {
             schema.with_column(PlSmallStr::from_str(&field.name), dtype);
         }
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
-        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 16, file))
+        let digest = Digest::default();
+        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone())))
             .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(1).ok()))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
             .set_parallel(false)
@@ -195,7 +192,7 @@ impl TableWriter {
             .map_err(|error| fail(&error))?;
         let buffers = Vec::new();
         let (path, constants) = (path.to_owned(), constants.to_vec());
-        Ok(TableWriter { path, writer, temporary, constants, fields, buffers, rows: 0 })
+        Ok(TableWriter { path, writer, digest, temporary, constants, fields, buffers, rows: 0 })
     }
 
     /// Adds a row: one cell a field, in order. A cell of another type than its column is written as null.
@@ -237,49 +234,14 @@ impl TableWriter {
     }
 
     /// Completes the file and gives it its name.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(self) -> Result<Written> {
+        self.complete()?.place()
+    }
+
+    /// Completes the file; it has no name yet.
+    pub fn complete(mut self) -> Result<Pending> {
         self.flush()?;
         self.writer.finish().map_err(|error| Error::output(&self.path, error))?;
-        self.temporary.as_file().sync_all().map_err(|error| Error::output(&self.path, error))?;
-        set_readable(self.temporary.as_file());
-        self.temporary.persist(&self.path).map_err(|error| Error::output(&self.path, error.error))?;
-        Ok(())
+        complete(&self.path, self.temporary, self.digest.hex())
     }
-}
-
-/// Temporary files are private; a result is for everybody whom the folder lets in.
-fn set_readable(file: &File) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // A file system without permissions keeps the file as it is, which is no reason to lose it.
-        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o644));
-    }
-    #[cfg(not(unix))]
-    let _ = file;
-}
-
-/// Writes a whole text or picture under a temporary name and renames it.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_with(path, |out| out.write_all(bytes).map_err(|error| Error::output(path, error)))
-}
-
-/// An output that can be written to in any order.
-pub trait Sink: Write + Seek {}
-
-impl<T: Write + Seek> Sink for T {}
-
-/// Gives `write` a file of a temporary name and renames it once all is written.
-pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>) -> Result<T> {
-    let fail = |error: std::io::Error| Error::output(path, error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(fail)?;
-    let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(fail)?;
-    let mut out = BufWriter::with_capacity(1 << 16, temporary);
-    let result = write(&mut out)?;
-    let temporary = out.into_inner().map_err(|error| fail(error.into_error()))?;
-    temporary.as_file().sync_all().map_err(fail)?;
-    set_readable(temporary.as_file());
-    temporary.persist(path).map_err(|error| fail(error.error))?;
-    Ok(result)
 }

@@ -67,6 +67,7 @@ mod study_compare;
 mod study_disk;
 mod study_kill;
 mod study_queue;
+mod study_records;
 mod study_run;
 mod study_slurm;
 mod tidy;

@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{Context, Format, interrupt, threads};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
+use crate::output::file::Written;
 use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
@@ -86,7 +87,7 @@ struct Matrix {
 struct Column {
     policy: String,
     findings: Vec<Finding>,
-    files: Vec<Vec<PathBuf>>,
+    files: Vec<Vec<Written>>,
 }
 
 /// The request, and the findings.

@@ -11,9 +11,10 @@ use super::{Context, Format, check, failover, print, report, screen, solve, thre
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
+use crate::experiment::study::folder::strangers;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::output::table::write_whole;
+use crate::output::sealed;
 
 /// Run an experiment: all runs, tables, figures, report
 ///
@@ -169,6 +170,9 @@ pub struct How<'a> {
 /// Runs a study, prints its summary and says what never started.
 pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<()> {
     let started = Instant::now();
+    if let Some((folder, others)) = how.folder.map(|folder| (folder, strangers(folder))).filter(|(_, many)| *many > 0) {
+        context.say(&format!("{} has {others} files or folders that are no results; they stay", folder.display()));
+    }
     let bar = Bar::new(context.quiet);
     let request = Request { folder: how.folder, threads: how.threads, mode: how.mode, shard: how.shard };
     let outcome = execute(study, &request, &bar);
@@ -184,8 +188,8 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         let more = serde_json::json!({
             "plan": study.file(), "set": study.set, "shard": part, "runs_made": done.made, "runs_kept": done.kept,
         });
-        let text = provenance(context, how.threads, started, more);
-        write_whole(&folder.join(format!("run{shard}.json")), text.as_bytes())?;
+        let facts = provenance(context, how.threads, started, more);
+        sealed::write(&folder.join(format!("run{shard}.json")), &facts)?;
         if let Some(shard) = how.shard {
             let runs: usize = done.cells.iter().map(Vec::len).sum();
             context.say(&format!(
@@ -267,7 +271,12 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
 
 /// The differences between two ways to run the same plan; everything else is in the tables' metadata.
 /// `more` are further facts.
-pub(super) fn provenance(context: &Context, threads: usize, started: Instant, more: serde_json::Value) -> String {
+pub(super) fn provenance(
+    context: &Context,
+    threads: usize,
+    started: Instant,
+    more: serde_json::Value,
+) -> serde_json::Value {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut json = serde_json::json!({
         "command": context.line,
@@ -282,5 +291,5 @@ pub(super) fn provenance(context: &Context, threads: usize, started: Instant, mo
     if let (Some(json), serde_json::Value::Object(more)) = (json.as_object_mut(), more) {
         json.extend(more);
     }
-    format!("{json:#}\n")
+    json
 }

@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::receipt::FOLDER as RECEIPTS;
+use super::receipt::Receipt;
 use super::{Study, shown};
 use crate::error::{Error, Result};
+use crate::experiment::findings::FOLDER as STATISTICS;
 use crate::experiment::plan::Plan;
-use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, check_schema};
-use crate::output::made::Made;
+use crate::output::file::is_temporary;
+use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, STUDY, check_schema, receipts};
+use crate::output::gallery::FOLDER as FIGURES;
+use crate::output::html::FILE as REPORT;
+use crate::output::lock::{FILE as LOCK, is_lock};
+use crate::output::made::{self, FILE as MADE, Made};
 use crate::output::provenance::{COMMIT, VERSION};
+use crate::output::requests::FILE as REQUESTS;
 use crate::output::schema::{self, Table};
-use crate::output::table::{TEMPORARY, write_whole};
+use crate::output::sealed;
 
 /// The contents of [`STUDY`]; the same for every way to run the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,17 +60,17 @@ impl Described {
         }
     }
 
-    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read.
+    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is not
+    /// as it was written, or has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<Described>> {
         let path = folder.join(STUDY);
-        match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::io(path, source)),
-            Ok(text) => {
-                check_schema(&path, &text)?;
-                let read = serde_json::from_str(&text).map(Some);
-                read.map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
+        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        let read = sealed::read::<Described>(&path)?;
+        match &read {
+            Some(described) if described.cells.iter().any(|(_, values)| values.len() != described.columns.len()) => {
+                Err(Error::trace(&path, 0, "cells", "a value for each of the columns is expected in every cell"))
             }
+            _ => Ok(read),
         }
     }
 
@@ -73,9 +79,7 @@ impl Described {
         if matches!(Described::read(folder), Ok(Some(there)) if there == *self) {
             return Ok(());
         }
-        let path = folder.join(STUDY);
-        let text = serde_json::to_string_pretty(self).map_err(|error| Error::output(&path, error))?;
-        write_whole(&path, (text + "\n").as_bytes())
+        sealed::write(&folder.join(STUDY), self).map(drop)
     }
 }
 
@@ -84,9 +88,96 @@ pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
     if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
 }
 
+/// Checks that nothing in a folder is in the way of results: no file that stands where one of theirs would, in a folder
+/// that no record shows to be of results. Errors: [`Error::Mismatch`] with such a file.
+pub fn check_owner(folder: &Path) -> Result<()> {
+    if is_file_itself(folder) {
+        let expected = "a folder, which is made if it is not there";
+        return Err(Error::plan("--output", format!("the file '{}'", folder.display()), expected));
+    }
+    if is_of_results(folder) {
+        return Ok(());
+    }
+    let in_the_way = entries(folder).into_iter().filter(|name| is_a_name_of_ours(name));
+    match in_the_way.filter_map(|name| first_file(&folder.join(name))).next() {
+        None => Ok(()),
+        Some(file) => {
+            let problem = format!(
+                "{} stands where results would stand, and no record in {} says that Plimsoll wrote it; choose another \
+                 folder with -o",
+                file.display(),
+                folder.display()
+            );
+            Err(Error::Mismatch { problem })
+        }
+    }
+}
+
+fn is_file_itself(folder: &Path) -> bool {
+    folder.symlink_metadata().is_ok() && folder.exists() && !folder.is_dir()
+}
+
+/// How many files and folders there are in a folder that is not of results.
+pub fn strangers(folder: &Path) -> usize {
+    let is_strange = |name: &&String| !is_left_over(name) && !is_a_name_of_ours(name);
+    if is_of_results(folder) { 0 } else { entries(folder).iter().filter(is_strange).count() }
+}
+
+/// Whether a name is one that only processes which were killed leave.
+fn is_left_over(name: &str) -> bool {
+    is_temporary(name) || is_lock(name)
+}
+
+/// The names in a folder, in order; none if it cannot be read, which whoever writes there will hear of.
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Whether a record that is as it was written shows that results stand in a folder, or some of them.
+fn is_of_results(folder: &Path) -> bool {
+    let is_record = |path: PathBuf| matches!(sealed::text(&path), Ok(Some(_)));
+    let has_receipt = |place: &Path| {
+        let names = receipts(place).unwrap_or_default();
+        names.into_iter().any(|name| is_record(place.join(RECEIPTS).join(name)))
+    };
+    RECORDS.iter().any(|name| is_record(folder.join(name)))
+        || places(folder).iter().any(|place| is_record(place.join(CONTENTS)) || has_receipt(place))
+}
+
+/// The records that stand in the folder of results itself.
+const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
+
+/// Whether results use a name in their folder.
+fn is_a_name_of_ours(name: &str) -> bool {
+    let tables = || Table::ALL.iter().map(|table| table.name());
+    RECORDS.into_iter().chain(tables()).chain([RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS]).any(|own| own == name)
+        || name.starts_with("cell=")
+        || (name.starts_with("run-") && name.ends_with(".json"))
+}
+
+/// The first file that is no temporary one at a path or below it, by name; links count as files.
+fn first_file(path: &Path) -> Option<PathBuf> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => entries(path).iter().find_map(|name| first_file(&path.join(name))),
+        Ok(_) => (!is_left_over(&path.file_name()?.to_string_lossy())).then(|| path.to_owned()),
+        Err(_) => None,
+    }
+}
+
+/// The folder of results with those of the cells of a sweep.
+fn places(folder: &Path) -> Vec<PathBuf> {
+    let cells = entries(folder).into_iter().filter(|name| name.starts_with("cell=")).map(|name| folder.join(name));
+    std::iter::once(folder.to_owned()).chain(cells.filter(|path| path.is_dir())).collect()
+}
+
 /// Checks that a folder has no results of another plan. Errors: [`Error::Mismatch`] with what differs.
 pub fn check(study: &Study, folder: &Path) -> Result<()> {
-    match plan_there(folder)?.or(Made::read(folder).about.map(|about| about.plan)) {
+    // A list that is damaged is nobody's: it will be written anew.
+    let alone = || Made::alone(folder).ok().flatten().map(|(about, _)| about.plan);
+    match plan_there(folder)?.or_else(alone) {
         Some(there) if there != study.text => {
             let advice = "Go on with the plan as it was, choose another folder with -o, or throw those results away with \
                           --restart.";
@@ -96,24 +187,25 @@ pub fn check(study: &Study, folder: &Path) -> Result<()> {
     }
 }
 
-/// The same for a plan without runs, which is made anew whatever it was. Errors: there are runs in the folder.
+/// The same for a plan without runs, which is made anew whatever it was. Errors: there are runs in the folder, or what
+/// is not Plimsoll's.
 pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
+    check_owner(folder)?;
     match plan_there(folder)? {
         Some(there) => Err(another(folder, &there, plan, "Choose another folder with -o.")),
         None => Ok(()),
     }
 }
 
-/// The plan whose runs a folder has. Errors: of a version that this program does not read.
+/// The plan whose runs a folder has; a record that is damaged is nobody's, and will be written anew. Errors: of a version
+/// that this program does not read.
 fn plan_there(folder: &Path) -> Result<Option<String>> {
-    if let Some(described) = Described::read(folder)? {
-        return Ok(Some(described.plan));
+    for record in [STUDY, CONTENTS] {
+        let path = folder.join(record);
+        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
     }
-    let path = folder.join(CONTENTS);
-    // What cannot be read is nobody's: it will be written anew.
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    check_schema(&path, &text)?;
-    Ok(serde_json::from_str::<Contents>(&text).ok().map(|contents| contents.plan))
+    let described = Described::read(folder).ok().flatten().map(|described| described.plan);
+    Ok(described.or_else(|| Contents::read(folder).ok().map(|contents| contents.plan)))
 }
 
 fn another(folder: &Path, there: &str, plan: &str, advice: &str) -> Error {
@@ -185,64 +277,55 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
 }
 
 /// Removes what is no part of a study that is complete: temporary files of processes that were killed, and tables and
-/// receipts of an earlier plan. `kept` are the files of all runs. Only names that this program gives are touched.
+/// receipts of an earlier plan. `kept` are the files of all runs. Nothing else is touched than what a record lists and is as
+/// that record says, and files with temporary names.
 pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
-    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("cell=") && entry.path().is_dir() {
-            folders.push(entry.path());
-        }
-    }
     let ours: HashSet<PathBuf> = study.cells.iter().map(|plan| of_cell(folder, &plan.cell)).collect();
-    for place in folders {
-        let names = Table::ALL.iter().map(|table| table.name()).chain([RECEIPTS]);
-        for name in names {
-            sweep_out(&place.join(name), kept)?;
+    for place in places(folder) {
+        for name in receipts(&place)? {
+            let path = place.join(RECEIPTS).join(&name);
+            // What is damaged lists nothing.
+            let Ok(Some(receipt)) = sealed::read::<Receipt>(&path) else { continue };
+            if !kept.contains(&path) {
+                let mut tables = receipt.tables;
+                tables.retain(|table, _| !kept.contains(&place.join(table)));
+                made::remove(&place, &tables)?;
+                remove(&path)?;
+            }
         }
-        for drawn in [place.clone(), place.join("statistics"), place.join("figures")] {
-            remove_temporary(&drawn)?;
+        let tables = Table::ALL.iter().map(|table| table.name());
+        for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
+            remove_temporary(&place, &place.join(name))?;
         }
-        if !ours.contains(&place) {
+        remove_temporary(&place, &place)?;
+        if !ours.contains(&place) && Contents::read(&place).is_ok() {
             // Of another plan, or beside the cells of this one.
             remove(&place.join(CONTENTS))?;
             if place != folder {
                 Made::remove(&place)?;
+                let _ = std::fs::remove_dir(&place);
             }
-            let _ = std::fs::remove_dir(&place);
         }
     }
-    if Made::read(folder).about.is_some() {
+    if let Ok(Some(_)) = Made::alone(folder) {
         // Of a plan without runs.
         Made::remove(folder)?;
     }
-    if !study.is_swept() { remove(&folder.join(STUDY)) } else { Ok(()) }
+    if study.is_swept() { Ok(()) } else { remove(&folder.join(STUDY)) }
 }
 
-/// Removes all tables, receipts and temporary files below a folder but those that are kept, and folders left empty.
-fn sweep_out(folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if name.starts_with("policy=") || name.starts_with("run=") {
-                sweep_out(&path, kept)?;
-            }
-        } else if !kept.contains(&path)
-            && (name.starts_with(TEMPORARY) || name.ends_with(".parquet") || name.ends_with(".json"))
-        {
+/// Removes what processes that were killed left in a folder, and in those of policies and runs below it, which go if
+/// nothing else is in them.
+fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
+    for name in entries(folder) {
+        let path = folder.join(&name);
+        // The folder's own lock is held by whoever is here.
+        if is_left_over(&name) && name != LOCK && path.is_file() {
             remove(&path)?;
-        }
-    }
-    // It stays if something else stands in it.
-    let _ = std::fs::remove_dir(folder);
-    Ok(())
-}
-
-/// Removes what processes that were killed left in a folder whose files are no tables of runs.
-fn remove_temporary(folder: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && entry.path().is_file() {
-            remove(&entry.path())?;
+            let left = folder.ancestors().take_while(|above| *above != place);
+            let _ = left.map_while(|above| std::fs::remove_dir(above).ok()).count();
+        } else if (name.starts_with("policy=") || name.starts_with("run=")) && path.is_dir() {
+            remove_temporary(place, &path)?;
         }
     }
     Ok(())

@@ -21,9 +21,9 @@ use file::{AllFile, FigureFile};
 use kind::Kind;
 pub use rows::Whole;
 
+use super::file::write_whole;
 use super::gallery::{self, Gallery};
 use super::paper::{Paper, Preset, points};
-use super::table::write_whole;
 use crate::error::{Error, Result, nearest};
 use crate::experiment::study::hinted;
 
@@ -104,7 +104,7 @@ impl Requests {
     pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(FILE);
         if !self.text.is_empty() {
-            return write_whole(&path, self.text.as_bytes());
+            return write_whole(&path, self.text.as_bytes()).map(drop);
         }
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::output(&path, error)),

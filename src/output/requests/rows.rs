@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::experiment::study::folder::{Described, of_cell};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Interval, mean_interval};
+use crate::output::made::Made;
 use crate::output::provenance::Provenance;
-use crate::output::read::{Part, Results};
+use crate::output::read::{Frame, Part, Results};
 use crate::output::schema::Table;
 
 /// All results of a study.
@@ -54,6 +55,21 @@ impl Whole {
     /// The results of a study that is no sweep.
     pub fn alone(&self) -> Option<&Results> {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
+    }
+
+    /// What of the plan is not there, in words, cell by cell.
+    pub fn missing(&self) -> Vec<String> {
+        let of = |name: &str| if name.is_empty() { String::new() } else { format!("{name}: ") };
+        self.cells.iter().filter_map(|(name, _, one)| Some(of(name) + &one.missing()?)).collect()
+    }
+
+    /// Reads a whole table that stands in the folder besides those of runs; `None` if it is not there. Errors: it is not as
+    /// it was written.
+    pub fn table(&self, name: &str) -> Result<Option<Frame>> {
+        if let Some(made) = Made::read(&self.folder)? {
+            made.check(&self.folder, name)?;
+        }
+        Frame::open(&self.folder.join(name))
     }
 
     /// The provenance of everything that is drawn of it: `plan` is the whole one, with what it says of figures.

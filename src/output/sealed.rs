@@ -1,0 +1,97 @@
+//! Records in JSON that carry a digest of themselves: a record that was changed is no record.
+//!
+//! The last key of the object is `blake3`, the digest of every byte before it. Whoever checks one by hand takes away all
+//! from the last comma on and compares (docs/formats.md).
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::file::{Written, digest_of, write_whole};
+use crate::error::{Error, Result};
+
+const BEFORE: &str = ",\n  \"blake3\": \"";
+const BEHIND: &str = "\"\n}\n";
+
+/// A record as text, with its digest.
+fn sealed(text: &str) -> String {
+    let body = text.strip_suffix("\n}").unwrap_or(text);
+    format!("{body}{BEFORE}{}{BEHIND}", digest_of(body.as_bytes()))
+}
+
+/// Whether a text carries its digest.
+fn is_sealed(text: &str) -> bool {
+    let seal = || {
+        let (body, digest) = text.strip_suffix(BEHIND)?.rsplit_once(BEFORE)?;
+        Some(digest == digest_of(body.as_bytes()))
+    };
+    seal().unwrap_or(false)
+}
+
+/// Writes a record: an object with at least one key. Errors: [`Error::Output`].
+pub fn write(path: &Path, record: &impl Serialize) -> Result<Written> {
+    let text = serde_json::to_string_pretty(record).map_err(|error| Error::output(path, error))?;
+    write_whole(path, sealed(&text).as_bytes())
+}
+
+/// The text of a record; `None` if there is none. Errors: [`Error::Io`]; [`Error::Trace`] for what is not as it was
+/// written.
+pub fn text(path: &Path) -> Result<Option<String>> {
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::io(path, source)),
+        Ok(bytes) => bytes,
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) if is_sealed(&text) => Ok(Some(text)),
+        _ => {
+            let problem = "this record is not as it was written: the digest at its end is another; run the plan again";
+            Err(Error::trace(path, 0, "", problem))
+        }
+    }
+}
+
+/// Reads a record; `None` if there is none. Errors: those of [`text`]; [`Error::Trace`] for a record of another kind.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let parse = |text: String| {
+        let parsed = serde_json::from_str(&text);
+        parsed.map_err(|error| Error::trace(path, error.line() as u64, "", error.to_string()))
+    };
+    text(path)?.map(parse).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("record.json");
+        assert_eq!(read::<BTreeMap<String, f64>>(&path).expect("no file"), None);
+        let record = BTreeMap::from([("a".to_owned(), 1.5), ("ä".to_owned(), -2.0)]);
+        write(&path, &record).expect("a writable folder");
+        let whole = std::fs::read(&path).expect("readable");
+        let parsed: serde_json::Value = serde_json::from_slice(&whole).expect("JSON");
+        assert_eq!((parsed["a"].as_f64(), parsed["blake3"].as_str().map(str::len)), (Some(1.5), Some(64)));
+        #[derive(serde::Deserialize)]
+        struct Of {
+            a: f64,
+        }
+        assert_eq!(read::<Of>(&path).expect("a record").map(|record| record.a), Some(1.5));
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                std::fs::write(&path, &flipped).expect("a writable file");
+                let error = read::<serde_json::Value>(&path).expect_err("a flipped bit").to_string();
+                assert!(error.contains("not as it was written") && error.contains("record.json"), "{error}");
+            }
+            std::fs::write(&path, &whole[..at]).expect("a writable file");
+            assert!(read::<serde_json::Value>(&path).is_err(), "cut at {at}");
+        }
+    }
+}
