@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn names_from_traces_move_no_cursor() {
         let odd = grid(&[("user", Side::Left), ("jobs", Side::Right)], &[&["a\u{1b}[31m\nb", "1"]]);
-        assert_eq!(odd.laid(80, false), "user              jobs\na\\u{1b}[31m\\nb     1\n");
+        assert_eq!(odd.laid(80, false), "user            jobs\na\\u{1b}[31m\\nb     1\n");
     }
 
     #[test]
