@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::folder::check_schema;
+use super::portable;
 use super::provenance::{COMMIT, VERSION};
 use super::schema;
 use super::table::write_whole;
@@ -49,9 +50,12 @@ pub struct Made {
 
 /// The state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum State {
+    /// It is as it was written.
     AsMade,
+    /// It is there, and another.
     Changed,
+    /// It is not there.
     Gone,
 }
 
@@ -108,14 +112,9 @@ impl Made {
         std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
     }
 
-    /// Files that are not there any more or not as they were written, in words.
-    pub fn broken(&self, folder: &Path) -> Vec<String> {
-        let problem = |(name, made): (&String, &String)| match state(folder, name, made) {
-            State::AsMade => None,
-            State::Changed => Some(format!("{name} is not as it was written")),
-            State::Gone => Some(name.clone()),
-        };
-        self.files.iter().filter_map(problem).collect()
+    /// The state of every file that it lists.
+    pub fn states(&self, folder: &Path) -> BTreeMap<String, State> {
+        self.files.iter().map(|(name, made)| (name.clone(), state(folder, name, made))).collect()
     }
 }
 
@@ -131,6 +130,10 @@ fn digest(path: &Path) -> Result<String> {
 }
 
 fn state(folder: &Path, name: &str, made: &str) -> State {
+    // A list that somebody has made up leads nowhere else.
+    if portable::leads_elsewhere(name) {
+        return State::Gone;
+    }
     match digest(&folder.join(name)) {
         Ok(found) if found == made => State::AsMade,
         Ok(_) => State::Changed,
@@ -140,9 +143,7 @@ fn state(folder: &Path, name: &str, made: &str) -> State {
 
 /// Removes files that are as they were written, and folders left empty.
 fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
-    // A list that somebody has made up leads nowhere else.
-    let inside = |name: &str| !name.starts_with('/') && !name.split(['/', '\\']).any(|part| part == "..");
-    for (name, made) in files.iter().filter(|(name, _)| inside(name)) {
+    for (name, made) in files.iter().filter(|(name, _)| !portable::leads_elsewhere(name)) {
         let path = folder.join(name);
         if state(folder, name, made) == State::AsMade {
             std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
@@ -172,7 +173,8 @@ mod tests {
         Made::renew(folder, None, "", &names.map(|name| write(name, name))).expect("a writable folder");
         write("figures/own.svg", "mine");
         write("figures/b.svg", "changed");
-        assert_eq!(Made::read(folder).broken(folder), ["figures/b.svg is not as it was written"]);
+        let states = Made::read(folder).states(folder);
+        assert_eq!((states["figures/a.svg"], states["figures/b.svg"]), (State::AsMade, State::Changed));
         Made::add(folder, &[write("figures/c.svg", "c")]).expect("a writable folder");
         Made::renew(folder, None, "figures/", &[write("figures/d.svg", "d")]).expect("a writable folder");
         let there = |name: &str| folder.join(name).is_file();
@@ -193,6 +195,7 @@ mod tests {
         let text =
             format!("{{\"schema\": 1, \"version\": \"\", \"commit\": null, \"files\": {{\"../outside\": \"{sum}\"}}}}");
         write_whole(&folder.join(FILE), text.as_bytes()).expect("a writable folder");
+        assert_eq!(Made::read(&folder).states(&folder)["../outside"], State::Gone);
         Made::remove(&folder).expect("a writable folder");
         assert!(outside.is_file());
     }

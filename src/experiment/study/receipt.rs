@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::experiment::summary::RunSummary;
+use crate::output::portable::leads_elsewhere;
 use crate::output::table::write_whole;
 use crate::workload::Input;
 
@@ -70,6 +71,9 @@ impl Receipt {
             Err(error) => return Found::Broken(format!("its receipt: {error}")),
         };
         for (table, digest) in &receipt.tables {
+            if leads_elsewhere(table) {
+                return Found::Broken(format!("its receipt lists {table}, which is no table of these results"));
+            }
             match Input::open(&folder.join(table)).and_then(|input| input.digest()) {
                 Ok(found) if found == *digest => {}
                 Ok(_) => return Found::Broken(format!("{table} is not as it was written")),
