@@ -192,7 +192,8 @@ fn commands(parcel: &Parcel) -> Result<String> {
     let Some(replay) = &parcel.replay else {
         return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(parcel), "-o", "again"])));
     };
-    let mut words = shell::words(replay).ok_or_else(|| {
+    let words = shell::words(replay).filter(|words| words.starts_with(&["plimsoll".to_owned(), "replay".to_owned()]));
+    let mut words = words.ok_or_else(|| {
         let problem = format!("the command of these results is none of a replay: {}", replay.escape_debug());
         Error::Mismatch { problem }
     })?;

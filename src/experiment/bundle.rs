@@ -77,7 +77,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
             let contents = Contents::read(folder)?;
             parcel.has_runs = true;
             (parcel.name, parcel.question, parcel.plan) = (contents.name, contents.question, contents.plan);
-            parcel.replay = Some(contents.command).filter(|command| command.starts_with("plimsoll replay "));
+            parcel.replay = Some(contents.command).filter(|command| !command.starts_with("plimsoll run "));
         }
     }
     check_name(&parcel.name)?;
