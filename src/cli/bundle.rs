@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::experiment::bundle::{Parcel, collect};
 use crate::output::archive::{Content, Sum, write};
 use crate::output::crate_json::{About, Author, FILE, describe, is_orcid};
+use crate::output::html::FILE as REPORT;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::shell;
 use crate::output::verify::verify;
@@ -90,7 +91,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         inputs: parcel.inputs.keys().cloned().collect(),
         elsewhere: parcel.elsewhere.clone(),
     };
-    let description = format!("{:#}\n", describe(&about, &sums));
+    let description = describe(&about, &sums);
     entries.insert(FILE.to_owned(), Content::Bytes(description.into_bytes()));
     write(&output, &parcel.name, &entries, &sums)?;
     if !parcel.unlisted.is_empty() {
@@ -180,6 +181,10 @@ fn tables(parcel: &Parcel) -> String {
     }
 }
 
+fn has_report(parcel: &Parcel) -> bool {
+    parcel.files.contains_key(REPORT)
+}
+
 /// The commands that make the results again in a folder `again`, and compare them.
 ///
 /// Errors: the results are of a command that this program does not write.
@@ -193,12 +198,13 @@ fn commands(parcel: &Parcel) -> Result<String> {
         return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(parcel), "-o", "again"])));
     };
     let words = shell::words(replay).filter(|words| words.starts_with(&["plimsoll".to_owned(), "replay".to_owned()]));
-    let mut words = words.ok_or_else(|| {
+    let mut words: Vec<String> = words.ok_or_else(|| {
         let problem = format!("the command of these results is none of a replay: {}", replay.escape_debug());
         Error::Mismatch { problem }
     })?;
     let up = "../".repeat(parcel.base.matches('/').count());
     words.extend(["-o".to_owned(), format!("{up}again")]);
+    words.extend(has_report(parcel).then(|| "--report".to_owned()));
     Ok(format!("(cd {} && {})\n{compare}\n", shell::quoted(&parcel.base), shell::line(words)))
 }
 
@@ -238,8 +244,11 @@ fn readme(parcel: &Parcel) -> Result<String> {
         None => format!("- `{}`: the plan, with the files that it reads beside it\n", plan_at(parcel)),
         Some(_) => format!("- `{}`: the files that were read\n", parcel.base),
     };
+    if has_report(parcel) {
+        text += &format!("- `results/{name}/report.html`: figures, plan and provenance on one page\n");
+    }
     text += &format!(
-        "- `results/{name}/report.html`: figures, plan and provenance on one page\n{}{plan}\
+        "{}{plan}\
          - `ro-crate-metadata.json`: every file with its SHA-256 digest, who made this, and how (RO-Crate 1.1)\n\
          - `CITATION.cff`: how to cite the program\n\n",
         tables(parcel),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::archive::Sum;
+use super::escape;
 use super::provenance::{COMMIT, VERSION};
 
 /// The name of the description.
@@ -49,7 +50,7 @@ pub struct About {
 }
 
 /// The description of a bundle with these files.
-pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
+pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> String {
     let link = |id: &str| json!({ "@id": id });
     let file_id = |name: &str| encoded(name);
     let authors: Vec<(String, &Author)> = about.authors.iter().map(|author| (author_id(author), author)).collect();
@@ -123,7 +124,8 @@ pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
         }
         graph.push(file);
     }
-    json!({ "@context": [format!("{CRATE}/context"), { "sha256": "https://schema.org/sha256" }], "@graph": graph })
+    let context = json!([format!("{CRATE}/context"), { "sha256": "https://schema.org/sha256" }]);
+    escape::json(&json!({ "@context": context, "@graph": graph })) + "\n"
 }
 
 fn author_id(author: &Author) -> String {

@@ -2,7 +2,7 @@
 
 pub mod archive;
 pub mod crate_json;
-mod escape;
+pub(crate) mod escape;
 pub mod failover;
 pub mod figure;
 pub mod folder;

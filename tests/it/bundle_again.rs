@@ -23,8 +23,8 @@ fn place() -> Place {
     }
     place.write(&format!("work/{TRACE}"), &trace);
     place.write(&format!("work/{WEIGHTS}"), "user,weight\nu0,2\nu1,1\nu2,1\n");
-    place.write(&format!("work/{MACHINES}"), "machine,cpu,memory_gib\na,8,16\nb,8,16\n");
-    place.write(&format!("work/{EVENTS}"), "time_s,machine,event\n30,a,fail\n50,a,join\n");
+    place.write(&format!("work/{MACHINES}"), "name,cpu,memory_gib\na,8,16\nb,8,16\n");
+    place.write(&format!("work/{EVENTS}"), "at_s,machine,event\n30,a,fail\n50,a,join\n");
     place.write("work/groups.toml", "[[group]]\nname = \"all\"\nusers = [\"*\"]\n");
     place
 }
@@ -138,7 +138,7 @@ fn a_replay_runs_again() {
         assert_eq!(made["inputs"][name], digest.as_str(), "{run_json}");
     }
     // A change of any of them makes another run.
-    place.write(&format!("work/{MACHINES}"), "machine,cpu,memory_gib\na,8,16\nb,9,16\n");
+    place.write(&format!("work/{MACHINES}"), "name,cpu,memory_gib\na,8,16\nb,9,16\n");
     assert!(place.refused(&["bundle", "results/x"]).contains("it has changed since it was read"));
 }
 
