@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Context, print, quoted};
+use super::{Context, print};
 use crate::error::{Error, Result};
 use crate::experiment::Study;
 use crate::experiment::study::{Batch, Shard, listed};
 use crate::output::file::write_whole;
+use crate::output::shell::{line, quoted};
 
 /// Run an experiment on a cluster of computers
 #[derive(clap::Args, Debug)]
@@ -67,7 +68,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     let mut words = vec![program.display().to_string(), "run".to_owned(), plan.display().to_string()];
     words.extend(["-o".to_owned(), folder.display().to_string()]);
     args.set.iter().for_each(|change| words.extend(["--set".to_owned(), change.clone()]));
-    let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let command = line(words);
     let logs = folder.join("slurm");
     let array = array_script(&study, &logs, &open, of, &command);
     let gather = gather_script(&study, &logs, &command);

@@ -30,6 +30,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Error, Result};
 use crate::output::provenance::Provenance;
+use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
 
 /// A discrete-event simulator for the fair sharing of clusters.
@@ -155,7 +156,7 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
         }
     };
     screen::widen(cli.wide);
-    let line = args.iter().map(|arg| quoted(&arg.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    let line = shell::line(args.iter().map(|arg| arg.to_string_lossy()));
     let context = Context { registry, quiet: cli.quiet, line };
     // `solve` asks nobody whether to go on, and leaves nothing behind: a signal ends it at once.
     if !matches!(cli.verb, Verb::Solve(_)) {
@@ -191,12 +192,6 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
             print::out(&String::from_utf8_lossy(&script))
         }
     }
-}
-
-/// An argument as a shell would take it.
-fn quoted(arg: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }
 
 /// How many threads to use: what was asked for, or what the machine has.

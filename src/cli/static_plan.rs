@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, run::provenance};
-use crate::error::{Error, Result};
+use super::Context;
+use super::run::{provenance, way};
+use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
+use crate::experiment::plan::check_name;
 use crate::experiment::study::Plain;
 use crate::experiment::study::folder::check_without_runs;
 use crate::output::file::{Written, write_whole};
@@ -19,6 +21,7 @@ use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
 use crate::output::sealed;
+use crate::output::shell::quoted;
 
 /// The description of such a plan.
 #[derive(Clone, Debug)]
@@ -59,10 +62,7 @@ pub fn read<T: DeserializeOwned, C>(
     let plain = Plain::read(path, text, set, example)?;
     let file: T = plain.parse()?;
     let (name, question) = name_of(&file);
-    if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
-        let expected = "a name for the results' folder, without slashes";
-        return Err(plain.located(Error::plan("name", format!("'{name}'"), expected)));
-    }
+    check_name(&name).map_err(|error| plain.located(error))?;
     let checked = check(file).map_err(|error| plain.located(error))?;
     let (file, set, inputs, seeds) = (path.to_owned(), set.to_vec(), BTreeMap::new(), Vec::new());
     Ok((About { name, question, text: plain.text, paper: plain.paper, file, set, inputs, seeds }, checked))
@@ -106,7 +106,7 @@ impl About {
             question: self.question.clone(),
             figures: drawn.iter().map(inline).collect(),
             plan_toml: self.text.clone(),
-            reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
+            reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {}", quoted(&file))],
             provenance: about.rows(),
             ..Report::default()
         };
@@ -125,7 +125,8 @@ impl About {
         made: &[Written],
         (context, threads, started): (&Context, usize, Instant),
     ) -> Result<()> {
-        let more = serde_json::json!({ "plan": self.file, "set": self.set });
+        let place = way(folder, self.file.parent().unwrap_or(Path::new("")));
+        let more = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
         sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more))?;
         let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
         let about = made::About { name, question, plan, inputs: self.inputs.clone() };

@@ -11,7 +11,7 @@ use super::plan::{Plan, WorkloadPlan};
 use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
 use super::study::folder::{self, Described};
-use super::study::identity::{Digests, ids, is_repeatable, metadata};
+use super::study::identity::{Digests, ids, is_repeatable, metadata, record};
 use super::study::receipt::{Found, Receipt};
 use super::study::{Shard, Study};
 use super::summary::RunSummary;
@@ -77,6 +77,8 @@ pub struct Done {
     pub broken: Vec<String>,
     /// The folder's lock: until it is dropped, nobody else writes there, but other shards if this is one.
     pub lock: Option<Arc<Lock>>,
+    /// The files that the plan reads, from its folder, with their BLAKE3 digests; none where it was read only once.
+    pub inputs: BTreeMap<String, Option<String>>,
 }
 
 /// Which run: cell, policy and seed, by place.
@@ -122,8 +124,8 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         cells[cell].push(ended.summary);
     }
     let broken = runner.broken.into_inner().unwrap_or_default();
-    let lock = lock.map(Arc::new);
-    Ok(Done { lock, cells, made: runner.made.into_inner(), kept: runner.kept.into_inner(), broken })
+    let (made, kept) = (runner.made.into_inner(), runner.kept.into_inner());
+    Ok(Done { cells, made, kept, broken, lock: lock.map(Arc::new), inputs: runner.inputs })
 }
 
 /// Takes a folder for a study. Errors: there is something else in it, or somebody else writes there.
@@ -175,6 +177,7 @@ struct Runner<'a> {
     /// By cell: metadata of all files, and ids by policy and seed.
     metadata: Vec<Vec<(String, String)>>,
     ids: Vec<Vec<Vec<String>>>,
+    inputs: BTreeMap<String, Option<String>>,
     /// By cell: which workload is its, as a number of those that differ.
     workloads: Vec<usize>,
     supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
@@ -198,6 +201,7 @@ impl<'a> Runner<'a> {
             workloads: study.cells.iter().map(&mut workload).collect(),
             metadata: of_cells(study, |plan| metadata(plan, &digests))?,
             ids: of_cells(study, |plan| ids(plan, &digests))?,
+            inputs: record(study, &digests)?,
             study,
             request,
             progress,

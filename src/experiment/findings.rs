@@ -10,6 +10,7 @@ use super::summary::{RunSummary, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
+use crate::output::escape::no_formula;
 use crate::output::file::{Written, write_whole};
 use crate::output::made::Made;
 use crate::output::provenance::program;
@@ -202,7 +203,7 @@ fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec
         Cell::Null => String::new(),
         Cell::Int(value) => value.to_string(),
         Cell::Float(value) => value.to_string(),
-        Cell::Text(text) => (*text).to_owned(),
+        Cell::Text(text) => no_formula(text),
     };
     rows.iter().try_for_each(|row| writer.write_record(row.iter().map(text))).map_err(|error| fail(&error))?;
     let text = writer.into_inner().map_err(|error| fail(&error))?;

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use super::changes::{apply, explain};
-use super::machines::{ClusterFile, devices, machine_events, machines, options};
+use super::machines::{ClusterFile, devices, machine_events, machines, machines_file, options};
 use super::seeds::{Precision, Seeds};
 use super::window::Window;
 use crate::cluster::ClusterSpec;
 use crate::engine::Options;
 use crate::error::{Error, Result, nearest};
+use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
@@ -126,6 +127,10 @@ pub struct Plan {
     pub tables: Vec<Table>,
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
+    /// The file that the machines were read from.
+    pub machines: Option<PathBuf>,
+    /// The file that the machines' events were read from.
+    pub machine_events: Option<PathBuf>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterSpec,
     /// The workload that arrives.
@@ -138,8 +143,6 @@ pub struct Plan {
     pub cell: String,
     /// Columns and values of the axes of a sweep.
     pub axes: Vec<(String, Constant)>,
-    /// Files that decide the results, besides trace and policies.
-    pub inputs: Vec<PathBuf>,
 }
 
 /// The step of the sampling grid where a plan names none.
@@ -154,13 +157,7 @@ impl Plan {
         registry: &Registry,
         quotas: &[(String, QuotaFile)],
     ) -> Result<Plan> {
-        if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
-            return Err(Error::plan(
-                "name",
-                format!("'{}'", file.name),
-                "a name for the results' folder, without slashes",
-            ));
-        }
+        check_name(&file.name)?;
         let planned = |name: &str| planned(name, quotas, registry, folder).map_err(|error| error.of_key("policies"));
         let policies = policies(&file.policies, planned)?;
         let baseline = match &file.baseline {
@@ -205,18 +202,10 @@ impl Plan {
             precision.known(columns.iter().map(|column| column.field.name.as_str()))?;
         }
         let weights = file.weights.map(|path| folder.join(path));
-        let listed = file
-            .cluster
-            .machines
-            .iter()
-            .filter(|text| text.ends_with(".csv"))
-            .map(|text| folder.join(text))
-            .chain(happens);
         Ok(Plan {
             command: String::new(),
             cell: String::new(),
             axes: Vec::new(),
-            inputs: weights.iter().cloned().chain(listed).collect(),
             name: file.name,
             question: file.question,
             policies,
@@ -228,6 +217,8 @@ impl Plan {
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
             weights,
+            machines: file.cluster.machines.as_deref().and_then(|text| machines_file(text, folder)),
+            machine_events: happens,
             cluster,
             workload,
             text: String::new(),
@@ -238,6 +229,14 @@ impl Plan {
     pub fn axes(&self) -> Vec<(String, Constant)> {
         let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
         cell.into_iter().chain(self.axes.iter().cloned()).collect()
+    }
+}
+
+/// Checks the name of an experiment, which is that of the folder of its results. Errors: [`Error::Plan`].
+pub fn check_name(name: &str) -> Result<()> {
+    match portable::is_file_name(name) {
+        true => Ok(()),
+        false => Err(Error::plan("name", format!("'{}'", name.escape_debug()), portable::EXPECTED)),
     }
 }
 

@@ -13,6 +13,7 @@ use super::html::{self, Column, Report};
 use super::page::inline;
 use super::paper::Paper;
 use super::provenance::Provenance;
+use super::shell::quoted;
 use super::table::{Cell, Field, Kind, TableWriter};
 use super::{schema, sequence};
 use crate::control::rules::Rule;
@@ -402,7 +403,7 @@ fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
         summary: vec![summary(plan, findings)],
         figures: drawn.iter().map(inline).collect(),
         plan_toml: plan.text.clone(),
-        reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
+        reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {}", quoted(&file))],
         provenance: provenance(plan).rows(),
         ..Report::default()
     }

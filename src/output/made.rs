@@ -9,7 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::file::Written;
-use super::folder::{check_schema, is_inside};
+use super::folder::check_schema;
+use super::portable;
 use super::provenance::{COMMIT, VERSION};
 use super::{schema, sealed};
 use crate::error::{Error, Result};
@@ -124,14 +125,9 @@ impl Made {
         }
     }
 
-    /// Files that are not there any more or not as they were written, in words.
-    pub fn broken(&self, folder: &Path) -> Vec<String> {
-        let problem = |(name, made): (&String, &String)| match state(folder, name, made) {
-            State::AsMade => None,
-            State::Changed => Some(format!("{name} is not as it was written")),
-            State::Gone => Some(name.clone()),
-        };
-        self.files.iter().filter_map(problem).collect()
+    /// The state of every file that it lists.
+    pub fn states(&self, folder: &Path) -> BTreeMap<String, State> {
+        self.files.iter().map(|(name, made)| (name.clone(), state(folder, name, made))).collect()
     }
 }
 
@@ -148,6 +144,10 @@ fn digest(path: &Path) -> Result<String> {
 
 /// The state of a file below a folder whose record has the digest `made`.
 pub fn state(folder: &Path, name: &str, made: &str) -> State {
+    // A list that somebody has made up leads nowhere else.
+    if portable::leads_elsewhere(name) {
+        return State::Gone;
+    }
     match digest(&folder.join(name)) {
         Ok(found) if found == made => State::AsMade,
         Ok(_) => State::Changed,
@@ -157,8 +157,7 @@ pub fn state(folder: &Path, name: &str, made: &str) -> State {
 
 /// Removes files that are as they were written, and folders left empty. Errors: a file cannot be removed.
 pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
-    // A list that somebody has made up leads nowhere else.
-    for (name, made) in files.iter().filter(|(name, _)| is_inside(name)) {
+    for (name, made) in files.iter().filter(|(name, _)| !portable::leads_elsewhere(name)) {
         let path = folder.join(name);
         if state(folder, name, made) == State::AsMade {
             std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
@@ -188,7 +187,8 @@ mod tests {
         Made::renew(folder, None, &[""], &names.map(|name| write(name, name))).expect("a writable folder");
         write("figures/own.svg", "mine");
         write("figures/b.svg", "changed");
-        assert_eq!(Made::known(folder).broken(folder), ["figures/b.svg is not as it was written"]);
+        let states = Made::known(folder).states(folder);
+        assert_eq!((states["figures/a.svg"], states["figures/b.svg"]), (State::AsMade, State::Changed));
         Made::add(folder, &[write("figures/c.svg", "c")]).expect("a writable folder");
         Made::renew(folder, None, &["figures/"], &[write("figures/d.svg", "d")]).expect("a writable folder");
         let there = |name: &str| folder.join(name).is_file();
@@ -209,6 +209,7 @@ mod tests {
         let files = BTreeMap::from([("../outside".to_owned(), sum)]);
         sealed::write(&folder.join(FILE), &Made { schema: schema::VERSION, files, ..Made::default() })
             .expect("a writable folder");
+        assert_eq!(Made::known(&folder).states(&folder)["../outside"], State::Gone);
         Made::remove(&folder).expect("a writable folder");
         assert!(outside.is_file());
     }

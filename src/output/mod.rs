@@ -2,7 +2,7 @@
 
 pub mod archive;
 pub mod crate_json;
-mod escape;
+pub(crate) mod escape;
 pub mod failover;
 pub mod figure;
 pub mod file;
@@ -20,6 +20,7 @@ pub mod overview;
 pub mod page;
 pub mod paper;
 pub mod picture;
+pub mod portable;
 pub mod provenance;
 pub mod raster;
 pub mod read;
@@ -28,6 +29,8 @@ pub mod schema;
 pub mod sealed;
 pub mod sequence;
 pub mod shares;
+pub mod shell;
 pub mod stamp;
 pub mod table;
 pub mod trace;
+pub mod verify;

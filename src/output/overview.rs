@@ -13,6 +13,7 @@ use super::provenance::Provenance;
 use super::read::Results;
 use super::requests::{Whole, heading};
 use super::schema::Table;
+use super::shell::quoted;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
 use crate::metrics::{Better, Corrected, Design, MARGIN, MeanDifference, corrected, difference};
@@ -113,7 +114,10 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Writte
         lead,
         summary: headlines.iter().map(|column| means(sweep, column, &values)).collect(),
         plan_toml: sweep.plan.to_owned(),
-        reproduce: vec![format!("plimsoll run {}.toml  # the plan of this page, saved under that name", sweep.name)],
+        reproduce: vec![format!(
+            "plimsoll run {}  # the plan of this page, saved under that name",
+            quoted(&format!("{}.toml", sweep.name))
+        )],
         figures: pictures.inline(),
         figures_first: true,
         provenance: sweep.provenance.rows(),

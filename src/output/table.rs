@@ -118,16 +118,19 @@ impl Buffer {
         }
     }
 
-    fn push(&mut self, cell: Cell) {
+    /// Adds a value. Whether it is of the column's type.
+    fn push(&mut self, cell: Cell) -> bool {
         match (self, cell) {
             (Buffer::Int(column), Cell::Int(value)) => column.append_value(value),
-            (Buffer::Int(column), _) => column.append_null(),
+            (Buffer::Int(column), Cell::Null) => column.append_null(),
             (Buffer::Float(column), Cell::Float(value)) => column.append_value(value),
             (Buffer::Float(column), Cell::Int(value)) => column.append_value(value as f64),
-            (Buffer::Float(column), _) => column.append_null(),
+            (Buffer::Float(column), Cell::Null) => column.append_null(),
             (Buffer::Text(column), Cell::Text(value)) => column.append_value(value),
-            (Buffer::Text(column), _) => column.append_null(),
+            (Buffer::Text(column), Cell::Null) => column.append_null(),
+            _ => return false,
         }
+        true
     }
 
     fn finish(self) -> Column {
@@ -195,14 +198,21 @@ impl TableWriter {
         Ok(TableWriter { path, writer, digest, temporary, constants, fields, buffers, rows: 0 })
     }
 
-    /// Adds a row: one cell a field, in order. A cell of another type than its column is written as null.
+    /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
+    /// another type than its column.
     pub fn push(&mut self, row: &[Cell]) -> Result<()> {
-        debug_assert_eq!(row.len(), self.fields.len(), "a cell for every field of {}", self.path.display());
+        if row.len() != self.fields.len() {
+            let problem = format!("a row of {} cells for {} columns", row.len(), self.fields.len());
+            return Err(Error::output(&self.path, problem));
+        }
         if self.buffers.is_empty() {
             self.buffers = self.fields.iter().map(|field| Buffer::new(field, 1024)).collect();
         }
-        for (buffer, cell) in self.buffers.iter_mut().zip(row) {
-            buffer.push(*cell);
+        for ((buffer, field), cell) in self.buffers.iter_mut().zip(&self.fields).zip(row) {
+            if !buffer.push(*cell) {
+                let problem = format!("column '{}' of {:?} cannot hold {cell:?}", field.name, field.kind);
+                return Err(Error::output(&self.path, problem));
+            }
         }
         self.rows += 1;
         if self.rows == GROUP { self.flush() } else { Ok(()) }
@@ -243,5 +253,39 @@ impl TableWriter {
         self.flush()?;
         self.writer.finish().map_err(|error| Error::output(&self.path, error))?;
         complete(&self.path, self.temporary, self.digest.hex())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_does_not_fit_is_an_error_and_leaves_no_file() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("t.parquet");
+        let fields = [("n", Kind::Int), ("x", Kind::Float), ("name", Kind::Text)];
+        let fields = || fields.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
+        let pushed = |row: &[Cell]| {
+            let mut table = TableWriter::create(&path, &[], fields(), &[]).expect("a writable folder");
+            table.push(row).and_then(|()| table.finish()).map(drop).map_err(|error| error.to_string())
+        };
+        let good = [Cell::Int(1), Cell::Int(2), Cell::Text("a")];
+        for (at, cell, says) in [
+            (0, Cell::Float(1.0), "column 'n' of Int"),
+            (0, Cell::Text("1"), "column 'n' of Int"),
+            (1, Cell::Text("1"), "column 'x' of Float"),
+            (2, Cell::Int(1), "column 'name' of Text"),
+        ] {
+            let mut row = good;
+            row[at] = cell;
+            assert!(pushed(&row).is_err_and(|message| message.contains(says)), "{cell:?} in column {at}");
+        }
+        for row in [&good[..2], &[good[0], good[1], good[2], Cell::Null]] {
+            assert!(pushed(row).is_err_and(|message| message.contains("cells for 3 columns")));
+        }
+        assert!(!path.exists());
+        assert_eq!(pushed(&good), Ok(()));
+        assert_eq!(pushed(&[Cell::Null; 3]), Ok(()));
     }
 }

@@ -3,6 +3,8 @@
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
 mod bundle;
+mod bundle_again;
+mod bundle_hostile;
 mod cases;
 mod check;
 mod check_whole;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::quoted;
 use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use super::{Column, Matrix};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
 use crate::fluid::{self, Instance, Mechanism, Number, Tasks};
 use crate::output::file::Written;
+use crate::output::shell::quoted;
 use crate::policy::PolicySpec;
 use crate::properties::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
 

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
 use crate::experiment::study::folder::strangers;
+use crate::experiment::study::identity::slashed;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
@@ -187,6 +188,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         let part = how.shard.map(|shard| shard.to_string());
         let more = serde_json::json!({
             "plan": study.file(), "set": study.set, "shard": part, "runs_made": done.made, "runs_kept": done.kept,
+            "folder": way(folder, study.file().and_then(Path::parent).unwrap_or(Path::new(""))), "inputs": done.inputs,
         });
         let facts = provenance(context, how.threads, started, more);
         sealed::write(&folder.join(format!("run{shard}.json")), &facts)?;
@@ -267,6 +269,20 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
     }
     let dims = done.cells.iter().flatten().next().map(|run| run.dims.clone()).unwrap_or_default();
     print::out(&print::differences(study, findings, &dims))
+}
+
+/// The way from a folder of results to the folder of the plan, which stays the same when both are moved; absolute where
+/// they are on different drives.
+pub(super) fn way(results: &Path, plan: &Path) -> Option<String> {
+    let whole = |path: &Path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.canonicalize();
+    let (results, plan) = (whole(results).ok()?, whole(plan).ok()?);
+    let common = results.components().zip(plan.components()).take_while(|(one, other)| one == other).count();
+    if common == 0 {
+        return Some(slashed(&plan));
+    }
+    let up = results.components().skip(common).map(|_| "..".as_ref());
+    let way: PathBuf = up.chain(plan.components().skip(common).map(|part| part.as_os_str())).collect();
+    Some(slashed(&way))
 }
 
 /// The differences between two ways to run the same plan; everything else is in the tables' metadata.

@@ -11,6 +11,7 @@ use super::{Args, answer, quota, whole};
 use crate::error::{Error, Result};
 use crate::fluid::read::{self, Question};
 use crate::output::gallery::Drawn;
+use crate::output::portable::file_name;
 use crate::workload::Input;
 
 /// The plan as it is written.
@@ -109,7 +110,8 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
                 other => other,
             })
         };
-        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        // The name of its figure's files.
+        let stem = file_name(&file.file_stem().unwrap_or_default().to_string_lossy());
         let args = |policies: &[String], quota| Args {
             instance: file.clone(),
             policies: policies.to_vec(),

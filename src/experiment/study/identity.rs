@@ -1,9 +1,10 @@
 //! The identity of a run, in a name: a digest of everything that its results depend on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use super::Study;
 use crate::error::{Error, Result};
 use crate::experiment::plan::{Plan, WorkloadPlan};
 use crate::output::provenance::{COMMIT, VERSION, program};
@@ -32,6 +33,91 @@ impl Digests {
     }
 }
 
+/// The role of a file that decides the results of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role<'a> {
+    /// The trace.
+    Trace,
+    /// The weights of users.
+    Weights,
+    /// The machines.
+    Machines,
+    /// The events of machines.
+    MachineEvents,
+    /// A file of the policy of this name: its quota groups, or their users.
+    Policy(&'a str),
+}
+
+impl Role<'_> {
+    /// The key of a plan that names such a file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Role::Trace => "workload.trace",
+            Role::Weights => "weights",
+            Role::Machines => "cluster.machines",
+            Role::MachineEvents => "cluster.events",
+            Role::Policy(_) => "policies",
+        }
+    }
+
+    /// The key of its digest in the metadata of tables.
+    fn metadata(self) -> &'static str {
+        match self {
+            Role::Trace => "plimsoll.trace_blake3",
+            Role::Weights => "plimsoll.weights_blake3",
+            Role::Machines => "plimsoll.machines_blake3",
+            Role::MachineEvents => "plimsoll.machine_events_blake3",
+            Role::Policy(_) => "plimsoll.policies_blake3",
+        }
+    }
+}
+
+/// The files that decide the results of a plan, each with its role: what runs are named by, what tables say of
+/// themselves, and what a bundle packs. Not the trace where it can be read only once (standard input, a pipe).
+pub fn inputs(plan: &Plan) -> Vec<(Role<'_>, &Path)> {
+    let own =
+        [(Role::Weights, &plan.weights), (Role::Machines, &plan.machines), (Role::MachineEvents, &plan.machine_events)];
+    let own = own.into_iter().filter_map(|(role, path)| Some((role, path.as_deref()?)));
+    let of_policies = plan
+        .policies
+        .iter()
+        .flat_map(|policy| policy.files.iter().map(|path| (Role::Policy(&policy.name), path.as_path())));
+    let trace = trace(plan).filter(|path| path.is_file()).map(|path| (Role::Trace, path));
+    trace.into_iter().chain(own).chain(of_policies).collect()
+}
+
+fn trace(plan: &Plan) -> Option<&Path> {
+    match &plan.workload {
+        WorkloadPlan::Trace { path, .. } => Some(path),
+        WorkloadPlan::Generator(_) => None,
+    }
+}
+
+/// The inputs of all cells of a study: names, from the folder of the plan, and digests. A trace that could be read only
+/// once has none. Errors: a file cannot be read.
+pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
+    let folder = study.file().and_then(Path::parent).unwrap_or(Path::new(""));
+    let name = |path: &Path| slashed(path.strip_prefix(folder).unwrap_or(path));
+    let mut record = BTreeMap::new();
+    for plan in &study.cells {
+        for (_, path) in inputs(plan) {
+            record.insert(name(path), Some(digests.of(path)?));
+        }
+        if let Some(path) = trace(plan).filter(|path| !path.is_file()) {
+            record.insert(name(path), None);
+        }
+    }
+    Ok(record)
+}
+
+/// A path as text: one way to write it, whatever the system.
+pub fn slashed(path: &Path) -> String {
+    match path.has_root() {
+        true => path.to_string_lossy().into_owned(),
+        false => path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
+    }
+}
+
 /// The metadata of every file of a plan's results: nothing that differs between two ways to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
     let mut metadata = program();
@@ -40,38 +126,20 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
         ("plimsoll.plan".to_owned(), plan.text.clone()),
         ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
     ]);
-    if let Some(trace) = trace(plan) {
-        metadata.push(("plimsoll.trace_blake3".to_owned(), digests.of(trace)?));
-    }
-    let mut of_policies = Vec::new();
-    for policy in &plan.policies {
-        for path in &policy.files {
-            of_policies.push(format!("{} {}", policy.name, digests.of(path)?));
+    for (role, path) in inputs(plan) {
+        let (key, digest) = (role.metadata(), digests.of(path)?);
+        let value = if let Role::Policy(name) = role { format!("{name} {digest}") } else { digest };
+        match metadata.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) => *values += &format!("; {value}"),
+            None => metadata.push((key.to_owned(), value)),
         }
-    }
-    if !of_policies.is_empty() {
-        metadata.push(("plimsoll.policies_blake3".to_owned(), of_policies.join("; ")));
     }
     Ok(metadata)
 }
 
-/// The trace that a plan reads, unless it can be read only once (standard input, a pipe).
-fn trace(plan: &Plan) -> Option<&Path> {
-    match &plan.workload {
-        WorkloadPlan::Trace { path, .. } if path.is_file() => Some(path),
-        _ => None,
-    }
-}
-
-/// The files that decide the results of a plan: its trace, what its policies read, weights, machines and their events.
-pub fn inputs(plan: &Plan) -> Vec<&Path> {
-    let of_policies = plan.policies.iter().flat_map(|policy| policy.files.iter());
-    trace(plan).into_iter().chain(of_policies.chain(&plan.inputs).map(PathBuf::as_path)).collect()
-}
-
 /// Whether the same results can be made again: not of standard input.
 pub fn is_repeatable(plan: &Plan) -> bool {
-    matches!(plan.workload, WorkloadPlan::Generator(_)) || trace(plan).is_some()
+    trace(plan).is_none_or(Path::is_file)
 }
 
 /// The ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, commit, schema, resolved
@@ -94,7 +162,9 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
         resolved,
         tables.join(" "),
     ];
-    for path in trace(plan).into_iter().chain(plan.inputs.iter().map(PathBuf::as_path)) {
+    let (of_policies, of_all): (Vec<_>, Vec<_>) =
+        inputs(plan).into_iter().partition(|(role, _)| matches!(role, Role::Policy(_)));
+    for (_, path) in of_all {
         common.push(digests.of(path)?);
     }
     plan.policies
@@ -102,7 +172,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
         .map(|policy| {
             let mut parts = common.clone();
             parts.push(policy.name.clone());
-            for path in &policy.files {
+            for (_, path) in of_policies.iter().filter(|(role, _)| *role == Role::Policy(&policy.name)) {
                 parts.push(digests.of(path)?);
             }
             let id = |(run, seed): (usize, &u64)| {

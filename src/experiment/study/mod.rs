@@ -2,7 +2,7 @@
 
 mod batch;
 pub mod folder;
-pub(super) mod identity;
+pub mod identity;
 mod place;
 mod plain;
 pub(super) mod receipt;
@@ -16,6 +16,7 @@ use super::changes::parse_change;
 use super::plan::{Plan, PlanFile, WorkloadPlan};
 use crate::error::{Error, Result};
 use crate::output::requests::{self, Requests, Scope};
+use crate::output::shell;
 use crate::output::table::Constant;
 use crate::policy::{QuotaFile, Registry};
 pub use batch::Batch;
@@ -168,15 +169,9 @@ impl Plan {
     /// The key that names a file.
     fn key_of(&self, path: &Path) -> Option<&'static str> {
         let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);
-        let of_policy = self.policies.iter().any(|policy| policy.files.iter().any(|file| file == path));
-        let key = match () {
-            () if trace => "workload.trace",
-            () if self.weights.as_deref() == Some(path) => "weights",
-            () if of_policy => "policies",
-            () if self.inputs.iter().any(|input| input == path) => "cluster",
-            () => return None,
-        };
-        Some(key)
+        let role = identity::inputs(self).into_iter().find(|(_, input)| *input == path).map(|(role, _)| role);
+        // A trace that is not there is no input yet.
+        role.or(trace.then_some(identity::Role::Trace)).map(identity::Role::key)
     }
 
     /// Reads a plan without a sweep. Errors: as [`Study::read`], and for a sweep.
@@ -237,7 +232,10 @@ impl Reader<'_> {
             QuotaFile::in_plan(Path::new(&format!("{} {how}", path.display())), &text, folder)?
         };
         // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
-        let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
+        let command = format!(
+            "{}  # the plan of this page, saved under that name",
+            shell::line(["plimsoll", "run", &format!("{}.toml", file.name)])
+        );
         let plan = Plan::check(file, folder, self.registry, &quotas).map_err(placed)?;
         Ok(Plan { text, command, ..plan })
     }

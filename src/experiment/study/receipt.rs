@@ -13,6 +13,7 @@ use crate::experiment::summary::RunSummary;
 use crate::output::file::Pending;
 use crate::output::folder::RECEIPTS;
 use crate::output::made::{State, below, state};
+use crate::output::portable::leads_elsewhere;
 use crate::output::sealed;
 
 /// The receipt of one run.
@@ -61,6 +62,9 @@ impl Receipt {
             Err(error) => return Found::Broken(error.to_string()),
         };
         for (table, digest) in &receipt.tables {
+            if leads_elsewhere(table) {
+                return Found::Broken(format!("its receipt lists {table}, which is no table of these results"));
+            }
             match state(folder, table, digest) {
                 State::AsMade => {}
                 State::Changed => return Found::Broken(format!("{table} is not as it was written")),
