@@ -86,6 +86,9 @@ pub struct Args {
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     tenants: Option<String>,
+    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
+    #[arg(long)]
+    strict: bool,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
     sample: String,
@@ -185,7 +188,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         workload: WorkloadPlan::Trace {
             path: args.trace.clone(),
             format,
-            options: FormatOptions { tenants, ..FormatOptions::default() },
+            options: FormatOptions { tenants, strict: args.strict, ..FormatOptions::default() },
             thin: check_thin("--thin", args.thin)?,
         },
         cell: String::new(),
@@ -221,6 +224,7 @@ fn canonical(args: &Args) -> String {
     put("thin", args.thin.map(|thin| thin.to_string()));
     put("trace_format", args.trace_format.clone());
     put("tenants", args.tenants.clone());
+    put("strict", args.strict.then(|| "true".to_owned()));
     put("sample", Some(args.sample.clone()));
     let policies = args.policies.iter().map(|policy| toml::Value::from(policy.clone())).collect();
     table.insert("policies".to_owned(), toml::Value::Array(policies));
@@ -263,6 +267,7 @@ fn command(args: &Args) -> String {
     put("trace-format", args.trace_format.clone());
     put("tenants", args.tenants.clone());
     put("sample", Some(args.sample.clone()));
+    words.extend(args.strict.then(|| "--strict".to_owned()));
     words.extend(args.tasks.then(|| "--tasks".to_owned()));
     words.extend(args.series.then(|| "--series".to_owned()));
     words.iter().map(|word| super::quoted(word)).collect::<Vec<_>>().join(" ")

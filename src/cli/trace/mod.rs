@@ -52,6 +52,9 @@ struct Reading {
     /// Change a parameter, such as swim.map_bytes=134217728 or swf.parallel=gang; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
+    #[arg(long)]
+    strict: bool,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -118,6 +121,7 @@ fn options(reading: &Reading) -> Result<FormatOptions> {
         let given = reading.set.join(" ");
         Error::plan("--set", format!("'{given}'"), format!("a parameter of a format: {}", explain(&error)))
     })?;
+    options.strict = reading.strict;
     if let Some(rule) = &reading.tenants {
         options.tenants = Some(Tenants::parse("--tenants", rule)?);
     }

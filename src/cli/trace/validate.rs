@@ -112,6 +112,7 @@ impl Report<'_> {
                 ("rows_in".to_owned(), json!(summary.rows)),
                 ("rows_kept".to_owned(), json!(summary.rows)),
                 ("dropped".to_owned(), json!({})),
+                ("first_dropped".to_owned(), json!({})),
                 ("repaired".to_owned(), json!({})),
                 ("assumptions".to_owned(), json!({})),
                 ("warnings".to_owned(), json!([])),
