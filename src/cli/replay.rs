@@ -86,6 +86,10 @@ pub struct Args {
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     tenants: Option<String>,
+    /// A resource of the trace that is none of cpu, memory, gpu, disk and network nor one of the machines'; may be given
+    /// several times
+    #[arg(long, value_name = "NAME")]
+    resource: Vec<String>,
     /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
     #[arg(long)]
     strict: bool,
@@ -159,6 +163,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
     cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
     cluster.devices = devices("--devices", &args.devices, placement)?;
+    let resources = args.resource.iter().cloned().chain(cluster.resources()).collect();
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
         question: None,
@@ -188,7 +193,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         workload: WorkloadPlan::Trace {
             path: args.trace.clone(),
             format,
-            options: FormatOptions { tenants, strict: args.strict, ..FormatOptions::default() },
+            options: FormatOptions { tenants, strict: args.strict, resources, ..FormatOptions::default() },
             thin: check_thin("--thin", args.thin)?,
         },
         cell: String::new(),
@@ -224,6 +229,7 @@ fn canonical(args: &Args) -> String {
     put("thin", args.thin.map(|thin| thin.to_string()));
     put("trace_format", args.trace_format.clone());
     put("tenants", args.tenants.clone());
+    put("resources", (!args.resource.is_empty()).then(|| args.resource.join(",")));
     put("strict", args.strict.then(|| "true".to_owned()));
     put("sample", Some(args.sample.clone()));
     let policies = args.policies.iter().map(|policy| toml::Value::from(policy.clone())).collect();
@@ -267,6 +273,7 @@ fn command(args: &Args) -> String {
     put("trace-format", args.trace_format.clone());
     put("tenants", args.tenants.clone());
     put("sample", Some(args.sample.clone()));
+    args.resource.iter().for_each(|resource| put("resource", Some(resource.clone())));
     words.extend(args.strict.then(|| "--strict".to_owned()));
     words.extend(args.tasks.then(|| "--tasks".to_owned()));
     words.extend(args.series.then(|| "--series".to_owned()));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{Column, DataType};
 
-use super::parquet::{Bytes, Parquet, guarded};
+use super::parquet::{Bytes, Described, Parquet, guarded};
 use super::table::{Cell, Field, Kind, TableWriter};
 use crate::error::{Error, Result};
 use crate::units::Dim;
@@ -30,20 +30,27 @@ pub struct ParquetTrace {
 }
 
 impl ParquetTrace {
-    /// Opens a trace and checks its columns. Errors: [`Error::Trace`], also for a truncated file.
-    pub fn new(input: &Input) -> Result<ParquetTrace> {
+    /// Opens a trace that may have these `resources` beside the usual ones, and checks its columns. An unknown column that
+    /// cannot hold amounts is not read.
+    ///
+    /// Errors: [`Error::Trace`], also for a truncated file.
+    pub fn new(input: &Input, resources: &[String]) -> Result<ParquetTrace> {
         let path = input.path().to_owned();
         let bytes = match input {
             Input::File(path) => Bytes::File(path.clone()),
             Input::Bytes(_, bytes) => Bytes::Memory(bytes.clone()),
         };
         let mut file = Parquet::open(&path, bytes, damaged)?;
-        let columns = Columns::find(&path, file.columns().iter().map(|(name, _)| name.as_str()))?;
-        for (name, unreadable) in file.columns() {
-            if let Some(kind) = unreadable {
-                let problem = format!("is of type {kind}; expected integers, floats, text or truth values");
-                return Err(Error::trace(&path, 0, name, problem));
-            }
+        let of_traces = |(name, unreadable): &&Described| {
+            let amount = unreadable.as_ref().is_none_or(|kind| kind.starts_with("decimal"));
+            amount || Columns::knows(name, resources)
+        };
+        let columns = file.columns().iter().filter(of_traces);
+        let unreadable = columns.clone().find_map(|(name, unreadable)| Some((name, unreadable.as_ref()?)));
+        let columns = Columns::find(&path, columns.map(|(name, _)| name.as_str()), resources)?;
+        if let Some((name, kind)) = unreadable {
+            let problem = format!("is of type {kind}; expected integers, floats, text or truth values");
+            return Err(Error::trace(&path, 0, name, problem));
         }
         file.select(&columns.names.iter().map(String::as_str).collect::<Vec<_>>())?;
         let total = file.rows();

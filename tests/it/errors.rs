@@ -43,6 +43,16 @@ fn table() -> Vec<Wrong> {
         whole("no resource", "job,user,submit_s,duration_s\na,u,0,1\n", &["t.csv", "cpu"]),
         whole("a column twice", "job,user,submit_s,duration_s,cpu,cpu\na,u,0,1,1,1\n", &["t.csv", "cpu"]),
         whole(
+            "a misspelt column",
+            "job,user,submit_s,duration_s,cpu,priorty\na,u,0,1,1,1\n",
+            &["t.csv", "line 1", "priorty", "did you mean 'priority'", "--resource priorty"],
+        ),
+        whole(
+            "a column of another tool",
+            "job,user,submit_s,duration_s,cpu,exit_code\na,u,0,1,1,0\n",
+            &["t.csv", "line 1", "exit_code", "no column of a trace", "resources = [\"exit_code\"]"],
+        ),
+        whole(
             "two units of one time",
             "job,user,submit_s,submit_ms,duration_s,cpu\na,u,0,0,1,1\n",
             &["t.csv", "submit_"],

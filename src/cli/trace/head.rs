@@ -29,7 +29,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let format = format("--trace-format", args.from.as_deref())?;
-    let opened = Opened::new(&args.trace, format, &args.reading)?;
+    let opened = Opened::new(&args.trace, format, &args.reading, None)?;
     let mut source = opened.source()?;
     // All columns, then without those that stay empty in what is shown.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };

@@ -45,7 +45,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let target = Target::parse(args.output.as_deref())?;
     let format = format("--format", args.format.as_deref())?;
-    let opened = Opened::new(&args.file, format, &args.reading)?;
+    let opened = Opened::new(&args.file, format, &args.reading, None)?;
     let mut facts = Map::new();
     facts.insert("source".into(), opened.name().into());
     facts.insert("source_blake3".into(), opened.input.digest()?.into());

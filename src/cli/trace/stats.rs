@@ -88,7 +88,8 @@ impl Subject {
             let expected = format!("a file, or a generator (did you mean '{hint}'?)");
             return Err(Error::plan("trace", format!("'{name}'"), expected));
         }
-        let opened = Opened::new(&path, format("--trace-format", args.from.as_deref())?, &args.reading)?;
+        let format = format("--trace-format", args.from.as_deref())?;
+        let opened = Opened::new(&path, format, &args.reading, args.machines.as_deref())?;
         Ok(Subject { name: opened.name(), supply: opened.supply, facebook: false })
     }
 

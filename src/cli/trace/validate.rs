@@ -57,7 +57,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             name => from = format("--format", Some(name))?,
         }
     }
-    let opened = Opened::new(&args.file, from, &args.reading)?;
+    let opened = Opened::new(&args.file, from, &args.reading, args.machines.as_deref())?;
     let cluster = args.machines.as_deref().map(|text| load::cluster(text, &opened.source()?)).transpose()?;
     let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();
     let findings = inspect(&mut opened.source()?, &kinds)?;

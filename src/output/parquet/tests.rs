@@ -51,7 +51,7 @@ fn with_footer(bytes: &[u8], change: impl FnOnce(&mut FileMetaData)) -> Vec<u8> 
 
 /// Reads a trace to its end, and gives the number of its rows.
 fn read_trace(bytes: &[u8]) -> Result<usize> {
-    let mut trace = ParquetTrace::new(&Input::Bytes("damaged.parquet".into(), bytes.into()))?;
+    let mut trace = ParquetTrace::new(&Input::Bytes("damaged.parquet".into(), bytes.into()), &[])?;
     let mut rows = 0;
     while trace.take()?.is_some() {
         rows += 1;
@@ -193,6 +193,19 @@ fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
         );
         assert_eq!(read_table(&file, &odd).expect("the other columns are fine"), 10);
     }
+    // Of columns that a trace does not have, those that could not be resources are passed over.
+    let noted = |footer: &mut FileMetaData| {
+        footer.schema[7].name = "created".to_owned();
+        footer.schema[3].name = "cpu".to_owned();
+        footer.schema[5].name = "submit_s".to_owned();
+    };
+    let odd = with_footer(&bytes, |footer| {
+        noted(footer);
+        stamped(&mut footer.schema[7]);
+    });
+    assert_eq!(read_trace(&odd).expect("the timestamps are not read"), 10);
+    let message = read_trace(&with_footer(&bytes, noted)).unwrap_err().to_string();
+    assert!(message.contains("column 'created': is no column of a trace"), "{message}");
     // Small and unsigned integers are numbers like others.
     for kind in [ConvertedType::UINT_8, ConvertedType::INT_16, ConvertedType::UINT_32] {
         let small = with_footer(&bytes, |footer| {

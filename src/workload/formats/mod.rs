@@ -128,6 +128,9 @@ impl fmt::Display for Format {
 pub struct FormatOptions {
     /// How users are assigned; by default the format's user column, else one user a job.
     pub tenants: Option<Tenants>,
+    /// The resources that a canonical trace may have beside the usual ones.
+    #[serde(skip)]
+    pub resources: Vec<String>,
     /// A row that breaks the format's conventions is an error instead of dropped and counted.
     pub strict: bool,
     /// Values for the columns that SWIM lacks.
