@@ -4,9 +4,11 @@
 //! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
 //! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use csv::ByteRecord;
 
@@ -88,6 +90,7 @@ pub struct Rows {
     path: PathBuf,
     reader: csv::Reader<Box<dyn Read>>,
     record: ByteRecord,
+    ended: Rc<Cell<bool>>,
 }
 
 impl Rows {
@@ -100,16 +103,15 @@ impl Rows {
     pub fn new(input: Box<dyn Read>, path: &Path, separator: Separator) -> Rows {
         // A line's end is the line feed alone (the trim takes a carriage return away), and the last line gets one if
         // it lacks it: so the reader's position after a row is always the line behind it.
-        let input: Box<dyn Read> = Box::new(input.chain(&b"\n"[..]));
+        let (input, ended) = Lines::of(input);
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .trim(csv::Trim::All)
             .terminator(csv::Terminator::Any(b'\n'))
             .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
             .quoting(separator == Separator::Comma)
-            .from_reader(input);
-        Rows { path: path.to_owned(), reader, record: ByteRecord::new() }
+            .from_reader(Box::new(input) as Box<dyn Read>);
+        Rows { path: path.to_owned(), reader, record: ByteRecord::new(), ended }
     }
 
     /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`].
@@ -119,6 +121,11 @@ impl Rows {
             if !more {
                 return Ok(None);
             }
+            if self.ended.get() {
+                let start = self.record.position().map_or(1, csv::Position::line);
+                return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
+            }
+            self.record.trim();
             if self.record.len() > 1 || self.record.iter().any(|field| !field.is_empty()) {
                 break;
             }
@@ -178,9 +185,9 @@ impl<'a> Row<'a> {
         field.is_empty() || field.eq_ignore_ascii_case(b"nan") || field.eq_ignore_ascii_case(b"null")
     }
 
-    /// The field as text, possibly empty.
+    /// The field as text without blanks around it, possibly empty.
     pub fn text(&self, column: Column<'_>) -> Result<&'a str> {
-        let field = self.bytes(column);
+        let field = trimmed(self.bytes(column));
         std::str::from_utf8(field)
             .map_err(|_| self.error(column.name, format!("'{}' is not UTF-8 text", shorten(field))))
     }
@@ -221,6 +228,48 @@ impl<'a> Row<'a> {
     fn not(&self, column: Column<'_>, problem: NumberProblem, expected: &str) -> Error {
         self.wrong(column, &problem.to_string(), expected)
     }
+}
+
+/// The problem with a line where a quote is opened that the file does not close.
+pub const UNCLOSED: &str = "a quote opened on this line is not closed; close it, or double it where it is meant";
+
+/// The bytes of a table with a line feed behind the last line, which may lack it; it notes when they have all been read.
+///
+/// A row ends with its line feed. So if a row is there only after the end was seen, a quote in it is still open.
+pub struct Lines<R> {
+    bytes: io::Chain<R, &'static [u8]>,
+    ended: Rc<Cell<bool>>,
+}
+
+impl<R: Read> Lines<R> {
+    /// The lines of `input`, and whether all have been read.
+    pub fn of(input: R) -> (Lines<R>, Rc<Cell<bool>>) {
+        let ended = Rc::new(Cell::new(false));
+        (Lines { bytes: input.chain(&b"\n"[..]), ended: ended.clone() }, ended)
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.ended.set(read == 0 && !buffer.is_empty());
+        Ok(read)
+    }
+}
+
+/// The line of a quote that is still open at the end of the file, in the last field of a row that begins on line `start`.
+pub fn unclosed(record: &ByteRecord, start: u64) -> u64 {
+    let feeds = |field: &[u8]| field.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    start + record.iter().rev().skip(1).map(feeds).sum::<u64>()
+}
+
+/// A name without the blanks around it, so that `ann` and `ann ` are one user; also those beyond ASCII.
+pub fn trimmed(name: &[u8]) -> &[u8] {
+    let plain = |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_whitespace());
+    if plain(name.first()) && plain(name.last()) {
+        return name;
+    }
+    std::str::from_utf8(name).map_or(name.trim_ascii(), |name| name.trim().as_bytes())
 }
 
 /// Reads a number of either sign, times `scale`, to the nearest.
@@ -287,6 +336,34 @@ mod tests {
                 assert!(Rows::open(Path::new(device), Separator::Comma).is_err());
             }
         }
+    }
+
+    #[test]
+    fn an_open_quote_is_found_and_a_closed_one_is_none() {
+        assert_eq!(
+            lines("a,\"b\nc\n\"\nd,\" e\""),
+            [(3, vec!["a".into(), "b\nc".into()]), (4, vec!["d".into(), "e".into()])]
+        );
+        for (text, line) in [("a,b\nc,\"d\ne,f\n", 2), ("a,b\nc,\"d", 2), ("a,\"b\nc\",\"d\n", 2), ("\"", 1)] {
+            let mut rows = Rows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
+            let error = loop {
+                match rows.read() {
+                    Ok(row) => assert!(row.is_some(), "{text:?}"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert_eq!(error, format!("t.csv, line {line}: {UNCLOSED}"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_lose_the_blanks_around_them() {
+        for (name, want) in
+            [("ann ", "ann"), (" ann", "ann"), ("\u{a0}ann\u{2009}", "ann"), ("a b", "a b"), ("é", "é"), (" ", "")]
+        {
+            assert_eq!(trimmed(name.as_bytes()), want.as_bytes());
+        }
+        assert_eq!(trimmed(b" \xff "), b"\xff");
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1, requires = "thin")]
     seed: u64,
     /// Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb
-    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
     trace_format: Option<String>,
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
@@ -157,7 +157,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             "a folder for the tables that --tasks, --series and --decisions ask for",
         ));
     }
-    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
+    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--from", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
     let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
     let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
@@ -270,7 +270,7 @@ fn command(args: &Args) -> String {
     put("until", args.until.clone());
     put("thin", args.thin.map(|thin| thin.to_string()));
     put("seed", args.thin.map(|_| args.seed.to_string()));
-    put("trace-format", args.trace_format.clone());
+    put("from", args.trace_format.clone());
     put("tenants", args.tenants.clone());
     put("sample", Some(args.sample.clone()));
     args.resource.iter().for_each(|resource| put("resource", Some(resource.clone())));

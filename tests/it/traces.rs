@@ -156,7 +156,11 @@ fn resources_of_other_names_are_those_of_the_machines_or_declared() {
     let refused = |args: &[&str]| {
         let output = trace(args);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-        assert!(said(&output).contains("t.csv, line 1, column 'licence': is no column of a trace"), "{}", said(&output));
+        assert!(
+            said(&output).contains("t.csv, line 1, column 'licence': is no column of a trace"),
+            "{}",
+            said(&output)
+        );
     };
     for verb in ["head", "validate", "stats", "import"] {
         refused(&[verb, &source]);
@@ -167,9 +171,13 @@ fn resources_of_other_names_are_those_of_the_machines_or_declared() {
     good(&["stats", &source, "--machines", &machines]);
     jobs(dir.path(), &source, &machines, &[]);
     let text = |resources: &str| {
-        format!("name = \"p\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"4x4c\"\n[workload]\ntrace = \"t.csv\"\n{resources}")
+        format!(
+            "name = \"p\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"4x4c\"\n[workload]\ntrace = \"t.csv\"\n{resources}"
+        )
     };
-    let plan = |resources| run(plimsoll(&["run"]).arg(file(dir.path(), "p.toml", &text(resources))).arg("-o").arg(dir.path().join("o")));
+    let plan = |resources| {
+        run(plimsoll(&["run"]).arg(file(dir.path(), "p.toml", &text(resources))).arg("-o").arg(dir.path().join("o")))
+    };
     assert!(said(&plan("")).contains("resources = [\"licence\"]"), "{}", said(&plan("")));
     // What the machines lack is another error then.
     let declared = plan("resources = [\"licence\"]\n");
@@ -219,7 +227,7 @@ fn wrong_requests_are_refused_with_what_would_be_accepted() {
     let missing = dir.path().join("missing.csv");
     let missing = missing.to_str().expect("text");
     let table: &[(&str, &[&str])] = &[
-        ("import @swim --format swin", &["--format", "'swin'", "did you mean 'swim'", "alibaba-2017"]),
+        ("import @swim --format swin", &["--from", "'swin'", "did you mean 'swim'", "alibaba-2017"]),
         ("import @swim --format swf", &["swim.tsv, line 1", "18"]),
         ("import @swim --set swim.map_byte=1", &["--set", "map_byte", "map_bytes"]),
         ("import @swim --set swim.map_bytes", &["--set", "swim.map_bytes=134217728"]),
@@ -236,7 +244,7 @@ fn wrong_requests_are_refused_with_what_would_be_accepted() {
         ("import @folder", &["directory"]),
         ("validate @twice", &["twice.csv, line 4", "'job'", "appeared before"]),
         ("validate @lost", &["lost.csv, line 2", "'after'", "mop"]),
-        ("validate @csv --format swim", &["t.csv, line 1", "6"]),
+        ("validate @csv --from swim", &["t.csv, line 1", "6"]),
         ("validate @csv --format yaml", &["--format", "'yaml'"]),
         ("validate @csv --machines many", &["--machines", "400x16c32g"]),
         ("head @missing", &["missing.csv"]),

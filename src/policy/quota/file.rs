@@ -294,7 +294,8 @@ impl<'a> Reader<'a> {
             let expected = "expected a list of users, such as [\"a\", \"b\", \"batch-*\"]";
             let list = item.get_ref().as_array();
             let list = list.ok_or_else(|| self.wrong(self.line(item.span().start), "users", expected))?;
-            group.users = list.iter().map(|item| self.string("users", item)).collect::<Result<_>>()?;
+            let name = |item| self.string("users", item).map(|name| name.trim().to_owned());
+            group.users = list.iter().map(name).collect::<Result<_>>()?;
         }
         Ok((group, parent.filter(|(name, _)| name != "root")))
     }
