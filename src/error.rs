@@ -1,5 +1,6 @@
 //! The one error type: the problem, its place, and the values that would be accepted.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A result with the project's [`enum@Error`].
@@ -114,7 +115,7 @@ impl Error {
     pub fn plan(key: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Error {
         let (value, expected) = (value.to_string(), expected.into());
         let hint = meant(&value, &expected).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
-        Error::Plan { key: key.into(), value, expected: expected + &hint }
+        Error::Plan { key: key.into(), value: short(&value).into_owned(), expected: expected + &hint }
     }
 
     /// The same error under the name that the user wrote: an option, or a key with its table.
@@ -158,8 +159,20 @@ impl Error {
     }
 }
 
+/// A value for a message: at most 200 characters of it, and how many there are; quotes stay around it.
+pub fn short(value: &str) -> Cow<'_, str> {
+    const MOST: usize = 200;
+    let Some((end, _)) = value.char_indices().nth(MOST) else { return value.into() };
+    let quote = if value.starts_with('\'') && value.ends_with('\'') { "'" } else { "" };
+    format!("{}…{quote} ({} characters)", &value[..end], value.chars().count() - 2 * quote.len()).into()
+}
+
 /// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody means a name by a text; and the comparison takes the product of the lengths.
+    if word.len() > 100 {
+        return None;
+    }
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = candidates
         .iter()
@@ -188,6 +201,15 @@ fn meant<'a>(value: &str, expected: &'a str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_echoed_in_part() {
+        assert_eq!(short("'a b'"), "'a b'");
+        assert_eq!(short(&"x".repeat(200)), "x".repeat(200));
+        assert_eq!(short(&"é".repeat(201)), format!("{}… (201 characters)", "é".repeat(200)));
+        let error = Error::plan("--machines", format!("'{}'", "a|b ".repeat(1 << 20)), "less").to_string();
+        assert!(error.contains("…' (4194304 characters)") && error.len() < 300, "{error}");
+    }
 
     #[test]
     fn names_among_others_get_a_suggestion() {

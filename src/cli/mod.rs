@@ -110,7 +110,7 @@ impl Context<'_> {
     /// A message to people, unless they asked for silence.
     fn say(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{}", screen::message("", message));
+            screen::tell(&screen::message("", message));
         }
     }
 
@@ -128,7 +128,7 @@ impl Context<'_> {
     /// A warning: bold where it can be.
     fn warn(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{}", screen::message("warning:", message));
+            screen::tell(&screen::message("warning:", message));
         }
     }
 }
@@ -165,7 +165,7 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
     match dispatch(&cli.verb, &context) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", screen::message("error:", &error.to_string()));
+            screen::tell(&screen::message("error:", &error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }

@@ -83,11 +83,18 @@ pub struct Args {
     #[arg(long, default_value_t = 1, requires = "thin")]
     seed: u64,
     /// Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb
-    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
     trace_format: Option<String>,
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     tenants: Option<String>,
+    /// A resource of the trace that is none of cpu, memory, gpu, disk and network nor one of the machines'; may be given
+    /// several times
+    #[arg(long, value_name = "NAME")]
+    resource: Vec<String>,
+    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
+    #[arg(long)]
+    strict: bool,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
     sample: String,
@@ -152,12 +159,13 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             "a folder for the tables that --tasks, --series and --decisions ask for",
         ));
     }
-    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
+    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--from", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
     let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
     let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
     cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
     cluster.devices = devices("--devices", &args.devices, placement)?;
+    let resources = args.resource.iter().cloned().chain(cluster.resources()).collect();
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
         question: None,
@@ -189,7 +197,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         workload: WorkloadPlan::Trace {
             path: args.trace.clone(),
             format,
-            options: FormatOptions { tenants, ..FormatOptions::default() },
+            options: FormatOptions { tenants, strict: args.strict, resources, ..FormatOptions::default() },
             thin: check_thin("--thin", args.thin)?,
         },
         cell: String::new(),
@@ -222,8 +230,10 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         seed,
         trace_format,
         tenants,
+        resource,
         sample,
-        // The tables, which are no part of what is simulated.
+        // Switches.
+        strict: _,
         tasks: _,
         decisions: _,
         series: _,
@@ -255,16 +265,17 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("until", one(until), None),
         ("thin", number(thin.map(|thin| thin.to_string())), None),
         ("seed", number(thin.map(|_| seed.to_string())), None),
-        ("trace-format", one(trace_format), None),
+        ("from", one(trace_format), None),
         ("tenants", one(tenants), None),
+        ("resource", resource.clone(), None),
         ("sample", vec![sample.clone()], Some("60s")),
     ]
 }
 
-/// The tables that are asked for besides those that are always written.
-fn more_tables(args: &Args) -> impl Iterator<Item = &'static str> {
-    let wanted = [("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
-    wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name)
+/// The switches that are on: how the trace is read, and the tables that are wanted besides those that are always written.
+fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
+    let all = [("strict", args.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
+    all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name)
 }
 
 /// The options that decide the results, as a plan would give them.
@@ -280,7 +291,7 @@ fn canonical(args: &Args) -> String {
         };
         table.insert(key.replace('-', "_"), value);
     }
-    for name in more_tables(args) {
+    for name in switches(args) {
         table.insert(name.to_owned(), true.into());
     }
     toml::to_string(&table).unwrap_or_default()
@@ -294,6 +305,6 @@ fn command(args: &Args) -> String {
             words.extend([format!("--{option}"), value]);
         }
     }
-    words.extend(more_tables(args).map(|name| format!("--{name}")));
+    words.extend(switches(args).map(|name| format!("--{name}")));
     shell::line(words)
 }

@@ -75,6 +75,12 @@ impl ClusterSpec {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
 
+    /// The names of the machines' resources, each once.
+    pub fn resources(&self) -> Vec<String> {
+        let names = self.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.name.clone());
+        names.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
+    }
+
     /// The labels of every machine, in order.
     pub fn labels(&self) -> LabelIndex {
         LabelIndex::new(

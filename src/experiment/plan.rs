@@ -82,6 +82,9 @@ struct TraceFile {
     tenants: Option<String>,
     thin: Option<f64>,
     options: Option<FormatOptions>,
+    /// Resources of a canonical trace beside the usual ones and those of the machines.
+    #[serde(default)]
+    resources: Vec<String>,
 }
 
 /// The workload that arrives.
@@ -166,7 +169,7 @@ impl Plan {
                 Error::plan("baseline", format!("'{name}'"), format!("one of {}", file.policies.join(", ")))
             })?,
         };
-        let workload = workload(file.workload, folder)?;
+        let mut workload = workload(file.workload, folder)?;
         let replicated = match &workload {
             WorkloadPlan::Generator(_) => true,
             WorkloadPlan::Trace { thin, .. } => thin.is_some(),
@@ -195,6 +198,9 @@ impl Plan {
         cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)
             .map_err(|error| error.of_key("cluster.events"))?;
         cluster.devices = devices("cluster.devices", &file.cluster.devices, options.placement)?;
+        if let WorkloadPlan::Trace { options, .. } = &mut workload {
+            options.resources.extend(cluster.resources());
+        }
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
         if let Some(precision) = &precision {
@@ -315,6 +321,7 @@ pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
     if table.contains_key("trace") {
         let file: TraceFile = table.try_into().map_err(wrong)?;
         let mut options = file.options.unwrap_or_default();
+        options.resources = file.resources;
         if let Some(rule) = &file.tenants {
             options.tenants = Some(Tenants::parse("workload.tenants", rule)?);
         }

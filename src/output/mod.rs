@@ -19,6 +19,7 @@ pub mod numbers;
 pub mod overview;
 pub mod page;
 pub mod paper;
+pub mod parquet;
 pub mod picture;
 pub mod portable;
 pub mod provenance;

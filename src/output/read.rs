@@ -3,14 +3,14 @@
 //! A table is there if the receipt of a run lists it, and only read if it is as that receipt says.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use polars::prelude::*;
+use polars::prelude::{DataFrame, DataType, PolarsResult};
 
 use super::folder::{Contents, Listed, listed};
 use super::made::{State, below, state};
+use super::parquet::{Bytes, Parquet, guarded};
 use super::provenance::Provenance;
 use super::schema::Table;
 use crate::error::{Error, Result};
@@ -137,12 +137,9 @@ impl Results {
         if !self.is_there(&path)? {
             return Ok(None);
         }
-        let Some(mut reader) = open(&path)? else { return Ok(None) };
-        let file = reader.get_metadata().map_err(|error| damaged(&path, &error))?;
+        let Some(file) = open(&path)? else { return Ok(None) };
         // The library adds the schema of the table, which is another for every table.
-        let pairs = file.key_value_metadata().iter().flatten().filter(|pair| pair.key.starts_with("plimsoll."));
-        let metadata: Vec<(String, String)> =
-            pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let metadata: Vec<_> = file.pairs().iter().filter(|(key, _)| key.starts_with("plimsoll.")).cloned().collect();
         let ours = metadata.iter().any(|(key, value)| key == "plimsoll.plan" && *value == self.contents.plan);
         Ok(ours.then_some(metadata))
     }
@@ -164,13 +161,8 @@ impl Results {
             if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
                 continue;
             }
-            let Some(mut reader) = open(&path)? else { continue };
-            let schema = reader.schema().map_err(|error| damaged(&path, &error))?;
-            let names = columns.iter().filter(|&&column| schema.contains(column));
-            let names = names.map(|&column| column.to_owned()).collect();
-            let reader = reader.with_columns(Some(names)).read_parallel(ParallelStrategy::None);
-            let frame = reader.finish().map_err(|error| damaged(&path, &error))?;
-            parts.push(Part { policy, run, frame: Frame { path, frame } });
+            let Some(file) = open(&path)? else { continue };
+            parts.push(Part { policy, run, frame: Frame::read(path, file, Some(columns))? });
         }
         Ok(parts)
     }
@@ -191,36 +183,58 @@ impl Part {
 impl Frame {
     /// Reads a whole file; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
     pub fn open(path: &Path) -> Result<Option<Frame>> {
-        let Some(reader) = open(path)? else { return Ok(None) };
-        let frame = reader.read_parallel(ParallelStrategy::None).finish().map_err(|error| damaged(path, &error))?;
-        Ok(Some(Frame { path: path.to_owned(), frame }))
+        open(path)?.map(|file| Frame::read(path.to_owned(), file, None)).transpose()
+    }
+
+    /// Reads the columns of these names, or all of them, as far as they are there; others may be of any type.
+    fn read(path: PathBuf, mut file: Parquet, names: Option<&[&str]>) -> Result<Frame> {
+        let mut wanted: Vec<String> = Vec::new();
+        for (name, unreadable) in file.columns() {
+            match unreadable {
+                None if names.is_none_or(|names| names.contains(&name.as_str())) => wanted.push(name.clone()),
+                Some(kind) if names.is_some_and(|names| names.contains(&name.as_str())) => {
+                    return Err(damaged(&path, &format!("column '{name}' is of type {kind}")));
+                }
+                _ => {}
+            }
+        }
+        file.select(&wanted.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let frame = file.read(0, file.rows())?;
+        Ok(Frame { path, frame })
     }
 
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
-        let wrong = |error: PolarsError| damaged(&self.path, &error);
-        let Ok(column) = self.frame.column(name) else { return Ok(vec![None; self.frame.height()]) };
-        let column = column.cast(&DataType::Float64).map_err(wrong)?;
-        Ok(column.f64().map_err(wrong)?.iter().collect())
+        self.values(name, None, |column| Ok(column.cast(&DataType::Float64)?.f64()?.iter().collect()))
     }
 
     /// A column of names; an absent one is empty.
     pub fn names(&self, name: &str) -> Result<Vec<String>> {
-        let wrong = |error: PolarsError| damaged(&self.path, &error);
-        let Ok(column) = self.frame.column(name) else { return Ok(vec![String::new(); self.frame.height()]) };
-        Ok(column.str().map_err(wrong)?.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        self.values(name, String::new(), |column| Ok(column.str()?.iter().map(text).collect()))
+    }
+
+    /// The values of a column, or as many of `absent` if there is no such column.
+    fn values<T: Clone>(
+        &self,
+        name: &str,
+        absent: T,
+        of: impl FnOnce(&polars::prelude::Column) -> PolarsResult<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let Ok(column) = self.frame.column(name) else { return Ok(vec![absent; self.frame.height()]) };
+        guarded(|| of(column)).map_err(|problem| damaged(&self.path, &format!("column '{name}': {problem}")))
     }
 }
 
-fn open(path: &Path) -> Result<Option<ParquetReader<File>>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(ParquetReader::new(file))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::io(path, source)),
+/// Opens a table; `None` if it is not there.
+fn open(path: &Path) -> Result<Option<Parquet>> {
+    match Parquet::open(path, Bytes::File(path.to_owned()), damaged) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }
 
-fn damaged(path: &Path, error: &PolarsError) -> Error {
-    let problem = format!("not a readable table ({error}); delete the file and run the experiment again");
+fn damaged(path: &Path, problem: &str) -> Error {
+    let problem = format!("not a readable table ({problem}); delete the file and run the experiment again");
     Error::trace(path, 0, "", problem)
 }

@@ -2,8 +2,8 @@
 //!
 //! Columns that a published trace lacks are filled in by named parameters, and every row that is left out or mended is
 //! counted with its reason: `Quality` tells the whole story of an import, and `rows_in` is the rows kept plus those
-//! dropped. A row that breaks its format's own conventions is an error with file, line and column. Users come from a
-//! [`Tenants`] rule, because most public traces have none.
+//! dropped. A row that breaks its format's own conventions is dropped, too, unless that is asked to be an error or most
+//! rows do: then the file is no such file. Users come from a [`Tenants`] rule, because most public traces have none.
 
 pub mod alibaba2017;
 mod detect;
@@ -128,6 +128,11 @@ impl fmt::Display for Format {
 pub struct FormatOptions {
     /// How users are assigned; by default the format's user column, else one user a job.
     pub tenants: Option<Tenants>,
+    /// The resources that a canonical trace may have beside the usual ones.
+    #[serde(skip)]
+    pub resources: Vec<String>,
+    /// A row that breaks the format's conventions is an error instead of dropped and counted.
+    pub strict: bool,
     /// Values for the columns that SWIM lacks.
     pub swim: SwimOptions,
     /// The reading of a job in Alibaba's trace of 2017.
@@ -146,19 +151,29 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
 
 /// Reads a whole input.
 ///
-/// Errors: [`Error::Io`]; [`Error::Trace`] for a malformed row, a file without rows or one without a usable row;
-/// [`Error::Plan`] for an option that the format cannot follow.
+/// Errors: [`Error::Io`]; [`Error::Trace`] for a file of which most rows are malformed (or any, if it is to be strict),
+/// one without rows and one without a usable row; [`Error::Plan`] for an option that the format cannot follow.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
     let mut workload = match format {
-        Format::Swim => swim::read(input, &options.swim)?,
-        Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017)?,
-        Format::Swf => swf::read(input, &options.swf, tenants)?,
-        Format::Openb => openb::read(input, &options.openb, tenants)?,
+        Format::Swim => swim::read(input, &options.swim, options.strict)?,
+        Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017, options.strict)?,
+        Format::Swf => swf::read(input, &options.swf, options.strict, tenants)?,
+        Format::Openb => openb::read(input, &options.openb, options.strict, tenants)?,
     };
     workload.quality.format = format.name().to_owned();
     if workload.quality.rows_in == 0 {
         return Err(Error::trace(input.path(), 0, "", format!("has no rows; expected {}", format.describe())));
+    }
+    if let (unusable, Some((column, line, problem))) = workload.quality.unusable()
+        && unusable > workload.quality.rows_in / 2
+    {
+        let column = if column == "row" { "" } else { column };
+        let others = match workload.quality.rows_in {
+            1 => String::new(),
+            rows => format!(" ({unusable} of {rows} rows cannot be read as {format})"),
+        };
+        return Err(Error::trace(input.path(), line, column, format!("{problem}{others}")));
     }
     if workload.sets.is_empty() {
         let reasons: Vec<_> =
@@ -228,6 +243,19 @@ pub(crate) mod tests {
         let file = file(text);
         let message = read(file.path(), format, &FormatOptions::default()).expect_err(text).to_string();
         message.replace(&file.path().display().to_string(), "FILE")
+    }
+
+    /// The message of the error that `text` makes when it is read strictly, without the path; read otherwise, the same
+    /// row is left out and noted, if most others are sound.
+    pub(crate) fn strict_refusal(format: Format, text: &str) -> String {
+        let file = file(text);
+        let options = FormatOptions { strict: true, ..FormatOptions::default() };
+        let error = read(file.path(), format, &options).expect_err(text);
+        if let (Ok(workload), Error::Trace { line, problem, .. }) = (import(format, text), &error) {
+            let noted = workload.quality.unusable().1.map(|(_, line, problem)| (line, problem));
+            assert_eq!(noted, Some((*line, problem.as_str())), "{text}");
+        }
+        error.to_string().replace(&file.path().display().to_string(), "FILE")
     }
 
     /// Rows that were left out, whatever the reason.

@@ -123,7 +123,7 @@ impl Synthetic {
                 break;
             }
             if number > MOST_JOBS || submit > Time(TIME_MAX_US) {
-                let expected = "gaps that give at most 100,000,000 jobs, within 146,000 years";
+                let expected = "gaps that give at most 100,000,000 jobs, within 31,700 years";
                 return Err(Error::plan("workload.arrival", "this distribution", expected));
             }
             table.submit(&mut workload, &mut draws, number, submit);
