@@ -7,7 +7,7 @@ use super::How;
 use crate::cli::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::experiment::study::{Listed, listed};
-use crate::experiment::{Destination, Plan, Simulation, Study, simulate};
+use crate::experiment::{Destination, Plan, Simulation, Study, check, simulate};
 use crate::output::numbers::count;
 use crate::units::Time;
 
@@ -17,8 +17,10 @@ const TRIAL: Duration = Duration::from_millis(500);
 /// So many policies of so many cells are tried at most.
 const TRIALS: usize = 8;
 
-/// Lists the runs, and estimates what those that are missing would take.
+/// Lists the runs, and estimates what those that are missing would take. Errors: also those that a run would end with before
+/// its first event.
 pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
+    check(study)?;
     let runs = listed(study, how.folder, how.shard)?;
     let missing = runs.iter().filter(|run| !run.there).count();
     match how.format {

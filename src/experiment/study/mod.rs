@@ -144,9 +144,14 @@ impl Study {
                     (_, error) => error,
                 }
             }
-            // Rows of a generator are in no file.
-            Error::Mismatch { ref problem } if problem.starts_with("row ") => {
-                return sources.at_value(&steps("cluster"), &format!("cluster: {problem}"));
+            // A policy that knows all its users.
+            Error::Plan { ref key, .. } if key == "user" => {
+                return sources.at_value(&steps("policies"), &in_cell(error.to_string(), &plan.cell));
+            }
+            // What a generator makes is in no file: it is the cluster that does not go with it.
+            Error::Mismatch { ref problem } if matches!(plan.workload, WorkloadPlan::Generator(_)) => {
+                let (path, message) = (steps("cluster"), in_cell(format!("cluster: {problem}"), &plan.cell));
+                return sources.at_value(origin(&cells[cell], &path).unwrap_or(&path), &message);
             }
             other => other,
         };
