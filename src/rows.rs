@@ -1,17 +1,62 @@
-//! Rows of a delimited text file, each with its place for a message.
+//! Small text files, whole or as rows of a delimited file, each row with its place for a message.
 //!
 //! The one way in which public formats and machines files are read: fields are trimmed, a byte-order mark and CRLF
 //! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
 //! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use csv::ByteRecord;
 
 use crate::error::{Error, Result};
 use crate::units::{NumberProblem, Round, decimal};
+
+/// The most bytes of a text that is read whole.
+const TEXT_MOST: u64 = 64 << 20;
+
+/// Opens a regular file. A device never ends, and a pipe cannot be read again for its digest.
+///
+/// Errors: [`Error::Io`], also for a folder.
+pub fn open(path: &Path) -> Result<File> {
+    let failed = |source| Error::io(path, source);
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "is a folder; expected a file")));
+    }
+    if !metadata.is_file() {
+        let problem = "is no regular file but a device or a pipe; expected a file that ends and can be read again";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+    }
+    File::open(path).map_err(failed)
+}
+
+/// Reads a whole text file, such as a plan, without its byte-order mark. Errors: those of [`open`] and [`text_of`].
+pub fn read_text(path: &Path) -> Result<String> {
+    text_of(path, open(path)?)
+}
+
+/// Reads a whole `input`, which messages call `name`, without its byte-order mark.
+///
+/// Errors: [`Error::Io`], also for more than 64 MiB; [`Error::Trace`] with the line that is no text.
+pub fn text_of(name: &Path, input: impl Read) -> Result<String> {
+    let mut bytes = Vec::new();
+    input.take(TEXT_MOST + 1).read_to_end(&mut bytes).map_err(|source| Error::io(name, source))?;
+    if bytes.len() as u64 > TEXT_MOST {
+        let problem = format!("has more than {} MiB; expected a text that people write", TEXT_MOST >> 20);
+        return Err(Error::io(name, io::Error::new(io::ErrorKind::FileTooLarge, problem)));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + sound.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        Error::trace(name, line, "", "is not UTF-8 text")
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
 
 /// The character between the fields of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +91,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Opens a file. Errors: [`Error::Io`].
+    /// Opens a file. Errors: those of [`open`].
     pub fn open(path: &Path, separator: Separator) -> Result<Rows> {
-        let file = File::open(path).map_err(|source| Error::io(path, source))?;
-        Ok(Rows::new(Box::new(BufReader::new(file)), path, separator))
+        Ok(Rows::new(Box::new(BufReader::new(open(path)?)), path, separator))
     }
 
     /// Rows of an open `input`, which messages call `path`.
@@ -224,6 +268,25 @@ mod tests {
         }
         assert!(lines("").is_empty());
         assert!(lines("\n\r\n").is_empty());
+    }
+
+    #[test]
+    fn only_texts_that_end_are_read_whole() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::io::Write::write_all(&mut file, "\u{feff}a = 1\n".as_bytes()).expect("writable");
+        assert_eq!(read_text(file.path()).expect("a text"), "a = 1\n");
+        let refusal = |path: &Path| read_text(path).unwrap_err().to_string();
+        file.as_file().set_len(TEXT_MOST + 1).expect("a sparse file");
+        assert!(refusal(file.path()).ends_with("has more than 64 MiB; expected a text that people write"));
+        std::fs::write(file.path(), b"a\nb\xff\n").expect("writable");
+        assert!(refusal(file.path()).ends_with(", line 2: is not UTF-8 text"));
+        assert!(refusal(&std::env::temp_dir()).ends_with("is a folder; expected a file"));
+        if cfg!(unix) {
+            for device in ["/dev/zero", "/dev/null"] {
+                assert!(refusal(Path::new(device)).contains("is no regular file but a device"));
+                assert!(Rows::open(Path::new(device), Separator::Comma).is_err());
+            }
+        }
     }
 
     #[test]

@@ -154,6 +154,10 @@ impl Input {
             if metadata.is_file() || metadata.is_dir() {
                 return Ok(Input::File(path.to_owned()));
             }
+            if is_device(&metadata) {
+                let problem = "is a device, which never ends; expected a trace file, a pipe or - for standard input";
+                return Err(Error::io(path, std::io::Error::new(std::io::ErrorKind::InvalidInput, problem)));
+            }
             (path.to_owned(), Box::new(open(path)?))
         };
         let mut bytes = Vec::new();
@@ -188,6 +192,20 @@ impl Input {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.reader()?).map_err(|source| Error::io(self.path(), source))?;
         Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Whether a file is a device: a disk, a terminal, or zeros without an end.
+fn is_device(metadata: &std::fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        false
     }
 }
 

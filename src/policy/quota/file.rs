@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::roster;
 use crate::error::{Error, Result, nearest};
+use crate::rows::read_text;
 pub use crate::fluid::water::Semantics as Variant;
 use crate::units::{Dim, Round, Span, decimal, span};
 
@@ -117,8 +118,7 @@ pub(super) type Item<'a> = Spanned<DeValue<'a>>;
 /// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, the problem and the values that would be
 /// accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    let mut file = parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))?;
+    let mut file = parse(path, &read_text(path)?)?;
     file.files.insert(0, path.to_owned());
     Ok(file)
 }
