@@ -14,6 +14,7 @@ use crate::experiment::study::Shard;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::table::write_whole;
+use crate::rows::read_text;
 
 /// Run an experiment: all runs, tables, figures, report
 ///
@@ -70,8 +71,7 @@ enum Any {
 
 impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let text = text.trim_start_matches('\u{feff}');
+        let text = &*read_text(path)?;
         Ok(if FailoverPlan::is(text) {
             let plan = FailoverPlan::read(path, text, set)?;
             Any::Failover(Box::new((About::of_failover(&plan, path, set), plan)))

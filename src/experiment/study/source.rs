@@ -1,15 +1,23 @@
 //! The files that a plan is put together from: itself, and the plans that it includes.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::place::{self, Spot, Step};
 use crate::error::{Error, Result, nearest};
+use crate::rows::read_text;
 
 /// The key that names plans to start from.
 const INCLUDE: &str = "include";
 
 /// So many files at most include one another.
 const DEEPEST: usize = 16;
+
+/// A plan is put together from so many files at most.
+const FILES_MOST: usize = 1000;
+
+/// And from so many bytes; a file counts once for every file that it is below.
+const BYTES_MOST: usize = 64 << 20;
 
 /// The texts of a plan, that which has the last word first.
 #[derive(Clone, Debug, Default)]
@@ -23,60 +31,16 @@ impl Sources {
     ///
     /// Errors: [`Error::Io`], [`Error::PlanSyntax`] with line and column.
     pub fn read(path: &Path) -> Result<(Sources, toml::Table)> {
-        let mut sources = Sources::default();
-        let table = sources.add(path, &mut Vec::new())?;
-        Ok((sources, table))
+        let mut reader = Reader::default();
+        reader.add(path, &mut Vec::new())?;
+        let Some(read) = reader.read.remove(path) else { return Ok(Default::default()) };
+        let files = read.files.into_iter().map(|at| std::mem::take(&mut reader.texts[at])).collect();
+        Ok((Sources { files }, read.table))
     }
 
     /// A plan that includes nothing, from its text.
     pub fn of(path: &Path, text: &str) -> Sources {
         Sources { files: vec![(path.to_owned(), text.to_owned())] }
-    }
-
-    fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<toml::Table> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let text = text.trim_start_matches('\u{feff}').to_owned();
-        let mut table: toml::Table = toml::from_str(&text).map_err(|error| {
-            let span = error.span().unwrap_or(0..0);
-            place::marked(path, &text, &span, error.message())
-        })?;
-        self.files.push((path.to_owned(), text.clone()));
-        let include = table.remove(INCLUDE);
-        let wrong = |message: &str| {
-            let spot = place::find(&text, &place::steps(INCLUDE)).map_or(0..0, |spot| spot.value);
-            place::marked(path, &text, &spot, message)
-        };
-        let expected = "include: expected a plan's file name, or a list of them";
-        let names: Vec<String> = match include {
-            None => Vec::new(),
-            Some(toml::Value::String(name)) => vec![name],
-            Some(toml::Value::Array(items)) => {
-                let names = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>();
-                names.ok_or_else(|| wrong(expected))?
-            }
-            Some(_) => return Err(wrong(expected)),
-        };
-        above.push(path.to_owned());
-        let mut base = toml::Table::new();
-        // The last one has the last word, so its text comes first.
-        let mut texts = Vec::new();
-        for name in &names {
-            let file = path.parent().unwrap_or(Path::new("")).join(name);
-            if above.len() >= DEEPEST || above.contains(&file) {
-                return Err(wrong(&format!("include: '{name}' includes itself, or too many others in a row")));
-            }
-            let mut below = Sources::default();
-            let table = below.add(&file, above).map_err(|error| match error {
-                Error::Io { path, source } => wrong(&format!("include: {}: {source}", path.display())),
-                other => other,
-            })?;
-            merge(&mut base, table);
-            texts.insert(0, below.files);
-        }
-        above.pop();
-        self.files.extend(texts.into_iter().flatten());
-        merge(&mut base, table);
-        Ok(base)
     }
 
     /// The plan itself.
@@ -150,6 +114,108 @@ impl Sources {
             Some((file, text, span)) => place::marked(file, text, &span, &error.to_string()),
             None => self.at_value(&path, &error.to_string()),
         }
+    }
+}
+
+/// Files while they are read, each once however often it is included.
+#[derive(Default)]
+struct Reader {
+    texts: Vec<(PathBuf, String)>,
+    read: HashMap<PathBuf, Read>,
+    /// The bytes that the tables read so far were put together from.
+    bytes: usize,
+}
+
+/// A plan that was read, with what it includes.
+struct Read {
+    table: toml::Table,
+    /// Its text and those below it, by place, that which has the last word first.
+    files: Vec<usize>,
+    /// How many files include one another from here on.
+    depth: usize,
+}
+
+impl Reader {
+    /// Reads a file and what it includes; `above` are those that include it.
+    fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
+        let text = read_text(path)?;
+        let table: toml::Table = toml::from_str(&text).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            place::marked(path, &text, &span, error.message())
+        })?;
+        let (at, bytes) = (self.texts.len(), text.len());
+        self.texts.push((path.to_owned(), text));
+        self.count(path, bytes)?;
+        above.push(path.to_owned());
+        let read = self.include(at, table, above)?;
+        above.pop();
+        self.count(path, read.files[1..].iter().map(|&at| self.texts[at].1.len()).sum())?;
+        self.read.insert(path.to_owned(), read);
+        Ok(())
+    }
+
+    /// Counts bytes of a file, or of those below it. Errors: there are too many.
+    fn count(&mut self, path: &Path, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.texts.len() <= FILES_MOST && self.bytes <= BYTES_MOST {
+            return Ok(());
+        }
+        let most = format!("{FILES_MOST} files or {} MiB", BYTES_MOST >> 20);
+        Err(Error::PlanSyntax {
+            path: path.to_owned(),
+            message: format!("a plan of more than {most} with all it includes"),
+        })
+    }
+
+    /// Puts the table of a file over those that it includes.
+    fn include(&mut self, at: usize, mut table: toml::Table, above: &mut Vec<PathBuf>) -> Result<Read> {
+        let path = self.texts[at].0.clone();
+        let include = table.remove(INCLUDE);
+        let expected = "include: expected a plan's file name, or a list of them";
+        let names: Vec<String> = match include {
+            None => Vec::new(),
+            Some(toml::Value::String(name)) => vec![name],
+            Some(toml::Value::Array(items)) => {
+                let names = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>();
+                names.ok_or_else(|| self.wrong(at, expected))?
+            }
+            Some(_) => return Err(self.wrong(at, expected)),
+        };
+        let (mut base, mut depth) = (toml::Table::new(), 1);
+        // The last one has the last word, so its text comes first.
+        let mut texts = Vec::new();
+        for name in &names {
+            let file = path.parent().unwrap_or(Path::new("")).join(name);
+            let too_deep = format!("include: '{name}' includes itself, or too many others in a row");
+            if above.len() >= DEEPEST || above.contains(&file) {
+                return Err(self.wrong(at, &too_deep));
+            }
+            if !self.read.contains_key(&file) {
+                self.add(&file, above).map_err(|error| match error {
+                    Error::Io { path, source } => self.wrong(at, &format!("include: {}: {source}", path.display())),
+                    other => other,
+                })?;
+            }
+            let below = &self.read[&file];
+            if above.len() + below.depth > DEEPEST {
+                return Err(self.wrong(at, &too_deep));
+            }
+            merge(&mut base, below.table.clone());
+            depth = depth.max(1 + below.depth);
+            texts.push(below.files.clone());
+        }
+        let mut files = vec![at];
+        let mut met = HashSet::from([at]);
+        files.extend(texts.into_iter().rev().flatten().filter(|&file| met.insert(file)));
+        merge(&mut base, table);
+        Ok(Read { table: base, files, depth })
+    }
+
+    /// A message about what a file includes.
+    fn wrong(&self, at: usize, message: &str) -> Error {
+        let (path, text) = &self.texts[at];
+        let spot = place::find(text, &place::steps(INCLUDE)).map_or(0..0, |spot| spot.value);
+        place::marked(path, text, &spot, message)
     }
 }
 
@@ -227,5 +293,35 @@ mod tests {
         assert!(said("gone.toml").contains("gone.toml: line 2") && said("gone.toml").contains("nowhere.toml"));
         assert!(said("number.toml").contains("a plan's file name"));
         assert!(said("outer.toml").contains("broken.toml: line 2, column 5"), "{}", said("outer.toml"));
+    }
+
+    #[test]
+    fn a_file_is_read_once_however_often_it_is_included() {
+        let mut files: Vec<(String, String)> = (0..14)
+            .map(|n| {
+                let below = format!("{}.toml", n + 1);
+                let include = format!("include = [\"{below}\", \"{below}\", \"{below}\", \"{below}\"]\n");
+                (format!("{n}.toml"), format!("{}k{n} = {n}\n", if n < 13 { &include } else { "" }))
+            })
+            .collect();
+        let many: String = (0..1100).map(|n| format!("\"many{n}.toml\", ")).collect();
+        files.push(("many.toml".to_owned(), format!("include = [{many}]\n")));
+        files.extend((0..1100).map(|n| (format!("many{n}.toml"), format!("m{n} = 1\n"))));
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let dir = written(&files);
+        let (sources, table) = Sources::read(&dir.path().join("0.toml")).expect("a diamond");
+        assert_eq!((sources.files.len(), table.len()), (14, 14));
+        let many = Sources::read(&dir.path().join("many.toml")).expect_err("too many").to_string();
+        assert!(many.contains("more than 1000 files or 64 MiB"), "{many}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_no_plan() {
+        let dir = written(&[("zero.toml", "include = \"/dev/zero\"\n")]);
+        for path in [dir.path().join("zero.toml"), PathBuf::from("/dev/zero")] {
+            let message = Sources::read(&path).expect_err("a device").to_string();
+            assert!(message.contains("/dev/zero: is no regular file"), "{message}");
+        }
     }
 }

@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::roster;
 use crate::error::{Error, Result, nearest};
-use crate::rows::read_text;
 pub use crate::fluid::water::Semantics as Variant;
+use crate::rows::read_text;
 use crate::units::{Dim, Round, Span, decimal, span};
 
 /// One in the integers that ratios are kept in (millionths).
