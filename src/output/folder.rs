@@ -5,7 +5,7 @@
 //! tables that an earlier plan left in the same place are told apart.
 
 use std::cmp::Ordering;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -81,10 +81,36 @@ impl Contents {
                 );
                 return Err(Error::trace(folder, 0, "", problem));
             }
-            Err(source) => return Err(Error::io(path, source)),
+            Err(source) => return Err(unread(folder, path, source)),
         };
         check_schema(&path, &text)?;
         serde_json::from_str(&text).map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
+    }
+}
+
+/// A file of a results folder cannot be read, perhaps since the folder is none.
+pub fn unread(folder: &Path, path: PathBuf, source: std::io::Error) -> Error {
+    match source.kind() {
+        std::io::ErrorKind::NotADirectory => Error::trace(
+            folder,
+            0,
+            "",
+            "is a file; expected a folder that `plimsoll run` or `plimsoll replay -o` has written",
+        ),
+        _ => Error::io(path, source),
+    }
+}
+
+/// Checks that results can go to a folder, which is made if it is not there. Errors: [`Error::Plan`] under `key` if it, or
+/// what it would be in, is something else.
+pub fn check_output(key: &str, folder: &Path) -> Result<()> {
+    match folder.ancestors().find(|path| path.exists()) {
+        Some(there) if !there.is_dir() => {
+            let is = if there == folder { "this is".to_owned() } else { format!("'{}' is", there.display()) };
+            let expected = format!("a folder for the results, which is made if it is not there; {is} a file");
+            Err(Error::plan(key, format!("'{}'", folder.display()), expected))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -261,6 +261,8 @@ fn a_dry_run_lists_and_runs_nothing() {
     place.run("out", &["--shard", "0/3"]);
     let output = run(&mut place.command("out", &["--dry-run", "--format", "json"]));
     let listed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let restarted = said(&run(&mut place.command("out", &["--dry-run", "--restart"])));
+    assert!(restarted.contains("18 runs, 18 to be made: about"), "{restarted}");
     let there = listed.as_array().expect("a list").iter().filter(|run| run["there"] == true).count();
     assert_eq!(there, 6, "a shard of three has run");
 }
@@ -344,6 +346,63 @@ fn what_is_wrong_by_design_is_found_before_the_first_run() {
             assert!(refused.contains(said), "{wrong} {args:?}: {refused}");
             assert!(!place.path("out").exists(), "{wrong}: nothing was made");
         }
+    }
+}
+
+#[test]
+fn what_set_changes_is_said_of_set() {
+    let place = Place::new(SWEEP);
+    for (change, said) in [
+        ("policies=drf", "invalid type: string \"drf\", expected a sequence"),
+        ("policies=[\"dfr\"]", "(did you mean 'drf'?)"),
+        ("cluster.placment=x", "Did you mean 'placement'?"),
+        ("cluster.machines=2x8q", "'q' is no unit"),
+        ("seeds=0", "seeds: 0 is not accepted"),
+        ("workload.jbos=4", "Did you mean 'jobs'?"),
+        ("workload.jobs=x", "invalid type: string \"x\""),
+        ("workload.arrival.mean=-1", "workload.arrival.mean: -1 is not accepted"),
+        ("slurm.shards=0", "slurm.shards: 0 is not accepted; expected at least 1"),
+        ("figures.preset=x", "figures.preset: 'x' is not accepted"),
+        ("measure.from=9", "invalid type: integer `9`"),
+        ("cluster.devices=[\"gpu\"]", "cluster.devices: 'gpu' is not accepted"),
+    ] {
+        let refused = place.refused("out", &["--set", change]);
+        assert!(refused.starts_with(&format!("error: --set {change}: ")) && refused.contains(said), "{refused}");
+    }
+    let refused = Place::new(&SWEEP.replace("jobs = 60", "jbos = 60")).refused("out", &[]);
+    assert!(refused.contains("14 | jbos = 60") && refused.contains("Did you mean 'jobs'?"), "{refused}");
+    let refused = place.refused("out", &["--set", "seeds=2", "--set", "workload.class[0].users=-1"]);
+    assert!(refused.starts_with("error: --set workload.class[0].users=-1: "), "{refused}");
+}
+
+#[test]
+fn a_run_in_which_no_task_starts_fails_with_its_tables() {
+    let place = Place::new(SWEEP);
+    let tight = ["--set", "cluster.machines=1x0.5c1g", "--set", "seeds=1"];
+    let output = run(&mut place.command("out", &tight));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let message = said(&output);
+    assert!(message.contains("error: no task ever started under mean-2.0, drf, seed 1 ("), "{message}");
+    assert!(message.contains("too large for any machine") && message.contains("and 3 runs more"), "{message}");
+    assert!(Table::Runs.path(&place.path("out/cell=mean-2.0"), "drf", 0).exists(), "the tables are written");
+    assert!(place.path("out/report.html").exists(), "the report is drawn");
+    let again = run(&mut place.command("out", &tight));
+    assert_eq!(again.status.code(), Some(1), "{}", said(&again));
+}
+
+#[test]
+fn results_go_to_a_folder() {
+    let place = Place::new(SWEEP);
+    place.write("office.csv", "1\n");
+    for args in [&["--dry-run"][..], &[]] {
+        for (out, is) in [("office.csv", "this is a file"), ("office.csv/below", "office.csv' is a file")] {
+            let refused = place.refused(out, args);
+            assert!(refused.contains("--output: '") && refused.contains(is), "{refused}");
+        }
+    }
+    for verb in ["report", "plot", "bundle"] {
+        let output = run(plimsoll(&[verb]).arg(place.path("office.csv")));
+        assert!(said(&output).contains("office.csv: is a file; expected a folder that"), "{}", said(&output));
     }
 }
 

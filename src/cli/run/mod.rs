@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::output::folder::check_output;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::table::write_whole;
 use crate::rows::read_text;
@@ -114,6 +115,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             context.say(&format!("plan {} of {}: {}", at + 1, plans.len(), plan.name()));
         }
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
+        check_output("--output", &folder)?;
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
             _ if args.dry_run => context.say(&format!("{}: this kind of plan has no runs to list", plan.name())),
@@ -166,8 +168,14 @@ pub struct How<'a> {
     pub format: Format,
 }
 
-/// Runs a study, prints its summary and says what never started.
+/// Runs a study, prints its summary and says what never started. Errors: also [`Error::Idle`] for runs without any task that
+/// started, once all is written.
 pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<()> {
+    let done = performed(study, how, draw, context)?;
+    print::idle(study, &done.cells).map_or(Ok(()), |problem| Err(Error::Idle { problem }))
+}
+
+fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<Done> {
     let started = Instant::now();
     let bar = Bar::new(context.quiet);
     let request = Request { folder: how.folder, threads: how.threads, mode: how.mode, shard: how.shard };
@@ -193,7 +201,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
                 folder.display(),
                 started.elapsed().as_secs_f64()
             ));
-            return Ok(());
+            return Ok(done);
         }
     }
     let findings = findings(study, &done.cells);
@@ -211,12 +219,12 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
     ignored.iter().for_each(|message| context.warn(message));
     print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     print::unreturned(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
-    let Some(folder) = how.folder else { return Ok(()) };
+    let Some(folder) = how.folder else { return Ok(done) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {
         drawn(study, folder, context)?;
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Draws figures and reports, and says where they are.

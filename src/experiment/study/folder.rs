@@ -9,7 +9,7 @@ use super::receipt::FOLDER as RECEIPTS;
 use super::{Study, shown};
 use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
-use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, check_schema};
+use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, check_schema, unread};
 use crate::output::made::Made;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::schema::{self, Table};
@@ -59,7 +59,7 @@ impl Described {
         let path = folder.join(STUDY);
         match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::io(path, source)),
+            Err(source) => Err(unread(folder, path, source)),
             Ok(text) => {
                 check_schema(&path, &text)?;
                 let read = serde_json::from_str(&text).map(Some);

@@ -23,6 +23,8 @@ const BYTES_MOST: usize = 64 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<(PathBuf, String)>,
+    /// The changes made with `--set`: as they were given, the path of the key, the value.
+    set: Vec<(String, Vec<Step>, toml::Value)>,
 }
 
 impl Sources {
@@ -35,12 +37,23 @@ impl Sources {
         reader.add(path, &mut Vec::new())?;
         let Some(read) = reader.read.remove(path) else { return Ok(Default::default()) };
         let files = read.files.into_iter().map(|at| std::mem::take(&mut reader.texts[at])).collect();
-        Ok((Sources { files }, read.table))
+        Ok((Sources { files, set: Vec::new() }, read.table))
     }
 
     /// A plan that includes nothing, from its text.
     pub fn of(path: &Path, text: &str) -> Sources {
-        Sources { files: vec![(path.to_owned(), text.to_owned())] }
+        Sources { files: vec![(path.to_owned(), text.to_owned())], set: Vec::new() }
+    }
+
+    /// Notes a change that `--set` makes: messages about its key and what is below are about it, not about a file.
+    pub fn changed(&mut self, change: &str, key: &str, value: &toml::Value) {
+        self.set.push((change.to_owned(), place::steps(key), value.clone()));
+    }
+
+    /// The message about a path of which `--set` has the last word; nothing if a file has.
+    fn of_set(&self, path: &[Step], message: &str) -> Option<Error> {
+        let found = self.set.iter().rfind(|(_, set, _)| path.starts_with(set));
+        found.map(|(change, ..)| about_set(change, message))
     }
 
     /// The plan itself.
@@ -68,6 +81,9 @@ impl Sources {
 
     /// A message about the value at a path, with line and column; without them if nothing of the path is in a file.
     pub fn at_value(&self, path: &[Step], message: &str) -> Error {
+        if let Some(error) = self.of_set(path, message) {
+            return error;
+        }
         match self.locate(path) {
             // What is missing is said of the table that it is missing in.
             Some((file, text, spot)) if spot.depth < path.len() => {
@@ -80,6 +96,9 @@ impl Sources {
 
     /// The same about the key at a path.
     pub fn at_key(&self, path: &[Step], message: &str) -> Error {
+        if let Some(error) = self.of_set(path, message) {
+            return error;
+        }
         match self.locate(path) {
             Some((file, text, spot)) => place::marked(file, text, &spot.key.unwrap_or(spot.value), message),
             None => Error::PlanSyntax { path: self.main().0.to_owned(), message: message.to_owned() },
@@ -99,16 +118,25 @@ impl Sources {
     pub fn located(&self, error: Error) -> Error {
         let Error::Plan { key, value, expected } = &error else { return error };
         let path = place::steps(key);
-        // The parser of a table inside the plan knows a misspelt key but not its line.
-        let named = expected.split('`').nth(1).filter(|_| expected.contains("unknown field"));
+        let culprit = Culprit::of(expected);
+        let set = |(_, set, value): &&(String, Vec<Step>, toml::Value)| {
+            set.starts_with(&path) && culprit.as_ref().is_some_and(|culprit| culprit.is(set, value))
+        };
+        if let Some((change, ..)) = self.set.iter().rfind(set) {
+            return about_set(change, &error.to_string());
+        }
         let mut texts = self.files.iter();
         // Of a list the one that is wrong.
         let given =
             value.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).map(|(word, _)| format!("\"{word}\""));
-        let only = match (named, refused(expected).or(given.as_deref())) {
-            (Some(name), _) => texts.find_map(|(file, text)| Some((file, text, place::only_key(text, &path, name)?))),
-            (_, Some(value)) => texts.find_map(|(f, text)| Some((f, text, place::only_value(text, &path, value)?))),
-            _ => None,
+        let only = match culprit.or(given.as_deref().map(Culprit::Value)) {
+            Some(Culprit::Key(name)) => {
+                texts.find_map(|(file, text)| Some((file, text, place::only_key(text, &path, name)?)))
+            }
+            Some(Culprit::Value(written)) => {
+                texts.find_map(|(file, text)| Some((file, text, place::only_value(text, &path, written)?)))
+            }
+            None => None,
         };
         match only {
             Some((file, text, span)) => place::marked(file, text, &span, &error.to_string()),
@@ -219,12 +247,38 @@ impl Reader {
     }
 }
 
-/// The value that the parser of a table inside the plan refuses, as it is written there: it does not say where.
-fn refused(message: &str) -> Option<&str> {
-    let (_, rest) = message.split_once("invalid type: ").or_else(|| message.split_once("invalid value: "))?;
-    let (what, _) = rest.split_once(", expected")?;
-    let number = || what.split('`').nth(1);
-    what.strip_prefix("string ").or_else(number)
+/// A message about a change made on the command line.
+fn about_set(change: &str, message: &str) -> Error {
+    Error::PlanSyntax { path: format!("--set {change}").into(), message: message.to_owned() }
+}
+
+/// What the parser of a table inside the plan refuses: it does not say where that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Culprit<'a> {
+    /// A misspelt key.
+    Key(&'a str),
+    /// A value, as it is written.
+    Value(&'a str),
+}
+
+impl<'a> Culprit<'a> {
+    /// The one that a message of the parser is about.
+    pub fn of(message: &'a str) -> Option<Culprit<'a>> {
+        if message.contains("unknown field") {
+            return message.split('`').nth(1).map(Culprit::Key);
+        }
+        let (_, rest) = message.split_once("invalid type: ").or_else(|| message.split_once("invalid value: "))?;
+        let (what, _) = rest.split_once(", expected")?;
+        what.strip_prefix("string ").or_else(|| what.split('`').nth(1)).map(Culprit::Value)
+    }
+
+    /// Whether it came with a change of the key at this path to this value.
+    pub fn is(&self, path: &[Step], value: &toml::Value) -> bool {
+        match self {
+            Culprit::Key(name) => path.contains(&Step::Key((*name).to_owned())),
+            Culprit::Value(written) => value.to_string() == *written,
+        }
+    }
 }
 
 /// Puts the keys of `over` into `base`.
