@@ -80,6 +80,12 @@ pub enum Error {
         /// The condition that is violated, and by how much.
         problem: String,
     },
+    /// A run in which nothing ran.
+    #[error("{problem}")]
+    Idle {
+        /// Which runs, and why.
+        problem: String,
+    },
     /// A result cannot be written.
     #[error("cannot write {}: {message}", path.display())]
     Output {
@@ -152,7 +158,7 @@ impl Error {
     /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Output { .. } | Error::NotConverged { .. } => 1,
+            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,
         }
@@ -167,7 +173,8 @@ pub fn short(value: &str) -> Cow<'_, str> {
     format!("{}…{quote} ({} characters)", &value[..end], value.chars().count() - 2 * quote.len()).into()
 }
 
-/// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it.
+/// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it, or
+/// the first one whose first part, before `-` or `_`, is nearly it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody means a name by a text; and the comparison takes the product of the lengths.
     if word.len() > 100 {
@@ -180,7 +187,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4);
     let mut longer = candidates.iter().filter(|candidate| word.len() > 2 && candidate.starts_with(word));
-    near.map(|(_, candidate)| candidate).or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
+    let part = |candidate: &&&str| {
+        let part = candidate.split(['-', '_']).next().unwrap_or_default();
+        part.len() > 3 && strsim::damerau_levenshtein(word, part) <= part.len() / 4
+    };
+    let mut parts = candidates.iter().filter(part);
+    near.map(|(_, candidate)| candidate)
+        .or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
+        .or_else(|| parts.next().copied())
 }
 
 /// The name that a quoted value probably stands for, of those that would be accepted: single words between commas and
@@ -216,6 +230,8 @@ mod tests {
         let said = |value: &str, expected: &str| Error::plan("k", format!("'{value}'"), expected).to_string();
         for (value, expected, name) in [
             ("first_fit", "pooled, first-fit, best-fit or fgd", "first-fit"),
+            ("frist", "pooled, first-fit, best-fit or fgd", "first-fit"),
+            ("compltion", "wait_mean_s, completion_mean_s, completion_p50_s", "completion_mean_s"),
             ("skp", "skip or stop", "skip"),
             ("envy", "feasibility, envy-freeness, pareto-efficiency", "envy-freeness"),
             ("dfr", "one of fifo, slot:K, drf, bmf[:RESOLVE]", "drf"),
@@ -223,6 +239,7 @@ mod tests {
             assert!(said(value, expected).ends_with(&format!("(did you mean '{name}'?)")), "{}", said(value, expected));
         }
         for (value, expected) in [
+            ("low", "lowest-id or highest-id"),
             ("soon", "a time span above 0 such as 90s, 15m or 2h"),
             ("wet", "ordered or lossy"),
             ("drf", "one of drf, fifo"),

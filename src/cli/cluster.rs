@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::experiment::Study;
 use crate::experiment::study::{Batch, Shard, listed};
 use crate::output::file::write_whole;
+use crate::output::folder::check_output;
 use crate::output::shell::{line, quoted};
 
 /// Run an experiment on a cluster of computers
@@ -58,6 +59,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     let study = Study::read(&args.plan, &args.set, context.registry)?;
     let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
     let absolute = |path: &Path| std::path::absolute(path).map_err(|source| Error::io(path, source));
+    check_output("--output", &folder)?;
     let (plan, folder) = (absolute(&args.plan)?, absolute(&folder)?);
     let of = args.shards.or(study.batch.shards).unwrap_or(SHARDS);
     if of == 0 {

@@ -11,7 +11,7 @@ use crate::experiment::machines::{
 };
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
 use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
-use crate::output::folder::STUDY;
+use crate::output::folder::{STUDY, check_output};
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
@@ -131,6 +131,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let expected = "another folder: this one has the results of a sweep";
         return Err(Error::plan("--output", folder.display(), expected));
     }
+    args.output.as_ref().map_or(Ok(()), |folder| check_output("--output", folder))?;
     let how = run::How {
         folder: args.output.as_deref(),
         threads: threads(args.jobs)?,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
+use super::beforehand::{check, workloads};
 use super::plan::{Plan, WorkloadPlan};
 use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
@@ -95,6 +96,9 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         .num_threads(request.threads)
         .build()
         .map_err(|error| Error::output(request.folder.unwrap_or(Path::new(".")), error))?;
+    if request.mode != Mode::Gather {
+        pool.install(|| check(study))?;
+    }
     let mut done: BTreeMap<Place, Ended> = BTreeMap::new();
     let mut seeds: Vec<usize> = study.cells.iter().map(first_look).collect();
     loop {
@@ -190,15 +194,8 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     fn new(study: &'a Study, request: &'a Request, progress: &'a dyn Progress) -> Result<Runner<'a>> {
         let digests = Digests::default();
-        let mut known: HashMap<String, usize> = HashMap::new();
-        let mut workload = |plan: &Plan| {
-            let table: toml::Table = plan.text.parse().unwrap_or_default();
-            // A trace of `replay` has no table, but then there is one cell.
-            let next = known.len();
-            *known.entry(table.get("workload").map(ToString::to_string).unwrap_or_default()).or_insert(next)
-        };
         Ok(Runner {
-            workloads: study.cells.iter().map(&mut workload).collect(),
+            workloads: workloads(study).0,
             metadata: of_cells(study, |plan| metadata(plan, &digests))?,
             ids: of_cells(study, |plan| ids(plan, &digests))?,
             inputs: record(study, &digests)?,

@@ -1,5 +1,6 @@
 //! From a plan to runs, and from runs to numbers.
 
+mod beforehand;
 pub mod bundle;
 mod changes;
 mod collect;
@@ -22,6 +23,7 @@ mod supply;
 mod totals;
 mod window;
 
+pub use beforehand::check;
 pub use compare::comparison;
 pub use contrast::{Change, Contrast, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};

@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::output::file::Pending;
 use crate::output::schema::Table;
 use crate::output::table::Cell;
-use crate::policy::{NamedPolicy, Setup};
-use crate::units::{Span, Time};
+use crate::policy::{NamedPolicy, Policy, Setup};
+use crate::units::{Dim, Span, Time};
 
 /// Everything a run depends on but the policy.
 #[derive(Clone, Copy)]
@@ -62,6 +62,28 @@ pub struct Simulated {
     pub tables: Vec<Pending>,
 }
 
+/// The machines and weights of a run, in the resources of its workload: the same under every policy.
+pub(super) struct Ground {
+    pub cluster: Cluster,
+    pub weights: Weights,
+}
+
+impl Ground {
+    /// Errors: machines and workload that do not go together, and those of a file of weights.
+    pub fn new(cluster: &ClusterSpec, weights: Option<&Path>, dims: &[Dim]) -> Result<Ground> {
+        let cluster = Cluster::new(cluster, dims)?;
+        let weights = weights.map_or_else(|| Ok(Weights::default()), |path| Weights::read(path, &cluster.dims))?;
+        Ok(Ground { cluster, weights })
+    }
+
+    /// Makes a policy for it. Errors: the policy's.
+    pub fn policy(&self, policy: &NamedPolicy) -> Result<Box<dyn Policy>> {
+        let Ground { cluster, weights } = self;
+        let machines = cluster.capacities.len() as u64;
+        policy.build(&Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights })
+    }
+}
+
 /// Which quantiles the `quantiles` table holds.
 const QUANTILES: u32 = 200;
 
@@ -76,24 +98,20 @@ pub fn simulate(
     heartbeat: &mut dyn FnMut(Time, u64) -> Result<()>,
 ) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
-    let mut cluster = Cluster::new(simulation.cluster, source.dims())?;
-    if let Some(hardware) = &mut cluster.hardware {
+    let mut ground = Ground::new(simulation.cluster, simulation.weights, source.dims())?;
+    if let Some(hardware) = &mut ground.cluster.hardware {
         hardware.measure_by(simulation.supply.mix()?);
     }
-    let weights = match simulation.weights {
-        Some(path) => Weights::read(path, &cluster.dims)?,
-        None => Weights::default(),
-    };
+    let mut policy_object = ground.policy(policy)?;
+    let Ground { cluster, weights } = &ground;
     let capacity = cluster.total();
     let machines = cluster.capacities.len() as u64;
-    let setup = Setup { dims: &cluster.dims, capacity, machines, weights: &weights };
-    let mut policy_object = policy.build(&setup)?;
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let grid = (simulation.sample, simulation.window, simulation.options.until);
-    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
+    let mut collector = Collector::new(cluster.dims.len(), &capacity, weights, grid, sinks, groups, heartbeat);
     let options = Options { seed: to.seed.unwrap_or_default(), ..simulation.options };
-    let outcome = engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &options, &mut collector)?;
+    let outcome = engine::run(&mut *source, &mut *policy_object, cluster, weights.clone(), &options, &mut collector)?;
     collector.finish(outcome.end)?;
     let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
         let seen = policy_object.lens(*machine, crate::units::Resources::ZERO).0;
@@ -109,7 +127,7 @@ pub fn simulate(
         offered: crate::units::Resources(offered),
         outcome,
     };
-    finish(collector, &parts, &weights, to)
+    finish(collector, &parts, weights, to)
 }
 
 /// Writes the tables that are made at the end, and sums up.

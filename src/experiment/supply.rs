@@ -53,19 +53,31 @@ impl Supply {
 
     /// The same of an input that is open already.
     pub fn input(input: Input, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
-        if let Some(format) = format {
-            return Ok(Supply::Imported(formats::read_input(&input, format, options)?));
+        match public_format(&input, format)? {
+            Some(format) => Ok(Supply::Imported(formats::read_input(&input, format, options)?)),
+            None => Supply::canonical(input, options),
         }
-        let parquet = input.head(4)? == b"PAR1";
-        if !parquet && let Some(format) = formats::detect(&input)? {
-            return Ok(Supply::Imported(formats::read_input(&input, format, options)?));
-        }
+    }
+
+    fn canonical(input: Input, options: &FormatOptions) -> Result<Supply> {
         if options.tenants.is_some() {
             let expected = "a public format; a canonical trace names its users itself";
             return Err(Error::plan("tenants", format!("a canonical trace ({})", input.path().display()), expected));
         }
         let resources = options.resources.clone();
-        Ok(if parquet { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
+        Ok(if is_parquet(&input)? { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
+    }
+
+    /// The resources of a trace, as its header names them; `None` of a public format, which has to be read for that.
+    pub(super) fn dims_of_header(
+        input: Input,
+        format: Option<Format>,
+        options: &FormatOptions,
+    ) -> Result<Option<Vec<Dim>>> {
+        match public_format(&input, format)? {
+            Some(_) => Ok(None),
+            None => Supply::canonical(input, options)?.dims().map(Some),
+        }
     }
 
     /// The workload that a generator makes of a seed.
@@ -127,5 +139,18 @@ impl Supply {
             Supply::Thinned(supply, ..) => supply.quality(),
             Supply::Csv(..) | Supply::Parquet(..) | Supply::Generated(Generated::Loop(_)) => None,
         }
+    }
+}
+
+fn is_parquet(input: &Input) -> Result<bool> {
+    Ok(input.head(4)? == b"PAR1")
+}
+
+/// The public format of an input: the one given, or the one that it looks like. `None` for a canonical trace.
+fn public_format(input: &Input, given: Option<Format>) -> Result<Option<Format>> {
+    match given {
+        Some(format) => Ok(Some(format)),
+        None if is_parquet(input)? => Ok(None),
+        None => formats::detect(input),
     }
 }

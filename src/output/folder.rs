@@ -130,6 +130,19 @@ pub fn receipts(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Checks that results can go to a folder, which is made if it is not there. Errors: [`Error::Plan`] under `key` if it, or
+/// what it would be in, is something else.
+pub fn check_output(key: &str, folder: &Path) -> Result<()> {
+    match folder.ancestors().find(|path| path.exists()) {
+        Some(there) if !there.is_dir() => {
+            let is = if there == folder { "this is".to_owned() } else { format!("'{}' is", there.display()) };
+            let expected = format!("a folder for the results, which is made if it is not there; {is} a file");
+            Err(Error::plan(key, format!("'{}'", folder.display()), expected))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Checks that the tables which a description is of can be read, before the rest of it is. Errors: [`Error::Trace`] with
 /// what to do, if they are of another version of the schema.
 pub fn check_schema(path: &Path, text: &str) -> Result<()> {

@@ -164,6 +164,12 @@ pub fn axes() -> Vec<Described> {
     .collect()
 }
 
+/// The column of an axis of a sweep in a table with these fields: its name, behind `sweep_` in a table that has a column of
+/// that name itself, as `groups` has `variant`.
+pub fn axis_column(axis: &str, fields: &[Field]) -> String {
+    if fields.iter().any(|field| field.name == axis) { format!("sweep_{axis}") } else { axis.to_owned() }
+}
+
 /// A column and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {

@@ -40,6 +40,10 @@ pub fn write(path: &Path, record: &impl Serialize) -> Result<Written> {
 pub fn text(path: &Path) -> Result<Option<String>> {
     let bytes = match std::fs::read(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            let problem = "is a file; expected a folder that `plimsoll run` or `plimsoll replay -o` has written";
+            return Err(Error::trace(path.parent().unwrap_or(path), 0, "", problem));
+        }
         Err(source) => return Err(Error::io(path, source)),
         Ok(bytes) => bytes,
     };

@@ -15,6 +15,7 @@ use super::{Context, Format, interrupt, threads};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
 use crate::output::file::Written;
+use crate::output::folder::check_output;
 use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
@@ -147,6 +148,7 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     }
     bar.finish_and_clear();
     if let Some(folder) = &args.write {
+        check_output("--write", folder)?;
         write::files(folder, &mut matrices)?;
     }
     Ok(Found { promises, matrices, on_blocked })

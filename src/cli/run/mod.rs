@@ -14,8 +14,10 @@ use crate::experiment::study::Shard;
 use crate::experiment::study::folder::strangers;
 use crate::experiment::study::identity::slashed;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::output::folder::check_output;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
+use crate::rows::read_text;
 
 /// Run an experiment: all runs, tables, figures, report
 ///
@@ -72,8 +74,7 @@ enum Any {
 
 impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let text = text.trim_start_matches('\u{feff}');
+        let text = &*read_text(path)?;
         Ok(if FailoverPlan::is(text) {
             let plan = FailoverPlan::read(path, text, set)?;
             Any::Failover(Box::new((About::of_failover(&plan, path, set), plan)))
@@ -116,6 +117,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             context.say(&format!("plan {} of {}: {}", at + 1, plans.len(), plan.name()));
         }
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
+        check_output("--output", &folder)?;
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
             _ if args.dry_run => context.say(&format!("{}: this kind of plan has no runs to list", plan.name())),
@@ -168,8 +170,14 @@ pub struct How<'a> {
     pub format: Format,
 }
 
-/// Runs a study, prints its summary and says what never started.
+/// Runs a study, prints its summary and says what never started. Errors: also [`Error::Idle`] for runs without any task that
+/// started, once all is written.
 pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<()> {
+    let done = performed(study, how, draw, context)?;
+    print::idle(study, &done.cells).map_or(Ok(()), |problem| Err(Error::Idle { problem }))
+}
+
+fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<Done> {
     let started = Instant::now();
     if let Some((folder, others)) = how.folder.map(|folder| (folder, strangers(folder))).filter(|(_, many)| *many > 0) {
         context.say(&format!("{} has {others} files or folders that are no results; they stay", folder.display()));
@@ -199,7 +207,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
                 folder.display(),
                 started.elapsed().as_secs_f64()
             ));
-            return Ok(());
+            return Ok(done);
         }
     }
     let findings = findings(study, &done.cells);
@@ -217,12 +225,12 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
     ignored.iter().for_each(|message| context.warn(message));
     print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     print::unreturned(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
-    let Some(folder) = how.folder else { return Ok(()) };
+    let Some(folder) = how.folder else { return Ok(done) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {
         drawn(study, folder, context)?;
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Draws figures and reports, and says where they are.

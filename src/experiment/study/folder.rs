@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::experiment::findings::FOLDER as STATISTICS;
 use crate::experiment::plan::Plan;
 use crate::output::file::is_temporary;
-use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, STUDY, check_schema, receipts};
+use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, STUDY, check_output, check_schema, receipts};
 use crate::output::gallery::FOLDER as FIGURES;
 use crate::output::html::FILE as REPORT;
 use crate::output::lock::{FILE as LOCK, is_lock};
@@ -91,10 +91,7 @@ pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
 /// Checks that nothing in a folder is in the way of results: no file that stands where one of theirs would, in a folder
 /// that no record shows to be of results. Errors: [`Error::Mismatch`] with such a file.
 pub fn check_owner(folder: &Path) -> Result<()> {
-    if is_file_itself(folder) {
-        let expected = "a folder, which is made if it is not there";
-        return Err(Error::plan("--output", format!("the file '{}'", folder.display()), expected));
-    }
+    check_output("--output", folder)?;
     if is_of_results(folder) {
         return Ok(());
     }
@@ -111,10 +108,6 @@ pub fn check_owner(folder: &Path) -> Result<()> {
             Err(Error::Mismatch { problem })
         }
     }
-}
-
-fn is_file_itself(folder: &Path) -> bool {
-    folder.symlink_metadata().is_ok() && folder.exists() && !folder.is_dir()
 }
 
 /// How many files and folders there are in a folder that is not of results.

@@ -24,6 +24,7 @@ pub use place::put_at;
 use place::{Step, steps};
 pub use plain::Plain;
 pub use shard::Shard;
+use source::Culprit;
 pub use source::{Sources, hinted};
 use sweep::{Cell, SWEEP, Sweep, column};
 
@@ -58,17 +59,17 @@ impl Study {
     /// Paths in it are relative to its folder. Errors: [`Error::PlanSyntax`] with line and column, the key, and what
     /// would be accepted.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
-        let (sources, mut table) = Sources::read(path)?;
+        let (mut sources, mut table) = Sources::read(path)?;
         let swept = match table.remove(SWEEP) {
             None => toml::Table::new(),
             Some(toml::Value::Table(swept)) => swept,
             Some(_) => return Err(sources.at_value(&steps(SWEEP), "sweep: expected a table [sweep]")),
         };
-        let batch = Batch::read(table.remove(batch::BATCH), &sources)?;
         let mut sweep = Sweep::read(swept.clone(), &sources)?;
         let mut swept = swept;
         for change in set {
             let (key, value) = parse_change(change, "workload.load=0.7")?;
+            sources.changed(change, &key, &value);
             match sweep.replace(&key, &value)? {
                 false => put_at(&mut table, &key, value, "--set")?,
                 true => {
@@ -78,6 +79,7 @@ impl Study {
                 }
             }
         }
+        let batch = Batch::read(table.remove(batch::BATCH), &sources)?;
         let mut said = toml::Table::new();
         for key in requests::KEYS {
             said.extend(table.remove(key).map(|value| (key.to_owned(), value)));
@@ -145,9 +147,14 @@ impl Study {
                     (_, error) => error,
                 }
             }
-            // Rows of a generator are in no file.
-            Error::Mismatch { ref problem } if problem.starts_with("row ") => {
-                return sources.at_value(&steps("cluster"), &format!("cluster: {problem}"));
+            // A policy that knows all its users.
+            Error::Plan { ref key, .. } if key == "user" => {
+                return sources.at_value(&steps("policies"), &in_cell(error.to_string(), &plan.cell));
+            }
+            // What a generator makes is in no file: it is the cluster that does not go with it.
+            Error::Mismatch { ref problem } if matches!(plan.workload, WorkloadPlan::Generator(_)) => {
+                let (path, message) = (steps("cluster"), in_cell(format!("cluster: {problem}"), &plan.cell));
+                return sources.at_value(origin(&cells[cell], &path).unwrap_or(&path), &message);
             }
             other => other,
         };
@@ -253,8 +260,19 @@ impl Reader<'_> {
 
 /// An error about a key, at its place.
 fn placed(sources: &Sources, error: Error, cell: &Cell, name: &str) -> Error {
-    let Error::Plan { key, .. } = &error else { return error };
-    match origin(cell, &steps(key)) {
+    let Error::Plan { key, expected, .. } = &error else { return error };
+    let path = steps(key);
+    let origin = match Culprit::of(expected) {
+        None => origin(cell, &path),
+        Some(culprit) => {
+            let is = |(changed, value, _): &&(String, toml::Value, Vec<Step>)| {
+                let changed = steps(changed);
+                changed.starts_with(&path) && culprit.is(&changed, value)
+            };
+            cell.changes.iter().find(is).map(|(.., at)| &at[..])
+        }
+    };
+    match origin {
         Some(origin) => sources.at_value(origin, &in_cell(error.to_string(), name)),
         None => sources.located(error),
     }

@@ -147,11 +147,15 @@ impl Sweep {
             if axis.points.is_empty() {
                 return Err(sources.at_key(&place, "sweep: a list without values leaves nothing to run"));
             }
-            for column in &axis.columns {
-                if seen.contains(&column.as_str()) {
-                    return Err(sources.at_key(&place, &format!("sweep: '{column}' is swept twice")));
+            for name in &axis.columns {
+                if let Some(other) = seen.iter().find(|other| column(other) == column(name)) {
+                    let message = match *other == name {
+                        true => format!("sweep: '{name}' is swept twice"),
+                        false => format!("sweep: '{other}' and '{name}' would both be the column '{}'", column(name)),
+                    };
+                    return Err(sources.at_key(&place, &message));
                 }
-                seen.push(column);
+                seen.push(name);
             }
             for (at, point) in axis.points.iter().enumerate() {
                 if let Some(first) = axis.points[..at].iter().position(|other| other.values == point.values) {

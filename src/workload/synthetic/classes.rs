@@ -133,6 +133,14 @@ impl Synthetic {
         Ok(workload.finish())
     }
 
+    /// The workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
+        let mut workload = Workload::default();
+        Table::new(self, &mut workload)?;
+        Clock::new(self, seed)?;
+        Ok(workload)
+    }
+
     /// The workload that speed is measured with: jobs of one task and two resources on 400 machines of 64 cores and
     /// 256 GiB, of which about 8,700 run at once at a `load` of 0.9 on both resources.
     ///
