@@ -233,13 +233,13 @@ mod tests {
             ("frist", "pooled, first-fit, best-fit or fgd", "first-fit"),
             ("compltion", "wait_mean_s, completion_mean_s, completion_p50_s", "completion_mean_s"),
             ("skp", "skip or stop", "skip"),
+            ("low", "lowest-id or highest-id", "lowest-id"),
             ("envy", "feasibility, envy-freeness, pareto-efficiency", "envy-freeness"),
             ("dfr", "one of fifo, slot:K, drf, bmf[:RESOLVE]", "drf"),
         ] {
             assert!(said(value, expected).ends_with(&format!("(did you mean '{name}'?)")), "{}", said(value, expected));
         }
         for (value, expected) in [
-            ("low", "lowest-id or highest-id"),
             ("soon", "a time span above 0 such as 90s, 15m or 2h"),
             ("wet", "ordered or lossy"),
             ("drf", "one of drf, fifo"),
