@@ -16,9 +16,10 @@ fn program(dir: &Path, args: &[&str], columns: Option<usize>) -> Output {
     run(&mut command)
 }
 
-/// Lines that are longer than a line is, unless they are one word that nothing can break.
+/// Lines that are longer than a line is, unless they are one word that nothing can break, or a command to be copied.
 fn too_long(text: &str) -> Vec<&str> {
-    let long = |line: &&str| line.chars().count() > WIDTH && line.trim().contains(' ');
+    let is_command = |line: &str| line.trim_start().starts_with("replay: plimsoll ");
+    let long = |line: &&str| line.chars().count() > WIDTH && line.trim().contains(' ') && !is_command(line);
     text.lines().filter(long).collect()
 }
 
@@ -161,8 +162,8 @@ fn the_output_of_every_verb_fits() {
         let [text, long] = [&narrow, &long].map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         assert!(!text.trim().is_empty() || line.starts_with("trace import"), "{line} prints nothing");
         assert_eq!(narrow.stdout, at_80.stdout, "{line}: 80 columns are what there is without a word on it");
-        let messages = said(&at_80);
-        for line_too_long in too_long(&text).into_iter().chain(too_long(&messages)) {
+        // Messages are broken on a terminal only: a log has one line a message.
+        for line_too_long in too_long(&text) {
             wrong.push(format!("{line}: too long: {line_too_long}"));
         }
         let known = words(&long);
