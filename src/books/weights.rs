@@ -39,9 +39,9 @@ impl Weights {
     /// a resource without a column has weight 1, or `weight` if that column stands there too).
     ///
     /// Users that are not named have weight 1. Errors: [`Error::Trace`] with the line and the column.
-    pub fn read(path: &Path, dims: &[Dim]) -> Result<Weights> {
-        let mut rows = Rows::open(path, Separator::Comma)?;
-        let empty = || Error::trace(path, 0, "", "the file is empty; expected user,weight or user and resources");
+    pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
+        let mut rows = Rows::new(Box::new(file.open()?), file.path(), Separator::Comma);
+        let empty = || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
         let columns = Columns::find(&rows.read()?.ok_or_else(empty)?, dims)?;
         let mut weights = Weights::default();
         let mut index: HashMap<Class, u32> = HashMap::from([(weights.classes[0], 0)]);

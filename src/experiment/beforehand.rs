@@ -70,17 +70,17 @@ fn known(plan: &Plan) -> Result<Option<Known>> {
 
 /// The machines and weights of the cell before: most cells of a sweep share them with their neighbour.
 #[derive(Default)]
-struct Last(Option<(ClusterSpec, Option<PathBuf>, Vec<Dim>, Ground)>);
+struct Last(Option<(ClusterSpec, Option<Pinned>, Vec<Dim>, Ground)>);
 
 impl Last {
     fn get(&mut self, plan: &Plan, dims: &[Dim]) -> Result<&Ground> {
-        let same = |(cluster, weights, of, _): &(ClusterSpec, Option<PathBuf>, Vec<Dim>, Ground)| {
+        let same = |(cluster, weights, of, _): &(ClusterSpec, Option<Pinned>, Vec<Dim>, Ground)| {
             *cluster == plan.cluster && *weights == plan.weights && of == dims
         };
         let last = match self.0.take().filter(same) {
             Some(last) => last,
             None => {
-                let ground = Ground::new(&plan.cluster, plan.weights.as_deref(), dims)?;
+                let ground = Ground::new(&plan.cluster, plan.weights.as_ref(), dims)?;
                 (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), ground)
             }
         };

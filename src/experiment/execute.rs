@@ -12,7 +12,7 @@ use super::plan::{Plan, WorkloadPlan};
 use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
 use super::study::folder::{self, Described};
-use super::study::identity::{Digests, ids, is_repeatable, metadata, record};
+use super::study::identity::{ids, is_repeatable, metadata, record};
 use super::study::receipt::{Found, Receipt};
 use super::study::{Shard, Study};
 use super::summary::RunSummary;
@@ -20,6 +20,7 @@ use super::supply::{Shared, Supply};
 use crate::error::{Error, Result};
 use crate::output::lock::Lock;
 use crate::units::Time;
+use crate::workload::Input;
 
 /// Hears how a study goes on; called from several threads. Runs are numbered as they start.
 pub trait Progress: Sync {
@@ -193,12 +194,12 @@ struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     fn new(study: &'a Study, request: &'a Request, progress: &'a dyn Progress) -> Result<Runner<'a>> {
-        let digests = Digests::default();
+        let digests = &*study.files;
         Ok(Runner {
             workloads: workloads(study).0,
-            metadata: of_cells(study, |plan| metadata(plan, &digests))?,
-            ids: of_cells(study, |plan| ids(plan, &digests))?,
-            inputs: record(study, &digests)?,
+            metadata: of_cells(study, |plan| metadata(plan, digests))?,
+            ids: of_cells(study, |plan| ids(plan, digests))?,
+            inputs: record(study, digests)?,
             study,
             request,
             progress,
@@ -324,7 +325,10 @@ impl<'a> Runner<'a> {
             .map_err(|error| self.study.located(cell, error))?;
         let ended = match &folder {
             None => Ended { summary, files: Vec::new() },
-            Some(folder) => Ended::of(folder, Receipt::write(folder, id, tables, summary)?),
+            Some(folder) => {
+                self.study.files.unchanged(plan)?;
+                Ended::of(folder, Receipt::write(folder, id, tables, summary)?)
+            }
         };
         // Not before a run has ended: a plan that fails must not describe what an earlier one left.
         if let Some(folder) = self.request.folder {
@@ -352,7 +356,7 @@ impl<'a> Runner<'a> {
         };
         // A trace is opened once: an imported one stays in memory for all policies.
         shared
-            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.progress))
+            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.study, self.progress))
             .map_err(|error| self.study.located(cell, error))
     }
 }
@@ -365,8 +369,8 @@ impl Ended {
     }
 }
 
-fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
-    let supply = plan.workload.supply(seed)?;
+fn supply(plan: &Plan, seed: u64, study: &Study, progress: &dyn Progress) -> Result<Supply> {
+    let supply = plan.workload.supply_from(seed, &|path| study.files.input(path))?;
     progress.opened(&supply);
     Ok(supply)
 }
@@ -374,10 +378,15 @@ fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
 impl WorkloadPlan {
     /// The workload that arrives under a seed. Errors: a bad parameter or trace.
     pub fn supply(&self, seed: u64) -> Result<Supply> {
+        self.supply_from(seed, &Input::open)
+    }
+
+    /// The same; `open` opens a trace.
+    fn supply_from(&self, seed: u64, open: &dyn Fn(&Path) -> Result<Input>) -> Result<Supply> {
         match self {
             WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),
             WorkloadPlan::Trace { path, format, options, thin } => {
-                let supply = Supply::trace(path, *format, options)?;
+                let supply = Supply::input(open(path)?, *format, options)?;
                 Ok(match thin {
                     Some(share) => supply.thinned(*share, seed),
                     None => supply,

@@ -16,6 +16,7 @@ use crate::error::{Error, Result, nearest};
 use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
+use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
 use crate::units::{Dim, Span, Time, span};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
@@ -129,7 +130,7 @@ pub struct Plan {
     /// Which tables to write.
     pub tables: Vec<Table>,
     /// A CSV of weights.
-    pub weights: Option<PathBuf>,
+    pub weights: Option<Pinned>,
     /// The file that the machines were read from.
     pub machines: Option<PathBuf>,
     /// The file that the machines' events were read from.
@@ -207,7 +208,8 @@ impl Plan {
             let columns = Table::Runs.columns(&dims);
             precision.known(columns.iter().map(|column| column.field.name.as_str()))?;
         }
-        let weights = file.weights.map(|path| folder.join(path));
+        let weights = file.weights.map(|path| Pinned::new(&folder.join(path)).map_err(|error| error.of_key("weights")));
+        let weights = weights.transpose()?;
         Ok(Plan {
             command: String::new(),
             cell: String::new(),

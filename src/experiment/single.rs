@@ -1,7 +1,5 @@
 //! One run: a workload under a policy, from its source to its tables.
 
-use std::path::Path;
-
 use super::collect::Collector;
 use super::groups::GroupWatch;
 use super::plan::Plan;
@@ -16,6 +14,7 @@ use crate::error::Result;
 use crate::output::file::Pending;
 use crate::output::schema::Table;
 use crate::output::table::Cell;
+use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, Span, Time};
 
@@ -29,7 +28,7 @@ pub struct Simulation<'a> {
     /// The machines.
     pub cluster: &'a ClusterSpec,
     /// A file of weights.
-    pub weights: Option<&'a Path>,
+    pub weights: Option<&'a Pinned>,
     /// How the engine goes about it.
     pub options: Options,
     /// The step of the sampling grid.
@@ -45,7 +44,7 @@ impl<'a> Simulation<'a> {
             supply,
             workload,
             cluster: &plan.cluster,
-            weights: plan.weights.as_deref(),
+            weights: plan.weights.as_ref(),
             options: plan.options,
             sample: plan.sample,
             window: plan.window,
@@ -70,9 +69,9 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Errors: machines and workload that do not go together, and those of a file of weights.
-    pub fn new(cluster: &ClusterSpec, weights: Option<&Path>, dims: &[Dim]) -> Result<Ground> {
+    pub fn new(cluster: &ClusterSpec, weights: Option<&Pinned>, dims: &[Dim]) -> Result<Ground> {
         let cluster = Cluster::new(cluster, dims)?;
-        let weights = weights.map_or_else(|| Ok(Weights::default()), |path| Weights::read(path, &cluster.dims))?;
+        let weights = weights.map_or_else(|| Ok(Weights::default()), |file| Weights::read(file, &cluster.dims))?;
         Ok(Ground { cluster, weights })
     }
 

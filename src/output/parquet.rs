@@ -22,6 +22,7 @@ use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 use polars_parquet_format::{FileMetaData, PageHeader, SchemaElement};
 
 use crate::error::{Error, Result};
+use crate::pinned::Pinned;
 
 /// The magic bytes at both ends of a file, and the length of the footer before the last ones.
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -46,7 +47,7 @@ const UNFOLDED: u64 = 1024;
 #[derive(Clone, Debug)]
 pub enum Bytes {
     /// On disk.
-    File(PathBuf),
+    File(Pinned),
     /// In memory.
     Memory(Arc<[u8]>),
 }
@@ -54,7 +55,7 @@ pub enum Bytes {
 impl Bytes {
     fn open(&self) -> Result<Box<dyn MmapBytesReader>> {
         Ok(match self {
-            Bytes::File(path) => Box::new(crate::rows::open(path)?),
+            Bytes::File(file) => Box::new(file.open()?),
             Bytes::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
         })
     }

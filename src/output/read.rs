@@ -14,6 +14,7 @@ use super::parquet::{Bytes, Parquet, guarded};
 use super::provenance::Provenance;
 use super::schema::Table;
 use crate::error::{Error, Result};
+use crate::pinned::Pinned;
 use crate::units::Dim;
 
 /// A results folder, opened.
@@ -228,7 +229,7 @@ impl Frame {
 
 /// Opens a table; `None` if it is not there.
 fn open(path: &Path) -> Result<Option<Parquet>> {
-    match Parquet::open(path, Bytes::File(path.to_owned()), damaged) {
+    match Pinned::new(path).and_then(|file| Parquet::open(path, Bytes::File(file), damaged)) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
     }

@@ -37,7 +37,7 @@ impl ParquetTrace {
     pub fn new(input: &Input, resources: &[String]) -> Result<ParquetTrace> {
         let path = input.path().to_owned();
         let bytes = match input {
-            Input::File(path) => Bytes::File(path.clone()),
+            Input::File(file) => Bytes::File(file.clone()),
             Input::Bytes(_, bytes) => Bytes::Memory(bytes.clone()),
         };
         let mut file = Parquet::open(&path, bytes, damaged)?;

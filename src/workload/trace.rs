@@ -17,14 +17,15 @@ use super::columns::{Column, Columns};
 use super::names::{JobName, JobNames, Names};
 use super::{Source, TaskSet};
 use crate::error::{Error, Result};
+use crate::pinned::Pinned;
 use crate::rows::{Lines, UNCLOSED, trimmed, unclosed};
 use crate::units::{Dim, Resources, Round, Span, Time, decimal};
 
 /// Where a trace's bytes come from.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A file, read anew by every run.
-    File(PathBuf),
+    /// A file, read anew by every run, and the same one every time.
+    File(Pinned),
     /// Bytes already read, such as standard input.
     Bytes(PathBuf, Arc<[u8]>),
 }
@@ -38,7 +39,7 @@ impl Input {
         } else {
             let metadata = std::fs::metadata(path).map_err(|source| Error::io(path, source))?;
             if metadata.is_file() || metadata.is_dir() {
-                return Ok(Input::File(path.to_owned()));
+                return Ok(Input::File(Pinned::new(path)?));
             }
             if is_device(&metadata) {
                 let problem = "is a device, which never ends; expected a trace file, a pipe or - for standard input";
@@ -54,14 +55,20 @@ impl Input {
     /// The name for messages.
     pub fn path(&self) -> &Path {
         match self {
-            Input::File(path) | Input::Bytes(path, _) => path,
+            Input::File(file) => file.path(),
+            Input::Bytes(path, _) => path,
         }
+    }
+
+    /// Looks whether a file still is as it was when it was opened. Errors: [`Error::Io`].
+    pub fn check(&self) -> Result<()> {
+        if let Input::File(file) = self { file.check() } else { Ok(()) }
     }
 
     /// A fresh reader from the start.
     pub fn reader(&self) -> Result<Box<dyn Read>> {
         Ok(match self {
-            Input::File(path) => Box::new(open(path)?),
+            Input::File(file) => Box::new(file.open()?),
             Input::Bytes(_, bytes) => Box::new(Cursor::new(bytes.clone())),
         })
     }
@@ -77,6 +84,7 @@ impl Input {
     pub fn digest(&self) -> Result<String> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.reader()?).map_err(|source| Error::io(self.path(), source))?;
+        self.check()?;
         Ok(hasher.finalize().to_hex().to_string())
     }
 }

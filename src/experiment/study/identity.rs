@@ -9,27 +9,63 @@ use crate::error::{Error, Result};
 use crate::experiment::plan::{Plan, WorkloadPlan};
 use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::schema;
+use crate::pinned::Pinned;
 use crate::workload::Input;
 
 /// Keys of a plan that no single run depends on: names, and what stands for many runs.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
-/// The digests of files, each computed once.
-#[derive(Default)]
-pub struct Digests(Mutex<HashMap<PathBuf, String>>);
+/// The files that a study reads, each as it was when it was first looked at, with their digests.
+#[derive(Debug, Default)]
+pub struct Digests(Mutex<HashMap<PathBuf, (Input, Option<String>)>>);
 
 impl Digests {
-    /// The file's BLAKE3 digest. Errors: it cannot be read.
+    /// The inputs of these plans, as they are now. A file that is not there is found by whoever needs it.
+    pub fn of_plans<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Digests {
+        let mut known = HashMap::new();
+        for plan in plans {
+            for (_, path) in inputs(plan) {
+                if !known.contains_key(path)
+                    && let Ok(input) = Input::open(path)
+                {
+                    known.insert(path.to_owned(), (input, None));
+                }
+            }
+            if let Some(file) = &plan.weights {
+                known.insert(file.path().to_owned(), (Input::File(file.clone()), None));
+            }
+        }
+        Digests(Mutex::new(known))
+    }
+
+    /// A file as it was when it was first looked at. Errors: it cannot be read.
+    pub fn input(&self, path: &Path) -> Result<Input> {
+        let mut known = self.0.lock().map_err(|_| Error::Interrupted)?;
+        if let Some((input, _)) = known.get(path) {
+            return Ok(input.clone());
+        }
+        let input = Input::open(path)?;
+        known.insert(path.to_owned(), (input.clone(), None));
+        Ok(input)
+    }
+
+    /// The file's BLAKE3 digest. Errors: it cannot be read, or is another one by now.
     pub fn of(&self, path: &Path) -> Result<String> {
-        let known = self.0.lock().ok().and_then(|known| known.get(path).cloned());
-        if let Some(digest) = known {
+        let input = self.input(path)?;
+        let known = |known: &HashMap<PathBuf, (Input, Option<String>)>| known.get(path)?.1.clone();
+        if let Some(digest) = self.0.lock().ok().as_deref().and_then(known) {
             return Ok(digest);
         }
-        let digest = Input::open(path)?.digest()?;
+        let digest = input.digest()?;
         if let Ok(mut known) = self.0.lock() {
-            known.insert(path.to_owned(), digest.clone());
+            known.insert(path.to_owned(), (input, Some(digest.clone())));
         }
         Ok(digest)
+    }
+
+    /// Looks whether all that a plan reads still is as it was. Errors: a file is another one by now.
+    pub fn unchanged(&self, plan: &Plan) -> Result<()> {
+        inputs(plan).into_iter().try_for_each(|(_, path)| self.input(path)?.check())
     }
 }
 
@@ -75,9 +111,12 @@ impl Role<'_> {
 /// The files that decide the results of a plan, each with its role: what runs are named by, what tables say of
 /// themselves, and what a bundle packs. Not the trace where it can be read only once (standard input, a pipe).
 pub fn inputs(plan: &Plan) -> Vec<(Role<'_>, &Path)> {
-    let own =
-        [(Role::Weights, &plan.weights), (Role::Machines, &plan.machines), (Role::MachineEvents, &plan.machine_events)];
-    let own = own.into_iter().filter_map(|(role, path)| Some((role, path.as_deref()?)));
+    let own = [
+        (Role::Weights, plan.weights.as_ref().map(Pinned::path)),
+        (Role::Machines, plan.machines.as_deref()),
+        (Role::MachineEvents, plan.machine_events.as_deref()),
+    ];
+    let own = own.into_iter().filter_map(|(role, path)| Some((role, path?)));
     let of_policies = plan
         .policies
         .iter()

@@ -11,6 +11,7 @@ mod source;
 mod sweep;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::changes::parse_change;
 use super::plan::{Plan, PlanFile, WorkloadPlan};
@@ -21,6 +22,7 @@ use crate::output::table::Constant;
 use crate::policy::{QuotaFile, Registry};
 pub use batch::Batch;
 pub use place::put_at;
+use identity::Digests;
 use place::{Step, steps};
 pub use plain::Plain;
 pub use shard::Shard;
@@ -43,6 +45,8 @@ pub struct Study {
     pub figures: Requests,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// The files that it reads.
+    pub(in crate::experiment) files: Arc<Digests>,
     /// The changes that were made to it.
     pub set: Vec<String>,
     /// Where it was read, and what each cell changes: for messages.
@@ -114,7 +118,8 @@ impl Study {
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
         let figures = Requests::take(&mut said, &scope(&plans)).map_err(|error| sources.located(error))?;
         let (name, set) = (plans[0].name.clone(), set.to_vec());
-        Ok(Study { name, text, columns, batch, figures, cells: plans, set, origin: Some((sources, cells)) })
+        let files = Arc::new(Digests::of_plans(&plans));
+        Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
@@ -122,7 +127,8 @@ impl Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
         let (batch, figures) = (Batch::default(), Requests::default());
         let (columns, cells, set) = (Vec::new(), vec![plan], Vec::new());
-        Study { name, text, columns, batch, figures, cells, set, origin: None }
+        let files = Arc::new(Digests::of_plans(&cells));
+        Study { name, text, columns, batch, figures, cells, files, set, origin: None }
     }
 
     /// Gives an error about a key, found when a cell was run, the place of that key in the plan; also one about a file that
@@ -356,11 +362,10 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
     if let Some(folder) = folder {
         folder::check(study, folder)?;
     }
-    let digests = identity::Digests::default();
     let mut runs = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
         let place = folder.map(|folder| folder::of_cell(folder, &plan.cell));
-        let ids = identity::ids(plan, &digests).map_err(|error| study.located(cell, error))?;
+        let ids = identity::ids(plan, &study.files).map_err(|error| study.located(cell, error))?;
         for (policy_at, ids) in ids.into_iter().enumerate() {
             for (run, id) in ids.into_iter().enumerate() {
                 let found = place.as_ref().map(|place| receipt::Receipt::find(place, &id));

@@ -146,7 +146,7 @@ pub struct FormatOptions {
 
 /// Reads a whole file; see [`read_input`].
 pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Workload> {
-    read_input(&Input::File(path.to_owned()), format, options)
+    read_input(&Input::open(path)?, format, options)
 }
 
 /// Reads a whole input.
