@@ -134,7 +134,11 @@ mod tests {
         assert_eq!(said(pinned.check()), "", "nothing was opened meanwhile");
         // In place, to and fro, at once.
         for text in ["two", "one"] {
-            std::fs::File::options().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes())).expect("writable");
+            std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .expect("writable");
         }
         assert!(said(pinned.check()).contains("was changed") && said(pinned.open()).contains("was changed"));
         std::fs::remove_file(&path).expect("it is there");

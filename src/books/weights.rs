@@ -1,9 +1,9 @@
 //! Weights of users: one number, or one a resource.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use crate::error::{Error, Result, nearest};
+use crate::pinned::Pinned;
 use crate::rows::{Column, Row, Rows, Separator};
 use crate::units::{Dim, MAX_DIMS, Round};
 
@@ -41,7 +41,8 @@ impl Weights {
     /// Users that are not named have weight 1. Errors: [`Error::Trace`] with the line and the column.
     pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
         let mut rows = Rows::new(Box::new(file.open()?), file.path(), Separator::Comma);
-        let empty = || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
+        let empty =
+            || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
         let columns = Columns::find(&rows.read()?.ok_or_else(empty)?, dims)?;
         let mut weights = Weights::default();
         let mut index: HashMap<Class, u32> = HashMap::from([(weights.classes[0], 0)]);

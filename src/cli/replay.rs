@@ -15,6 +15,7 @@ use crate::output::folder::{STUDY, check_output};
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
+use crate::pinned::Pinned;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
 /// Replay one trace under some policies
@@ -191,7 +192,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
         window: Window::default(),
         tables,
-        weights: args.weights.clone(),
+        weights: args.weights.as_deref().map(Pinned::new).transpose()?,
         machines: machines_file(&args.machines, Path::new("")),
         machine_events: args.machine_events.clone(),
         cluster,

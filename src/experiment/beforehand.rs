@@ -2,7 +2,6 @@
 //! policy. What is wrong by design is found while nothing has been made yet.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use rayon::prelude::*;
 
@@ -14,6 +13,7 @@ use super::supply::Supply;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::pinned::Pinned;
 use crate::units::{Dim, UserId};
 use crate::workload::{Input, Workload};
 
