@@ -133,7 +133,7 @@ impl Progress for Bar {
         if let Some(note) = supply.quality().and_then(imported)
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            self.bars.suspend(|| screen::tell(&format!("{note}")));
+            self.bars.suspend(|| screen::tell(&note));
         }
     }
 
