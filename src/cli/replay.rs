@@ -10,6 +10,7 @@ use crate::experiment::machines::{
     FALL_BACK, devices, fall_back, hoard, machine_events, machines_from, preempt, slowdown,
 };
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
+use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
 use crate::output::folder::{STUDY, check_output};
 use crate::output::schema::Table;
@@ -157,6 +158,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
     cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
     cluster.devices = devices("--devices", &args.devices, placement)?;
+    let canonical = canonical(args);
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
         question: None,
@@ -192,13 +194,14 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         cell: String::new(),
         axes: Vec::new(),
         inputs: args.weights.iter().cloned().collect(),
-        text: canonical(args),
+        text: toml::to_string(&canonical).unwrap_or_default(),
+        digest: digest(&canonical)?,
         command: command(args),
     })
 }
 
 /// The options that decide the result, as a plan would give them.
-fn canonical(args: &Args) -> String {
+fn canonical(args: &Args) -> toml::Table {
     let mut table = toml::Table::new();
     let mut put = |key: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -225,7 +228,7 @@ fn canonical(args: &Args) -> String {
     put("sample", Some(args.sample.clone()));
     let policies = args.policies.iter().map(|policy| toml::Value::from(policy.clone())).collect();
     table.insert("policies".to_owned(), toml::Value::Array(policies));
-    toml::to_string(&table).unwrap_or_default()
+    table
 }
 
 /// The options that decide the result, as a command.

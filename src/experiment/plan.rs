@@ -132,6 +132,8 @@ pub struct Plan {
     pub workload: WorkloadPlan,
     /// The plan as text: what every file of the results carries.
     pub text: String,
+    /// A digest of what the results of its runs depend on, in hexadecimal.
+    pub digest: String,
     /// The command that runs it again.
     pub command: String,
     /// The name of the cell of a sweep; empty without one.
@@ -213,6 +215,7 @@ impl Plan {
             .map(|text| folder.join(text))
             .chain(happens);
         Ok(Plan {
+            digest: String::new(),
             command: String::new(),
             cell: String::new(),
             axes: Vec::new(),

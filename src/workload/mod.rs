@@ -19,7 +19,7 @@ mod whole;
 pub mod write;
 
 pub use assemble::{Assembler, shorten};
-pub use names::{JobName, JobNames, Names};
+pub use names::{JobName, JobNames, NameList, Names};
 pub use thin::Thinned;
 pub use trace::{Column, Columns, CsvTrace, Input, RowParser, describe};
 pub use whole::{InMemory, Quality, Workload};
