@@ -10,6 +10,7 @@ use crate::experiment::machines::{
     FALL_BACK, devices, fall_back, hoard, machine_events, machines_file, machines_from, preempt, slowdown,
 };
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
+use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
 use crate::output::folder::{STUDY, check_output};
 use crate::output::portable::file_name;
@@ -168,6 +169,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
     cluster.devices = devices("--devices", &args.devices, placement)?;
     let resources = args.resource.iter().cloned().chain(cluster.resources()).collect();
+    let canonical = canonical(args);
     Ok(Plan {
         name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
         question: None,
@@ -204,7 +206,8 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         },
         cell: String::new(),
         axes: Vec::new(),
-        text: canonical(args),
+        text: toml::to_string(&canonical).unwrap_or_default(),
+        digest: digest(&canonical)?,
         command: command(args),
     })
 }
@@ -281,7 +284,7 @@ fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
 }
 
 /// The options that decide the results, as a plan would give them.
-fn canonical(args: &Args) -> String {
+fn canonical(args: &Args) -> toml::Table {
     let mut table = toml::Table::new();
     for (option, values, _) in deciding(args) {
         let (key, value) = match option {
@@ -296,7 +299,7 @@ fn canonical(args: &Args) -> String {
     for name in switches(args) {
         table.insert(name.to_owned(), true.into());
     }
-    toml::to_string(&table).unwrap_or_default()
+    table
 }
 
 /// The options that decide the results, as a command.

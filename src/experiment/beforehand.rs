@@ -81,6 +81,9 @@ impl Last {
             Some(last) => last,
             None => {
                 let ground = Ground::new(&plan.cluster, plan.weights.as_ref(), dims)?;
+                // All cells have the same axes and tables, so that only resources make a difference.
+                let (axes, dims_all) = (plan.axes(), &ground.cluster.dims);
+                plan.tables.iter().try_for_each(|table| columns(*table, "", (0, None), &axes, dims_all).map(drop))?;
                 (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), ground)
             }
         };
@@ -99,8 +102,7 @@ fn of_cell(plan: &Plan, Known { outline, generated }: &Known, last: &mut Last) -
         engine::check(&*made, cluster, options)?;
         outline.users.iter().enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;
     }
-    let axes = plan.axes();
-    plan.tables.iter().try_for_each(|table| columns(*table, "", (0, None), &axes, &cluster.dims).map(drop))
+    Ok(())
 }
 
 /// Checks that the machines have what a generator's tasks ask for. Errors: [`Error::Mismatch`].

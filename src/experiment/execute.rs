@@ -107,14 +107,14 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         done.extend(pool.install(|| runner.round(&wanted, &seeds))?);
         let mut more = false;
         for (at, plan) in study.cells.iter().enumerate() {
-            more |= runner.owns_cell(at) && grow(plan, at, &done, &mut seeds[at]);
+            more |= runner.owned[at] && grow(plan, at, &done, &mut seeds[at]);
         }
         if !more {
             break;
         }
     }
     if let Some(folder) = request.folder {
-        for (at, plan) in study.cells.iter().enumerate().filter(|(at, _)| runner.owns_cell(*at)) {
+        for (at, plan) in study.cells.iter().enumerate().filter(|(at, _)| runner.owned[*at]) {
             if done.keys().any(|(cell, ..)| *cell == at) {
                 runner.describe(plan, folder, seeds[at])?;
             }
@@ -147,6 +147,16 @@ fn claim(study: &Study, folder: &Path, request: &Request) -> Result<Lock> {
 fn of_cells<T>(study: &Study, of: impl Fn(&Plan) -> Result<T>) -> Result<Vec<T>> {
     let cells = study.cells.iter().enumerate();
     cells.map(|(at, plan)| of(plan).map_err(|error| study.located(at, error))).collect()
+}
+
+/// Which cells are a shard's as a whole: all are without shards, and of those whose number of seeds depends on results a
+/// shard has all runs or none.
+fn owned(study: &Study, ids: &[Vec<Vec<String>>], shard: Option<Shard>) -> Vec<bool> {
+    let first: Vec<&str> = ids.iter().map(|ids| ids[0][0].as_str()).collect();
+    match shard.filter(|_| study.cells.iter().any(|plan| plan.precision.is_some())) {
+        Some(shard) => shard.own(&first),
+        None => vec![true; study.cells.len()],
+    }
 }
 
 /// How many seeds a plan starts with.
@@ -186,6 +196,10 @@ struct Runner<'a> {
     /// By cell: which workload is its, as a number of those that differ.
     workloads: Vec<usize>,
     supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
+    /// Which cells are this shard's as a whole.
+    owned: Vec<bool>,
+    /// Whether the study's description has been written.
+    described: Mutex<bool>,
     number: AtomicUsize,
     made: AtomicUsize,
     kept: AtomicUsize,
@@ -195,11 +209,14 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     fn new(study: &'a Study, request: &'a Request, progress: &'a dyn Progress) -> Result<Runner<'a>> {
         let digests = &*study.files;
+        let ids = of_cells(study, |plan| ids(plan, digests))?;
         Ok(Runner {
             workloads: workloads(study).0,
             metadata: of_cells(study, |plan| metadata(plan, digests))?,
-            ids: of_cells(study, |plan| ids(plan, digests))?,
             inputs: record(study, digests)?,
+            owned: owned(study, &ids, request.shard),
+            ids,
+            described: Mutex::default(),
             study,
             request,
             progress,
@@ -211,20 +228,11 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Whether a cell is this shard's as a whole: all are without shards, and of those whose number of seeds depends on
-    /// results a shard has all runs or none.
-    fn owns_cell(&self, cell: usize) -> bool {
-        let Some(shard) = self.request.shard else { return true };
-        let whole = self.study.cells.iter().any(|plan| plan.precision.is_some());
-        let first: Vec<&str> = self.ids.iter().map(|ids| ids[0][0].as_str()).collect();
-        !whole || shard.own(&first)[cell]
-    }
-
     /// The runs of this shard while the cells have so many seeds: seed by seed of a workload, which is then made once
     /// for all policies and cells.
     fn places(&self, seeds: &[usize]) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();
-        for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owns_cell(*cell)) {
+        for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owned[*cell]) {
             places.extend((0..plan.policies.len()).flat_map(|policy| (0..seeds[cell]).map(move |s| (cell, policy, s))));
         }
         let sequential = self.study.cells.iter().any(|plan| plan.precision.is_some());
@@ -340,8 +348,13 @@ impl<'a> Runner<'a> {
     }
 
     fn describe(&self, plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
-        if self.study.is_swept() {
+        // Once, for a large study is long to describe.
+        if self.study.is_swept()
+            && let Ok(mut described) = self.described.lock()
+            && !*described
+        {
             Described::of(self.study).write(folder)?;
+            *described = true;
         }
         folder::describe(plan, &folder::of_cell(folder, &plan.cell), seeds)
     }

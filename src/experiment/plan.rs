@@ -141,6 +141,8 @@ pub struct Plan {
     pub workload: WorkloadPlan,
     /// The plan as text: what every file of the results carries.
     pub text: String,
+    /// A digest of what the results of its runs depend on, in hexadecimal.
+    pub digest: String,
     /// The command that runs it again.
     pub command: String,
     /// The name of the cell of a sweep; empty without one.
@@ -211,6 +213,7 @@ impl Plan {
         let weights = file.weights.map(|path| Pinned::new(&folder.join(path)).map_err(|error| error.of_key("weights")));
         let weights = weights.transpose()?;
         Ok(Plan {
+            digest: String::new(),
             command: String::new(),
             cell: String::new(),
             axes: Vec::new(),

@@ -15,6 +15,7 @@ use crate::output::table::{Cell, Constant, Field, TableWriter};
 use crate::policy::{GroupAbout, GroupLevel};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId, trim_float};
+use crate::workload::NameList;
 
 /// Where and how the tables of one run are written.
 #[derive(Clone, Debug)]
@@ -167,7 +168,7 @@ impl Sinks {
                 Cell::Text(user),
                 Cell::Null,
                 Cell::Null,
-                Cell::Null,
+                stuck.release.map(|time| time.0).into(),
                 Cell::Null,
                 Cell::Null,
                 Cell::Text(outcome(stuck.why)),
@@ -196,9 +197,9 @@ impl Sinks {
         ])
     }
 
-    pub fn usage(&mut self, now: Time, user: UserId, names: &[Box<str>], books: &Books) -> Result<()> {
+    pub fn usage(&mut self, now: Time, user: UserId, names: &NameList, books: &Books) -> Result<()> {
         let Some(table) = &mut self.usage else { return Ok(()) };
-        let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(&names[user.index()])];
+        let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(names.get(user.index()))];
         row.extend([books.running(user), books.waiting(user)].map(Cell::from));
         row.extend(books.used(user).iter().map(|&used| Cell::from(used)));
         table.push(&row)
@@ -229,12 +230,12 @@ impl Sinks {
         at: Time,
         sample: &Sample,
         active: &[UserId],
-        names: &[Box<str>],
+        names: &NameList,
         books: &Books,
     ) -> Result<()> {
         let Some(table) = &mut self.shares else { return Ok(()) };
         for ((&user, &share), &fluid) in active.iter().zip(&sample.shares).zip(&sample.fluid) {
-            let name = Cell::Text(&names[user.index()]);
+            let name = Cell::Text(names.get(user.index()));
             table.push(&[at.0.into(), name, share.into(), books.waiting(user).into(), fluid.into()])?;
         }
         Ok(())

@@ -21,7 +21,7 @@ pub mod write;
 
 pub use assemble::{Assembler, shorten};
 pub use columns::{Column, Columns};
-pub use names::{JobName, JobNames, Names};
+pub use names::{JobName, JobNames, NameList, Names};
 pub use thin::Thinned;
 pub use trace::{CsvTrace, Input, RowParser, describe};
 pub use whole::{InMemory, Quality, Workload};

@@ -192,3 +192,64 @@ fn what_is_missing_is_said_by_all_who_draw_or_compare() {
         assert!(said(&output).contains("this table is not as it was written"), "{name}: {}", said(&output));
     }
 }
+
+/// A trace and weights that are swapped for others and back while a study runs: what is kept is of the one or of the other.
+#[test]
+fn inputs_that_are_swapped_while_runs_read_them_are_noticed() {
+    let plan = "name = \"swapped\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 12\nweights = \"in/weights.csv\"\n\
+                tables = [\"runs\", \"users\"]\n[cluster]\nmachines = \"2x4c8g\"\n\
+                [workload]\ntrace = \"in/trace.csv\"\nthin = 0.5\n";
+    let place = Place::new(plan);
+    for (folder, duration) in [("in", 10), ("other", 30)] {
+        std::fs::create_dir(place.path(folder)).expect("a folder");
+        let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
+        (0..400).for_each(|at| trace += &format!("j{at},u{},{at},{duration},3,1,1\n", at % 3));
+        place.write(&format!("{folder}/trace.csv"), &trace);
+        place.write(&format!("{folder}/weights.csv"), &format!("user,weight\nu0,{duration}\nu1,1\n"));
+    }
+    let swap = || {
+        for (from, to) in [("in", "aside"), ("other", "in"), ("aside", "other")] {
+            std::fs::rename(place.path(from), place.path(to)).expect("a folder");
+        }
+    };
+    place.run("first", &["-j", "1"]);
+    swap();
+    place.run("second", &["-j", "1"]);
+    swap();
+    let expected = ["first", "second"].map(|out| contents(&place.path(out)));
+    assert!(!differences(&expected[0], &expected[1]).is_empty());
+    let mut random = stream(1, "swaps");
+    let mut noticed = 0;
+    for round in 0..30 {
+        let mut command = place.command("out", &["-j", "1", "--restart"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut swaps = 0;
+        while child.try_wait().expect("a child can be waited for").is_none() {
+            std::thread::sleep(std::time::Duration::from_micros(random.random_range(0..20_000)));
+            if swaps < 6 {
+                swap();
+                swaps += 1;
+            }
+        }
+        if swaps % 2 == 1 {
+            swap();
+        }
+        let output = child.wait_with_output().expect("a child can be waited for");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        let found = contents(&place.path("out"));
+        if output.status.success() {
+            let is = |all: &BTreeMap<String, Vec<u8>>| differences(all, &found).is_empty();
+            assert!(expected.iter().any(is), "round {round}: neither the one nor the other: {message}");
+        } else {
+            assert!(message.contains("was changed or replaced") || message.contains("No such file"), "{message}");
+            noticed += 1;
+        }
+        // What was kept of a study that ended early is right, too.
+        place.run("out", &["-j", "1", "--restart"][..if round % 2 == 0 { 2 } else { 3 }]);
+        assert_eq!(differences(&expected[0], &contents(&place.path("out"))), [""; 0], "round {round}");
+        if noticed >= 5 && round >= 9 {
+            return;
+        }
+    }
+    assert!(noticed > 0, "nothing was ever swapped while it was read");
+}

@@ -15,6 +15,16 @@ use crate::workload::Input;
 /// Keys of a plan that no single run depends on: names, and what stands for many runs.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
+/// The digest of everything in a plan that its runs depend on. Errors: it cannot be written as text.
+pub fn digest(plan: &toml::Table) -> Result<String> {
+    let mut table = plan.clone();
+    MANY.iter().for_each(|key| {
+        table.remove(*key);
+    });
+    let resolved = toml::to_string(&table).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
+    Ok(blake3::hash(resolved.as_bytes()).to_hex().to_string())
+}
+
 /// The files that a study reads, each as it was when it was first looked at, with their digests.
 #[derive(Debug, Default)]
 pub struct Digests(Mutex<HashMap<PathBuf, (Input, Option<String>)>>);
@@ -186,19 +196,13 @@ pub fn is_repeatable(plan: &Plan) -> bool {
 ///
 /// Errors: a file that the plan names cannot be read.
 pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
-    let mut table: toml::Table =
-        plan.text.parse().map_err(|error: toml::de::Error| Error::plan("plan", "its text", error.to_string()))?;
-    MANY.iter().for_each(|key| {
-        table.remove(*key);
-    });
-    let resolved = toml::to_string(&table).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
     let tables: Vec<&str> = plan.tables.iter().map(|table| table.name()).collect();
     let mut common = vec![
-        "plimsoll run 2".to_owned(),
+        "plimsoll run 3".to_owned(),
         VERSION.to_owned(),
         COMMIT.unwrap_or_default().to_owned(),
         schema::VERSION.to_string(),
-        resolved,
+        plan.digest.clone(),
         tables.join(" "),
     ];
     let (of_policies, of_all): (Vec<_>, Vec<_>) =

@@ -10,8 +10,12 @@ mod shard;
 mod source;
 mod sweep;
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::Deserialize;
 
 use super::changes::parse_change;
 use super::plan::{Plan, PlanFile, WorkloadPlan};
@@ -22,13 +26,14 @@ use crate::output::table::Constant;
 use crate::policy::{QuotaFile, Registry};
 pub use batch::Batch;
 use identity::Digests;
+pub use identity::digest;
 pub use place::put_at;
 use place::{Step, steps};
 pub use plain::Plain;
 pub use shard::Shard;
 use source::Culprit;
 pub use source::{Sources, hinted};
-use sweep::{Cell, SWEEP, Sweep, column};
+use sweep::{Cell, SWEEP, Sweep, column, constant};
 
 /// A plan, checked, with all cells of its sweep.
 #[derive(Clone)]
@@ -52,6 +57,9 @@ pub struct Study {
     /// Where it was read, and what each cell changes: for messages.
     origin: Option<(Sources, Vec<Cell>)>,
 }
+
+/// So many cells are read at a time.
+const TOGETHER: usize = 256;
 
 /// More characters than this are no good name of a folder.
 const NAME: usize = 100;
@@ -94,20 +102,25 @@ impl Study {
             return Err(sources.at_key(&steps(SWEEP), "sweep: everything is excluded"));
         }
         let names = names(&cells);
-        let plans = cells
-            .iter()
-            .zip(&names)
-            .map(|(cell, name)| {
-                let mut resolved = table.clone();
-                for (key, value, at) in &cell.changes {
-                    put_at(&mut resolved, key, value.clone(), "sweep")
-                        .map_err(|error| sources.at_key(at, &error.to_string()))?;
-                }
-                let plan = reader.plan(&resolved, cell, name)?;
-                let axes = cell.values.iter().map(|(name, value)| (column(name), sweep.constant(name, value)));
-                Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
-            })
-            .collect::<Result<Vec<Plan>>>()?;
+        let kinds = sweep.kinds();
+        let plan = |(cell, name): (&Cell, &String)| {
+            let mut resolved = table.clone();
+            for (key, value, at) in &cell.changes {
+                put_at(&mut resolved, key, value.clone(), "sweep")
+                    .map_err(|error| sources.at_key(at, &error.to_string()))?;
+            }
+            let plan = reader.plan(resolved, cell, name)?;
+            let axes = cell.values.iter().map(|(name, value)| (column(name), constant(kinds[name], value)));
+            Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
+        };
+        let mut plans: Vec<Plan> = Vec::with_capacity(cells.len());
+        for (cells, names) in cells.chunks(TOGETHER).zip(names.chunks(TOGETHER)) {
+            // Of some cells at a time, so that an error of the first one is told at once, and always the same one.
+            let read: Vec<Result<Plan>> = cells.par_iter().zip(names).map(plan).collect();
+            for plan in read {
+                plans.push(plan?);
+            }
+        }
         let text = match &plans[..] {
             [only] if only.cell.is_empty() => only.text.clone(),
             _ => {
@@ -203,10 +216,12 @@ fn scope(plans: &[Plan]) -> Scope {
     let mut scope = Scope { tables: first.tables.clone(), ..Scope::default() };
     scope.policies = first.policies.iter().map(|policy| policy.name.clone()).collect();
     scope.axes = first.axes.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
+    let mut met = vec![HashSet::new(); scope.axes.len()];
     for plan in plans {
-        for (axis, (_, value)) in scope.axes.iter_mut().zip(&plan.axes) {
-            if !axis.1.contains(&shown(value)) {
-                axis.1.push(shown(value));
+        for ((axis, met), (_, value)) in scope.axes.iter_mut().zip(&mut met).zip(&plan.axes) {
+            let value = shown(value);
+            if met.insert(value.clone()) {
+                axis.1.push(value);
             }
         }
         for (dim, _) in plan.cluster.groups.iter().flat_map(|group| &group.capacity) {
@@ -231,14 +246,21 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The plan of a cell.
-    fn plan(&self, table: &toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
+    fn plan(&self, table: toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
         let (path, own) = self.sources.main();
-        let text = canonical(table, path)?;
+        let text = canonical(&table, path)?;
         let placed = |error: Error| placed(self.sources, error, cell, name);
-        let file: PlanFile = toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?;
+        let (has_quotas, digest) = (table.contains_key("quota"), identity::digest(&table)?);
+        // The table knows no places; an error is found again in the text.
+        let file = match PlanFile::deserialize(table) {
+            Ok(file) => file,
+            Err(_) => toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?,
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
         // Lines are those of the file while it is the whole plan, else those of the plan that it makes.
-        let quotas = if self.sources.is_single() && !self.changed && cell.changes.is_empty() {
+        let quotas = if !has_quotas {
+            Vec::new()
+        } else if self.sources.is_single() && !self.changed && cell.changes.is_empty() {
             QuotaFile::in_plan(path, own, folder)?
         } else {
             let how = if self.changed { "with --set" } else { "put together" };
@@ -250,7 +272,7 @@ impl Reader<'_> {
             shell::line(["plimsoll", "run", &format!("{}.toml", file.name)])
         );
         let plan = Plan::check(file, folder, self.registry, &quotas).map_err(placed)?;
-        Ok(Plan { text, command, ..plan })
+        Ok(Plan { text, digest, command, ..plan })
     }
 
     /// An error of the parser in the text of a cell, at the place in the files that the key comes from.
@@ -324,7 +346,9 @@ fn names(cells: &[Cell]) -> Vec<String> {
         words.join(",").chars().map(plain).collect::<String>()
     };
     let names: Vec<String> = cells.iter().map(one).collect();
-    let clear = |name: &String| name.len() <= NAME && names.iter().filter(|other| *other == name).count() == 1;
+    let mut many: HashMap<&String, usize> = HashMap::new();
+    names.iter().for_each(|name| *many.entry(name).or_default() += 1);
+    let clear = |name: &String| name.len() <= NAME && many[name] == 1;
     // Names that are too long or not alone get a part of a digest.
     let named = |(name, cell): (&String, &Cell)| {
         if clear(name) {
@@ -364,7 +388,7 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
     }
     let mut runs = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
-        let place = folder.map(|folder| folder::of_cell(folder, &plan.cell));
+        let place = folder.map(|folder| folder::of_cell(folder, &plan.cell)).filter(|place| place.exists());
         let ids = identity::ids(plan, &study.files).map_err(|error| study.located(cell, error))?;
         for (policy_at, ids) in ids.into_iter().enumerate() {
             for (run, id) in ids.into_iter().enumerate() {

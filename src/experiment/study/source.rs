@@ -79,6 +79,17 @@ impl Sources {
         found.unwrap_or((usize::MAX, 0))
     }
 
+    /// The same for every key of the table at a path.
+    pub fn orders(&self, path: &[Step]) -> HashMap<String, (usize, usize)> {
+        let mut orders = HashMap::new();
+        for (at, (_, text)) in self.files.iter().enumerate() {
+            for (key, start) in place::keys(text, path) {
+                orders.entry(key).or_insert((at, start));
+            }
+        }
+        orders
+    }
+
     /// A message about the value at a path, with line and column; without them if nothing of the path is in a file.
     pub fn at_value(&self, path: &[Step], message: &str) -> Error {
         if let Some(error) = self.of_set(path, message) {
