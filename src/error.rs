@@ -240,6 +240,7 @@ mod tests {
             assert!(said(value, expected).ends_with(&format!("(did you mean '{name}'?)")), "{}", said(value, expected));
         }
         for (value, expected) in [
+            ("slow", "lowest-id or highest-id"),
             ("soon", "a time span above 0 such as 90s, 15m or 2h"),
             ("wet", "ordered or lossy"),
             ("drf", "one of drf, fifo"),

@@ -39,6 +39,14 @@ pub fn read_text(path: &Path) -> Result<String> {
     text_of(path, open(path)?)
 }
 
+/// The same of a file that may be missing. Errors: those of [`read_text`] of a file that is there.
+pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
+    match read_text(path) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
 /// Reads a whole `input`, which messages call `name`, without its byte-order mark.
 ///
 /// Errors: [`Error::Io`], also for more than 64 MiB; [`Error::Trace`] with the line that is no text.

@@ -90,7 +90,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
         if !folder.join(super::ESTIMATES).is_file() {
             parcel.missing.push("the statistics".to_owned());
         }
-        parcel.figures = std::fs::read_to_string(folder.join(FIGURES)).unwrap_or_default();
+        parcel.figures = rows::read_text_if_there(&folder.join(FIGURES))?.unwrap_or_default();
     }
     let places = cells.iter().map(|cell| of_cell(folder, cell)).chain([folder.to_owned()]);
     for place in places.collect::<BTreeSet<_>>() {
@@ -104,8 +104,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
             Standing::Unlisted => parcel.unlisted.push(name),
         }
     }
-    let made = std::fs::read_to_string(folder.join("run.json")).unwrap_or_default();
-    parcel.made = serde_json::from_str(&made).unwrap_or_default();
+    parcel.made = sealed::read(&folder.join("run.json"))?.unwrap_or_default();
     parcel.read_inputs(folder, read, largest)?;
     Ok(parcel)
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::iter::Sum;
 use std::ops::{Add, Div, Mul, Sub};
 
 use num_bigint::BigInt;
@@ -276,6 +277,33 @@ operation!(Sub, sub, checked_sub, sub_short, sub_to_short);
 operation!(Mul, mul, checked_mul, mul_short, mul_to_short);
 operation!(Div, div, checked_div, div_short, div_to_short);
 
+/// On a common denominator that is in lowest terms only in the end: long fractions are added up in one go.
+impl<'a> Sum<&'a Exact> for Exact {
+    fn sum<I: Iterator<Item = &'a Exact>>(values: I) -> Exact {
+        let mut short = Exact::ZERO;
+        let mut long: Option<(BigInt, BigInt)> = None;
+        for value in values {
+            let Some((numerator, denominator)) = &mut long else {
+                short = &short + value;
+                if let Form::Big(sum) = &short.0 {
+                    long = Some((sum.numer().clone(), sum.denom().clone()));
+                }
+                continue;
+            };
+            let value = value.big();
+            if (&*denominator % value.denom()).is_zero() {
+                *numerator += value.numer() * (&*denominator / value.denom());
+            } else {
+                // Both denominators without what they have in common.
+                let rest = BigRational::new(denominator.clone(), value.denom().clone());
+                *numerator = &*numerator * rest.denom() + value.numer() * rest.numer();
+                *denominator *= rest.denom();
+            }
+        }
+        long.map_or(short, |(numerator, denominator)| Exact::from_big(BigRational::new(numerator, denominator)))
+    }
+}
+
 /// The numbers of the solvers: [`Exact`] where the answer is a fraction, `f64` where it is not.
 ///
 /// Division by zero is the caller's error.
@@ -416,6 +444,21 @@ mod tests {
             grown += usize::from((&a * &b).parts().is_none());
         }
         assert!(grown > 1000, "only {grown} products outgrew the small form");
+    }
+
+    #[test]
+    fn sums_are_in_lowest_terms() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        for limit in [9, 1 << 20, i64::MAX] {
+            for _ in 0..200 {
+                let mut draw = || Exact::ratio(rng.random_range(-limit..=limit), rng.random_range(1..=limit));
+                let values: Vec<Exact> =
+                    (0..12).map(|at| if at % 3 == 0 { &draw() * &draw() } else { draw() }).collect();
+                let one_by_one = values.iter().fold(Exact::ZERO, |sum, value| &sum + value);
+                let sum = values.iter().sum::<Exact>();
+                assert_eq!((sum.to_string(), sum.parts()), (one_by_one.to_string(), one_by_one.parts()));
+            }
+        }
     }
 
     #[test]

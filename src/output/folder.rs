@@ -67,7 +67,7 @@ impl Contents {
     /// [`Error::Io`].
     pub fn read(folder: &Path) -> Result<Contents> {
         let path = folder.join(FILE);
-        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        check_schema(&path, &sealed::unchecked(&path))?;
         if let Some(contents) = sealed::read::<Contents>(&path)? {
             return Ok(contents);
         }

@@ -64,7 +64,7 @@ impl Made {
     /// not read.
     pub fn read(folder: &Path) -> Result<Option<Made>> {
         let path = folder.join(FILE);
-        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        check_schema(&path, &sealed::unchecked(&path))?;
         sealed::read(&path)
     }
 

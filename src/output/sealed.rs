@@ -3,6 +3,7 @@
 //! The last key of the object is `blake3`, the digest of every byte before it. Whoever checks one by hand takes away all
 //! from the last comma on and compares (docs/formats.md).
 
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::file::{Written, digest_of, write_whole};
 use crate::error::{Error, Result};
+use crate::rows;
 
 const BEFORE: &str = ",\n  \"blake3\": \"";
 const BEHIND: &str = "\"\n}\n";
@@ -35,18 +37,37 @@ pub fn write(path: &Path, record: &impl Serialize) -> Result<Written> {
     write_whole(path, sealed(&text).as_bytes())
 }
 
-/// The text of a record; `None` if there is none. Errors: [`Error::Io`]; [`Error::Trace`] for what is not as it was
-/// written.
-pub fn text(path: &Path) -> Result<Option<String>> {
-    let bytes = match std::fs::read(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+/// The most bytes of a record: a study of a million cells.
+const MOST: u64 = 256 << 20;
+
+/// The bytes of a record; `None` if there is none. Errors: [`Error::Io`], also for more than [`MOST`].
+fn bytes(path: &Path) -> Result<Option<Vec<u8>>> {
+    let file = match rows::open(path) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => {
             let problem = "is a file; expected a folder that `plimsoll run` or `plimsoll replay -o` has written";
             return Err(Error::trace(path.parent().unwrap_or(path), 0, "", problem));
         }
-        Err(source) => return Err(Error::io(path, source)),
-        Ok(bytes) => bytes,
+        file => file?,
     };
+    let mut bytes = Vec::new();
+    file.take(MOST + 1).read_to_end(&mut bytes).map_err(|source| Error::io(path, source))?;
+    if bytes.len() as u64 > MOST {
+        return Err(Error::trace(path, 0, "", format!("is no record: it has more than {} MiB", MOST >> 20)));
+    }
+    Ok(Some(bytes))
+}
+
+/// The text of a record, whoever wrote it, to see which version of the schema it says it is of.
+pub fn unchecked(path: &Path) -> String {
+    let bytes = bytes(path).ok().flatten().unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// The text of a record; `None` if there is none. Errors: [`Error::Io`]; [`Error::Trace`] for what is not as it was
+/// written.
+pub fn text(path: &Path) -> Result<Option<String>> {
+    let Some(bytes) = bytes(path)? else { return Ok(None) };
     match String::from_utf8(bytes) {
         Ok(text) if is_sealed(&text) => Ok(Some(text)),
         _ => {

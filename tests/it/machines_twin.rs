@@ -141,6 +141,11 @@ pub fn write(draw: &Draw, dir: &Path) {
     }
 }
 
+/// The exit code of a run: 1 if no task starts under some policy.
+fn code(expected: &[Vec<Outcome>]) -> i32 {
+    i32::from(expected.iter().any(|tasks| tasks.iter().all(|task| task.start.is_none())))
+}
+
 /// Runs a case under all its policies and says how the first one that differs does.
 fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
     write(draw, dir);
@@ -153,7 +158,9 @@ fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
         Err(row) => {
             Err(Problem::refused(format!("the gang of row {row} has no room: {} {}", output.status, said(&output))))
         }
-        Ok(_) if !output.status.success() => Err(Problem::refused(format!("{}: {}", output.status, said(&output)))),
+        Ok(expected) if output.status.code() != Some(code(&expected)) => {
+            Err(Problem::refused(format!("{}: {}", output.status, said(&output))))
+        }
         Ok(expected) => draw.case.policies.iter().zip(expected).try_for_each(|(&policy, expected)| {
             let name = if draw.quota.is_some() { QUOTA.to_owned() } else { policy_name(policy) };
             let engine = read(&dir.join("out"), &name).map_err(Problem::refused)?;

@@ -64,7 +64,7 @@ impl Described {
     /// as it was written, or has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<Described>> {
         let path = folder.join(STUDY);
-        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        check_schema(&path, &sealed::unchecked(&path))?;
         let read = sealed::read::<Described>(&path)?;
         match &read {
             Some(described) if described.cells.iter().any(|(_, values)| values.len() != described.columns.len()) => {
@@ -195,7 +195,7 @@ pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
 fn plan_there(folder: &Path) -> Result<Option<String>> {
     for record in [STUDY, CONTENTS] {
         let path = folder.join(record);
-        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
+        check_schema(&path, &sealed::unchecked(&path))?;
     }
     let described = Described::read(folder).ok().flatten().map(|described| described.plan);
     Ok(described.or_else(|| Contents::read(folder).ok().map(|contents| contents.plan)))

@@ -90,11 +90,7 @@ impl Requests {
     /// Reads what stands beside results. Errors: [`Error::PlanSyntax`] with the file.
     pub fn beside(whole: &Whole) -> Result<Requests> {
         let path = whole.folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(Error::io(path, source)),
-        };
+        let text = read_text_if_there(&path)?.unwrap_or_default();
         let placed = |message: String| Error::PlanSyntax { path: path.clone(), message };
         let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| placed(error.to_string()))?;
         Requests::take(&mut table, &whole.scope()).map_err(|error| placed(error.to_string()))
