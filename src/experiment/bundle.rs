@@ -20,6 +20,7 @@ use crate::output::portable;
 use crate::output::requests::FILE as FIGURES;
 use crate::output::schema::Table;
 use crate::output::sealed;
+use crate::rows;
 
 /// A results folder, ready to be packed.
 #[derive(Clone, Debug, Default)]

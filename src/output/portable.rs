@@ -6,7 +6,7 @@ const REFUSED: [char; 7] = ['<', '>', ':', '"', '|', '?', '*'];
 /// The most bytes of a part of a path.
 const LONGEST: usize = 255;
 
-/// What is expected of a name that becomes a file or a folder, in words.
+/// The rule for a name that becomes a file or a folder, in words.
 pub const EXPECTED: &str =
     "a name for files, without slashes, the characters < > : \" | ? *, a dot or a dash in front, or a dot at the end";
 

@@ -26,6 +26,7 @@ use super::gallery::{self, Gallery};
 use super::paper::{Paper, Preset, points};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::study::hinted;
+use crate::rows::read_text_if_there;
 
 /// The file beside the results.
 pub const FILE: &str = "figures.toml";
