@@ -14,7 +14,7 @@ use super::portable;
 use super::provenance::{COMMIT, VERSION};
 use super::{schema, sealed};
 use crate::error::{Error, Result};
-use crate::workload::Input;
+use crate::rows;
 
 /// The file's name.
 pub const FILE: &str = "made.json";
@@ -139,7 +139,9 @@ pub fn below(folder: &Path, path: &Path) -> String {
 
 /// The BLAKE3 digest of a file. Errors: it cannot be read.
 fn digest(path: &Path) -> Result<String> {
-    Input::open(path)?.digest()
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(rows::open(path)?).map_err(|source| Error::io(path, source))?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// The state of a file below a folder whose record has the digest `made`.

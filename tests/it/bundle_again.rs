@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::bundle::Place;
 use crate::determinism::differences;
-use crate::replay::{plimsoll, run, said};
+use crate::replay::{forge, plimsoll, run, said};
 use crate::study_run::contents;
 
 /// Names that a shell would take apart.
@@ -152,8 +152,8 @@ fn what_cannot_run_again_is_refused() {
     let output = run(command.stdin(trace).current_dir(place.path("work")));
     assert!(output.status.success(), "{}", said(&output));
     assert!(place.refused(&["bundle", "work/x"]).contains("it could be read only once"));
-    let description = std::fs::read_to_string(place.path("work/x/experiment.json")).expect("a description");
-    let evil = description.replace("plimsoll replay", "plimsoll replay; touch pwned;");
-    place.write("work/x/experiment.json", &evil);
+    forge(&place.path("work/x/experiment.json"), |text| {
+        text.replace("plimsoll replay", "plimsoll replay; touch pwned;")
+    });
     assert!(place.refused(&["bundle", "work/x", "--incomplete"]).contains("none of a replay"));
 }

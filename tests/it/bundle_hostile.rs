@@ -9,10 +9,13 @@ use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
 use crate::bundle::Place;
-use crate::replay::{plimsoll, run, said};
+use crate::replay::{forge, plimsoll, run, said};
 
 impl Place {
     fn edit(&self, name: &str, change: impl Fn(&str) -> String) {
+        if name.ends_with(".json") {
+            return forge(&self.path(name), change);
+        }
         let text = std::fs::read_to_string(self.path(name)).expect("text");
         self.write(name, &change(&text));
     }

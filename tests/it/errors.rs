@@ -273,7 +273,7 @@ fn what_cannot_be_read_is_named() {
     let missing = dir.path().join("missing.csv");
     let inside = folder.join("none.csv");
     all(vec![
-        refused("a directory", dir.path(), &folder, &args, &["folder.csv", "directory"]),
+        refused("a directory", dir.path(), &folder, &args, &["folder.csv", "is a folder; expected a file"]),
         refused("a missing file", dir.path(), &missing, &args, &["missing.csv"]),
         refused("a missing file in a folder", dir.path(), &inside, &args, &["none.csv"]),
     ]);

@@ -39,6 +39,7 @@ mod machines_stranded;
 mod machines_twin;
 mod machines_world;
 mod measures;
+mod mutations;
 mod nash;
 mod one_definition;
 mod paper;

@@ -336,7 +336,8 @@ pub(crate) mod tests {
             (Format::Swf, Tenants::Qos),
         ] {
             let options = FormatOptions { tenants: Some(rule), ..FormatOptions::default() };
-            let message = read(Path::new("absent"), format, &options).unwrap_err().to_string();
+            let nothing = Input::Bytes("absent".into(), [].into());
+            let message = read_input(&nothing, format, &options).unwrap_err().to_string();
             assert!(message.contains(&format!("{format} has no ")), "{message}");
         }
     }

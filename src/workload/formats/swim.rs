@@ -195,7 +195,6 @@ fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Wor
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
 
     use super::super::tests::{dropped, import, shared, strict_refusal};
     use super::super::{Format, FormatOptions, read};
@@ -259,7 +258,8 @@ mod tests {
         }
         let mut options = FormatOptions::default();
         options.swim.map_bytes = 0;
-        let message = read(Path::new("absent"), Format::Swim, &options).unwrap_err().to_string();
+        let nothing = crate::workload::Input::Bytes("absent".into(), [].into());
+        let message = super::super::read_input(&nothing, Format::Swim, &options).unwrap_err().to_string();
         assert_eq!(message, "swim.map_bytes: 0 is not accepted; expected a whole number from 1 to 1000000000000");
     }
 
