@@ -142,7 +142,7 @@ fn a_flipped_bit_anywhere_is_noticed_and_mended() {
         let at = random.random_range(0..flipped.len());
         flipped[at] ^= 1 << random.random_range(0..8);
         std::fs::write(folder.join(name), flipped).expect("writable");
-        let output = verb("report", &[folder.clone()]);
+        let output = verb("report", std::slice::from_ref(&folder));
         if said(&output).contains("not as it was written") {
             noticed += 1;
         } else {

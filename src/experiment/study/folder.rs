@@ -290,6 +290,8 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
             remove_temporary(&place, &place.join(name))?;
         }
+        // It stays if something else stands in it.
+        let _ = std::fs::remove_dir(place.join(RECEIPTS));
         remove_temporary(&place, &place)?;
         if !ours.contains(&place) && Contents::read(&place).is_ok() {
             // Of another plan, or beside the cells of this one.
