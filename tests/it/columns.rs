@@ -109,7 +109,7 @@ const COMMANDS: &[&str] = &[
     "solve traces/instances/quota-tree.toml",
     "solve traces/instances/quota-koordinator.toml --rounding largest-remainder",
     "check --effort quick",
-    "check --effort quick --whole-tasks --domain zeros --write found",
+    "check --policy slot:2 --policy asset --effort quick --whole-tasks --domain zeros --write found",
     "failover",
     "failover --matrix",
     "failover fm-failover+am-timeout --without mock-request",
