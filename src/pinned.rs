@@ -1,6 +1,6 @@
 //! A file that is read several times and must be the same every time.
 //!
-//! What a study reads may be edited, replaced or swapped for another while it runs. Every opening compares the open file with
+//! The inputs of a study may be edited, replaced or swapped for others while it runs. Every opening compares the open file with
 //! the one that was first seen, by its place on the disk, size and times, so that all that is read, and the digest that is
 //! recorded, are of the same bytes; and a last look after a run finds what changed under the readers.
 
@@ -16,7 +16,7 @@ use crate::rows;
 /// those of removable media.
 const GRAIN: Duration = Duration::from_millis(20);
 
-/// What tells one version of a file from another.
+/// The marks that tell one version of a file from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     size: u64,

@@ -38,8 +38,7 @@ use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::record::{Recorder, Unreturned};
 use crate::units::{MachineId, Resources, Span, Time, UserId};
-use crate::workload::Source;
-use crate::workload::synthetic::random::stream;
+use crate::workload::{Source, synthetic::random::stream};
 
 use asks::Asks;
 use gang::Kinds;
@@ -214,18 +213,16 @@ pub fn run<R: Recorder>(
 ///
 /// Errors: [`Error::Mismatch`] for options that do not go together, and the policy's for its labels.
 pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
+    let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
     if options.slowdown.is_some() && !cluster.dims.iter().any(|dim| dim.name == "memory") {
-        let problem = "machines slow down by the memory that tasks use, and there is none in the workload".to_owned();
-        return Err(Error::Mismatch { problem });
+        return wrong("machines slow down by the memory that tasks use, and there is none in the workload");
     }
     let placed = cluster.hardware.is_some() && options.placement != Placement::Pooled;
     if placed && (options.preempt.is_some() || options.hoard.is_some()) {
-        let problem = "room cannot be reserved (preempt, hoard) where devices have identities".to_owned();
-        return Err(Error::Mismatch { problem });
+        return wrong("room cannot be reserved (preempt, hoard) where devices have identities");
     }
     if placed && !lens_is_plain(policy, cluster) {
-        let problem = "a policy of slots knows no devices; compare it without 'devices'".to_owned();
-        return Err(Error::Mismatch { problem });
+        return wrong("a policy of slots knows no devices; compare it without 'devices'");
     }
     Partitions::new(policy, cluster, options.placement).map(drop)
 }

@@ -1,4 +1,4 @@
-//! What can be known of a study before its first run: everything that a run does before its first event, for every cell and
+//! The check of a study before its first run: everything that a run does before its first event, for every cell and
 //! policy. What is wrong by design is found while nothing has been made yet.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::pinned::Pinned;
 use crate::units::{Dim, UserId};
 use crate::workload::{Input, Workload};
 
-/// What is known of a workload without reading or drawing it through: at least its resources.
+/// The knowledge of a workload without reading or drawing it through: at least its resources.
 struct Known {
     outline: Workload,
     /// Its users and labels are known as well.
@@ -53,7 +53,7 @@ pub(super) fn workloads(study: &Study) -> (Vec<usize>, Vec<usize>) {
     (study.cells.iter().enumerate().map(&mut number).collect(), firsts)
 }
 
-/// What is known of a workload; nothing of a trace that can be read only once, or has to be read through.
+/// The knowledge of a workload; none of a trace that can be read only once, or has to be read through.
 fn known(plan: &Plan) -> Result<Option<Known>> {
     match &plan.workload {
         WorkloadPlan::Generator(generator) => {

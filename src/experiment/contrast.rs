@@ -18,7 +18,7 @@ pub struct Contrast {
     pub plans: String,
     /// Runs that only the first result has, and only the second one: cell, policy and seed, in words.
     pub only: [Vec<String>; 2],
-    /// What of their plans is not there, in words.
+    /// The runs of their plans that are not there, in words.
     pub missing: Vec<String>,
     /// Runs that both have.
     pub runs: usize,

@@ -39,7 +39,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// What it will be.
+    /// The file that it will be.
     pub fn written(&self) -> &Written {
         &self.written
     }

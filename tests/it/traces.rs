@@ -241,7 +241,7 @@ fn wrong_requests_are_refused_with_what_would_be_accepted() {
         ("import @empty", &["empty.csv", "empty"]),
         ("import @empty --format openb", &["empty.csv", "no rows"]),
         ("import @missing", &["missing.csv"]),
-        ("import @folder", &["directory"]),
+        ("import @folder", &["is a folder"]),
         ("validate @twice", &["twice.csv, line 4", "'job'", "appeared before"]),
         ("validate @lost", &["lost.csv, line 2", "'after'", "mop"]),
         ("validate @csv --from swim", &["t.csv, line 1", "6"]),

@@ -263,7 +263,7 @@ fn about_set(change: &str, message: &str) -> Error {
     Error::PlanSyntax { path: format!("--set {change}").into(), message: message.to_owned() }
 }
 
-/// What the parser of a table inside the plan refuses: it does not say where that stands.
+/// The value that the parser of a table inside the plan refuses: it does not say where that stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Culprit<'a> {
     /// A misspelt key.

@@ -116,7 +116,7 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
 }
 
-/// What all buckets hold together between two points: an amount, and so much more for each unit of level.
+/// The contents of all buckets together between two points: an amount, and so much more for each unit of level.
 #[derive(Clone)]
 struct Held<N> {
     still: N,

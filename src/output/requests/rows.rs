@@ -57,7 +57,7 @@ impl Whole {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
     }
 
-    /// What of the plan is not there, in words, cell by cell.
+    /// The runs of the plan that are not there, in words, cell by cell.
     pub fn missing(&self) -> Vec<String> {
         let of = |name: &str| if name.is_empty() { String::new() } else { format!("{name}: ") };
         self.cells.iter().filter_map(|(name, _, one)| Some(of(name) + &one.missing()?)).collect()

@@ -60,7 +60,7 @@ impl Generator {
         matches!(self, Generator::ClosedLoop(_))
     }
 
-    /// What is known of the workload of a seed before any job is drawn: resources, labels, and the users that may submit
+    /// The knowledge of the workload of a seed before any job is drawn: resources, labels, and the users that may submit
     /// (none where every job has its own). Errors: as [`Generator::generate`], except that draws may come to nothing later.
     pub fn outline(&self, seed: u64) -> Result<Workload> {
         match self {
