@@ -209,9 +209,8 @@ pub fn run<R: Recorder>(
     Ok(engine.outcome)
 }
 
-/// Checks whether a policy can run on a cluster in this way, as [`run`] does first.
-///
-/// Errors: [`Error::Mismatch`] for options that do not go together, and the policy's for its labels.
+/// Checks whether a policy can run on a cluster in this way, as [`run`] does first. Errors: [`Error::Mismatch`] for options
+/// that do not go together, and the policy's for its labels.
 pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
     let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
     if options.slowdown.is_some() && !cluster.dims.iter().any(|dim| dim.name == "memory") {
