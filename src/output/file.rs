@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// How the names of files begin that are not whole yet.
 const TEMPORARY: &str = ".plimsoll-";
 
-/// Whether a name is one that [`begin`] gives: what a process that was killed has left.
+/// Whether a name is that of a file which is not whole yet: what a process that was killed has left.
 pub fn is_temporary(name: &str) -> bool {
     let rest = name.strip_prefix(TEMPORARY).unwrap_or_default();
     rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -20,7 +20,7 @@ pub fn path(path: impl AsRef<std::path::Path>) -> String {
     if text.starts_with('-') && text != "-" { format!("./{text}") } else { text }
 }
 
-/// The words of a line that [`line`] made; `None` for any other.
+/// The words of a line that [`line()`] made; `None` for any other.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut rest) = (Vec::new(), String::new(), line);
     while let Some(c) = rest.chars().next() {
