@@ -90,7 +90,7 @@ pub const RECEIPTS: &str = "done";
 pub type Listed = BTreeMap<String, Vec<String>>;
 
 /// Reads which tables are of runs that have ended, and the names of receipts that are not as they were written. Errors:
-/// the folder of receipts cannot be read.
+/// the folder of receipts, or one of them, cannot be read.
 pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
     #[derive(Deserialize)]
     struct Receipt {
@@ -105,6 +105,7 @@ pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
                 }
             }
             Ok(None) => {}
+            Err(error @ Error::Io { .. }) => return Err(error),
             Err(_) => broken.push(format!("{RECEIPTS}/{name}")),
         }
     }

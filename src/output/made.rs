@@ -68,9 +68,12 @@ impl Made {
         sealed::read(&path)
     }
 
-    /// The list; an empty one if it cannot be read, for what is damaged proves nothing.
-    fn known(folder: &Path) -> Made {
-        Made::read(folder).ok().flatten().unwrap_or_default()
+    /// The list; an empty one if it is damaged, which proves nothing. Errors: [`Error::Io`].
+    fn known(folder: &Path) -> Result<Made> {
+        match Made::read(folder) {
+            Err(error @ Error::Io { .. }) => Err(error),
+            read => Ok(read.ok().flatten().unwrap_or_default()),
+        }
     }
 
     /// The experiment that results without runs belong to, and their files; `None` where there are none of that kind.
@@ -95,7 +98,7 @@ impl Made {
     fn note(folder: &Path, about: Option<About>, written: &[Written], is_stale: impl Fn(&str) -> bool) -> Result<()> {
         let now: BTreeMap<String, String> =
             written.iter().map(|file| (below(folder, &file.path), file.digest.clone())).collect();
-        let before = Made::known(folder);
+        let before = Made::known(folder)?;
         let (stale, mut files): (BTreeMap<_, _>, BTreeMap<_, _>) =
             before.files.into_iter().filter(|(name, _)| !now.contains_key(name)).partition(|(name, _)| is_stale(name));
         remove(folder, &stale)?;
@@ -110,7 +113,7 @@ impl Made {
         if !folder.join(FILE).is_file() {
             return Ok(());
         }
-        remove(folder, &Made::known(folder).files)?;
+        remove(folder, &Made::known(folder)?.files)?;
         std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
     }
 
@@ -189,14 +192,14 @@ mod tests {
         Made::renew(folder, None, &[""], &names.map(|name| write(name, name))).expect("a writable folder");
         write("figures/own.svg", "mine");
         write("figures/b.svg", "changed");
-        let states = Made::known(folder).states(folder);
+        let states = Made::known(folder).expect("readable").states(folder);
         assert_eq!((states["figures/a.svg"], states["figures/b.svg"]), (State::AsMade, State::Changed));
         Made::add(folder, &[write("figures/c.svg", "c")]).expect("a writable folder");
         Made::renew(folder, None, &["figures/"], &[write("figures/d.svg", "d")]).expect("a writable folder");
         let there = |name: &str| folder.join(name).is_file();
         assert!(!there("figures/a.svg") && !there("figures/c.svg"), "as they were written");
         assert!(there("figures/b.svg") && there("figures/own.svg") && there("figures/d.svg") && there("report.html"));
-        let made = Made::known(folder);
+        let made = Made::known(folder).expect("readable");
         assert_eq!(made.files.keys().map(String::as_str).collect::<Vec<_>>(), ["figures/d.svg", "report.html"]);
         Made::remove(folder).expect("a writable folder");
         assert!(!there("figures/d.svg") && !there("report.html") && !there(FILE) && there("figures/own.svg"));
@@ -211,7 +214,7 @@ mod tests {
         let files = BTreeMap::from([("../outside".to_owned(), sum)]);
         sealed::write(&folder.join(FILE), &Made { schema: schema::VERSION, files, ..Made::default() })
             .expect("a writable folder");
-        assert_eq!(Made::known(&folder).states(&folder)["../outside"], State::Gone);
+        assert_eq!(Made::known(&folder).expect("readable").states(&folder)["../outside"], State::Gone);
         Made::remove(&folder).expect("a writable folder");
         assert!(outside.is_file());
     }

@@ -62,11 +62,15 @@ pub fn every_call_may_fail() -> Outcome {
             let (message, when) = (said(&output), format!("{calls}, number {nth}"));
             assert!(!message.contains("panicked"), "{when}: {message}");
             if output.status.success() {
-                assert_eq!(differences(&expected, &contents(&place.path("out"))), [""; 0], "{when}");
+                let mut found = contents(&place.path("out"));
+                // A lock that nobody holds is in nobody's way.
+                found.remove(".plimsoll-lock");
+                assert_eq!(differences(&expected, &found), [""; 0], "{when}");
             } else {
                 // Not a signal, and not the code of a panic. The loader of programs has messages and codes of its own.
                 assert!(matches!(output.status.code(), Some(1 | 2 | 127)), "{when}: {:?} {message}", output.status);
-                assert!(!message.trim().is_empty(), "{when}: not a word");
+                // The call that fails may be the one that would say so.
+                assert!(!message.trim().is_empty() || calls.starts_with("write"), "{when}: not a word");
                 for (path, bytes) in
                     contents(&place.path("out")).iter().filter(|(path, _)| !path.contains(".plimsoll-"))
                 {
