@@ -107,7 +107,7 @@ fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
         metadata: Vec::new(),
     };
     let policy = Registry::default().policy("drf").expect("a policy");
-    simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").outcome.launched
+    simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome.launched
 }
 
 /// The obvious simulator: a heap of finishes, a scan over users for the least dominant share, a scan over machines.
@@ -184,7 +184,7 @@ fn replay(criterion: &mut Criterion) {
     for (users, prefix) in [(100, 30_000), (100_000, 2_000)] {
         for (arrivals, burst) in [("flat", false), ("burst", true)] {
             let workload = workload(users, burst);
-            let supply = Supply::Csv(csv(&workload));
+            let supply = Supply::Csv(csv(&workload), Vec::new());
             let folder = tempfile::tempdir().expect("a temporary folder");
             for (place, placement) in [("pooled", Placement::Pooled), ("first-fit", Placement::FirstFit)] {
                 let mut group = criterion.benchmark_group(format!("replay/{users} users/{arrivals}/{place}"));

@@ -235,7 +235,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         metadata: Vec::new(),
     };
     let policy = Registry::default().policy("drf").expect("a policy");
-    let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").outcome;
+    let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome;
     let (after, _, peak) = spent();
     let (p50, p99, clock) = latencies(&supply, &spec);
     let engine = spent().0 - after;

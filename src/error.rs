@@ -1,5 +1,6 @@
 //! The one error type: the problem, its place, and the values that would be accepted.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A result with the project's [`enum@Error`].
@@ -79,6 +80,12 @@ pub enum Error {
         /// The condition that is violated, and by how much.
         problem: String,
     },
+    /// A run in which nothing ran.
+    #[error("{problem}")]
+    Idle {
+        /// Which runs, and why.
+        problem: String,
+    },
     /// A result cannot be written.
     #[error("cannot write {}: {message}", path.display())]
     Output {
@@ -114,7 +121,7 @@ impl Error {
     pub fn plan(key: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Error {
         let (value, expected) = (value.to_string(), expected.into());
         let hint = meant(&value, &expected).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
-        Error::Plan { key: key.into(), value, expected: expected + &hint }
+        Error::Plan { key: key.into(), value: short(&value).into_owned(), expected: expected + &hint }
     }
 
     /// The same error under the name that the user wrote: an option, or a key with its table.
@@ -151,15 +158,28 @@ impl Error {
     /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Output { .. } | Error::NotConverged { .. } => 1,
+            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,
         }
     }
 }
 
-/// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it.
+/// A value for a message: at most 200 characters of it, and how many there are; quotes stay around it.
+pub fn short(value: &str) -> Cow<'_, str> {
+    const MOST: usize = 200;
+    let Some((end, _)) = value.char_indices().nth(MOST) else { return value.into() };
+    let quote = if value.starts_with('\'') && value.ends_with('\'') { "'" } else { "" };
+    format!("{}…{quote} ({} characters)", &value[..end], value.chars().count() - 2 * quote.len()).into()
+}
+
+/// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it, or
+/// the first one whose first part, before `-` or `_`, is nearly it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody means a name by a text; and the comparison takes the product of the lengths.
+    if word.len() > 100 {
+        return None;
+    }
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = candidates
         .iter()
@@ -167,7 +187,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4);
     let mut longer = candidates.iter().filter(|candidate| word.len() > 2 && candidate.starts_with(word));
-    near.map(|(_, candidate)| candidate).or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
+    let part = |candidate: &&&str| {
+        let part = candidate.split(['-', '_']).next().unwrap_or_default();
+        part.len() > 3 && strsim::damerau_levenshtein(word, part) <= part.len() / 4
+    };
+    let mut parts = candidates.iter().filter(part);
+    near.map(|(_, candidate)| candidate)
+        .or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
+        .or_else(|| parts.next().copied())
 }
 
 /// The name that a quoted value probably stands for, of those that would be accepted: single words between commas and
@@ -190,17 +217,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn values_are_echoed_in_part() {
+        assert_eq!(short("'a b'"), "'a b'");
+        assert_eq!(short(&"x".repeat(200)), "x".repeat(200));
+        assert_eq!(short(&"é".repeat(201)), format!("{}… (201 characters)", "é".repeat(200)));
+        let error = Error::plan("--machines", format!("'{}'", "a|b ".repeat(1 << 20)), "less").to_string();
+        assert!(error.contains("…' (4194304 characters)") && error.len() < 300, "{error}");
+    }
+
+    #[test]
     fn names_among_others_get_a_suggestion() {
         let said = |value: &str, expected: &str| Error::plan("k", format!("'{value}'"), expected).to_string();
         for (value, expected, name) in [
             ("first_fit", "pooled, first-fit, best-fit or fgd", "first-fit"),
+            ("frist", "pooled, first-fit, best-fit or fgd", "first-fit"),
+            ("compltion", "wait_mean_s, completion_mean_s, completion_p50_s", "completion_mean_s"),
             ("skp", "skip or stop", "skip"),
+            ("low", "lowest-id or highest-id", "lowest-id"),
             ("envy", "feasibility, envy-freeness, pareto-efficiency", "envy-freeness"),
             ("dfr", "one of fifo, slot:K, drf, bmf[:RESOLVE]", "drf"),
         ] {
             assert!(said(value, expected).ends_with(&format!("(did you mean '{name}'?)")), "{}", said(value, expected));
         }
         for (value, expected) in [
+            ("slow", "lowest-id or highest-id"),
             ("soon", "a time span above 0 such as 90s, 15m or 2h"),
             ("wet", "ordered or lossy"),
             ("drf", "one of drf, fifo"),

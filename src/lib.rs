@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod fluid;
 pub mod metrics;
 pub mod output;
+pub mod pinned;
 pub mod policy;
 pub mod properties;
 pub mod record;

@@ -84,8 +84,8 @@ pub struct JobRecord<'a> {
     pub start: Option<Time>,
     /// When its last task ended; `None` if some task has not.
     pub finish: Option<Time>,
-    /// Task-microseconds of work: the sum of tasks times duration.
-    pub work: u64,
+    /// Task-microseconds of work: the sum of tasks times duration. `None` from 2^63 on.
+    pub work: Option<u64>,
     /// Its completion time on an empty, boundless cluster: the longest chain of stages.
     pub ideal: Span,
 }
@@ -237,6 +237,8 @@ pub struct StuckRecord<'a> {
     pub attempt: u32,
     /// When its row was submitted.
     pub submit: Time,
+    /// From when on they waited: when they could have started at the earliest, or were stopped. `None` if they never could.
+    pub release: Option<Time>,
     /// How long each of them would run.
     pub duration: Span,
     /// The need of each of them.

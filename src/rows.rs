@@ -1,17 +1,72 @@
-//! Rows of a delimited text file, each with its place for a message.
+//! Small text files, whole or as rows of a delimited file, each row with its place for a message.
 //!
 //! The one way in which public formats and machines files are read: fields are trimmed, a byte-order mark and CRLF
 //! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
 //! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use csv::ByteRecord;
 
 use crate::error::{Error, Result};
 use crate::units::{NumberProblem, Round, decimal};
+
+/// The most bytes of a text that is read whole.
+const TEXT_MOST: u64 = 64 << 20;
+
+/// Opens a regular file. A device never ends, and a pipe cannot be read again for its digest.
+///
+/// Errors: [`Error::Io`], also for a folder.
+pub fn open(path: &Path) -> Result<File> {
+    let failed = |source| Error::io(path, source);
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "is a folder; expected a file")));
+    }
+    if !metadata.is_file() {
+        let problem = "is no regular file but a device or a pipe; expected a file that ends and can be read again";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+    }
+    File::open(path).map_err(failed)
+}
+
+/// Reads a whole text file, such as a plan, without its byte-order mark. Errors: those of [`open`] and [`text_of`].
+pub fn read_text(path: &Path) -> Result<String> {
+    text_of(path, open(path)?)
+}
+
+/// The same of a file that may be missing. Errors: those of [`read_text`] of a file that is there.
+pub fn read_text_if_there(path: &Path) -> Result<Option<String>> {
+    match read_text(path) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
+/// Reads a whole `input`, which messages call `name`, without its byte-order mark.
+///
+/// Errors: [`Error::Io`], also for more than 64 MiB; [`Error::Trace`] with the line that is no text.
+pub fn text_of(name: &Path, input: impl Read) -> Result<String> {
+    let mut bytes = Vec::new();
+    input.take(TEXT_MOST + 1).read_to_end(&mut bytes).map_err(|source| Error::io(name, source))?;
+    if bytes.len() as u64 > TEXT_MOST {
+        let problem = format!("has more than {} MiB; expected a text that people write", TEXT_MOST >> 20);
+        return Err(Error::io(name, io::Error::new(io::ErrorKind::FileTooLarge, problem)));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + sound.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        Error::trace(name, line, "", "is not UTF-8 text")
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
 
 /// The character between the fields of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,29 +98,28 @@ pub struct Rows {
     path: PathBuf,
     reader: csv::Reader<Box<dyn Read>>,
     record: ByteRecord,
+    ended: Rc<Cell<bool>>,
 }
 
 impl Rows {
-    /// Opens a file. Errors: [`Error::Io`].
+    /// Opens a file. Errors: those of [`open`].
     pub fn open(path: &Path, separator: Separator) -> Result<Rows> {
-        let file = File::open(path).map_err(|source| Error::io(path, source))?;
-        Ok(Rows::new(Box::new(BufReader::new(file)), path, separator))
+        Ok(Rows::new(Box::new(BufReader::new(open(path)?)), path, separator))
     }
 
     /// Rows of an open `input`, which messages call `path`.
     pub fn new(input: Box<dyn Read>, path: &Path, separator: Separator) -> Rows {
         // A line's end is the line feed alone (the trim takes a carriage return away), and the last line gets one if
         // it lacks it: so the reader's position after a row is always the line behind it.
-        let input: Box<dyn Read> = Box::new(input.chain(&b"\n"[..]));
+        let (input, ended) = Lines::of(input);
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .trim(csv::Trim::All)
             .terminator(csv::Terminator::Any(b'\n'))
             .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
             .quoting(separator == Separator::Comma)
-            .from_reader(input);
-        Rows { path: path.to_owned(), reader, record: ByteRecord::new() }
+            .from_reader(Box::new(input) as Box<dyn Read>);
+        Rows { path: path.to_owned(), reader, record: ByteRecord::new(), ended }
     }
 
     /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`].
@@ -75,6 +129,11 @@ impl Rows {
             if !more {
                 return Ok(None);
             }
+            if self.ended.get() {
+                let start = self.record.position().map_or(1, csv::Position::line);
+                return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
+            }
+            self.record.trim();
             if self.record.len() > 1 || self.record.iter().any(|field| !field.is_empty()) {
                 break;
             }
@@ -134,9 +193,9 @@ impl<'a> Row<'a> {
         field.is_empty() || field.eq_ignore_ascii_case(b"nan") || field.eq_ignore_ascii_case(b"null")
     }
 
-    /// The field as text, possibly empty.
+    /// The field as text without blanks around it, possibly empty.
     pub fn text(&self, column: Column<'_>) -> Result<&'a str> {
-        let field = self.bytes(column);
+        let field = trimmed(self.bytes(column));
         std::str::from_utf8(field)
             .map_err(|_| self.error(column.name, format!("'{}' is not UTF-8 text", shorten(field))))
     }
@@ -177,6 +236,48 @@ impl<'a> Row<'a> {
     fn not(&self, column: Column<'_>, problem: NumberProblem, expected: &str) -> Error {
         self.wrong(column, &problem.to_string(), expected)
     }
+}
+
+/// The problem with a line where a quote is opened that the file does not close.
+pub const UNCLOSED: &str = "a quote opened on this line is not closed; close it, or double it where it is meant";
+
+/// The bytes of a table with a line feed behind the last line, which may lack it; it notes when they have all been read.
+///
+/// A row ends with its line feed. So if a row is there only after the end was seen, a quote in it is still open.
+pub struct Lines<R> {
+    bytes: io::Chain<R, &'static [u8]>,
+    ended: Rc<Cell<bool>>,
+}
+
+impl<R: Read> Lines<R> {
+    /// The lines of `input`, and whether all have been read.
+    pub fn of(input: R) -> (Lines<R>, Rc<Cell<bool>>) {
+        let ended = Rc::new(Cell::new(false));
+        (Lines { bytes: input.chain(&b"\n"[..]), ended: ended.clone() }, ended)
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.ended.set(read == 0 && !buffer.is_empty());
+        Ok(read)
+    }
+}
+
+/// The line of a quote that is still open at the end of the file, in the last field of a row that begins on line `start`.
+pub fn unclosed(record: &ByteRecord, start: u64) -> u64 {
+    let feeds = |field: &[u8]| field.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    start + record.iter().rev().skip(1).map(feeds).sum::<u64>()
+}
+
+/// A name without the blanks around it, so that `ann` and `ann ` are one user; also those beyond ASCII.
+pub fn trimmed(name: &[u8]) -> &[u8] {
+    let plain = |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_whitespace());
+    if plain(name.first()) && plain(name.last()) {
+        return name;
+    }
+    std::str::from_utf8(name).map_or(name.trim_ascii(), |name| name.trim().as_bytes())
 }
 
 /// Reads a number of either sign, times `scale`, to the nearest.
@@ -224,6 +325,53 @@ mod tests {
         }
         assert!(lines("").is_empty());
         assert!(lines("\n\r\n").is_empty());
+    }
+
+    #[test]
+    fn only_texts_that_end_are_read_whole() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::io::Write::write_all(&mut file, "\u{feff}a = 1\n".as_bytes()).expect("writable");
+        assert_eq!(read_text(file.path()).expect("a text"), "a = 1\n");
+        let refusal = |path: &Path| read_text(path).unwrap_err().to_string();
+        file.as_file().set_len(TEXT_MOST + 1).expect("a sparse file");
+        assert!(refusal(file.path()).ends_with("has more than 64 MiB; expected a text that people write"));
+        std::fs::write(file.path(), b"a\nb\xff\n").expect("writable");
+        assert!(refusal(file.path()).ends_with(", line 2: is not UTF-8 text"));
+        assert!(refusal(&std::env::temp_dir()).ends_with("is a folder; expected a file"));
+        if cfg!(unix) {
+            for device in ["/dev/zero", "/dev/null"] {
+                assert!(refusal(Path::new(device)).contains("is no regular file but a device"));
+                assert!(Rows::open(Path::new(device), Separator::Comma).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_quote_is_found_and_a_closed_one_is_none() {
+        assert_eq!(
+            lines("a,\"b\nc\n\"\nd,\" e\""),
+            [(3, vec!["a".into(), "b\nc".into()]), (4, vec!["d".into(), "e".into()])]
+        );
+        for (text, line) in [("a,b\nc,\"d\ne,f\n", 2), ("a,b\nc,\"d", 2), ("a,\"b\nc\",\"d\n", 2), ("\"", 1)] {
+            let mut rows = Rows::new(Box::new(text.as_bytes()), Path::new("t.csv"), Separator::Comma);
+            let error = loop {
+                match rows.read() {
+                    Ok(row) => assert!(row.is_some(), "{text:?}"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert_eq!(error, format!("t.csv, line {line}: {UNCLOSED}"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_lose_the_blanks_around_them() {
+        for (name, want) in
+            [("ann ", "ann"), (" ann", "ann"), ("\u{a0}ann\u{2009}", "ann"), ("a b", "a b"), ("é", "é"), (" ", "")]
+        {
+            assert_eq!(trimmed(name.as_bytes()), want.as_bytes());
+        }
+        assert_eq!(trimmed(b" \xff "), b"\xff");
     }
 
     #[test]

@@ -18,8 +18,9 @@ pub struct Span(pub u64);
 /// Microseconds in a second.
 pub const US_PER_S: u64 = 1_000_000;
 
-/// The latest instant and the longest span a reader accepts: about 146,000 years, so that sums of two never overflow.
-pub const TIME_MAX_US: u64 = u64::MAX / 4;
+/// The latest instant and the longest span a reader accepts: 10^12 seconds, about 31,700 years. It is the largest number
+/// that [`decimal`] reads, and sums of some never overflow.
+pub const TIME_MAX_US: u64 = DECIMAL_MAX;
 
 impl Time {
     /// The instant at which a trace's clock starts.

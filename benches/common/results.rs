@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll::error::{Error, Result};
+use plimsoll::output::file::write_whole;
 use plimsoll::output::picture::Picture;
 use plimsoll::output::provenance::Provenance;
-use plimsoll::output::table::{Cell, Field, Kind, TableWriter, write_whole};
+use plimsoll::output::table::{Cell, Field, Kind, TableWriter};
 
 /// The file behind `--table`, or the one that is meant if none is named.
 pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
@@ -54,6 +55,7 @@ pub fn write<const N: usize>(
         let texts = row.map(|cell| match cell {
             Cell::Null => String::new(),
             Cell::Int(value) => value.to_string(),
+            Cell::Large(value) => value.to_string(),
             Cell::Float(value) => format!("{value:.3}"),
             Cell::Text(text) => text.to_owned(),
         });

@@ -1,10 +1,11 @@
 //! Weights of users: one number, or one a resource.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use crate::error::{Error, Result, nearest};
-use crate::units::{Dim, MAX_DIMS, Round, decimal};
+use crate::pinned::Pinned;
+use crate::rows::{Column, Row, Rows, Separator};
+use crate::units::{Dim, MAX_DIMS, Round};
 
 /// Weight 1 in the integers that weights are kept in (millionths).
 pub const WEIGHT_ONE: u64 = 1_000_000;
@@ -38,24 +39,23 @@ impl Weights {
     /// a resource without a column has weight 1, or `weight` if that column stands there too).
     ///
     /// Users that are not named have weight 1. Errors: [`Error::Trace`] with the line and the column.
-    pub fn read(path: &Path, dims: &[Dim]) -> Result<Weights> {
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(|error| csv_error(path, &error))?;
-        let header = reader.headers().map_err(|error| csv_error(path, &error))?.clone();
-        let columns = Columns::find(path, &header, dims)?;
+    pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
+        let mut rows = Rows::new(Box::new(file.open()?), file.path(), Separator::Comma);
+        let empty =
+            || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
+        let columns = Columns::find(&rows.read()?.ok_or_else(empty)?, dims)?;
         let mut weights = Weights::default();
         let mut index: HashMap<Class, u32> = HashMap::from([(weights.classes[0], 0)]);
-        for record in reader.records() {
-            let record = record.map_err(|error| csv_error(path, &error))?;
-            let line = record.position().map_or(0, csv::Position::line);
-            let class = columns.class(path, line, &record, dims)?;
+        while let Some(row) = rows.read()? {
+            row.expect_fields(columns.fields..=columns.fields, &format!("{}, as in the header", columns.fields))?;
+            let class = columns.class(&row, dims)?;
             let id = *index.entry(class).or_insert_with(|| {
                 weights.classes.push(class);
                 weights.classes.len() as u32 - 1
             });
-            let user = record.get(columns.user).unwrap_or_default().to_owned();
-            if weights.by_name.insert(user.clone(), id).is_some() {
-                return Err(Error::trace(path, line, "user", format!("'{user}' stands twice; one row a user")));
+            let user = row.name(Column::new(columns.user, "user"))?;
+            if weights.by_name.insert(user.to_owned(), id).is_some() {
+                return Err(row.error("user", format!("'{user}' stands twice; one row a user")));
             }
         }
         Ok(weights)
@@ -102,19 +102,21 @@ impl Weights {
 }
 
 struct Columns {
+    fields: usize,
     user: usize,
     whole: Option<usize>,
     each: [Option<usize>; MAX_DIMS],
 }
 
 impl Columns {
-    fn find(path: &Path, header: &csv::StringRecord, dims: &[Dim]) -> Result<Columns> {
-        let mut columns = Columns { user: usize::MAX, whole: None, each: [None; MAX_DIMS] };
-        for (at, name) in header.iter().enumerate() {
-            let name = name.trim_start_matches('\u{feff}');
-            match name {
-                "user" => columns.user = at,
-                "weight" => columns.whole = Some(at),
+    fn find(header: &Row<'_>, dims: &[Dim]) -> Result<Columns> {
+        let fields = header.fields();
+        let mut columns = Columns { fields, user: usize::MAX, whole: None, each: [None; MAX_DIMS] };
+        for at in 0..fields {
+            let name = header.text(Column::new(at, "header"))?;
+            let before = match name {
+                "user" => std::mem::replace(&mut columns.user, at) != usize::MAX,
+                "weight" => columns.whole.replace(at).is_some(),
                 _ => {
                     let wanted = Dim::parse(name).0.name;
                     let Some(dim) = dims.iter().position(|dim| dim.name == wanted) else {
@@ -123,30 +125,31 @@ impl Columns {
                         let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
                         let known = known.join("', '");
                         let problem = format!("no such resource{hint}; expected 'user', 'weight', '{known}'");
-                        return Err(Error::trace(path, 1, name, problem));
+                        return Err(header.error(name, problem));
                     };
-                    columns.each[dim] = Some(at);
+                    columns.each[dim].replace(at).is_some()
                 }
+            };
+            if before {
+                return Err(header.error(name, "is given twice"));
             }
         }
         if columns.user == usize::MAX {
-            return Err(Error::trace(path, 1, "user", "is missing; expected user,weight or user and resources"));
+            return Err(header.error("user", "is missing; expected user,weight or user and resources"));
         }
         if columns.whole.is_none() && columns.each.iter().all(Option::is_none) {
-            return Err(Error::trace(path, 1, "weight", "is missing; expected user,weight or user and resources"));
+            return Err(header.error("weight", "is missing; expected user,weight or user and resources"));
         }
         Ok(columns)
     }
 
-    fn class(&self, path: &Path, line: u64, record: &csv::StringRecord, dims: &[Dim]) -> Result<Class> {
-        let read = |at: usize, column: &str| {
-            let text = record.get(at).unwrap_or_default();
-            match decimal(text.as_bytes(), WEIGHT_ONE, Round::Nearest) {
-                Ok(0) => Err(Error::trace(path, line, column, format!("'{text}' is not above 0; expected a weight"))),
-                Ok(weight) => Ok(weight),
-                Err(problem) => {
-                    Err(Error::trace(path, line, column, format!("'{text}' {problem}; expected a weight above 0")))
-                }
+    fn class(&self, row: &Row<'_>, dims: &[Dim]) -> Result<Class> {
+        let read = |at: usize, name: &str| {
+            const EXPECTED: &str = "a weight above 0";
+            let column = Column::new(at, name);
+            match row.number(column, WEIGHT_ONE, Round::Nearest, EXPECTED)? {
+                0 => Err(row.wrong(column, "is not above 0", EXPECTED)),
+                weight => Ok(weight),
             }
         };
         let whole = self.whole.map(|at| read(at, "weight")).transpose()?;
@@ -161,13 +164,5 @@ impl Columns {
             class = Class { each: [first; MAX_DIMS], whole: Some(first) };
         }
         Ok(class)
-    }
-}
-
-/// A CSV error with its place.
-fn csv_error(path: &Path, error: &csv::Error) -> Error {
-    match error.kind() {
-        csv::ErrorKind::Io(source) => Error::io(path, std::io::Error::new(source.kind(), source.to_string())),
-        _ => Error::trace(path, error.position().map_or(0, csv::Position::line), "", error.to_string()),
     }
 }

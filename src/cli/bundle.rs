@@ -7,12 +7,17 @@ use super::{Context, print};
 use crate::error::{Error, Result};
 use crate::experiment::bundle::{Parcel, collect};
 use crate::output::archive::{Content, Sum, write};
-use crate::output::crate_json::{About, Author, FILE, describe, is_orcid, verify};
+use crate::output::crate_json::{About, Author, FILE, describe, is_orcid};
+use crate::output::escape::printable;
+use crate::output::html::FILE as REPORT;
 use crate::output::provenance::{COMMIT, VERSION};
+use crate::output::shell;
+use crate::output::verify::verify;
 
 /// Pack results for publication: plan, input files, tables, figures and an RO-Crate description, in one zip file
 ///
-/// Results that are not complete are refused. The same results make the same bytes.
+/// Results that are not complete are refused, and so are input files that have changed since, or that are not below the
+/// current folder. The same results make the same bytes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll bundle results/facebook
@@ -47,18 +52,21 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.verify {
-        let files = verify(&args.path)?;
-        return print::out(&format!("{}: {files} files, all as they were packed\n", args.path.display()));
+        let found = verify(&args.path)?;
+        let (path, files, size) = (args.path.display(), amount(found.files, "file"), found.size);
+        return print::out(&format!("{path}: {files}, {size} bytes when unpacked, all as they were packed\n"));
     }
     let authors = authors(args)?;
     if let Some(licence) = args.license.as_ref().filter(|name| !name.chars().all(is_spdx)) {
         return Err(Error::plan("--license", format!("'{licence}'"), "the SPDX name of a licence, such as CC-BY-4.0"));
     }
-    let parcel = collect(&args.path, args.largest << 20, context.registry)?;
-    if !parcel.missing.is_empty() {
-        let shown: Vec<&str> = parcel.missing.iter().take(5).map(String::as_str).collect();
-        let more = if parcel.missing.len() > shown.len() { "; .." } else { "" };
-        let lacking = format!("{} ({}{more})", amount(parcel.missing.len(), "part"), shown.join("; "));
+    let largest = args.largest.saturating_mul(1 << 20);
+    let parcel = collect(&args.path, largest)?;
+    if parcel.missing.parts > 0 {
+        let examples = &parcel.missing.examples;
+        let shown: Vec<&str> = examples.iter().take(5).map(String::as_str).collect();
+        let more = if examples.len() > shown.len() { "; .." } else { "" };
+        let lacking = format!("{} ({}{more})", amount(parcel.missing.parts, "part"), shown.join("; "));
         if !args.incomplete {
             let problem = format!(
                 "{} is not complete: {lacking} missing or broken; `plimsoll run` with its plan makes what is missing, \
@@ -70,7 +78,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context.warn(&format!("not complete: {lacking} missing or broken; the bundle says so"));
     }
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", parcel.name)));
-    let mut entries = entries(&parcel);
+    let mut entries = entries(&parcel)?;
     let sums: BTreeMap<String, Sum> =
         entries.iter().map(|(name, content)| Ok((name.clone(), content.sum()?))).collect::<Result<_>>()?;
     let about = About {
@@ -80,15 +88,19 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         authors,
         licence: args.license.clone(),
         command: parcel.made["command"].as_str().unwrap_or_default().to_owned(),
-        plan: parcel.plan_at.clone(),
+        plan: parcel.replay.is_none().then(|| plan_at(&parcel)),
         results: results(&parcel),
         inputs: parcel.inputs.keys().cloned().collect(),
         elsewhere: parcel.elsewhere.clone(),
     };
-    let description = format!("{:#}\n", describe(&about, &sums));
+    let description = describe(&about, &sums);
     entries.insert(FILE.to_owned(), Content::Bytes(description.into_bytes()));
-    write(&output, &entries)?;
-    parcel.notes.iter().for_each(|note| context.warn(note));
+    write(&output, &parcel.name, &entries, &sums)?;
+    if !parcel.unlisted.is_empty() {
+        let shown: Vec<&str> = parcel.unlisted.iter().take(5).map(String::as_str).collect();
+        let more = if parcel.unlisted.len() > shown.len() { ", .." } else { "" };
+        context.warn(&format!("not of these results, and not in it: {}{more}", shown.join(", ")));
+    }
     for (name, sum) in &parcel.elsewhere {
         context.say(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
     }
@@ -126,22 +138,35 @@ fn results(parcel: &Parcel) -> String {
     format!("results/{}/", parcel.name)
 }
 
-/// All files of a bundle but its description.
-fn entries(parcel: &Parcel) -> BTreeMap<String, Content> {
+/// Where the plan stands.
+fn plan_at(parcel: &Parcel) -> String {
+    format!("{}{}.toml", parcel.base, parcel.name)
+}
+
+/// All files of a bundle but its description. Errors: an input in the place of the plan.
+fn entries(parcel: &Parcel) -> Result<BTreeMap<String, Content>> {
     let bytes = |text: &str| Content::Bytes(text.as_bytes().to_vec());
     let mut entries = BTreeMap::new();
-    entries.insert("README.md".to_owned(), bytes(&readme(parcel)));
+    entries.insert("README.md".to_owned(), bytes(&readme(parcel)?));
     entries.insert("CITATION.cff".to_owned(), bytes(include_str!("../../CITATION.cff")));
-    // What a plan says of figures is no part of what a run is, and stands beside the results.
-    let figures = if parcel.figures.is_empty() { String::new() } else { format!("\n{}", parcel.figures) };
-    entries.insert(parcel.plan_at.clone(), bytes(&format!("{}{figures}", parcel.plan)));
-    for (name, path) in &parcel.inputs {
-        entries.insert(name.clone(), Content::File(path.clone()));
+    if let Some(command) = &parcel.replay {
+        // The folder that it is given in is there, whatever it reads.
+        entries.insert(format!("{}command.txt", parcel.base), bytes(&format!("{command}\n")));
+    } else {
+        // What a plan says of figures is no part of what a run is, and stands beside the results.
+        let figures = if parcel.figures.is_empty() { String::new() } else { format!("\n{}", parcel.figures) };
+        entries.insert(plan_at(parcel), bytes(&format!("{}{figures}", parcel.plan)));
     }
-    for (name, path) in &parcel.files {
-        entries.insert(format!("{}{name}", results(parcel)), Content::File(path.clone()));
+    for (name, input) in &parcel.inputs {
+        if entries.insert(name.clone(), input.clone()).is_some() {
+            let problem = format!("the plan reads {name}, where the bundle has the plan itself: give one another name");
+            return Err(Error::Mismatch { problem });
+        }
     }
-    entries
+    for (name, file) in &parcel.files {
+        entries.insert(format!("{}{name}", results(parcel)), file.clone());
+    }
+    Ok(entries)
 }
 
 /// The contents besides the page, a line each.
@@ -158,7 +183,53 @@ fn tables(parcel: &Parcel) -> String {
     }
 }
 
-fn readme(parcel: &Parcel) -> String {
+fn has_report(parcel: &Parcel) -> bool {
+    parcel.files.contains_key(REPORT)
+}
+
+/// The commands that make the results again in a folder `again`, and compare them.
+///
+/// Errors: the results are of a command that this program does not write.
+fn commands(parcel: &Parcel) -> Result<String> {
+    let results = format!("results/{}", parcel.name);
+    let compare = match parcel.has_runs {
+        true => shell::line(["plimsoll", "compare", &results, "again"]),
+        false => shell::line(["diff", "-r", "-x", "run.json", &results, "again"]),
+    };
+    let Some(replay) = &parcel.replay else {
+        return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(parcel), "-o", "again"])));
+    };
+    let words = shell::words(replay).filter(|words| words.starts_with(&["plimsoll".to_owned(), "replay".to_owned()]));
+    let mut words: Vec<String> = words.ok_or_else(|| {
+        let problem = format!("the command of these results is none of a replay: {}", replay.escape_debug());
+        Error::Mismatch { problem }
+    })?;
+    let up = "../".repeat(parcel.base.matches('/').count());
+    words.extend(["-o".to_owned(), format!("{up}again")]);
+    words.extend(has_report(parcel).then(|| "--report".to_owned()));
+    Ok(format!("(cd {} && {})\n{compare}\n", shell::quoted(&parcel.base), shell::line(words)))
+}
+
+/// How to get this very program.
+fn program() -> String {
+    let place = match env!("CARGO_PKG_REPOSITORY") {
+        "" => "a clone of its repository".to_owned(),
+        url => format!("a clone of <{url}>"),
+    };
+    let at = match COMMIT.map(|commit| commit.split_once('+').map_or((commit, ""), |(commit, _)| (commit, "changed"))) {
+        None => format!("at version {VERSION}"),
+        Some((commit, "")) => format!("at commit {commit} (`git checkout {commit}`)"),
+        Some((commit, _)) => format!("at commit {commit} with changes that were not committed"),
+    };
+    format!(
+        "Plimsoll {VERSION} made these results. It is free software (MIT or Apache 2.0, see `CITATION.cff`). In {place} {at}, \
+         with a Rust toolchain ({} or newer) and a C compiler for its linker,\n\n```sh\ncargo install --path . \
+         --locked\n```\n\nputs `plimsoll` on your path.",
+        env!("CARGO_PKG_RUST_VERSION")
+    )
+}
+
+fn readme(parcel: &Parcel) -> Result<String> {
     let name = &parcel.name;
     let question = parcel.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
     let what = if parcel.has_runs { amount(parcel.runs, "run") } else { "Results".to_owned() };
@@ -166,34 +237,40 @@ fn readme(parcel: &Parcel) -> String {
         "# {name}\n\n{question}{what} of an experiment with Plimsoll, a discrete-event simulator for the fair sharing of \
          clusters.\n\n",
     );
-    if !parcel.missing.is_empty() {
-        text += &format!("**Not complete**: {} missing or broken.\n\n", amount(parcel.missing.len(), "part"));
-        text += &parcel.missing.iter().take(100).map(|part| format!("- {part}\n")).collect::<String>();
+    if parcel.missing.parts > 0 {
+        text += &format!("**Not complete**: {} missing or broken.\n\n", amount(parcel.missing.parts, "part"));
+        text += &parcel.missing.examples.iter().map(|part| format!("- {part}\n")).collect::<String>();
         text.push('\n');
     }
+    let plan = match parcel.replay {
+        None => format!("- `{}`: the plan, with the files that it reads beside it\n", plan_at(parcel)),
+        Some(_) => format!("- `{}`: the files that were read\n", parcel.base),
+    };
+    if has_report(parcel) {
+        text += &format!("- `results/{name}/report.html`: figures, plan and provenance on one page\n");
+    }
     text += &format!(
-        "- `results/{name}/report.html`: figures, plan and provenance on one page\n{}- `{}`: the plan, with the files that it reads beside it\n\
+        "{}{plan}\
          - `ro-crate-metadata.json`: every file with its SHA-256 digest, who made this, and how (RO-Crate 1.1)\n\
          - `CITATION.cff`: how to cite the program\n\n",
         tables(parcel),
-        parcel.plan_at
     );
-    let commit = COMMIT.map(|commit| format!(", commit {commit}")).unwrap_or_default();
-    let compare = if parcel.has_runs { "plimsoll compare" } else { "diff -r -x run.json" };
+    let verify = shell::line(["plimsoll", "bundle", "--verify", &format!("{name}.zip")]);
     text += &format!(
-        "## To make it again\n\nWith Plimsoll {VERSION}{commit}:\n\n```sh\nplimsoll run {} -o again\n{compare} results/{name} \
-         again\n```\n\nThe same version on the same plan gives the same bytes, whatever the number of threads or machines: \
-         nothing has changed then. `plimsoll bundle --verify {name}.zip` checks the digests.\n",
-        parcel.plan_at
+        "## To make it again\n\n{}\n\nThen, in the folder of this file:\n\n```sh\n{}```\n\nThe same program on the same \
+         plan gives the same bytes, whatever the number of threads or machines: nothing has changed then. `{verify}` \
+         checks the digests of the bundle as it was packed.\n",
+        program(),
+        commands(parcel)?
     );
     if !parcel.elsewhere.is_empty() {
-        text += "\nFiles that the plan reads and that are not here:\n\n";
+        text += &format!("\nFiles that were read and that are not here; names are from `{}`:\n\n", parcel.base);
         for (name, sum) in &parcel.elsewhere {
             text += &format!("- `{name}`: {} bytes, SHA-256 {}\n", sum.size, sum.sha256);
         }
     }
-    text += &parcel.notes.iter().map(|note| format!("\n{note}\n")).collect::<String>();
-    text
+    // Names of policies and files, and the question, are anybody's text.
+    Ok(printable(&text))
 }
 
 /// The day of a moment, in the proleptic Gregorian calendar and UTC: `YYYY-MM-DD`.

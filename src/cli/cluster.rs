@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Context, print, quoted};
+use super::{Context, print};
 use crate::error::{Error, Result};
 use crate::experiment::Study;
 use crate::experiment::study::{Batch, Shard, listed};
-use crate::output::table::write_whole;
+use crate::output::file::write_whole;
+use crate::output::folder::check_output;
+use crate::output::shell::{line, quoted};
 
 /// Run an experiment on a cluster of computers
 #[derive(clap::Args, Debug)]
@@ -57,6 +59,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     let study = Study::read(&args.plan, &args.set, context.registry)?;
     let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
     let absolute = |path: &Path| std::path::absolute(path).map_err(|source| Error::io(path, source));
+    check_output("--output", &folder)?;
     let (plan, folder) = (absolute(&args.plan)?, absolute(&folder)?);
     let of = args.shards.or(study.batch.shards).unwrap_or(SHARDS);
     if of == 0 {
@@ -67,7 +70,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     let mut words = vec![program.display().to_string(), "run".to_owned(), plan.display().to_string()];
     words.extend(["-o".to_owned(), folder.display().to_string()]);
     args.set.iter().for_each(|change| words.extend(["--set".to_owned(), change.clone()]));
-    let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let command = line(words);
     let logs = folder.join("slurm");
     let array = array_script(&study, &logs, &open, of, &command);
     let gather = gather_script(&study, &logs, &command);

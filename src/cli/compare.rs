@@ -35,8 +35,9 @@ pub struct Args {
     format: Format,
 }
 
-pub fn run(args: &Args, _context: &Context) -> Result<()> {
+pub fn run(args: &Args, context: &Context) -> Result<()> {
     let found = contrast(&args.before, &args.after)?;
+    found.missing.iter().for_each(|missing| context.warn(missing));
     if let Some(unknown) = args.metric.iter().find(|metric| !found.metrics.contains(metric)) {
         let known = found.metrics.iter().map(String::as_str);
         let hint = nearest(unknown, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
@@ -61,7 +62,8 @@ const NUMBERS: usize = 4;
 fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
     let mut text = String::new();
     if !found.plans.is_empty() {
-        text += &format!("the plans differ:\n{}\n\n", found.plans);
+        text += &paragraphs(&format!("the plans differ:\n{}", found.plans));
+        text.push('\n');
     }
     for (side, alone) in ["first", "second"].iter().zip(&found.only) {
         if let Some(example) = alone.first() {

@@ -30,6 +30,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Error, Result};
 use crate::output::provenance::Provenance;
+use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
 
 /// A discrete-event simulator for the fair sharing of clusters.
@@ -109,7 +110,7 @@ impl Context<'_> {
     /// A message to people, unless they asked for silence.
     fn say(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{}", screen::message("", message));
+            screen::tell(&screen::message("", message));
         }
     }
 
@@ -127,7 +128,7 @@ impl Context<'_> {
     /// A warning: bold where it can be.
     fn warn(&self, message: &str) {
         if !self.quiet {
-            eprintln!("{}", screen::message("warning:", message));
+            screen::tell(&screen::message("warning:", message));
         }
     }
 }
@@ -155,7 +156,7 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
         }
     };
     screen::widen(cli.wide);
-    let line = args.iter().map(|arg| quoted(&arg.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    let line = shell::line(args.iter().map(|arg| arg.to_string_lossy()));
     let context = Context { registry, quiet: cli.quiet, line };
     // `solve` asks nobody whether to go on, and leaves nothing behind: a signal ends it at once.
     if !matches!(cli.verb, Verb::Solve(_)) {
@@ -164,7 +165,7 @@ fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> Ex
     match dispatch(&cli.verb, &context) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", screen::message("error:", &error.to_string()));
+            screen::tell(&screen::message("error:", &error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }
@@ -191,12 +192,6 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
             print::out(&String::from_utf8_lossy(&script))
         }
     }
-}
-
-/// An argument as a shell would take it.
-fn quoted(arg: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }
 
 /// How many threads to use: what was asked for, or what the machine has.

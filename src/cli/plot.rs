@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{Context, print};
 use crate::error::Result;
 use crate::output::gallery;
+use crate::output::lock::Lock;
 use crate::output::made::Made;
 use crate::output::paper::{Paper, Preset};
 use crate::output::requests::{Requests, Whole};
@@ -33,7 +34,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let _alone = Lock::there(&args.folder)?;
     let whole = Whole::open(&args.folder)?;
+    whole.missing().iter().for_each(|missing| context.warn(missing));
     let mut requests = Requests::beside(&whole)?;
     if let Some(name) = &args.preset {
         requests = requests.on(Paper::of(Some(Preset::parse("--preset", name)?)));
@@ -44,9 +47,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = format!("{}{}", whole.plan, requests.appendix());
     let written = gallery::write(&args.folder, &gallery.figures, &whole.provenance(&plan))?;
     match args.only.is_empty() {
-        true => Made::renew(&args.folder, None, gallery::FOLDER, &written)?,
+        true => Made::renew(&args.folder, None, &[gallery::FOLDER], &written)?,
         false => Made::add(&args.folder, &written)?,
     }
     gallery.notes.iter().for_each(|note| context.say(note));
-    print::out(&written.iter().map(|file| format!("{}\n", file.display())).collect::<String>())
+    print::out(&written.iter().map(|file| format!("{}\n", file.path.display())).collect::<String>())
 }

@@ -246,12 +246,7 @@ pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> 
         }
     }
     let message = |(run, why, all): &(&RunSummary, Stuck, Vec<u64>)| {
-        let reason = match why {
-            Stuck::TooLarge => "too large for any machine, even an empty one",
-            Stuck::Deadlocked => "deadlocked: they wait for a stage that never ends",
-            Stuck::Starved => "starved: they waited in line until nothing was left to happen",
-            Stuck::Cut => "still waiting at the horizon",
-        };
+        let reason = reason(*why);
         let examples = run.examples.iter().filter(|example| example.why == *why).map(|example| {
             let demand: Vec<String> =
                 run.dims.iter().zip(&example.demand).map(|(dim, &amount)| dim.display(amount)).collect();
@@ -274,6 +269,39 @@ pub fn stuck<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<String> 
         }
     };
     found.iter().map(message).collect()
+}
+
+/// Why tasks never started, in words.
+fn reason(why: Stuck) -> &'static str {
+    match why {
+        Stuck::TooLarge => "too large for any machine, even an empty one",
+        Stuck::Deadlocked => "deadlocked: they wait for a stage that never ends",
+        Stuck::Starved => "starved: they waited in line until nothing was left to happen",
+        Stuck::Cut => "still waiting at the horizon",
+    }
+}
+
+/// Runs in which no task ever started are named so many.
+const IDLE_MOST: usize = 3;
+
+/// The runs of a study in which no task ever started, and why; nothing if there are none.
+pub fn idle(study: &Study, cells: &[Vec<RunSummary>]) -> Option<String> {
+    let all = study.cells.iter().zip(cells).flat_map(|(plan, runs)| runs.iter().map(move |run| (plan, run)));
+    let idle: Vec<(&Plan, &RunSummary)> = all.filter(|(_, run)| run.outcome.launched == 0).collect();
+    let name = |(plan, run): &(&Plan, &RunSummary)| {
+        let cell = (!plan.cell.is_empty()).then(|| plan.cell.clone());
+        let seed = run.seed.map(|seed| format!("seed {seed}"));
+        let words: Vec<String> = cell.into_iter().chain([run.policy.clone()]).chain(seed).collect();
+        let mut whys: Vec<String> = run.stuck.iter().map(|(why, tasks)| format!("{tasks} {}", reason(*why))).collect();
+        if whys.is_empty() {
+            whys.push("the workload has no tasks".to_owned());
+        }
+        format!("{} ({})", words.join(", "), whys.join("; "))
+    };
+    let shown: Vec<String> = idle.iter().take(IDLE_MOST).map(name).collect();
+    let more = idle.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} runs more") } else { String::new() };
+    (!idle.is_empty()).then(|| format!("no task ever started under {}{more}", shown.join(", ")))
 }
 
 /// Groups that an unreturned amount is shown of, policy by policy.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::interrupt;
+use super::{interrupt, screen};
 use crate::control::study::Watcher;
 use crate::error::Result;
 use crate::experiment::{Progress, RunSummary, Supply};
@@ -94,7 +94,7 @@ impl Bar {
                 let (made, all) = (self.runs.position(), self.runs.length().unwrap_or(0));
                 let left = self.runs.eta().as_secs();
                 let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
-                eprintln!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched));
+                screen::tell(&format!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched)));
             }
         }
     }
@@ -133,7 +133,7 @@ impl Progress for Bar {
         if let Some(note) = supply.quality().and_then(imported)
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            self.bars.suspend(|| eprintln!("{note}"));
+            self.bars.suspend(|| screen::tell(&note));
         }
     }
 
@@ -192,7 +192,11 @@ impl Watcher for Steps {
         {
             *line = Instant::now();
             let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            eprintln!("{done} of {all} {}, about {} min left", self.what, self.bar.eta().as_secs().div_ceil(60));
+            screen::tell(&format!(
+                "{done} of {all} {}, about {} min left",
+                self.what,
+                self.bar.eta().as_secs().div_ceil(60)
+            ));
         }
     }
 }

@@ -7,12 +7,16 @@ use crate::cluster::Placement;
 use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
 use crate::experiment::machines::{
-    FALL_BACK, devices, fall_back, hoard, machine_events, machines_from, preempt, slowdown,
+    FALL_BACK, devices, fall_back, hoard, machine_events, machines_file, machines_from, preempt, slowdown,
 };
 use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
+use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
-use crate::output::folder::STUDY;
+use crate::output::folder::{STUDY, check_output};
+use crate::output::portable::file_name;
 use crate::output::schema::Table;
+use crate::output::shell;
+use crate::pinned::Pinned;
 use crate::workload::formats::{self, FormatOptions, Tenants};
 
 /// Replay one trace under some policies
@@ -81,11 +85,18 @@ pub struct Args {
     #[arg(long, default_value_t = 1, requires = "thin")]
     seed: u64,
     /// Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb
-    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
     trace_format: Option<String>,
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
     tenants: Option<String>,
+    /// A resource of the trace that is none of cpu, memory, gpu, disk and network nor one of the machines'; may be given
+    /// several times
+    #[arg(long, value_name = "NAME")]
+    resource: Vec<String>,
+    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
+    #[arg(long)]
+    strict: bool,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
     sample: String,
@@ -122,6 +133,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let expected = "another folder: this one has the results of a sweep";
         return Err(Error::plan("--output", folder.display(), expected));
     }
+    args.output.as_ref().map_or(Ok(()), |folder| check_output("--output", folder))?;
     let how = run::How {
         folder: args.output.as_deref(),
         threads: threads(args.jobs)?,
@@ -150,14 +162,16 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             "a folder for the tables that --tasks, --series and --decisions ask for",
         ));
     }
-    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--trace-format", name)).transpose()?;
+    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--from", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
     let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
     let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
     cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
     cluster.devices = devices("--devices", &args.devices, placement)?;
+    let resources = args.resource.iter().cloned().chain(cluster.resources()).collect();
+    let canonical = canonical(args);
     Ok(Plan {
-        name: args.trace.file_stem().map_or("replay".into(), |stem| stem.to_string_lossy()).into_owned(),
+        name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
         question: None,
         policies: policies(&args.policies, |name| context.registry.policy_in(name, Path::new("")))?,
         baseline: 0,
@@ -180,90 +194,122 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
         window: Window::default(),
         tables,
-        weights: args.weights.clone(),
+        weights: args.weights.as_deref().map(Pinned::new).transpose()?,
+        machines: machines_file(&args.machines, Path::new("")),
+        machine_events: args.machine_events.clone(),
         cluster,
         workload: WorkloadPlan::Trace {
             path: args.trace.clone(),
             format,
-            options: FormatOptions { tenants, ..FormatOptions::default() },
+            options: FormatOptions { tenants, strict: args.strict, resources, ..FormatOptions::default() },
             thin: check_thin("--thin", args.thin)?,
         },
         cell: String::new(),
         axes: Vec::new(),
-        inputs: args.weights.iter().cloned().collect(),
-        text: canonical(args),
+        text: toml::to_string(&canonical).unwrap_or_default(),
+        digest: digest(&canonical)?,
         command: command(args),
     })
 }
 
-/// The options that decide the result, as a plan would give them.
-fn canonical(args: &Args) -> String {
-    let mut table = toml::Table::new();
-    let mut put = |key: &str, value: Option<String>| {
-        if let Some(value) = value {
-            table.insert(key.to_owned(), value.into());
-        }
-    };
-    put("machines", Some(args.machines.clone()));
-    put("placement", Some(args.placement.clone()));
-    put("on_blocked", Some(args.on_blocked.clone()));
-    put("ties", Some(args.ties.clone()));
-    put("slowdown", args.slowdown.clone());
-    put("machine_events", args.machine_events.as_ref().map(|path| path.display().to_string()));
-    put("on_failure", Some(args.on_failure.clone()));
-    put("fall_back", Some(args.fall_back.clone()));
-    put("devices", (!args.devices.is_empty()).then(|| args.devices.join(",")));
-    put("hoard", args.hoard.clone());
-    put("preempt", args.preempt.clone());
-    put("preempt_from", args.preempt_from.clone());
-    put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
-    put("until", args.until.clone());
-    put("thin", args.thin.map(|thin| thin.to_string()));
-    put("trace_format", args.trace_format.clone());
-    put("tenants", args.tenants.clone());
-    put("sample", Some(args.sample.clone()));
-    let policies = args.policies.iter().map(|policy| toml::Value::from(policy.clone())).collect();
-    table.insert("policies".to_owned(), toml::Value::Array(policies));
-    toml::to_string(&table).unwrap_or_default()
+/// The options that decide the results, each with its values and its default; all others are named where they are left out.
+fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
+    let Args {
+        trace: _,
+        machines,
+        policies,
+        placement,
+        on_blocked,
+        ties,
+        slowdown,
+        machine_events,
+        on_failure,
+        fall_back,
+        devices,
+        hoard,
+        preempt,
+        preempt_from,
+        weights,
+        until,
+        thin,
+        seed,
+        trace_format,
+        tenants,
+        resource,
+        sample,
+        // Switches.
+        strict: _,
+        tasks: _,
+        decisions: _,
+        series: _,
+        // The way of running, and of showing the results.
+        report: _,
+        output: _,
+        jobs: _,
+        format: _,
+        audit: _,
+    } = args;
+    let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
+    let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
+    let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
+    vec![
+        ("machines", vec![shell::path(machines)], None),
+        ("policy", policies.clone(), None),
+        ("placement", vec![placement.clone()], Some("pooled")),
+        ("on-blocked", vec![on_blocked.clone()], Some("skip")),
+        ("ties", vec![ties.clone()], Some("lowest-id")),
+        ("slowdown", one(slowdown), None),
+        ("machine-events", file(machine_events), None),
+        ("on-failure", vec![on_failure.clone()], Some("requeue")),
+        ("fall-back", vec![fall_back.clone()], Some(FALL_BACK)),
+        ("devices", devices.clone(), None),
+        ("hoard", one(hoard), None),
+        ("preempt", one(preempt), None),
+        ("preempt-from", one(preempt_from), None),
+        ("weights", file(weights), None),
+        ("until", one(until), None),
+        ("thin", number(thin.map(|thin| thin.to_string())), None),
+        ("seed", number(thin.map(|_| seed.to_string())), None),
+        ("from", one(trace_format), None),
+        ("tenants", one(tenants), None),
+        ("resource", resource.clone(), None),
+        ("sample", vec![sample.clone()], Some("60s")),
+    ]
 }
 
-/// The options that decide the result, as a command.
+/// The switches that are on: how the trace is read, and the tables that are wanted besides those that are always written.
+fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
+    let all = [("strict", args.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
+    all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name)
+}
+
+/// The options that decide the results, as a plan would give them.
+fn canonical(args: &Args) -> toml::Table {
+    let mut table = toml::Table::new();
+    for (option, values, _) in deciding(args) {
+        let (key, value) = match option {
+            "policy" => ("policies", values.into()),
+            // Seeds stand in the tables.
+            "seed" => continue,
+            _ if values.is_empty() => continue,
+            option => (option, values.join(",").into()),
+        };
+        table.insert(key.replace('-', "_"), value);
+    }
+    for name in switches(args) {
+        table.insert(name.to_owned(), true.into());
+    }
+    table
+}
+
+/// The options that decide the results, as a command.
 fn command(args: &Args) -> String {
-    let defaults = [
-        ("placement", "pooled"),
-        ("on-blocked", "skip"),
-        ("ties", "lowest-id"),
-        ("on-failure", "requeue"),
-        ("fall-back", FALL_BACK),
-        ("sample", "60s"),
-    ];
-    let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), args.trace.display().to_string()];
-    let mut put = |option: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !defaults.contains(&(option, value))) {
+    let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), shell::path(&args.trace)];
+    for (option, values, default) in deciding(args) {
+        for value in values.into_iter().filter(|value| Some(value.as_str()) != default) {
             words.extend([format!("--{option}"), value]);
         }
-    };
-    put("machines", Some(args.machines.clone()));
-    args.policies.iter().for_each(|policy| put("policy", Some(policy.clone())));
-    put("placement", Some(args.placement.clone()));
-    put("on-blocked", Some(args.on_blocked.clone()));
-    put("ties", Some(args.ties.clone()));
-    put("slowdown", args.slowdown.clone());
-    put("machine-events", args.machine_events.as_ref().map(|path| path.display().to_string()));
-    put("on-failure", Some(args.on_failure.clone()));
-    put("fall-back", Some(args.fall_back.clone()));
-    args.devices.iter().for_each(|resource| put("devices", Some(resource.clone())));
-    put("hoard", args.hoard.clone());
-    put("preempt", args.preempt.clone());
-    put("preempt-from", args.preempt_from.clone());
-    put("weights", args.weights.as_ref().map(|path| path.display().to_string()));
-    put("until", args.until.clone());
-    put("thin", args.thin.map(|thin| thin.to_string()));
-    put("seed", args.thin.map(|_| args.seed.to_string()));
-    put("trace-format", args.trace_format.clone());
-    put("tenants", args.tenants.clone());
-    put("sample", Some(args.sample.clone()));
-    words.extend(args.tasks.then(|| "--tasks".to_owned()));
-    words.extend(args.series.then(|| "--series".to_owned()));
-    words.iter().map(|word| super::quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+    words.extend(switches(args).map(|name| format!("--{name}")));
+    shell::line(words)
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use super::{Context, print};
 use crate::error::Result;
 use crate::experiment::study::folder::Described;
+use crate::output::lock::Lock;
 use crate::output::made::Made;
 use crate::output::page::{NARROW, Pictures};
 use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
-use crate::output::{gallery, overview, page};
+use crate::output::{gallery, html, overview, page};
 
 /// Rewrite the HTML report of a results folder, with its figures, from its tables
 #[derive(clap::Args, Debug)]
@@ -22,10 +23,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let _alone = Lock::there(&args.folder)?;
     let (report, notes) = make(&args.folder)?;
     notes.iter().for_each(|note| context.say(note));
     print::out(&format!("{}\n", report.display()))
 }
+
+/// How the names of files begin that a report is made of.
+const DRAWN: &[&str] = &[gallery::FOLDER, html::FILE];
 
 /// Draws the figures and writes the report, of a sweep those of every cell and an overview; returns its file, and notes
 /// on figures that are missing.
@@ -36,7 +41,8 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
     let plan = format!("{}{}", whole.plan, requests.appendix());
     let provenance = whole.provenance(&plan);
     let mut written = gallery::write(folder, &gallery.figures, &provenance)?;
-    let mut notes = gallery.notes.clone();
+    let mut notes = whole.missing();
+    notes.extend(gallery.notes.iter().cloned());
     let narrow = requests.clone().on(Paper::wide("width", NARROW)?).draw(&whole, &[])?;
     let pictures = Pictures { gallery: &gallery, narrow: &narrow };
     let page = match whole.alone() {
@@ -57,8 +63,8 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
         }
     };
     written.push(page.clone());
-    Made::renew(folder, None, "", &written)?;
-    Ok((page, notes))
+    Made::renew(folder, None, DRAWN, &written)?;
+    Ok((page.path, notes))
 }
 
 /// Draws the figures and writes the report of every cell; returns the names of their folders.
@@ -76,7 +82,7 @@ fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<
         let plan = &results.contents.plan;
         let mut written = gallery::write(&results.folder, &own.figures, &results.provenance(plan))?;
         written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan)?);
-        Made::renew(&results.folder, None, "", &written)?;
+        Made::renew(&results.folder, None, DRAWN, &written)?;
         for note in own.notes {
             match said.iter_mut().find(|(known, _)| *known == note) {
                 Some((_, cells)) => cells.push(cell),

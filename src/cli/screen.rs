@@ -5,8 +5,10 @@
 //! words only. A table that is too wide first breaks its headings and its text, and is then printed in parts, each with the
 //! key columns in front.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
+
+use crate::error::short;
 
 /// The width of a line.
 const COLUMNS: usize = 80;
@@ -69,11 +71,34 @@ impl Tone {
     }
 }
 
+/// Writes a line to standard error. That nobody can read it is no failure: the exit code says how it went.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// The most characters of a line of a message.
+const LINE_MOST: usize = 2000;
+
+/// Text for a message, of which parts may come from a file: control characters are escaped but for the ends of lines,
+/// words that are no words are echoed in part, and so are lines that nobody reads.
+pub fn tame(text: &str) -> String {
+    let line = |line: &str| {
+        let line = line.split(' ').map(short).collect::<Vec<_>>().join(" ");
+        let end = line.char_indices().nth(LINE_MOST).map(|(end, _)| end);
+        harmless(match end {
+            Some(end) => format!("{}… ({} characters)", &line[..end], line.chars().count()),
+            None => line,
+        })
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// A message for standard error behind a word such as `error:`, which stands out. It is broken into lines on a terminal
 /// only, so that a log has one line a message.
 pub fn message(lead: &str, text: &str) -> String {
     let is_terminal = std::io::stderr().is_terminal();
-    let whole = if lead.is_empty() { text.to_owned() } else { format!("{lead} {text}") };
+    let text = tame(text.trim_end_matches('\n'));
+    let whole = if lead.is_empty() { text } else { format!("{lead} {text}") };
     let room = if is_terminal { width() } else { usize::MAX };
     // A quoted line of a file stands above the marks that point into it.
     let quoted = |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
@@ -88,7 +113,7 @@ pub fn message(lead: &str, text: &str) -> String {
 /// Lines of text, broken between words where they are too long; indented lines go on two further to the right.
 pub fn paragraphs(text: &str) -> String {
     let hang = |line: &str| if line.starts_with(' ') { 2 } else { 0 };
-    text.lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
+    tame(text).lines().map(|line| broken(line, width(), hang(line)).join("\n") + "\n").collect()
 }
 
 /// The words that lines are broken between: a number stays with its `%` and its `±`. Where spaces stand in a row, a word is empty.
@@ -155,10 +180,12 @@ impl Cell {
 }
 
 fn harmless(text: String) -> String {
-    if !text.contains(char::is_control) {
+    // Marks that turn the direction of what follows are no control characters.
+    let acts = |one: char| one.is_control() || matches!(one, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(acts) {
         return text;
     }
-    let escaped = |one: char| if one.is_control() { one.escape_default().to_string() } else { one.to_string() };
+    let escaped = |one: char| if acts(one) { one.escape_default().to_string() } else { one.to_string() };
     text.chars().map(escaped).collect()
 }
 
@@ -327,6 +354,17 @@ mod tests {
     fn names_from_traces_move_no_cursor() {
         let odd = grid(&[("user", Side::Left), ("jobs", Side::Right)], &[&["a\u{1b}[31m\nb", "1"]]);
         assert_eq!(odd.laid(80, false), "user            jobs\na\\u{1b}[31m\\nb     1\n");
+    }
+
+    #[test]
+    fn messages_are_tame() {
+        assert_eq!(
+            message("error:", "user 'a\u{1b}[31m\rb\u{202e}'\n  | at\tb"),
+            "error: user 'a\\u{1b}[31m\\rb\\u{202e}'\n  | at\\tb"
+        );
+        let long = message("error:", &format!("'{}' is no {}", "x".repeat(1 << 20), "a b ".repeat(5000)));
+        assert!(long.contains("x…") && long.len() < 2300 && long.ends_with(" characters)"), "{long}");
+        assert_eq!(paragraphs("a\u{7}b\n"), "a\\u{7}b\n");
     }
 
     #[test]

@@ -6,18 +6,24 @@ use std::time::Instant;
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, run::provenance};
-use crate::error::{Error, Result};
+use super::Context;
+use super::run::{provenance, way};
+use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
+use crate::experiment::plan::check_name;
 use crate::experiment::study::Plain;
 use crate::experiment::study::folder::check_without_runs;
+use crate::output::file::{Written, write_whole};
+use crate::output::folder::check_output;
 use crate::output::gallery::{self, Drawn};
 use crate::output::html::{self, Report};
+use crate::output::lock::Lock;
 use crate::output::made::{self, Made};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
-use crate::output::table::write_whole;
+use crate::output::sealed;
+use crate::output::shell::quoted;
 
 /// The description of such a plan.
 #[derive(Clone, Debug)]
@@ -58,10 +64,7 @@ pub fn read<T: DeserializeOwned, C>(
     let plain = Plain::read(path, text, set, example)?;
     let file: T = plain.parse()?;
     let (name, question) = name_of(&file);
-    if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
-        let expected = "a name for the results' folder, without slashes";
-        return Err(plain.located(Error::plan("name", format!("'{name}'"), expected)));
-    }
+    check_name(&name).map_err(|error| plain.located(error))?;
     let checked = check(file).map_err(|error| plain.located(error))?;
     let (file, set, inputs, seeds) = (path.to_owned(), set.to_vec(), BTreeMap::new(), Vec::new());
     Ok((About { name, question, text: plain.text, paper: plain.paper, file, set, inputs, seeds }, checked))
@@ -89,12 +92,12 @@ impl About {
         if inputs.is_empty() { about } else { about.with("inputs_blake3", inputs.join("; ")) }
     }
 
-    /// Writes figures, the report and `run.json` to a folder, beside the files `made` already, and notes what there is.
+    /// Writes figures and the report to a folder, beside the files `made` already, and notes what there is.
     pub fn report(
         &self,
         folder: &Path,
-        (mut drawn, mut made): (Vec<Drawn>, Vec<PathBuf>),
-        (context, threads, started): (&Context, usize, Instant),
+        (mut drawn, mut made): (Vec<Drawn>, Vec<Written>),
+        (context, started): (&Context, Instant),
     ) -> Result<()> {
         drawn.iter_mut().for_each(|one| one.svg = self.paper.zoomed(std::mem::take(&mut one.svg)));
         let about = self.provenance();
@@ -105,36 +108,38 @@ impl About {
             question: self.question.clone(),
             figures: drawn.iter().map(inline).collect(),
             plan_toml: self.text.clone(),
-            reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
+            reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {}", quoted(&file))],
             provenance: about.rows(),
             ..Report::default()
         };
-        let report = folder.join(html::FILE);
-        write_whole(&report, html::render(&page).as_bytes())?;
+        let report = write_whole(&folder.join(html::FILE), html::render(&page).as_bytes())?;
         made.push(report.clone());
-        self.note(folder, &made, (context, threads, started))?;
+        self.note(folder, &made)?;
         let seconds = started.elapsed().as_secs_f64();
-        context.say(&format!("figures in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
+        context.say(&format!("figures in {} ({seconds:.1} s), report in {}", folder.display(), report.path.display()));
         Ok(())
     }
 
-    /// Writes down which files were made, and how.
-    pub fn note(
-        &self,
-        folder: &Path,
-        made: &[PathBuf],
-        (context, threads, started): (&Context, usize, Instant),
-    ) -> Result<()> {
-        let more = serde_json::json!({ "plan": self.file, "set": self.set });
-        let text = provenance(context, threads, started, more);
-        write_whole(&folder.join("run.json"), text.as_bytes())?;
-        let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
-        let about = made::About { name, question, plan, inputs: self.inputs.clone() };
-        Made::renew(folder, Some(about), "", made)
+    /// Writes down how the files are made, before the first of them has its name: they are known to be of results then.
+    pub fn begin(&self, folder: &Path, (context, threads, started): (&Context, usize, Instant)) -> Result<()> {
+        let place = way(folder, self.file.parent().unwrap_or(Path::new("")));
+        let more = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
+        sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more)).map(drop)
     }
 
-    /// Whether the results may stand in a folder. Errors: the runs of another plan do.
-    pub fn may_stand_in(&self, folder: &Path) -> Result<()> {
-        check_without_runs(folder, &self.text)
+    /// Writes down which files were made.
+    pub fn note(&self, folder: &Path, made: &[Written]) -> Result<()> {
+        let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
+        let about = made::About { name, question, plan, inputs: self.inputs.clone() };
+        Made::renew(folder, Some(about), &[""], made)
+    }
+
+    /// Takes a folder for the results. Errors: somebody else writes there; the runs of another plan are there, or what is
+    /// not Plimsoll's.
+    pub fn claim(&self, folder: &Path) -> Result<Lock> {
+        check_output("--output", folder)?;
+        let lock = Lock::alone(folder)?;
+        check_without_runs(folder, &self.text)?;
+        Ok(lock)
     }
 }

@@ -1,14 +1,16 @@
 //! Finding the machine whose free amounts point the way of the demand: dot-product.
 //!
-//! Machines of one kind (of equal capacity) and of the same classes of free amounts stand in a cell, whose
-//! classes bound the score of all its members. The cell of the highest bound is looked through first, and then those
-//! whose bound could beat what was found. Cost: O(cells with machines · resources), and the members of the best cells.
+//! Machines of one kind (of equal capacity) with the same free amounts are equals: one score is that of all, and the first of
+//! them is the best. Equals of one kind and of the same classes of free amounts stand in a cell, whose classes bound the score
+//! of all its members. The cell of the highest bound is looked through first, and then those whose bound could beat what was
+//! found. Cost: O(cells with machines · resources), and the equals in the best cells, however many machines these are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::index::{Index, id};
 use super::rules::alignment;
 use super::scope::Scope;
+use super::searches::under;
 use crate::units::{MAX_DIMS, Resources};
 
 /// The most resources that cells are told apart by: the first ones.
@@ -25,9 +27,21 @@ struct Kind {
 struct Cell {
     kind: u32,
     classes: [u8; AXES],
-    members: Vec<u32>,
+    /// The equals in it, by place.
+    members: Vec<usize>,
     /// Its place among those with members.
     live: usize,
+}
+
+/// Machines of one kind that have the same amounts free.
+#[derive(Clone, Debug)]
+struct Equals {
+    kind: u32,
+    free: Resources,
+    machines: BTreeSet<u32>,
+    cell: usize,
+    /// Its place in the cell.
+    place: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,8 +54,12 @@ pub(super) struct Climb {
     cell_of: HashMap<(u32, [u8; AXES]), usize>,
     /// Cells with members.
     live: Vec<usize>,
-    /// The cell of each machine that is there and its place in it.
-    places: Vec<Option<(usize, usize)>>,
+    /// Those with machines, and places for others.
+    equals: Vec<Equals>,
+    spare: Vec<usize>,
+    equals_of: HashMap<(u32, Resources), usize>,
+    /// The equals of each machine that is there.
+    places: Vec<Option<usize>>,
     /// Kept for its memory: cells with their bounds.
     bounds: Vec<(u128, usize)>,
 }
@@ -77,47 +95,77 @@ impl Climb {
     /// Puts a machine where it belongs now.
     pub fn changed(&mut self, index: &Index, machine: usize) {
         self.places.resize(self.places.len().max(machine + 1), None);
-        let now = index.is_present(machine).then(|| {
-            let mut classes = [0; AXES];
-            for (class, (axis, free)) in classes.iter_mut().zip(index.axes().iter().zip(index.amounts(machine))) {
-                *class = axis.class(*free) as u8;
-            }
-            (self.kind[machine], classes)
-        });
+        let now = index.is_present(machine).then(|| (self.kind[machine], index.free(machine)));
         let old = self.places[machine];
-        if old.map(|(cell, _)| (self.cells[cell].kind, self.cells[cell].classes)) == now {
+        if old.map(|at| (self.equals[at].kind, self.equals[at].free)) == now {
             return;
         }
-        if let Some((cell, place)) = old {
-            self.cells[cell].members.swap_remove(place);
-            if let Some(&moved) = self.cells[cell].members.get(place) {
-                self.places[moved as usize] = Some((cell, place));
-            }
-            if self.cells[cell].members.is_empty() {
-                let live = self.cells[cell].live;
-                self.live.swap_remove(live);
-                if let Some(&moved) = self.live.get(live) {
-                    self.cells[moved].live = live;
-                }
+        if let Some(at) = old {
+            self.equals[at].machines.remove(&(machine as u32));
+            if self.equals[at].machines.is_empty() {
+                self.close(at);
             }
         }
-        self.places[machine] = now.map(|(kind, classes)| {
-            let cell = *self.cell_of.entry((kind, classes)).or_insert_with(|| {
-                self.cells.push(Cell { kind, classes, members: Vec::new(), live: 0 });
-                self.cells.len() - 1
-            });
-            if self.cells[cell].members.is_empty() {
-                self.cells[cell].live = self.live.len();
-                self.live.push(cell);
-            }
-            self.cells[cell].members.push(machine as u32);
-            (cell, self.cells[cell].members.len() - 1)
+        self.places[machine] = now.map(|(kind, free)| {
+            let at = self.equals_of.get(&(kind, free)).copied();
+            let at = at.unwrap_or_else(|| self.open(index, kind, free));
+            self.equals[at].machines.insert(machine as u32);
+            at
         });
     }
 
-    fn score(&self, index: &Index, machine: usize, need: &[u64]) -> u128 {
-        let weights = &self.kinds[self.kind[machine] as usize].weights;
-        let parts = need.iter().zip(index.amounts(machine)).zip(weights);
+    /// Makes a place for the first machine with these amounts free.
+    fn open(&mut self, index: &Index, kind: u32, free: Resources) -> usize {
+        let mut classes = [0; AXES];
+        for (class, (axis, free)) in classes.iter_mut().zip(index.axes().iter().zip(free.0)) {
+            *class = axis.class(free) as u8;
+        }
+        let cell = *self.cell_of.entry((kind, classes)).or_insert_with(|| {
+            self.cells.push(Cell { kind, classes, members: Vec::new(), live: 0 });
+            self.cells.len() - 1
+        });
+        if self.cells[cell].members.is_empty() {
+            self.cells[cell].live = self.live.len();
+            self.live.push(cell);
+        }
+        let place = self.cells[cell].members.len();
+        let at = match self.spare.pop() {
+            Some(at) => {
+                let equals = &mut self.equals[at];
+                (equals.kind, equals.free, equals.cell, equals.place) = (kind, free, cell, place);
+                at
+            }
+            None => {
+                self.equals.push(Equals { kind, free, machines: BTreeSet::new(), cell, place });
+                self.equals.len() - 1
+            }
+        };
+        self.cells[cell].members.push(at);
+        self.equals_of.insert((kind, free), at);
+        at
+    }
+
+    /// Takes equals without machines out of their cell.
+    fn close(&mut self, at: usize) {
+        let Equals { kind, free, cell, place, .. } = self.equals[at];
+        self.equals_of.remove(&(kind, free));
+        self.spare.push(at);
+        self.cells[cell].members.swap_remove(place);
+        if let Some(&moved) = self.cells[cell].members.get(place) {
+            self.equals[moved].place = place;
+        }
+        if self.cells[cell].members.is_empty() {
+            let live = self.cells[cell].live;
+            self.live.swap_remove(live);
+            if let Some(&moved) = self.live.get(live) {
+                self.cells[moved].live = live;
+            }
+        }
+    }
+
+    /// The score of machines of a kind with these amounts free.
+    fn score(&self, kind: u32, free: &[u64], need: &[u64]) -> u128 {
+        let parts = need.iter().zip(free).zip(&self.kinds[kind as usize].weights);
         parts.map(|((need, free), weight)| u128::from(*need) * u128::from(*free) * weight).sum()
     }
 
@@ -150,7 +198,7 @@ impl Climb {
         let mut best: Best = None;
         if scope.at_most(index.len()) <= index.len() / 16 {
             for machine in index.each(need, scope).filter(|machine| also(*machine)) {
-                let score = self.score(index, machine, need);
+                let score = self.score(self.kind[machine], index.amounts(machine), need);
                 if beats(score, machine, &best) {
                     best = Some((score, machine));
                 }
@@ -173,13 +221,17 @@ impl Climb {
             if best.is_some_and(|(score, _)| bound < score) {
                 continue;
             }
-            for &machine in &self.cells[cell].members {
-                let machine = machine as usize;
-                let score = self.score(index, machine, need);
-                let better = beats(score, machine, &best) && index.fits(machine, need);
-                if better && scope.contains(id(machine)) && also(machine) {
-                    best = Some((score, machine));
+            for equals in self.cells[cell].members.iter().map(|&at| &self.equals[at]) {
+                let free = equals.free.slice(need.len());
+                let score = self.score(equals.kind, free, need);
+                if best.is_some_and(|(highest, _)| score < highest) || !under(need, free) {
+                    continue;
                 }
+                // The first that is accepted, if it beats the best.
+                let machines = equals.machines.iter().map(|&machine| machine as usize);
+                let mut ahead = machines.take_while(|&machine| beats(score, machine, &best));
+                let accepted = ahead.find(|&machine| scope.contains(id(machine)) && also(machine));
+                best = accepted.map(|machine| (score, machine)).or(best);
             }
         }
         self.bounds = bounds;

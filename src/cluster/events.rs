@@ -9,7 +9,7 @@ use super::ClusterSpec;
 use super::file::labels;
 use crate::error::{Result, nearest};
 use crate::rows::{Column, Row, Rows, Separator};
-use crate::units::{MachineId, Round, TIME_MAX_US, Time, US_PER_S};
+use crate::units::{MachineId, Round, Time, US_PER_S};
 
 /// An event of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,10 +143,7 @@ fn header<'a>(row: &Row<'_>, columns: &'a [String]) -> Result<Header<'a>> {
 }
 
 fn event(row: &Row<'_>, header: &Header<'_>, machines: &ClusterSpec) -> Result<MachineEvent> {
-    let at = row.number(header.at, header.scale, Round::Nearest, "a time from 0")?;
-    if at > TIME_MAX_US {
-        return Err(row.wrong(header.at, "is too large", "a time from 0"));
-    }
+    let at = row.number(header.at, header.scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")?;
     let name = row.name(header.machine)?;
     let machine = machines.machine(name).ok_or_else(|| {
         let hint = nearest(name, machines.names.iter().map(|(name, _, _)| name.as_str()));

@@ -75,6 +75,12 @@ impl ClusterSpec {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
 
+    /// The names of the machines' resources, each once.
+    pub fn resources(&self) -> Vec<String> {
+        let names = self.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.name.clone());
+        names.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
+    }
+
     /// The labels of every machine, in order.
     pub fn labels(&self) -> LabelIndex {
         LabelIndex::new(
@@ -131,19 +137,13 @@ impl ClusterSpec {
 
     /// Reads `400x16c32g` or several groups separated by commas. Errors: [`Error::Plan`] under the name `key`.
     pub fn parse(key: &str, text: &str) -> Result<ClusterSpec> {
-        let bad = |part: &str| {
-            Error::plan(
-                key,
-                format!("'{part}'"),
-                "COUNTxCAPACITY such as 400x16c32g or 100x64c256g4gpu, groups separated by commas",
-            )
-        };
         let mut groups = Vec::new();
         for part in text.split(',').map(str::trim) {
-            let (count, capacity) = part.split_once(['x', 'X']).ok_or_else(|| bad(part))?;
-            let count = count.trim().parse::<u32>().ok().filter(|&count| count > 0).ok_or_else(|| bad(part))?;
-            let capacity = parse_capacity(capacity.trim()).ok_or_else(|| bad(part))?;
-            groups.push(MachineGroup { count, capacity, ..MachineGroup::default() });
+            let group = parse_group(part).map_err(|problem| {
+                let expected = "COUNTxCAPACITY such as 400x16c32g or 100x64c256g4gpu, groups separated by commas";
+                Error::plan(key, format!("'{part}'"), format!("{expected}; {problem}"))
+            })?;
+            groups.push(group);
         }
         Ok(ClusterSpec { groups, ..ClusterSpec::default() })
     }
@@ -233,29 +233,76 @@ impl Cluster {
     }
 }
 
-/// Reads `16c32g4gpu`.
-fn parse_capacity(mut text: &str) -> Option<Vec<(Dim, u64)>> {
+/// Reads `400x16c32g`. Errors: the part that is wrong, and why.
+fn parse_group(text: &str) -> std::result::Result<MachineGroup, String> {
+    if text.is_empty() {
+        return Err("there is nothing".to_owned());
+    }
+    let Some((count, capacity)) = text.split_once(['x', 'X']) else {
+        let also = parse_capacity(text).err().map(|problem| format!(", and {problem}")).unwrap_or_default();
+        return Err(format!("there is no count and no 'x' before it, as in 1x{text}{also}"));
+    };
+    let count = match count.trim().parse::<u32>() {
+        Ok(count) if count > 0 => count,
+        _ => return Err(format!("the count '{}' is no whole number from 1 to {MACHINES_MAX}", count.trim())),
+    };
+    Ok(MachineGroup { count, capacity: parse_capacity(capacity.trim())?, ..MachineGroup::default() })
+}
+
+/// Other ways to write a unit, in lower case.
+const MEANT: [(&str, &str); 10] = [
+    ("c", "c"),
+    ("cpu", "c"),
+    ("cores", "c"),
+    ("g", "g"),
+    ("gb", "g"),
+    ("gib", "g"),
+    ("mb", "m"),
+    ("mib", "m"),
+    ("gpu", "gpu"),
+    ("gpus", "gpu"),
+];
+
+/// Reads `16c32g4gpu`. Errors: the part that is wrong, and why.
+fn parse_capacity(mut text: &str) -> std::result::Result<Vec<(Dim, u64)>, String> {
+    if text.is_empty() {
+        return Err("there is no capacity behind the 'x'".to_owned());
+    }
     let mut capacity: Vec<(Dim, u64)> = Vec::new();
     while !text.is_empty() {
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let rest = &text[digits..];
-        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-        let (name, unit, scale) = match &rest[..letters] {
+        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let (number, unit) = (&text[..digits], &rest[..letters]);
+        let (name, kind, scale) = match unit {
             "c" => ("cpu", Unit::Milli, 1000),
             "g" => ("memory", Unit::Mebibyte, 1024),
             "m" => ("memory", Unit::Mebibyte, 1),
             "gpu" => ("gpu", Unit::Milli, 1000),
             "norm" => ("memory", Unit::Normalised, 1_000_000),
-            _ => return None,
+            _ => return Err(no_unit(number, unit)),
         };
-        let amount = decimal(&text.as_bytes()[..digits], scale, Round::Down).ok()?;
+        let amount = decimal(number.as_bytes(), scale, Round::Down)
+            .map_err(|problem| format!("the amount '{number}' of '{unit}' {problem}"))?;
         if capacity.iter().any(|(dim, _)| dim.name == name) {
-            return None;
+            return Err(format!("'{number}{unit}' is a second amount of {name}"));
         }
-        capacity.push((Dim { name: name.to_owned(), unit }, amount));
+        capacity.push((Dim { name: name.to_owned(), unit: kind }, amount));
         text = &rest[letters..];
     }
-    (!capacity.is_empty()).then_some(capacity)
+    Ok(capacity)
+}
+
+/// The message about a unit that is none.
+fn no_unit(number: &str, unit: &str) -> String {
+    let units = "c (cores), g (GiB of memory), m (MiB), gpu or norm";
+    if unit.is_empty() {
+        return format!("'{number}' has no unit: {units}");
+    }
+    let lower = unit.to_lowercase();
+    let meant = MEANT.iter().find(|(other, _)| *other == lower);
+    let hint = meant.map(|(_, unit)| format!(" (did you mean '{number}{unit}'?)")).unwrap_or_default();
+    format!("'{unit}' is no unit: {units}{hint}")
 }
 
 #[cfg(test)]
@@ -282,6 +329,22 @@ mod tests {
         for text in ["", "16c32g", "0x16c", "4x16q", "4x", "4x16c16c", "x16c", "-1x16c"] {
             let message = ClusterSpec::parse("--machines", text).unwrap_err().to_string();
             assert!(message.contains("400x16c32g"), "{text}: {message}");
+        }
+        for (text, problem) in [
+            ("999999999999x8c32g", "the count '999999999999' is no whole number from 1 to 10000000"),
+            ("1x4c, 2x8c32q", "'2x8c32q' is not accepted"),
+            ("2x8c32q", "'q' is no unit: c (cores), g (GiB of memory), m (MiB), gpu or norm"),
+            ("32GB", "there is no count and no 'x' before it, as in 1x32GB, and 'GB' is no unit"),
+            ("2x8c32GB", "'GB' is no unit: c (cores), g (GiB of memory), m (MiB), gpu or norm (did you mean '32g'?)"),
+            ("2x8", "'8' has no unit"),
+            ("2x8c4c", "'4c' is a second amount of cpu"),
+            ("2xc", "the amount '' of 'c'"),
+            ("2x", "no capacity behind the 'x'"),
+            ("2x99999999999999999999c", "'99999999999999999999' of 'c' is too large"),
+            ("2x8c,", "there is nothing"),
+        ] {
+            let message = ClusterSpec::parse("--machines", text).unwrap_err().to_string();
+            assert!(message.contains(problem), "{text}: {message}");
         }
     }
 }

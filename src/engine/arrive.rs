@@ -168,6 +168,7 @@ impl<R: Recorder> Engine<'_, R> {
                 first: u64::from(first),
                 attempt: 0,
                 submit: row.submit,
+                release: None,
                 duration: row.duration,
                 demand: row.demand.slice(self.books.dims()),
                 why: Stuck::TooLarge,

@@ -119,6 +119,7 @@ impl<R: Recorder> Engine<'_, R> {
                 first: u64::from(set.number),
                 attempt: set.attempt,
                 submit: set.submit,
+                release: (!set.held && set.release <= self.now).then_some(set.since),
                 duration: set.duration,
                 demand: self.sets.needs(slot).0,
                 why,

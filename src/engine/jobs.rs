@@ -218,6 +218,7 @@ pub struct ActiveJob {
     pub start: Time,
     pub tasks: u64,
     pub left: u64,
+    /// As much as fits.
     work: u64,
     ideal: Span,
     stages: Option<Box<Stages>>,
@@ -335,7 +336,7 @@ impl Jobs {
             submit: job.submit,
             start: (job.start != Time::NEVER).then_some(job.start),
             finish,
-            work: job.work,
+            work: Some(job.work).filter(|work| i64::try_from(*work).is_ok()),
             ideal: job.ideal,
         }
     }

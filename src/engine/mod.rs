@@ -38,8 +38,7 @@ use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::record::{Recorder, Unreturned};
 use crate::units::{MachineId, Resources, Span, Time, UserId};
-use crate::workload::Source;
-use crate::workload::synthetic::random::stream;
+use crate::workload::{Source, synthetic::random::stream};
 
 use asks::Asks;
 use gang::Kinds;
@@ -202,24 +201,36 @@ pub fn run<R: Recorder>(
     options: &Options,
     recorder: &mut R,
 ) -> Result<Outcome> {
-    if options.slowdown.is_some() && !cluster.dims.iter().any(|dim| dim.name == "memory") {
-        let problem = "machines slow down by the memory that tasks use, and there is none in the workload".to_owned();
-        return Err(Error::Mismatch { problem });
-    }
-    let placed = cluster.hardware.is_some() && options.placement != Placement::Pooled;
-    if placed && (options.preempt.is_some() || options.hoard.is_some()) {
-        let problem = "room cannot be reserved (preempt, hoard) where devices have identities".to_owned();
-        return Err(Error::Mismatch { problem });
-    }
+    check(policy, cluster, options)?;
     let partitions = Partitions::new(policy, cluster, options.placement)?;
     let mut engine = Engine::new(source, policy, cluster, weights, options, recorder, partitions);
-    if placed && !engine.books.lens_is_plain() {
-        let problem = "a policy of slots knows no devices; compare it without 'devices'".to_owned();
-        return Err(Error::Mismatch { problem });
-    }
     engine.replay()?;
     engine.close()?;
     Ok(engine.outcome)
+}
+
+/// Checks whether a policy can run on a cluster in this way, as [`run`] does first. Errors: [`Error::Mismatch`] for options
+/// that do not go together, and the policy's for its labels.
+pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
+    let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
+    if options.slowdown.is_some() && !cluster.dims.iter().any(|dim| dim.name == "memory") {
+        return wrong("machines slow down by the memory that tasks use, and there is none in the workload");
+    }
+    let placed = cluster.hardware.is_some() && options.placement != Placement::Pooled;
+    if placed && (options.preempt.is_some() || options.hoard.is_some()) {
+        return wrong("room cannot be reserved (preempt, hoard) where devices have identities");
+    }
+    if placed && !lens_is_plain(policy, cluster) {
+        return wrong("a policy of slots knows no devices; compare it without 'devices'");
+    }
+    Partitions::new(policy, cluster, options.placement).map(drop)
+}
+
+/// Whether a policy sees machines and demands as they are.
+fn lens_is_plain(policy: &dyn Policy, cluster: &Cluster) -> bool {
+    let odd = Resources([3, 1, 4, 1, 5, 9, 2, 6]);
+    cluster.capacities.iter().all(|capacity| policy.lens(*capacity, Resources::ZERO).0 == *capacity)
+        && policy.lens(cluster.total(), odd).1 == odd
 }
 
 struct Engine<'a, R> {
@@ -326,8 +337,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let seen: Vec<Resources> =
             cluster.capacities.iter().map(|capacity| policy.lens(*capacity, Resources::ZERO).0).collect();
         let offered = sum(&seen);
-        let odd = Resources([3, 1, 4, 1, 5, 9, 2, 6]);
-        let plain = seen == cluster.capacities && policy.lens(cluster.total(), odd).1 == odd;
+        let plain = lens_is_plain(policy, cluster);
         let most_a_task = if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) };
         let capacities = if options.placement == Placement::Pooled { vec![offered] } else { seen };
         let mut machines = Machines::new(dims, options.placement, &capacities);

@@ -1,21 +1,26 @@
-//! The published part of a results folder: files checked against the receipts of the runs, the plan, and its inputs.
+//! The published part of a results folder: files checked against the records that list them, the plan, and its inputs.
+//!
+//! The folder may come from somebody else: nothing outside of it is packed but input files below the current folder, and of
+//! those only what the runs read, by digest.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Component, Path, PathBuf};
+mod inputs;
+mod records;
 
-use super::study::Study;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::plan::check_name;
 use super::study::folder::{Described, of_cell};
-use super::study::identity;
-use super::study::receipt::{FOLDER as RECEIPTS, Found, Receipt};
+use super::study::receipt::{Found, Receipt};
 use crate::error::{Error, Result};
-use crate::output::archive::{Content, Sum};
-use crate::output::folder::{Contents, FILE as CONTENTS};
-use crate::output::made::{About, Made};
+use crate::output::archive::{self, Content, Sum};
+use crate::output::file::{digest_of, is_temporary};
+use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, receipts};
+use crate::output::made::Made;
 use crate::output::requests::FILE as FIGURES;
-use crate::output::schema::Table;
-use crate::output::table::TEMPORARY;
-use crate::policy::Registry;
-use crate::workload::Input;
+use crate::output::sealed;
+use crate::rows;
+use records::{Records, Standing};
 
 /// A results folder, ready to be packed.
 #[derive(Clone, Debug, Default)]
@@ -28,243 +33,200 @@ pub struct Parcel {
     pub plan: String,
     /// The plan's text about figures, where `plan` is without it.
     pub figures: String,
-    /// Its place in the bundle.
-    pub plan_at: String,
+    /// The folder of the bundle from which its paths lead to its inputs, with `/` at its end.
+    pub base: String,
+    /// The command that made the results where that was no plan: to be given in `base`.
+    pub replay: Option<String>,
     /// Whether it is one of runs, which `plimsoll compare` can compare.
     pub has_runs: bool,
-    /// The files of the results: names below the folder, and where they are.
-    pub files: BTreeMap<String, PathBuf>,
-    /// Files that the plan reads and that are packed: places in the bundle, and where they are.
-    pub inputs: BTreeMap<String, PathBuf>,
+    /// The files of the results, by their names below the folder.
+    pub files: BTreeMap<String, Content>,
+    /// Files that the plan reads and that are packed, by their places in the bundle.
+    pub inputs: BTreeMap<String, Content>,
     /// Files that the plan reads and that are not packed: as the plan names them, and what they were.
     pub elsewhere: BTreeMap<String, Sum>,
     /// Runs that are there whole.
     pub runs: usize,
     /// The parts that are missing or broken.
-    pub missing: Vec<String>,
+    pub missing: Missing,
     /// The facts that differ between two ways to run the plan (`run.json`).
     pub made: serde_json::Value,
-    /// Further facts that a reader should know.
-    pub notes: Vec<String>,
+    /// Files of the folder that no record lists, and that are not packed.
+    pub unlisted: Vec<String>,
 }
 
-/// The folder of a bundle in which the plan stands, with what it reads.
-const STUDY: &str = "study";
+/// The parts that are missing or broken: how many, and the first of them. A plan of a few lines can ask for any number of runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// How many.
+    pub parts: usize,
+    /// The first of them in words, and what is known of why.
+    pub examples: Vec<String>,
+}
+
+/// So many missing parts are named.
+const EXAMPLES: usize = 100;
+
+impl Missing {
+    fn add(&mut self, part: String) {
+        self.parts = self.parts.saturating_add(1);
+        self.say(part);
+    }
+
+    fn say(&mut self, part: String) {
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(part);
+        }
+    }
+}
 
 /// Looks through a results folder. Input files up to `largest` bytes are packed.
 ///
-/// Errors: no results folder, or a file that cannot be read. What is missing is no error here.
-pub fn collect(folder: &Path, largest: u64, registry: &Registry) -> Result<Parcel> {
+/// Errors: no results folder, a file that cannot be read, and what no results folder has: a link, a name that some file
+/// system refuses. What is missing is no error here.
+pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
+    if !folder.is_dir() {
+        Contents::read(folder)?;
+    }
+    let listed = listed(folder)?;
+    // Before any of them is read, so that what is packed is what was read.
+    let mut records = Records::of(&listed);
     let described = Described::read(folder)?;
     let mut parcel = Parcel::default();
-    if described.is_none()
-        && !folder.join(CONTENTS).exists()
-        && let Some((about, made)) = Made::alone(folder)?
-    {
-        return without_runs(folder, largest, about, &made);
-    }
-    parcel.has_runs = true;
-    let cells: Vec<String> = match &described {
-        Some(described) => {
-            parcel.name.clone_from(&described.name);
-            parcel.question.clone_from(&described.question);
-            parcel.plan.clone_from(&described.plan);
-            described.cells.iter().map(|(name, _)| name.clone()).collect()
+    let mut cells = vec![String::new()];
+    let mut read = None;
+    match (described, Made::alone(folder)?) {
+        (None, Some((about, _))) if !folder.join(CONTENTS).exists() => {
+            (parcel.name, parcel.question, parcel.plan) = (about.name, about.question, about.plan);
+            read = Some(about.inputs.into_iter().map(|(name, digest)| (name, Some(digest))).collect());
         }
-        None => {
+        (Some(described), _) => {
+            parcel.has_runs = true;
+            (parcel.name, parcel.question, parcel.plan) = (described.name, described.question, described.plan);
+            cells = described.cells.into_iter().map(|(name, _)| name).collect();
+        }
+        (None, _) => {
             let contents = Contents::read(folder)?;
+            parcel.has_runs = true;
             (parcel.name, parcel.question, parcel.plan) = (contents.name, contents.question, contents.plan);
-            vec![String::new()]
+            parcel.replay = Some(contents.command).filter(|command| !command.starts_with("plimsoll run "));
         }
-    };
-    let mut kept = HashSet::new();
-    for cell in &cells {
-        parcel.cell(folder, cell, &mut kept)?;
     }
-    if !folder.join(super::ESTIMATES).is_file() {
-        parcel.missing.push("the statistics".to_owned());
+    check_name(&parcel.name)?;
+    let figures = rows::read_text_if_there(&folder.join(FIGURES))?.unwrap_or_default();
+    records.add(folder, folder, FIGURES, Some(digest_of(figures.as_bytes())));
+    if parcel.has_runs {
+        for cell in &cells {
+            parcel.cell(folder, cell, &mut records)?;
+        }
+        parcel.figures = figures;
     }
-    parcel.walk(folder, folder, &kept)?;
-    parcel.figures = std::fs::read_to_string(folder.join(FIGURES)).unwrap_or_default();
-    parcel.read_made(folder);
-    parcel.read_inputs(largest, registry)?;
+    let places = cells.iter().map(|cell| of_cell(folder, cell)).chain([folder.to_owned()]);
+    for place in places.collect::<BTreeSet<_>>() {
+        records.add_made(folder, &place)?.into_iter().for_each(|part| parcel.missing.add(part));
+    }
+    if parcel.has_runs && !records.list(super::ESTIMATES) {
+        parcel.missing.add("the statistics".to_owned());
+    }
+    for (name, path) in listed {
+        match records.standing(&name, &path)? {
+            Standing::AsRecorded(digest) => drop(parcel.files.insert(name, Content::File(path, digest))),
+            // It is among what is missing already.
+            Standing::Broken => {}
+            Standing::Unlisted => parcel.unlisted.push(name),
+        }
+    }
+    parcel.made = sealed::read(&folder.join("run.json"))?.unwrap_or_default();
+    parcel.read_inputs(folder, read, largest)?;
     Ok(parcel)
 }
 
-/// The results of a plan without runs: all files must be as they were written.
-fn without_runs(folder: &Path, largest: u64, about: About, made: &Made) -> Result<Parcel> {
-    let mut parcel = Parcel {
-        name: about.name,
-        question: about.question,
-        plan: about.plan,
-        missing: made.broken(folder),
-        ..Parcel::default()
-    };
-    parcel.walk(folder, folder, &HashSet::new())?;
-    parcel.read_made(folder);
-    let base = parcel.plan_file().map(|path| path.parent().unwrap_or(Path::new("")).to_owned());
-    let mut inputs = BTreeSet::new();
-    for (name, digest) in &about.inputs {
-        let path = base.as_ref().map(|base| base.join(name)).filter(|path| path.is_file());
-        match path.map(|path| Ok::<_, Error>((Input::open(&path)?.digest()?, path))).transpose()? {
-            Some((found, path)) if found == *digest => drop(inputs.insert(path)),
-            Some(_) => parcel.notes.push(format!("{name} has changed since, and is not here (BLAKE3 {digest}).")),
-            None => parcel.notes.push(format!("{name} was not found, and is not here (BLAKE3 {digest}).")),
+/// All files below a folder, with `/` in their names, but temporary ones and the logs of jobs.
+///
+/// Errors: what is neither a file nor a folder, which may lead anywhere or never end; a name that is no text, or that not
+/// every file system takes.
+fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![(root.to_owned(), String::new())];
+    while let Some((folder, below)) = folders.pop() {
+        let fail = |source| Error::io(&folder, source);
+        for entry in std::fs::read_dir(&folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let (path, kind) = (entry.path(), entry.file_type().map_err(fail)?);
+            let refused = |problem: &str| Err(Error::trace(&path, 0, "", format!("it cannot be packed: {problem}")));
+            let Ok(name) = entry.file_name().into_string() else { return refused("its name is no text") };
+            if !kind.is_file() && !kind.is_dir() {
+                return refused("it is a link or a device, and no file of the results folder");
+            }
+            if name.starts_with('.') || is_temporary(&name) || (name == "slurm" && below.is_empty()) {
+                continue;
+            }
+            let name = format!("{below}{name}");
+            if let Some(problem) = archive::problem(&name) {
+                return refused(problem);
+            }
+            match kind.is_dir() {
+                true => folders.push((path, name + "/")),
+                false => drop(found.insert(name, path)),
+            }
         }
     }
-    parcel.pack(&base.unwrap_or_default(), inputs.iter().map(PathBuf::as_path).collect(), largest)?;
-    Ok(parcel)
+    Ok(found)
 }
 
 impl Parcel {
-    /// Checks the runs of a cell; `kept` gets the files of those that are whole.
-    fn cell(&mut self, folder: &Path, cell: &str, kept: &mut HashSet<PathBuf>) -> Result<()> {
+    /// Checks the runs of a cell; `records` get the files of those that are whole. What is damaged and of no run that is
+    /// missing is left out, and nothing else: it may be of an earlier plan.
+    fn cell(&mut self, folder: &Path, cell: &str, records: &mut Records) -> Result<()> {
         let place = of_cell(folder, cell);
         let of = if cell.is_empty() { String::new() } else { format!("{cell}, ") };
         if !place.is_dir() {
-            self.missing.push(format!("{of}all runs"));
+            self.missing.add(format!("{of}all runs"));
             return Ok(());
         }
         let contents = Contents::read(&place)?;
-        let mut there = BTreeSet::new();
-        let mut receipts: Vec<PathBuf> =
-            std::fs::read_dir(place.join(RECEIPTS)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        receipts.sort();
-        for id in receipts.iter().filter_map(|path| path.file_stem()?.to_str()) {
+        let seeds = contents.seeds.len() as u64;
+        let policies: HashSet<&str> = contents.policies.iter().map(String::as_str).collect();
+        let (mut there, mut broken) = (HashMap::<String, HashSet<u64>>::new(), Vec::new());
+        for name in receipts(&place)? {
+            let id = name.trim_end_matches(".json");
+            let text = sealed::text(&Receipt::path(&place, id)).ok().flatten();
+            let planned = |of: &Receipt| policies.contains(of.summary.policy.as_str()) && of.summary.run < seeds;
             match Receipt::find(&place, id) {
-                Found::Whole(receipt) => {
-                    kept.insert(Receipt::path(&place, id));
-                    kept.extend(receipt.tables.keys().map(|table| place.join(table)));
-                    there.insert((receipt.summary.policy, receipt.summary.run));
+                Found::Whole(receipt) if planned(&receipt) => {
+                    let digest = text.map(|text| digest_of(text.as_bytes()));
+                    records.add(folder, &place, &format!("{RECEIPTS}/{name}"), digest);
+                    for (table, digest) in receipt.tables {
+                        records.add(folder, &place, &table, Some(digest));
+                    }
+                    there.entry(receipt.summary.policy).or_default().insert(receipt.summary.run);
                 }
-                Found::Broken(why) => self.missing.push(format!("{of}{why}")),
-                Found::Missing => {}
+                Found::Broken(why) => broken.push((text, why)),
+                Found::Whole(_) | Found::Missing => {}
             }
         }
-        for policy in &contents.policies {
-            for run in 0..contents.seeds.len() as u64 {
-                if there.contains(&(policy.clone(), run)) {
-                    self.runs += 1;
-                } else {
-                    self.missing.push(format!("{of}{policy} run {run}"));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds all files below a folder but temporary ones, the logs of jobs, and tables without a receipt.
-    fn walk(&mut self, root: &Path, folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
-        let entries = std::fs::read_dir(folder).map_err(|source| Error::io(folder, source))?;
-        for entry in entries {
-            let path = entry.map_err(|source| Error::io(folder, source))?.path();
-            let below = path.strip_prefix(root).unwrap_or(&path);
-            let parts: Vec<String> = below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-            let own: Vec<&str> =
-                parts.iter().map(String::as_str).skip_while(|part| part.starts_with("cell=")).collect();
-            let last = own.last().copied().unwrap_or_default();
-            if last.starts_with('.') || last.starts_with(TEMPORARY) || own.first() == Some(&"slurm") {
-                continue;
-            }
-            if path.is_dir() {
-                self.walk(root, &path, kept)?;
-                continue;
-            }
-            let of_run = own.first().is_some_and(|first| {
-                own.len() > 1 && (*first == RECEIPTS || Table::ALL.iter().any(|table| table.name() == *first))
-            });
-            if !of_run || kept.contains(&path) {
-                self.files.insert(parts.join("/"), path);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads what differs between two ways to run the plan.
-    fn read_made(&mut self, folder: &Path) {
-        let made = std::fs::read_to_string(folder.join("run.json")).unwrap_or_default();
-        self.made = serde_json::from_str(&made).unwrap_or_default();
-    }
-
-    /// The plan's file, as `run.json` names it.
-    fn plan_file(&self) -> Option<PathBuf> {
-        self.made.get("plan").and_then(serde_json::Value::as_str).map(PathBuf::from)
-    }
-
-    /// Finds the files that the plan reads, from the plan's file as `run.json` names it.
-    fn read_inputs(&mut self, largest: u64, registry: &Registry) -> Result<()> {
-        self.plan_at = format!("{STUDY}/{}.toml", self.name);
-        let Some(path) = self.plan_file() else {
-            self.notes.push("The plan's file is not known, so that files which it reads are not here.".to_owned());
+        let runs: usize = there.values().map(HashSet::len).sum();
+        self.runs += runs;
+        let missing = policies.len().saturating_mul(contents.seeds.len()) - runs;
+        if missing == 0 {
             return Ok(());
-        };
-        let set = self.made.get("set").and_then(serde_json::Value::as_array).into_iter().flatten();
-        let set: Vec<String> = set.filter_map(|change| change.as_str().map(str::to_owned)).collect();
-        let study = match Study::read(&path, &set, registry) {
-            Ok(study) if study.text == self.plan => study,
-            Ok(_) => {
-                let note = format!("{} has changed since: files that the plan reads are not here.", path.display());
-                self.notes.push(note);
-                return Ok(());
-            }
-            Err(error) => {
-                self.notes.push(format!("Files that the plan reads are not here ({error})."));
-                return Ok(());
-            }
-        };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        self.pack(folder, study.cells.iter().flat_map(identity::inputs).collect(), largest)
-    }
-
-    /// Packs what a plan in a folder reads, and finds a place for the plan from which it is found.
-    fn pack(&mut self, folder: &Path, inputs: BTreeSet<&Path>, largest: u64) -> Result<()> {
-        let below: Vec<&Path> = inputs.iter().filter_map(|input| input.strip_prefix(folder).ok()).collect();
-        // So deep that no path of the plan leads out of the bundle.
-        let ups = |path: &&Path| path.components().filter(|part| *part == Component::ParentDir).count();
-        let deep = "plans/".repeat(below.iter().map(ups).max().unwrap_or(0));
-        let plans = format!("{STUDY}/{deep}");
-        self.plan_at = format!("{plans}{}.toml", self.name);
-        for input in inputs {
-            let size = input.metadata().map_err(|source| Error::io(input, source))?.len();
-            match input.strip_prefix(folder).ok().filter(|below| below.is_relative()).and_then(|b| place(&plans, b)) {
-                Some(at) if size <= largest => {
-                    self.inputs.insert(at, input.to_owned());
-                }
-                _ => {
-                    let sum = Content::File(input.to_owned()).sum()?;
-                    let named = input.strip_prefix(folder).unwrap_or(input);
-                    self.elsewhere.insert(named.display().to_string(), sum);
-                }
+        }
+        self.missing.parts = self.missing.parts.saturating_add(missing);
+        let is_there = |policy: &str, run: u64| there.get(policy).is_some_and(|runs| runs.contains(&run));
+        for (text, why) in broken {
+            let receipt: Option<Receipt> = text.and_then(|text| serde_json::from_str(&text).ok());
+            let of_another = |of: &Receipt| {
+                !policies.contains(of.summary.policy.as_str()) || is_there(&of.summary.policy, of.summary.run)
+            };
+            if !receipt.is_some_and(|receipt| of_another(&receipt)) {
+                self.missing.say(format!("{of}{why}"));
             }
         }
+        let mut named = HashSet::new();
+        let each = contents.policies.iter().filter(|policy| named.insert(policy.as_str()));
+        let each = each.flat_map(|policy| (0..seeds).map(move |run| (policy, run)));
+        let each = each.filter(|(policy, run)| !is_there(policy, *run));
+        each.take(EXAMPLES).for_each(|(policy, run)| self.missing.say(format!("{of}{policy} run {run}")));
         Ok(())
-    }
-}
-
-/// A path of a plan, from the folder of the plan in the bundle; `None` where it leads out of the bundle.
-fn place(plans: &str, below: &Path) -> Option<String> {
-    let mut parts: Vec<String> = plans.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-    for part in below.components() {
-        match part {
-            Component::Normal(name) => parts.push(name.to_str()?.to_owned()),
-            Component::ParentDir => drop(parts.pop()?),
-            Component::CurDir => {}
-            _ => return None,
-        }
-    }
-    Some(parts.join("/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_a_plan_stay_in_the_bundle() {
-        let at = |plans: &str, path: &str| place(plans, Path::new(path));
-        assert_eq!(at("study/plans/", "../traces/a.csv").as_deref(), Some("study/traces/a.csv"));
-        assert_eq!(at("study/", "./quota/a.toml").as_deref(), Some("study/quota/a.toml"));
-        assert_eq!(at("study/", "../../a.csv"), None);
-        assert_eq!(at("study/", "/a.csv"), None);
     }
 }

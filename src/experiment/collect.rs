@@ -6,6 +6,7 @@
 
 use super::demands::Demands;
 use super::groups::GroupWatch;
+use super::memory::Room;
 use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
 use super::totals::{Standing, StuckExample, Totals, UserTotals};
@@ -17,7 +18,7 @@ use crate::metrics::{Delays, FinishedJob, JainSum, Reference, SizeBins, Work, fa
 use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Reach, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
-use crate::workload::TaskSet;
+use crate::workload::{NameList, TaskSet};
 
 /// How many examples are kept for each reason.
 const EXAMPLES: usize = 3;
@@ -35,7 +36,7 @@ pub(super) struct Collector<'a> {
     /// 1 / (c_r w_r) by class of weights.
     inverse: Vec<[f64; MAX_DIMS]>,
     dims: usize,
-    pub(super) names: Vec<Box<str>>,
+    pub(super) names: NameList,
     standing: Vec<Standing>,
     pub(super) users: Vec<UserTotals>,
     /// Resource-microseconds used, `dims` a user.
@@ -48,6 +49,7 @@ pub(super) struct Collector<'a> {
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
     heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
+    room: Room,
     text: String,
 }
 
@@ -83,7 +85,7 @@ impl<'a> Collector<'a> {
             weights,
             inverse,
             dims,
-            names: Vec::new(),
+            names: NameList::default(),
             standing: Vec::new(),
             users: Vec::new(),
             used_us: Vec::new(),
@@ -95,6 +97,7 @@ impl<'a> Collector<'a> {
             demands: Demands::default(),
             groups,
             heartbeat,
+            room: Room::default(),
             text: String::new(),
         }
     }
@@ -236,7 +239,7 @@ impl<'a> Collector<'a> {
 
 impl Recorder for Collector<'_> {
     fn user(&mut self, _user: UserId, name: &str) {
-        self.names.push(name.into());
+        self.names.push(name);
         self.standing.push(Standing { class: self.weights.class_of(name), ..Standing::default() });
         self.users.push(UserTotals::default());
         self.used_us.extend(std::iter::repeat_n(0, self.dims));
@@ -328,7 +331,7 @@ impl Recorder for Collector<'_> {
         self.text.clear();
         decision.name.render(&mut self.text);
         let share = self.share(decision.user, books, books.weight_class(decision.user)) as f64 / WHOLE as f64;
-        self.sinks.decision(&self.text, &self.names[decision.user.index()], share, decision)
+        self.sinks.decision(&self.text, self.names.get(decision.user.index()), share, decision)
     }
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
@@ -382,13 +385,14 @@ impl Recorder for Collector<'_> {
         }
         self.text.clear();
         tasks.name.render(&mut self.text);
-        self.sinks.tasks(&self.text, &self.names[tasks.user.index()], tasks)
+        self.sinks.tasks(&self.text, self.names.get(tasks.user.index()), tasks)
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
         let measured = self.window.holds(job.submit);
         let finished = u64::from(job.finish.is_some());
         self.totals.jobs_finished += finished;
+        self.totals.endless += u64::from(job.work.is_none());
         let user = &mut self.users[job.user.index()];
         user.jobs += 1;
         user.jobs_finished += finished;
@@ -410,7 +414,7 @@ impl Recorder for Collector<'_> {
         }
         self.text.clear();
         job.name.render(&mut self.text);
-        self.sinks.job(&self.text, &self.names[job.user.index()], job)
+        self.sinks.job(&self.text, self.names.get(job.user.index()), job)
     }
 
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
@@ -429,7 +433,7 @@ impl Recorder for Collector<'_> {
         }
         self.text.clear();
         stuck.name.render(&mut self.text);
-        let user = &self.names[stuck.user.index()];
+        let user = self.names.get(stuck.user.index());
         if self.totals.examples.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
             self.totals.examples.push(StuckExample {
                 why: stuck.why,
@@ -470,6 +474,7 @@ impl Recorder for Collector<'_> {
     }
 
     fn heartbeat(&mut self, now: Time) -> Result<()> {
+        self.room.check(self.users.len())?;
         (self.heartbeat)(now, self.totals.launched)
     }
 }

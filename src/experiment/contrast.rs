@@ -1,11 +1,13 @@
 //! Two results of the same experiment, or of two versions of it: what changed, and how sure that is.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::study::folder::{Described, difference, of_cell};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
+use crate::output::folder::Contents;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::output::table::Kind;
@@ -18,6 +20,8 @@ pub struct Contrast {
     pub plans: String,
     /// Runs that only the first result has, and only the second one: cell, policy and seed, in words.
     pub only: [Vec<String>; 2],
+    /// The runs of their plans that are not there, in words.
+    pub missing: Vec<String>,
     /// Runs that both have.
     pub runs: usize,
     /// Metrics that were compared, all cells and policies together.
@@ -68,60 +72,86 @@ impl Side {
     }
 }
 
-/// One run of a result: its number, and what tells it from others of its policy.
-type Run = (usize, String);
+/// The runs of one policy: the seed of each, which tells it from the others, and where it is. Results with other first seeds pair
+/// as they should.
+type Runs = Vec<(String, (usize, usize))>;
 
-/// The runs of a policy: seeds where there are some, so that results with other first seeds pair as they should.
-fn runs(results: &Results, policy: &str) -> Vec<Run> {
-    let Some(at) = results.contents.policies.iter().position(|name| name == policy) else { return Vec::new() };
-    let of = results.runs.iter().filter(|(policy, _)| *policy == at);
-    of.map(|&(_, run)| {
-        let seed = results.contents.seeds[run];
-        (run, seed.map_or(format!("run {run}"), |seed| format!("seed {seed}")))
-    })
-    .collect()
+/// The runs that are there, by policy, in the order of the plan: plans may name more policies than have run.
+fn runs(results: &Results) -> Vec<(&str, Runs)> {
+    let Contents { policies, seeds, .. } = &results.contents;
+    let name = |run: usize| seeds[run].map_or(format!("run {run}"), |seed| format!("seed {seed}"));
+    let groups = results.runs.chunk_by(|one, other| one.0 == other.0);
+    groups.map(|group| (policies[group[0].0].as_str(), group.iter().map(|&at| (name(at.1), at)).collect())).collect()
+}
+
+/// The runs of a cell of one result, with the same ones of the other where it has them.
+fn pairs<'a>(results: &'a Results, twin: Option<&'a Results>) -> Vec<(&'a str, Vec<Pair>)> {
+    let theirs: HashMap<&str, HashMap<String, (usize, usize)>> =
+        twin.iter().flat_map(|twin| runs(twin)).map(|(policy, runs)| (policy, runs.into_iter().collect())).collect();
+    let with = |(policy, runs): (&'a str, Runs)| {
+        let there = theirs.get(policy);
+        let pair = |(name, at): (String, (usize, usize))| {
+            let other = there.and_then(|there| there.get(&name)).copied();
+            Pair { name, at, other }
+        };
+        (policy, runs.into_iter().map(pair).collect())
+    };
+    runs(results).into_iter().map(with).collect()
+}
+
+/// A run of a result.
+struct Pair {
+    /// Its seed.
+    name: String,
+    /// The numbers of its policy and of itself.
+    at: (usize, usize),
+    /// Those of the same run of the other result.
+    other: Option<(usize, usize)>,
 }
 
 /// Compares two results folders. Errors: one of them is none, or they have no run in common.
 pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     let sides = [Side::open(before)?, Side::open(after)?];
+    let cells = |side: usize| sides[side].cells.iter().map(|(name, results)| (name.as_str(), results)).collect();
+    let by_name: [HashMap<&str, &Results>; 2] = [cells(0), cells(1)];
     let mut found = Contrast { plans: difference(&sides[0].plan, &sides[1].plan), ..Contrast::default() };
     for (at, other) in [(0, 1), (1, 0)] {
         for (cell, results) in &sides[at].cells {
-            let twin = sides[other].cells.iter().find(|(name, _)| name == cell);
-            for policy in &results.contents.policies {
-                let there = twin.map(|(_, twin)| runs(twin, policy)).unwrap_or_default();
-                let alone = runs(results, policy).into_iter().filter(|(_, name)| !there.iter().any(|(_, n)| n == name));
-                let of = if cell.is_empty() { String::new() } else { format!("{cell}, ") };
-                found.only[at].extend(alone.map(|(_, name)| format!("{of}{policy}, {name}")));
+            let of = if cell.is_empty() { String::new() } else { format!("{cell}, ") };
+            for (policy, pairs) in pairs(results, by_name[other].get(cell.as_str()).copied()) {
+                let alone = pairs.into_iter().filter(|pair| pair.other.is_none());
+                found.only[at].extend(alone.map(|pair| format!("{of}{policy}, {}", pair.name)));
             }
         }
     }
+    for (side, folder) in sides.iter().zip([before, after]) {
+        let missing = side.cells.iter().filter_map(|(cell, results)| Some((cell, results.missing()?)));
+        found.missing.extend(missing.map(|(cell, why)| match cell.is_empty() {
+            true => format!("{}: {why}", folder.display()),
+            false => format!("{}, {cell}: {why}", folder.display()),
+        }));
+    }
     let mut compared: Vec<(Change, bool)> = Vec::new();
     for (cell, first) in &sides[0].cells {
-        let Some((_, second)) = sides[1].cells.iter().find(|(name, _)| name == cell) else { continue };
+        let Some(&second) = by_name[1].get(cell.as_str()) else { continue };
         let closed = [first, second].iter().any(|side| side.contents.submissions_depend_on_policy);
         let design = if closed { Design::Unpaired } else { Design::Paired };
         let mut dims: Vec<Dim> = first.dims.clone();
         dims.retain(|dim| second.dims.contains(dim));
-        for policy in &first.contents.policies {
-            let theirs = runs(second, policy);
-            let pairs: Vec<(usize, usize)> = runs(first, policy)
-                .into_iter()
-                .filter_map(|(run, name)| Some((run, theirs.iter().find(|(_, other)| *other == name)?.0)))
-                .collect();
+        for (policy, pairs) in pairs(first, Some(second)) {
+            let pairs: Vec<_> = pairs.into_iter().filter_map(|pair| Some([pair.at, pair.other?])).collect();
             if pairs.is_empty() {
                 continue;
             }
             found.runs += pairs.len();
-            for (metric, values) in metrics(&dims, [first, second], policy, &pairs)? {
+            for (metric, values) in metrics(&dims, [first, second], &pairs)? {
                 let purpose = format!("{cell}/{policy}/{metric}");
                 let Some(means) = of_means(design, &values[0], &values[1], LEVEL) else { continue };
                 let bootstrap = bootstrap(design, &values[0], &values[1], LEVEL, &purpose);
                 if !found.metrics.contains(&metric) {
                     found.metrics.push(metric.clone());
                 }
-                let (cell, policy) = (cell.clone(), policy.clone());
+                let (cell, policy) = (cell.clone(), policy.to_owned());
                 let (p_holm, p_equivalent_holm) = (None, None);
                 let change = Change { cell, policy, metric, means, bootstrap, p_holm, p_equivalent_holm };
                 compared.push((change, values[0] != values[1]));
@@ -148,18 +178,16 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
 type Values = (String, [Vec<Option<f64>>; 2]);
 
 /// The numbers of the `runs` tables of these pairs of runs.
-fn metrics(dims: &[Dim], sides: [&Results; 2], policy: &str, pairs: &[(usize, usize)]) -> Result<Vec<Values>> {
+fn metrics(dims: &[Dim], sides: [&Results; 2], pairs: &[[(usize, usize); 2]]) -> Result<Vec<Values>> {
     let columns = Table::Runs.columns(dims).into_iter().map(|column| column.field);
     let names: Vec<String> = columns.filter(|field| field.kind != Kind::Text).map(|field| field.name).collect();
     let mut values: Vec<Values> = names.iter().map(|name| (name.clone(), [Vec::new(), Vec::new()])).collect();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-    for &(first, second) in pairs {
-        for (side, run) in [(0, first), (1, second)] {
-            let parts = sides[side].table(Table::Runs, &wanted, Some(run))?;
-            let of = |part: &&crate::output::read::Part| sides[side].contents.policies[part.policy] == policy;
-            let part = parts.iter().find(of);
+    for pair in pairs {
+        for (side, &run) in pair.iter().enumerate() {
+            let part = sides[side].part(Table::Runs, &wanted, run)?;
             for (name, both) in &mut values {
-                let value = part.map(|part| part.numbers(name)).transpose()?;
+                let value = part.as_ref().map(|part| part.numbers(name)).transpose()?;
                 both[side].push(value.and_then(|column| column.first().copied().flatten()));
             }
         }

@@ -7,18 +7,21 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
+use super::beforehand::{check, workloads};
 use super::plan::{Plan, WorkloadPlan};
-use super::single::{Simulation, simulate};
+use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
 use super::study::folder::{self, Described};
-use super::study::identity::{Digests, ids, is_repeatable, metadata};
+use super::study::identity::{ids, is_repeatable, metadata, record};
 use super::study::receipt::{Found, Receipt};
 use super::study::{Shard, Study};
 use super::summary::RunSummary;
 use super::supply::{Shared, Supply};
 use crate::error::{Error, Result};
-use crate::output::schema::Table;
+use crate::output::folder::check_output;
+use crate::output::lock::Lock;
 use crate::units::Time;
+use crate::workload::Input;
 
 /// Hears how a study goes on; called from several threads. Runs are numbered as they start.
 pub trait Progress: Sync {
@@ -75,6 +78,10 @@ pub struct Done {
     pub kept: usize,
     /// Runs that were there but not whole, and why.
     pub broken: Vec<String>,
+    /// The folder's lock: until it is dropped, nobody else writes there, but other shards if this is one.
+    pub lock: Option<Arc<Lock>>,
+    /// The files that the plan reads, from its folder, with their BLAKE3 digests; none where it was read only once.
+    pub inputs: BTreeMap<String, Option<String>>,
 }
 
 /// Which run: cell, policy and seed, by place.
@@ -85,14 +92,15 @@ type Place = (usize, usize, usize);
 /// Errors: results of another plan in the folder ([`Error::Mismatch`]), what is missing ([`Mode::Gather`]), or one of
 /// those that ended a run; runs that had ended keep their tables.
 pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
-    if let (Some(folder), true) = (request.folder, request.mode != Mode::Restart) {
-        folder::check(study, folder)?;
-    }
+    let lock = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
     let runner = Runner::new(study, request, progress)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(request.threads)
         .build()
         .map_err(|error| Error::output(request.folder.unwrap_or(Path::new(".")), error))?;
+    if request.mode != Mode::Gather {
+        pool.install(|| check(study))?;
+    }
     let mut done: BTreeMap<Place, Ended> = BTreeMap::new();
     let mut seeds: Vec<usize> = study.cells.iter().map(first_look).collect();
     loop {
@@ -100,14 +108,14 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         done.extend(pool.install(|| runner.round(&wanted, &seeds))?);
         let mut more = false;
         for (at, plan) in study.cells.iter().enumerate() {
-            more |= runner.owns_cell(at) && grow(plan, at, &done, &mut seeds[at]);
+            more |= runner.owned[at] && grow(plan, at, &done, &mut seeds[at]);
         }
         if !more {
             break;
         }
     }
     if let Some(folder) = request.folder {
-        for (at, plan) in study.cells.iter().enumerate().filter(|(at, _)| runner.owns_cell(*at)) {
+        for (at, plan) in study.cells.iter().enumerate().filter(|(at, _)| runner.owned[*at]) {
             if done.keys().any(|(cell, ..)| *cell == at) {
                 runner.describe(plan, folder, seeds[at])?;
             }
@@ -122,13 +130,35 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         cells[cell].push(ended.summary);
     }
     let broken = runner.broken.into_inner().unwrap_or_default();
-    Ok(Done { cells, made: runner.made.into_inner(), kept: runner.kept.into_inner(), broken })
+    let (made, kept) = (runner.made.into_inner(), runner.kept.into_inner());
+    Ok(Done { cells, made, kept, broken, lock: lock.map(Arc::new), inputs: runner.inputs })
+}
+
+/// Takes a folder for a study. Errors: there is something else in it, or somebody else writes there.
+fn claim(study: &Study, folder: &Path, request: &Request) -> Result<Lock> {
+    check_output("--output", folder)?;
+    let lock = if request.shard.is_some() { Lock::shared(folder)? } else { Lock::alone(folder)? };
+    folder::check_owner(folder)?;
+    if request.mode != Mode::Restart {
+        folder::check(study, folder)?;
+    }
+    Ok(lock)
 }
 
 /// Something of every cell; errors have their place in the plan.
 fn of_cells<T>(study: &Study, of: impl Fn(&Plan) -> Result<T>) -> Result<Vec<T>> {
     let cells = study.cells.iter().enumerate();
     cells.map(|(at, plan)| of(plan).map_err(|error| study.located(at, error))).collect()
+}
+
+/// Which cells are a shard's as a whole: all are without shards, and of those whose number of seeds depends on results a
+/// shard has all runs or none.
+fn owned(study: &Study, ids: &[Vec<Vec<String>>], shard: Option<Shard>) -> Vec<bool> {
+    let first: Vec<&str> = ids.iter().map(|ids| ids[0][0].as_str()).collect();
+    match shard.filter(|_| study.cells.iter().any(|plan| plan.precision.is_some())) {
+        Some(shard) => shard.own(&first),
+        None => vec![true; study.cells.len()],
+    }
 }
 
 /// How many seeds a plan starts with.
@@ -164,9 +194,14 @@ struct Runner<'a> {
     /// By cell: metadata of all files, and ids by policy and seed.
     metadata: Vec<Vec<(String, String)>>,
     ids: Vec<Vec<Vec<String>>>,
+    inputs: BTreeMap<String, Option<String>>,
     /// By cell: which workload is its, as a number of those that differ.
     workloads: Vec<usize>,
     supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
+    /// Which cells are this shard's as a whole.
+    owned: Vec<bool>,
+    /// Whether the study's description has been written.
+    described: Mutex<bool>,
     number: AtomicUsize,
     made: AtomicUsize,
     kept: AtomicUsize,
@@ -175,18 +210,15 @@ struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     fn new(study: &'a Study, request: &'a Request, progress: &'a dyn Progress) -> Result<Runner<'a>> {
-        let digests = Digests::default();
-        let mut known: HashMap<String, usize> = HashMap::new();
-        let mut workload = |plan: &Plan| {
-            let table: toml::Table = plan.text.parse().unwrap_or_default();
-            // A trace of `replay` has no table, but then there is one cell.
-            let next = known.len();
-            *known.entry(table.get("workload").map(ToString::to_string).unwrap_or_default()).or_insert(next)
-        };
+        let digests = &*study.files;
+        let ids = of_cells(study, |plan| ids(plan, digests))?;
         Ok(Runner {
-            workloads: study.cells.iter().map(&mut workload).collect(),
-            metadata: of_cells(study, |plan| metadata(plan, &digests))?,
-            ids: of_cells(study, |plan| ids(plan, &digests))?,
+            workloads: workloads(study).0,
+            metadata: of_cells(study, |plan| metadata(plan, digests))?,
+            inputs: record(study, digests)?,
+            owned: owned(study, &ids, request.shard),
+            ids,
+            described: Mutex::default(),
             study,
             request,
             progress,
@@ -198,20 +230,11 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Whether a cell is this shard's as a whole: all are without shards, and of those whose number of seeds depends on
-    /// results a shard has all runs or none.
-    fn owns_cell(&self, cell: usize) -> bool {
-        let Some(shard) = self.request.shard else { return true };
-        let whole = self.study.cells.iter().any(|plan| plan.precision.is_some());
-        let first: Vec<&str> = self.ids.iter().map(|ids| ids[0][0].as_str()).collect();
-        !whole || shard.own(&first)[cell]
-    }
-
     /// The runs of this shard while the cells have so many seeds: seed by seed of a workload, which is then made once
     /// for all policies and cells.
     fn places(&self, seeds: &[usize]) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();
-        for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owns_cell(*cell)) {
+        for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owned[*cell]) {
             places.extend((0..plan.policies.len()).flat_map(|policy| (0..seeds[cell]).map(move |s| (cell, policy, s))));
         }
         let sequential = self.study.cells.iter().any(|plan| plan.precision.is_some());
@@ -274,17 +297,18 @@ impl<'a> Runner<'a> {
             return None;
         }
         let id = &self.ids[cell][policy][seed];
-        match Receipt::find(&folder, id) {
-            Found::Whole(receipt) => Some(Ended::of(&folder, *receipt)),
-            Found::Missing => None,
-            Found::Broken(why) => {
-                if let Ok(mut broken) = self.broken.lock() {
-                    let plan = &self.study.cells[cell];
-                    broken.push(format!("{} run {seed} is broken: {why}", plan.policies[policy].name));
-                }
-                None
-            }
+        let plan = &self.study.cells[cell];
+        let name = &plan.policies[policy].name;
+        let why = match Receipt::find(&folder, id) {
+            Found::Whole(receipt) if receipt.is_of(name, seed as u64) => return Some(Ended::of(&folder, *receipt)),
+            Found::Whole(_) => "its receipt is of another run".to_owned(),
+            Found::Missing => return None,
+            Found::Broken(why) => why,
+        };
+        if let Ok(mut broken) = self.broken.lock() {
+            broken.push(format!("{name} run {seed} is broken: {why}"));
         }
+        None
     }
 
     fn run(&self, (cell, policy, seed): Place, seeds: &[usize]) -> Result<Ended> {
@@ -304,20 +328,17 @@ impl<'a> Runner<'a> {
         };
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         self.progress.started(number, supply.tasks());
-        let paths: Vec<PathBuf> = Table::ALL.into_iter().filter_map(|table| to.path(table)).collect();
-        for path in paths.iter().filter(|path| path.exists()) {
-            // Of an earlier try or plan; a table that this run has no rows for must not stay.
-            std::fs::remove_file(path).map_err(|error| Error::output(path, error))?;
-        }
+        let id = &self.ids[cell][policy][seed];
+        let shared = folder.as_ref().filter(|_| self.request.shard.is_some());
+        let _alone = shared.map(|folder| Lock::run(folder, id)).transpose()?;
         let mut heartbeat = |now: Time, launched: u64| self.progress.tick(number, now, launched);
-        let summary = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
+        let Simulated { summary, tables } = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
             .map_err(|error| self.study.located(cell, error))?;
         let ended = match &folder {
             None => Ended { summary, files: Vec::new() },
             Some(folder) => {
-                let tables: Vec<PathBuf> = paths.into_iter().filter(|path| path.exists()).collect();
-                let receipt = Receipt::write(folder, &self.ids[cell][policy][seed], &tables, summary)?;
-                Ended::of(folder, receipt)
+                self.study.files.unchanged(plan)?;
+                Ended::of(folder, Receipt::write(folder, id, tables, summary)?)
             }
         };
         // Not before a run has ended: a plan that fails must not describe what an earlier one left.
@@ -330,8 +351,13 @@ impl<'a> Runner<'a> {
     }
 
     fn describe(&self, plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
-        if self.study.is_swept() {
+        // Once, for a large study is long to describe.
+        if self.study.is_swept()
+            && let Ok(mut described) = self.described.lock()
+            && !*described
+        {
             Described::of(self.study).write(folder)?;
+            *described = true;
         }
         folder::describe(plan, &folder::of_cell(folder, &plan.cell), seeds)
     }
@@ -346,7 +372,7 @@ impl<'a> Runner<'a> {
         };
         // A trace is opened once: an imported one stays in memory for all policies.
         shared
-            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.progress))
+            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.study, self.progress))
             .map_err(|error| self.study.located(cell, error))
     }
 }
@@ -359,8 +385,8 @@ impl Ended {
     }
 }
 
-fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
-    let supply = plan.workload.supply(seed)?;
+fn supply(plan: &Plan, seed: u64, study: &Study, progress: &dyn Progress) -> Result<Supply> {
+    let supply = plan.workload.supply_from(seed, &|path| study.files.input(path))?;
     progress.opened(&supply);
     Ok(supply)
 }
@@ -368,10 +394,15 @@ fn supply(plan: &Plan, seed: u64, progress: &dyn Progress) -> Result<Supply> {
 impl WorkloadPlan {
     /// The workload that arrives under a seed. Errors: a bad parameter or trace.
     pub fn supply(&self, seed: u64) -> Result<Supply> {
+        self.supply_from(seed, &Input::open)
+    }
+
+    /// The same; `open` opens a trace.
+    fn supply_from(&self, seed: u64, open: &dyn Fn(&Path) -> Result<Input>) -> Result<Supply> {
         match self {
             WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),
             WorkloadPlan::Trace { path, format, options, thin } => {
-                let supply = Supply::trace(path, *format, options)?;
+                let supply = Supply::input(open(path)?, *format, options)?;
                 Ok(match thin {
                     Some(share) => supply.thinned(*share, seed),
                     None => supply,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::plan::positive_span;
+use super::plan::{check_name, positive_span};
 use super::study::Plain;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
@@ -118,10 +118,7 @@ impl FailoverPlan {
 }
 
 fn check(file: File) -> Result<FailoverPlan> {
-    if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
-        let expected = "a name for the results' folder, without slashes";
-        return Err(Error::plan("name", format!("'{}'", file.name), expected));
-    }
+    check_name(&file.name)?;
     if !(1..=MOST.0).contains(&file.seeds) {
         return Err(Error::plan("seeds", file.seeds, format!("1 to {}", MOST.0)));
     }

@@ -10,9 +10,13 @@ use super::summary::{RunSummary, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
+use crate::output::escape::no_formula;
+use crate::output::file::{Written, write_whole};
+use crate::output::folder::check_links;
+use crate::output::made::Made;
 use crate::output::provenance::program;
 use crate::output::schema;
-use crate::output::table::{Cell, Constant, Field, Kind, TableWriter, write_with};
+use crate::output::table::{Cell, Constant, Field, Kind, TableWriter};
 
 /// The mean of a metric over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,10 +125,11 @@ pub const ESTIMATES: &str = "statistics/estimates.parquet";
 pub const DIFFERENCES: &str = "statistics/differences.parquet";
 
 impl Findings {
-    /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV. Errors: a file cannot
-    /// be written.
-    pub fn write(&self, study: &Study, folder: &Path) -> Result<()> {
-        let folder = folder.join(FOLDER);
+    /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV, and lists them in
+    /// `made.json`. Errors: a file cannot be written.
+    pub fn write(&self, study: &Study, results: &Path) -> Result<()> {
+        let folder = results.join(FOLDER);
+        check_links(results, &folder)?;
         let axes: Vec<Vec<(String, Constant)>> = study.cells.iter().map(Plan::axes).collect();
         let columns = |rest: &[(&str, Kind)]| -> Vec<Field> {
             let field = |(name, constant): &(String, Constant)| Field { name: name.clone(), kind: constant.kind() };
@@ -146,7 +151,7 @@ impl Findings {
             row.extend([Some(one.interval.mean), one.interval.low, one.interval.high].map(Cell::from));
             row
         });
-        write(study, &folder, "estimates", fields, rows.collect())?;
+        let mut written = write(study, &folder, "estimates", fields, rows.collect())?.to_vec();
         let fields = columns(&[
             ("policy", Text),
             ("baseline", Text),
@@ -178,12 +183,13 @@ impl Findings {
             row.extend([test.margin, test.p_equivalent, one.p_equivalent_holm].map(Cell::from));
             row
         });
-        write(study, &folder, "differences", fields, rows.collect())
+        written.extend(write(study, &folder, "differences", fields, rows.collect())?);
+        Made::renew(results, None, &[FOLDER], &written)
     }
 }
 
 /// Writes rows as Parquet and as CSV.
-fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec<Vec<Cell>>) -> Result<()> {
+fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec<Vec<Cell>>) -> Result<[Written; 2]> {
     let mut metadata = program();
     metadata.push(("plimsoll.schema".to_owned(), schema::VERSION.to_string()));
     metadata.push(("plimsoll.plan".to_owned(), study.text.clone()));
@@ -191,18 +197,18 @@ fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec
     let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
     let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
     rows.iter().try_for_each(|row| table.push(row))?;
-    table.finish()?;
-    write_with(&path, |out| {
-        let fail = |error: csv::Error| Error::output(&path, error);
-        let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(&header).map_err(fail)?;
-        let text = |cell: &Cell| match cell {
-            Cell::Null => String::new(),
-            Cell::Int(value) => value.to_string(),
-            Cell::Float(value) => value.to_string(),
-            Cell::Text(text) => (*text).to_owned(),
-        };
-        rows.iter().try_for_each(|row| writer.write_record(row.iter().map(text))).map_err(fail)?;
-        writer.flush().map_err(|error| Error::output(&path, error))
-    })
+    let table = table.finish()?;
+    let fail = |error: &dyn std::fmt::Display| Error::output(&path, error);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&header).map_err(|error| fail(&error))?;
+    let text = |cell: &Cell| match cell {
+        Cell::Null => String::new(),
+        Cell::Int(value) => value.to_string(),
+        Cell::Large(value) => value.to_string(),
+        Cell::Float(value) => value.to_string(),
+        Cell::Text(text) => no_formula(text),
+    };
+    rows.iter().try_for_each(|row| writer.write_record(row.iter().map(text))).map_err(|error| fail(&error))?;
+    let text = writer.into_inner().map_err(|error| fail(&error))?;
+    Ok([table, write_whole(&path, &text)?])
 }

@@ -137,9 +137,17 @@ pub(super) fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Opti
     })
 }
 
+/// The file that a text about machines names; `None` where it describes them itself.
+pub fn machines_file(text: &str, folder: &Path) -> Option<PathBuf> {
+    text.ends_with(".csv").then(|| folder.join(text))
+}
+
 /// Machines from text: `400x16c32g`, or a CSV file relative to `folder`.
 pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec> {
-    if text.ends_with(".csv") { file::read(&folder.join(text)) } else { ClusterSpec::parse(key, text) }
+    match machines_file(text, folder) {
+        Some(path) => file::read(&path),
+        None => ClusterSpec::parse(key, text),
+    }
 }
 
 /// The machines of a plan.

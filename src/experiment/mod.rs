@@ -1,5 +1,6 @@
 //! From a plan to runs, and from runs to numbers.
 
+mod beforehand;
 pub mod bundle;
 mod changes;
 mod collect;
@@ -11,6 +12,7 @@ pub mod failover;
 mod findings;
 mod groups;
 pub mod machines;
+mod memory;
 pub mod plan;
 mod sample;
 mod seeds;
@@ -22,6 +24,7 @@ mod supply;
 mod totals;
 mod window;
 
+pub use beforehand::check;
 pub use compare::comparison;
 pub use contrast::{Change, Contrast, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
@@ -29,7 +32,7 @@ pub use findings::{DIFFERENCES, Difference, ESTIMATES, Estimate, Findings, findi
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use seeds::{Precision, Seeds};
-pub use single::{Simulation, simulate};
+pub use single::{Simulated, Simulation, simulate};
 pub use sinks::Destination;
 pub use study::Study;
 pub use summary::{RunSummary, Value};

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use super::changes::{apply, explain};
-use super::machines::{ClusterFile, devices, machine_events, machines, options};
+use super::machines::{ClusterFile, devices, machine_events, machines, machines_file, options};
 use super::seeds::{Precision, Seeds};
 use super::window::Window;
 use crate::cluster::ClusterSpec;
 use crate::engine::Options;
 use crate::error::{Error, Result, nearest};
+use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
+use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
 use crate::units::{Dim, Span, Time, span};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
@@ -81,6 +83,9 @@ struct TraceFile {
     tenants: Option<String>,
     thin: Option<f64>,
     options: Option<FormatOptions>,
+    /// Resources of a canonical trace beside the usual ones and those of the machines.
+    #[serde(default)]
+    resources: Vec<String>,
 }
 
 /// The workload that arrives.
@@ -125,21 +130,25 @@ pub struct Plan {
     /// Which tables to write.
     pub tables: Vec<Table>,
     /// A CSV of weights.
-    pub weights: Option<PathBuf>,
+    pub weights: Option<Pinned>,
+    /// The file that the machines were read from.
+    pub machines: Option<PathBuf>,
+    /// The file that the machines' events were read from.
+    pub machine_events: Option<PathBuf>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterSpec,
     /// The workload that arrives.
     pub workload: WorkloadPlan,
     /// The plan as text: what every file of the results carries.
     pub text: String,
+    /// A digest of what the results of its runs depend on, in hexadecimal.
+    pub digest: String,
     /// The command that runs it again.
     pub command: String,
     /// The name of the cell of a sweep; empty without one.
     pub cell: String,
     /// Columns and values of the axes of a sweep.
     pub axes: Vec<(String, Constant)>,
-    /// Files that decide the results, besides trace and policies.
-    pub inputs: Vec<PathBuf>,
 }
 
 /// The step of the sampling grid where a plan names none.
@@ -154,13 +163,7 @@ impl Plan {
         registry: &Registry,
         quotas: &[(String, QuotaFile)],
     ) -> Result<Plan> {
-        if file.name.is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.') {
-            return Err(Error::plan(
-                "name",
-                format!("'{}'", file.name),
-                "a name for the results' folder, without slashes",
-            ));
-        }
+        check_name(&file.name)?;
         let planned = |name: &str| planned(name, quotas, registry, folder).map_err(|error| error.of_key("policies"));
         let policies = policies(&file.policies, planned)?;
         let baseline = match &file.baseline {
@@ -169,7 +172,7 @@ impl Plan {
                 Error::plan("baseline", format!("'{name}'"), format!("one of {}", file.policies.join(", ")))
             })?,
         };
-        let workload = workload(file.workload, folder)?;
+        let mut workload = workload(file.workload, folder)?;
         let replicated = match &workload {
             WorkloadPlan::Generator(_) => true,
             WorkloadPlan::Trace { thin, .. } => thin.is_some(),
@@ -198,25 +201,22 @@ impl Plan {
         cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)
             .map_err(|error| error.of_key("cluster.events"))?;
         cluster.devices = devices("cluster.devices", &file.cluster.devices, options.placement)?;
+        if let WorkloadPlan::Trace { options, .. } = &mut workload {
+            options.resources.extend(cluster.resources());
+        }
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
         if let Some(precision) = &precision {
             let columns = Table::Runs.columns(&dims);
             precision.known(columns.iter().map(|column| column.field.name.as_str()))?;
         }
-        let weights = file.weights.map(|path| folder.join(path));
-        let listed = file
-            .cluster
-            .machines
-            .iter()
-            .filter(|text| text.ends_with(".csv"))
-            .map(|text| folder.join(text))
-            .chain(happens);
+        let weights = file.weights.map(|path| Pinned::new(&folder.join(path)).map_err(|error| error.of_key("weights")));
+        let weights = weights.transpose()?;
         Ok(Plan {
+            digest: String::new(),
             command: String::new(),
             cell: String::new(),
             axes: Vec::new(),
-            inputs: weights.iter().cloned().chain(listed).collect(),
             name: file.name,
             question: file.question,
             policies,
@@ -228,6 +228,8 @@ impl Plan {
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
             weights,
+            machines: file.cluster.machines.as_deref().and_then(|text| machines_file(text, folder)),
+            machine_events: happens,
             cluster,
             workload,
             text: String::new(),
@@ -238,6 +240,14 @@ impl Plan {
     pub fn axes(&self) -> Vec<(String, Constant)> {
         let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
         cell.into_iter().chain(self.axes.iter().cloned()).collect()
+    }
+}
+
+/// Checks the name of an experiment, which is that of the folder of its results. Errors: [`Error::Plan`].
+pub fn check_name(name: &str) -> Result<()> {
+    match portable::is_file_name(name) {
+        true => Ok(()),
+        false => Err(Error::plan("name", format!("'{}'", name.escape_debug()), portable::EXPECTED)),
     }
 }
 
@@ -316,6 +326,7 @@ pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
     if table.contains_key("trace") {
         let file: TraceFile = table.try_into().map_err(wrong)?;
         let mut options = file.options.unwrap_or_default();
+        options.resources = file.resources;
         if let Some(rule) = &file.tenants {
             options.tenants = Some(Tenants::parse("workload.tenants", rule)?);
         }

@@ -1,7 +1,5 @@
 //! One run: a workload under a policy, from its source to its tables.
 
-use std::path::Path;
-
 use super::collect::Collector;
 use super::groups::GroupWatch;
 use super::plan::Plan;
@@ -13,10 +11,12 @@ use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::Result;
+use crate::output::file::Pending;
 use crate::output::schema::Table;
 use crate::output::table::Cell;
-use crate::policy::{NamedPolicy, Setup};
-use crate::units::{Span, Time};
+use crate::pinned::Pinned;
+use crate::policy::{NamedPolicy, Policy, Setup};
+use crate::units::{Dim, Span, Time};
 
 /// Everything a run depends on but the policy.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub struct Simulation<'a> {
     /// The machines.
     pub cluster: &'a ClusterSpec,
     /// A file of weights.
-    pub weights: Option<&'a Path>,
+    pub weights: Option<&'a Pinned>,
     /// How the engine goes about it.
     pub options: Options,
     /// The step of the sampling grid.
@@ -44,11 +44,42 @@ impl<'a> Simulation<'a> {
             supply,
             workload,
             cluster: &plan.cluster,
-            weights: plan.weights.as_deref(),
+            weights: plan.weights.as_ref(),
             options: plan.options,
             sample: plan.sample,
             window: plan.window,
         }
+    }
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Simulated {
+    /// The results of the run.
+    pub summary: RunSummary,
+    /// Its tables, whole and not yet under their names; they go away unless they are placed.
+    pub tables: Vec<Pending>,
+}
+
+/// The machines and weights of a run, in the resources of its workload: the same under every policy.
+pub(super) struct Ground {
+    pub cluster: Cluster,
+    pub weights: Weights,
+}
+
+impl Ground {
+    /// Errors: machines and workload that do not go together, and those of a file of weights.
+    pub fn new(cluster: &ClusterSpec, weights: Option<&Pinned>, dims: &[Dim]) -> Result<Ground> {
+        let cluster = Cluster::new(cluster, dims)?;
+        let weights = weights.map_or_else(|| Ok(Weights::default()), |file| Weights::read(file, &cluster.dims))?;
+        Ok(Ground { cluster, weights })
+    }
+
+    /// Makes a policy for it. Errors: the policy's.
+    pub fn policy(&self, policy: &NamedPolicy) -> Result<Box<dyn Policy>> {
+        let Ground { cluster, weights } = self;
+        let machines = cluster.capacities.len() as u64;
+        policy.build(&Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights })
     }
 }
 
@@ -58,32 +89,28 @@ const QUANTILES: u32 = 200;
 /// Runs the simulation under a policy and writes the tables that are wanted.
 ///
 /// `heartbeat` hears the simulated time and how many tasks were launched. Errors: bad input, a full disk, or what
-/// `heartbeat` returns; tables of a run that ends in an error are removed.
+/// `heartbeat` returns; a run that ends in an error leaves no tables.
 pub fn simulate(
     simulation: &Simulation,
     policy: &NamedPolicy,
     to: &Destination,
     heartbeat: &mut dyn FnMut(Time, u64) -> Result<()>,
-) -> Result<RunSummary> {
+) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
-    let mut cluster = Cluster::new(simulation.cluster, source.dims())?;
-    if let Some(hardware) = &mut cluster.hardware {
+    let mut ground = Ground::new(simulation.cluster, simulation.weights, source.dims())?;
+    if let Some(hardware) = &mut ground.cluster.hardware {
         hardware.measure_by(simulation.supply.mix()?);
     }
-    let weights = match simulation.weights {
-        Some(path) => Weights::read(path, &cluster.dims)?,
-        None => Weights::default(),
-    };
+    let mut policy_object = ground.policy(policy)?;
+    let Ground { cluster, weights } = &ground;
     let capacity = cluster.total();
     let machines = cluster.capacities.len() as u64;
-    let setup = Setup { dims: &cluster.dims, capacity, machines, weights: &weights };
-    let mut policy_object = policy.build(&setup)?;
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let grid = (simulation.sample, simulation.window, simulation.options.until);
-    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
+    let mut collector = Collector::new(cluster.dims.len(), &capacity, weights, grid, sinks, groups, heartbeat);
     let options = Options { seed: to.seed.unwrap_or_default(), ..simulation.options };
-    let outcome = engine::run(&mut *source, &mut *policy_object, &cluster, weights.clone(), &options, &mut collector)?;
+    let outcome = engine::run(&mut *source, &mut *policy_object, cluster, weights.clone(), &options, &mut collector)?;
     collector.finish(outcome.end)?;
     let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
         let seen = policy_object.lens(*machine, crate::units::Resources::ZERO).0;
@@ -99,12 +126,13 @@ pub fn simulate(
         offered: crate::units::Resources(offered),
         outcome,
     };
-    finish(collector, &parts, &weights, to)
+    finish(collector, &parts, weights, to)
 }
 
 /// Writes the tables that are made at the end, and sums up.
-fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destination) -> Result<RunSummary> {
+fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destination) -> Result<Simulated> {
     let dims = parts.dims;
+    let mut tables = Vec::new();
     let summary = RunSummary {
         policy: to.policy.clone(),
         run: to.run,
@@ -122,19 +150,19 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
         for user in 0..collector.names.len() {
             table.push(&summary::user_row(&collector, user, weights, parts))?;
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if let Some(groups) = &collector.groups
         && let Some(mut table) = to.open(Table::Groups, dims)?
     {
         groups.write(&mut table, dims)?;
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if let Some(mut table) = to.open(Table::Bins, dims)? {
         for (position, (bin, jobs, mean)) in summary.bins.iter().enumerate() {
             table.push(&[Cell::Text(bin), (position as u64).into(), (*jobs).into(), (*mean).into()])?;
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if let Some(mut table) = to.open(Table::Quantiles, dims)? {
         let delays = &collector.delays;
@@ -149,7 +177,7 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
                 }
             }
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
     if collector.sinks.wants(Table::Demands)
         && let Some(mut table) = to.open(Table::Demands, dims)?
@@ -160,15 +188,15 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
             row.push(tasks.into());
             table.push(&row)?;
         }
-        table.finish()?;
+        tables.push(table.complete()?);
     }
-    collector.sinks.finish()?;
-    // The row of the runs table comes last: a run that has one is whole.
+    tables.extend(collector.sinks.complete()?);
+    // Named last: whoever reads tables without receipts finds no row of a run that lacks some.
     if let Some(mut table) = to.open(Table::Runs, dims)? {
         table.push(&summary.values.iter().map(|(_, value)| value.cell()).collect::<Vec<_>>())?;
-        table.finish()?;
+        tables.push(table.complete()?);
     }
-    Ok(summary)
+    Ok(Simulated { summary, tables })
 }
 
 fn bins(collector: &Collector) -> Vec<(String, u64, Option<f64>)> {

@@ -1,18 +1,22 @@
 //! The tables of one run, each written if it is wanted.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::PathBuf;
 
 use super::groups::RATIO_ONE;
 use super::sample::Sample;
 use crate::books::Books;
 use crate::cluster::Held;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metrics::Holding;
-use crate::output::schema::Table;
+use crate::output::file::Pending;
+use crate::output::folder::check_links;
+use crate::output::schema::{Table, axis_column};
 use crate::output::table::{Cell, Constant, Field, TableWriter};
 use crate::policy::{GroupAbout, GroupLevel};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId, trim_float};
+use crate::workload::NameList;
 
 /// Where and how the tables of one run are written.
 #[derive(Clone, Debug)]
@@ -42,20 +46,36 @@ impl Destination {
     /// Opens a table if it is wanted.
     pub fn open(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
         let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
-        self.create(&path, table.fields(dims), dims).map(Some)
-    }
-
-    fn create(&self, path: &Path, fields: Vec<Field>, dims: &[Dim]) -> Result<TableWriter> {
-        let mut constants = vec![("policy".to_owned(), Constant::Text(self.policy.clone()))];
-        constants.push(("run".to_owned(), Constant::Int(i64::try_from(self.run).unwrap_or(i64::MAX))));
-        let seed = self.seed.map_or(Constant::NoInt, |seed| Constant::Int(i64::try_from(seed).unwrap_or(i64::MAX)));
-        constants.push(("seed".to_owned(), seed));
-        constants.extend(self.axes.iter().cloned());
+        self.folder.iter().try_for_each(|folder| check_links(folder, &path))?;
+        let (constants, fields) = columns(table, &self.policy, (self.run, self.seed), &self.axes, dims)?;
         let mut metadata = self.metadata.clone();
         let resources: Vec<String> = dims.iter().map(Dim::column).collect();
         metadata.push(("plimsoll.resources".to_owned(), serde_json::json!(resources).to_string()));
-        TableWriter::create(path, &constants, fields, &metadata)
+        TableWriter::create(&path, &constants, fields, &metadata).map(Some)
     }
+}
+
+/// The columns of a table in a run of a policy with this number and seed: those that are the same in all rows, axes of a
+/// sweep among them, and the others. Errors: [`Error::Mismatch`] for two of one name.
+pub(super) fn columns(
+    table: Table,
+    policy: &str,
+    (run, seed): (u64, Option<u64>),
+    axes: &[(String, Constant)],
+    dims: &[Dim],
+) -> Result<(Vec<(String, Constant)>, Vec<Field>)> {
+    let fields = table.fields(dims);
+    let int = |value: u64| Constant::Int(i64::try_from(value).unwrap_or(i64::MAX));
+    let mut constants = vec![("policy".to_owned(), Constant::Text(policy.to_owned()))];
+    constants.extend([("run".to_owned(), int(run)), ("seed".to_owned(), seed.map_or(Constant::NoInt, int))]);
+    constants.extend(axes.iter().map(|(axis, value)| (axis_column(axis, &fields), value.clone())));
+    let mut seen = HashSet::new();
+    let mut names = constants.iter().map(|(name, _)| name).chain(fields.iter().map(|field| &field.name));
+    if let Some(twice) = names.find(|name| !seen.insert(*name)) {
+        let problem = format!("two columns of the table '{}' would be named '{twice}'", table.name());
+        return Err(Error::Mismatch { problem });
+    }
+    Ok((constants, fields))
 }
 
 /// The open tables of one run.
@@ -150,7 +170,7 @@ impl Sinks {
                 Cell::Text(user),
                 Cell::Null,
                 Cell::Null,
-                Cell::Null,
+                stuck.release.map(|time| time.0).into(),
                 Cell::Null,
                 Cell::Null,
                 Cell::Text(outcome(stuck.why)),
@@ -179,9 +199,9 @@ impl Sinks {
         ])
     }
 
-    pub fn usage(&mut self, now: Time, user: UserId, names: &[Box<str>], books: &Books) -> Result<()> {
+    pub fn usage(&mut self, now: Time, user: UserId, names: &NameList, books: &Books) -> Result<()> {
         let Some(table) = &mut self.usage else { return Ok(()) };
-        let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(&names[user.index()])];
+        let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(names.get(user.index()))];
         row.extend([books.running(user), books.waiting(user)].map(Cell::from));
         row.extend(books.used(user).iter().map(|&used| Cell::from(used)));
         table.push(&row)
@@ -212,12 +232,12 @@ impl Sinks {
         at: Time,
         sample: &Sample,
         active: &[UserId],
-        names: &[Box<str>],
+        names: &NameList,
         books: &Books,
     ) -> Result<()> {
         let Some(table) = &mut self.shares else { return Ok(()) };
         for ((&user, &share), &fluid) in active.iter().zip(&sample.shares).zip(&sample.fluid) {
-            let name = Cell::Text(&names[user.index()]);
+            let name = Cell::Text(names.get(user.index()));
             table.push(&[at.0.into(), name, share.into(), books.waiting(user).into(), fluid.into()])?;
         }
         Ok(())
@@ -245,11 +265,12 @@ impl Sinks {
     }
 
     /// Completes the tables.
-    pub fn finish(self) -> Result<()> {
+    pub fn complete(self) -> Result<Vec<Pending>> {
         [self.jobs, self.tasks, self.usage, self.fairness, self.shares, self.levels, self.decisions]
             .into_iter()
             .flatten()
-            .try_for_each(TableWriter::finish)
+            .map(TableWriter::complete)
+            .collect()
     }
 }
 

@@ -82,8 +82,11 @@ impl RunSummary {
 
 /// Requests of the workload that the engine ignores.
 pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) -> Vec<String> {
-    let present: HashSet<&str> = collector.names.iter().map(|name| &**name).collect();
-    let mut absent: Vec<&str> = weights.names().filter(|name| !present.contains(name)).collect();
+    let mut absent: HashSet<&str> = weights.names().collect();
+    for name in collector.names.iter() {
+        absent.remove(name);
+    }
+    let mut absent: Vec<&str> = absent.into_iter().collect();
     absent.sort_unstable();
     let strangers = absent.first().map(|first| {
         format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
@@ -94,7 +97,9 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) ->
         asked,
         "ask for a label or a location, and placement 'pooled' knows no machines; any placement rule keeps to them",
     );
-    [labels, strangers].into_iter().flatten().collect()
+    let endless = collector.totals.endless;
+    let endless = (endless > 0).then(|| format!("{endless} jobs have 2^63 us of work or more: their work_us is null"));
+    [labels, strangers, endless].into_iter().flatten().collect()
 }
 
 /// The parts of a summary.
@@ -114,7 +119,7 @@ pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value
     let slots = totals.slots;
     let first = totals.first_submit.unwrap_or_default();
     let makespan = Span(totals.last_end.0.saturating_sub(first.0));
-    // Cut runs are integrated to their end, whole ones to the last end of a task: the same when nothing is left.
+    // To the end of the run, which is the last end of a task unless something else happens later.
     let span = collector.window.part(first, totals.now).0;
     let share = |integral: u128, of: u64| (span > 0 && of > 0).then(|| integral as f64 / (span as f64 * of as f64));
     let mut values: Vec<(String, Value)> = Vec::new();
@@ -220,9 +225,9 @@ pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weig
     let span = collector.window.part(first, collector.totals.now).0 as f64;
     let (share_us, backlogged_us) = collector.integrals(user);
     let mean = |sum: u128, count: u64| (count > 0).then(|| sum as f64 / count as f64 / 1e6);
-    let class = weights.class_of(&collector.names[user]) as usize;
+    let class = weights.class_of(collector.names.get(user)) as usize;
     let weight = weights.whole(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
-    let mut row = vec![Cell::Text(&collector.names[user]), weight.into()];
+    let mut row = vec![Cell::Text(collector.names.get(user)), weight.into()];
     row.extend([totals.jobs, totals.jobs_finished, totals.tasks, totals.launched, totals.measured].map(Cell::from));
     row.push((span > 0.0).then(|| share_us / span).into());
     for (d, dim) in parts.dims.iter().enumerate() {

@@ -14,10 +14,10 @@ use crate::workload::{CsvTrace, InMemory, Input, Quality, Source, Thinned, Workl
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {
-    /// A canonical CSV trace, streamed.
-    Csv(Input),
-    /// A canonical Parquet trace, streamed a row group at a time.
-    Parquet(Input),
+    /// A canonical CSV trace, streamed, and its resources beside the usual ones.
+    Csv(Input, Vec<String>),
+    /// A canonical Parquet trace, streamed a row group at a time, and its resources beside the usual ones.
+    Parquet(Input, Vec<String>),
     /// A public format, imported.
     Imported(Workload),
     /// The workload that a generator made of a seed.
@@ -53,18 +53,19 @@ impl Supply {
 
     /// The same of an input that is open already.
     pub fn input(input: Input, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
-        if let Some(format) = format {
-            return Ok(Supply::Imported(formats::read_input(&input, format, options)?));
+        match public_format(&input, format)? {
+            Some(format) => Ok(Supply::Imported(formats::read_input(&input, format, options)?)),
+            None => Supply::canonical(input, options),
         }
-        let parquet = input.head(4)? == b"PAR1";
-        if !parquet && let Some(format) = formats::detect(&input)? {
-            return Ok(Supply::Imported(formats::read_input(&input, format, options)?));
-        }
+    }
+
+    fn canonical(input: Input, options: &FormatOptions) -> Result<Supply> {
         if options.tenants.is_some() {
             let expected = "a public format; a canonical trace names its users itself";
             return Err(Error::plan("tenants", format!("a canonical trace ({})", input.path().display()), expected));
         }
-        Ok(if parquet { Supply::Parquet(input) } else { Supply::Csv(input) })
+        let resources = options.resources.clone();
+        Ok(if is_parquet(&input)? { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
     }
 
     /// The workload that a generator makes of a seed.
@@ -80,8 +81,8 @@ impl Supply {
     /// A fresh source from the start.
     pub fn source(&self) -> Result<Box<dyn Source + '_>> {
         Ok(match self {
-            Supply::Csv(input) => Box::new(CsvTrace::new(input)?),
-            Supply::Parquet(input) => Box::new(ParquetTrace::new(input)?),
+            Supply::Csv(input, resources) => Box::new(CsvTrace::declaring(input, resources)?),
+            Supply::Parquet(input, resources) => Box::new(ParquetTrace::new(input, resources)?),
             Supply::Imported(workload) => Box::new(workload.source()) as Box<InMemory>,
             Supply::Generated(generated) => generated.source(),
             Supply::Thinned(supply, share, seed) => Box::new(Thinned::new(supply.source()?, *share, *seed)?),
@@ -124,7 +125,20 @@ impl Supply {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),
             Supply::Thinned(supply, ..) => supply.quality(),
-            Supply::Csv(_) | Supply::Parquet(_) | Supply::Generated(Generated::Loop(_)) => None,
+            Supply::Csv(..) | Supply::Parquet(..) | Supply::Generated(Generated::Loop(_)) => None,
         }
+    }
+}
+
+fn is_parquet(input: &Input) -> Result<bool> {
+    Ok(input.head(4)? == b"PAR1")
+}
+
+/// The public format of an input: the one given, or the one that it looks like. `None` for a canonical trace.
+fn public_format(input: &Input, given: Option<Format>) -> Result<Option<Format>> {
+    match given {
+        Some(format) => Ok(Some(format)),
+        None if is_parquet(input)? => Ok(None),
+        None => formats::detect(input),
     }
 }

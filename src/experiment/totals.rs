@@ -67,6 +67,8 @@ pub(super) struct Totals {
     pub stopped: u64,
     /// Tasks lost with their machine.
     pub lost: u64,
+    /// Jobs with more work than can be written.
+    pub endless: u64,
     /// Tasks with a location where they would run best, those that started there, and those that started in another room.
     pub located: u64,
     pub located_there: u64,

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::iter::Sum;
 use std::ops::{Add, Div, Mul, Sub};
 
 use num_bigint::BigInt;
@@ -167,13 +168,84 @@ impl Ord for Exact {
                 let cross = |x: &Ratio<i64>, y: &Ratio<i64>| i128::from(*x.numer()) * i128::from(*y.denom());
                 cross(a, b).cmp(&cross(b, a))
             }
-            _ => self.big().cmp(&other.big()),
+            (Form::Big(a), Form::Small(b)) => (a.numer() * *b.denom()).cmp(&(a.denom() * *b.numer())),
+            (Form::Small(a), Form::Big(b)) => (b.denom() * *a.numer()).cmp(&(b.numer() * *a.denom())),
+            (Form::Big(a), Form::Big(b)) => (a.numer() * b.denom()).cmp(&(b.numer() * a.denom())),
         }
     }
 }
 
+/// The greatest common divisor of a number and one above 0 that fits a word: one division, where the general method
+/// takes as many steps as the number has bits.
+fn divisor(number: &BigInt, word: i64) -> i64 {
+    let (mut a, mut b) = (word, (number % word).to_i64().unwrap_or_default().abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Fractions of any length with one of words. In lowest terms, as are both: what their sum or product has in common is in
+/// a divisor of the short one (Knuth, The Art of Computer Programming 2, section 4.5.1).
+fn plus_short(long: &BigRational, short: &Ratio<i64>) -> BigRational {
+    let (numerator, denominator) = (*short.numer(), *short.denom());
+    let common = divisor(long.denom(), denominator);
+    let rest = long.denom() / common;
+    let sum = long.numer() * (denominator / common) + &rest * numerator;
+    let twice = divisor(&sum, common);
+    BigRational::new_raw(sum / twice, rest * (denominator / twice))
+}
+
+fn times_short(long: &BigRational, numerator: i64, denominator: i64) -> BigRational {
+    if numerator == 0 {
+        return BigRational::zero();
+    }
+    let (above, below) = (divisor(long.numer(), denominator), divisor(long.denom(), numerator.abs()));
+    BigRational::new_raw(long.numer() / above * (numerator / below), long.denom() / below * (denominator / above))
+}
+
+/// The operations of a long and a short fraction, in either order.
+trait Mixed: Sized {
+    fn add_short(&self, short: &Ratio<i64>) -> Self;
+    fn add_to_short(&self, short: &Ratio<i64>) -> Self;
+    fn sub_short(&self, short: &Ratio<i64>) -> Self;
+    fn sub_to_short(&self, short: &Ratio<i64>) -> Self;
+    fn mul_short(&self, short: &Ratio<i64>) -> Self;
+    fn mul_to_short(&self, short: &Ratio<i64>) -> Self;
+    fn div_short(&self, short: &Ratio<i64>) -> Self;
+    fn div_to_short(&self, short: &Ratio<i64>) -> Self;
+}
+
+impl Mixed for BigRational {
+    fn add_short(&self, short: &Ratio<i64>) -> Self {
+        plus_short(self, short)
+    }
+    fn add_to_short(&self, short: &Ratio<i64>) -> Self {
+        plus_short(self, short)
+    }
+    fn sub_short(&self, short: &Ratio<i64>) -> Self {
+        plus_short(self, &-short)
+    }
+    fn sub_to_short(&self, short: &Ratio<i64>) -> Self {
+        -plus_short(self, &-short)
+    }
+    fn mul_short(&self, short: &Ratio<i64>) -> Self {
+        times_short(self, *short.numer(), *short.denom())
+    }
+    fn mul_to_short(&self, short: &Ratio<i64>) -> Self {
+        times_short(self, *short.numer(), *short.denom())
+    }
+    fn div_short(&self, short: &Ratio<i64>) -> Self {
+        assert!(!short.is_zero(), "division by zero");
+        times_short(self, *short.denom() * short.numer().signum(), short.numer().abs())
+    }
+    fn div_to_short(&self, short: &Ratio<i64>) -> Self {
+        times_short(&self.recip(), *short.numer(), *short.denom())
+    }
+}
+
 macro_rules! operation {
-    ($trait:ident, $method:ident, $checked:ident) => {
+    ($trait:ident, $method:ident, $checked:ident, $short:ident, $to_short:ident) => {
         impl $trait for &Exact {
             type Output = Exact;
             fn $method(self, other: &Exact) -> Exact {
@@ -183,7 +255,11 @@ macro_rules! operation {
                 {
                     return Exact(Form::Small(result));
                 }
-                Exact::from_big(self.big().$method(other.big()))
+                Exact::from_big(match (&self.0, &other.0) {
+                    (Form::Big(a), Form::Small(b)) => a.$short(b),
+                    (Form::Small(a), Form::Big(b)) => b.$to_short(a),
+                    _ => self.big().$method(other.big()),
+                })
             }
         }
 
@@ -196,10 +272,37 @@ macro_rules! operation {
     };
 }
 
-operation!(Add, add, checked_add);
-operation!(Sub, sub, checked_sub);
-operation!(Mul, mul, checked_mul);
-operation!(Div, div, checked_div);
+operation!(Add, add, checked_add, add_short, add_to_short);
+operation!(Sub, sub, checked_sub, sub_short, sub_to_short);
+operation!(Mul, mul, checked_mul, mul_short, mul_to_short);
+operation!(Div, div, checked_div, div_short, div_to_short);
+
+/// On a common denominator that is in lowest terms only in the end: long fractions are added up in one go.
+impl<'a> Sum<&'a Exact> for Exact {
+    fn sum<I: Iterator<Item = &'a Exact>>(values: I) -> Exact {
+        let mut short = Exact::ZERO;
+        let mut long: Option<(BigInt, BigInt)> = None;
+        for value in values {
+            let Some((numerator, denominator)) = &mut long else {
+                short = &short + value;
+                if let Form::Big(sum) = &short.0 {
+                    long = Some((sum.numer().clone(), sum.denom().clone()));
+                }
+                continue;
+            };
+            let value = value.big();
+            if (&*denominator % value.denom()).is_zero() {
+                *numerator += value.numer() * (&*denominator / value.denom());
+            } else {
+                // Both denominators without what they have in common.
+                let rest = BigRational::new(denominator.clone(), value.denom().clone());
+                *numerator = &*numerator * rest.denom() + value.numer() * rest.numer();
+                *denominator *= rest.denom();
+            }
+        }
+        long.map_or(short, |(numerator, denominator)| Exact::from_big(BigRational::new(numerator, denominator)))
+    }
+}
 
 /// The numbers of the solvers: [`Exact`] where the answer is a fraction, `f64` where it is not.
 ///
@@ -219,6 +322,10 @@ pub trait Number: Clone + fmt::Debug + PartialOrd {
     fn times(&self, other: &Self) -> Self;
     /// The quotient.
     fn over(&self, other: &Self) -> Self;
+    /// Compares itself and the product of two others, added up, with a total; `None` if one is no number.
+    fn with_product(&self, a: &Self, b: &Self, total: &Self) -> Option<Ordering> {
+        self.plus(&a.times(b)).partial_cmp(total)
+    }
     /// Whether it is 0.
     fn is_zero(&self) -> bool;
     /// By how much, relatively, two numbers may differ and still count as one.
@@ -246,6 +353,13 @@ impl Number for Exact {
     }
     fn over(&self, other: &Exact) -> Exact {
         self / other
+    }
+    fn with_product(&self, a: &Exact, b: &Exact, total: &Exact) -> Option<Ordering> {
+        let [own, a, b, total] = [self, a, b, total].map(Exact::big);
+        // Not in lowest terms, which take longest where fractions are long.
+        let below = a.denom() * b.denom();
+        let sum = own.numer() * &below + a.numer() * b.numer() * own.denom();
+        Some((sum * total.denom()).cmp(&(total.numer() * own.denom() * below)))
     }
     fn is_zero(&self) -> bool {
         match &self.0 {
@@ -313,9 +427,38 @@ mod tests {
             }
             assert_eq!(a.cmp(&b), a.big().cmp(&b.big()));
             assert_eq!(a.floor().big(), a.big().floor());
+            // Of a long number and a short one, and of two long ones.
+            let (long, other) = (&(&a * &b) + &a, &(&b * &b) - &a);
+            for (x, y) in [(&long, &a), (&b, &long), (&long, &other)] {
+                assert_eq!((x + y).big(), x.big() + y.big(), "{x} + {y}");
+                assert_eq!((x - y).big(), x.big() - y.big(), "{x} - {y}");
+                assert_eq!((x * y).big(), x.big() * y.big(), "{x} * {y}");
+                if !y.is_zero() {
+                    assert_eq!((x / y).big(), x.big() / y.big(), "{x} / {y}");
+                }
+                assert_eq!(x.cmp(y), x.big().cmp(&y.big()), "{x} and {y}");
+                let total = &(x * y) + &a;
+                assert_eq!(a.with_product(x, y, &total), Some(Ordering::Equal));
+                assert_eq!(a.with_product(x, y, &(&total + &Exact::ONE)), Some(Ordering::Less));
+            }
             grown += usize::from((&a * &b).parts().is_none());
         }
         assert!(grown > 1000, "only {grown} products outgrew the small form");
+    }
+
+    #[test]
+    fn sums_are_in_lowest_terms() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        for limit in [9, 1 << 20, i64::MAX] {
+            for _ in 0..200 {
+                let mut draw = || Exact::ratio(rng.random_range(-limit..=limit), rng.random_range(1..=limit));
+                let values: Vec<Exact> =
+                    (0..12).map(|at| if at % 3 == 0 { &draw() * &draw() } else { draw() }).collect();
+                let one_by_one = values.iter().fold(Exact::ZERO, |sum, value| &sum + value);
+                let sum = values.iter().sum::<Exact>();
+                assert_eq!((sum.to_string(), sum.parts()), (one_by_one.to_string(), one_by_one.parts()));
+            }
+        }
     }
 
     #[test]

@@ -1,59 +1,98 @@
-//! Zip archives with the same bytes for the same files: sorted, without times and owners.
+//! Zip archives with the same bytes for the same files: sorted, without times and owners. What is read of others' archives
+//! is bounded, and their entries are plain files with names of their own.
+
+mod catalogue;
+mod header;
+mod names;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::bufread::DeflateDecoder;
 use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
+use zip::{CompressionMethod, ZipWriter};
 
-use super::table::write_with;
+use catalogue::Entry;
+use header::Method;
+pub use names::problem;
+
+use super::file::write_with;
 use crate::error::{Error, Result};
 
 /// The content of an entry of an archive.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// A file.
-    File(PathBuf),
+    /// A file that was found to have this BLAKE3 digest, and must have it still when it is packed.
+    File(PathBuf, String),
     /// These bytes.
     Bytes(Vec<u8>),
 }
 
-/// The size of an entry in bytes, and its SHA-256 digest in hexadecimal.
+/// The size of an entry in bytes, and digests of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The size in bytes.
     pub size: u64,
-    /// The digest.
+    /// The SHA-256 digest in hexadecimal, which everybody can check.
     pub sha256: String,
+    /// The BLAKE3 digest in hexadecimal, which records have.
+    pub blake3: String,
+    /// The check sum that zip files have.
+    crc32: u32,
 }
 
-impl Sum {
-    fn of(reader: &mut dyn Read, path: &Path) -> Result<Sum> {
-        let (mut hasher, mut size, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
-        loop {
-            let many = reader.read(&mut buffer).map_err(|source| Error::io(path, source))?;
-            if many == 0 {
-                break;
-            }
-            hasher.update(&buffer[..many]);
-            size += many as u64;
+/// Copies at most so many bytes, in pieces; returns size and digest. Errors: made by `fail` of that of the reader (`true`)
+/// or of the writer.
+fn copy(
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+    most: u64,
+    fail: impl Fn(std::io::Error, bool) -> Error,
+) -> Result<Sum> {
+    let (mut sha256, mut blake3, mut crc32) = (Sha256::new(), blake3::Hasher::new(), crc32fast::Hasher::new());
+    let (mut size, mut buffer) = (0, vec![0; 1 << 16]);
+    let mut from = from.take(most);
+    loop {
+        let many = from.read(&mut buffer).map_err(|error| fail(error, true))?;
+        if many == 0 {
+            break;
         }
-        let hex = |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('?'));
-        Ok(Sum { size, sha256: hasher.finalize().iter().copied().flat_map(hex).collect() })
+        sha256.update(&buffer[..many]);
+        blake3.update(&buffer[..many]);
+        crc32.update(&buffer[..many]);
+        to.write_all(&buffer[..many]).map_err(|error| fail(error, false))?;
+        size += many as u64;
     }
+    let hex = |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('?'));
+    let sha256 = sha256.finalize().iter().copied().flat_map(hex).collect();
+    Ok(Sum { size, sha256, blake3: blake3.finalize().to_hex().to_string(), crc32: crc32.finalize() })
 }
 
 impl Content {
-    /// Size and digest. Errors: the file cannot be read.
+    /// Size and digests. Errors: the file cannot be read, or is another one by now.
     pub fn sum(&self) -> Result<Sum> {
+        let (mut from, path, _) = self.open()?;
+        let sum = copy(&mut from, &mut std::io::sink(), u64::MAX, |error, _| Error::io(path, error))?;
         match self {
-            Content::Bytes(bytes) => Sum::of(&mut &bytes[..], Path::new("")),
-            Content::File(path) => {
+            Content::File(path, digest) if sum.blake3 != *digest => {
+                let problem = "it was changed while it was being packed: wait until nothing writes there any more";
+                Err(Error::trace(path, 0, "", problem))
+            }
+            _ => Ok(sum),
+        }
+    }
+
+    /// A reader, the file for messages, and the size.
+    fn open(&self) -> Result<(Box<dyn Read + '_>, &Path, u64)> {
+        match self {
+            Content::Bytes(bytes) => Ok((Box::new(&bytes[..]), Path::new(""), bytes.len() as u64)),
+            Content::File(path, _) => {
                 let file = File::open(path).map_err(|source| Error::io(path, source))?;
-                Sum::of(&mut BufReader::new(file), path)
+                let size = file.metadata().map_err(|source| Error::io(path, source))?.len();
+                Ok((Box::new(file), path, size))
             }
         }
     }
@@ -62,29 +101,37 @@ impl Content {
 /// Endings of files that are compressed already.
 const PACKED: [&str; 6] = ["parquet", "png", "pdf", "gz", "zst", "zip"];
 
-/// Writes an archive under a temporary name and renames it when it is whole. Names are with `/`, whatever the system.
-pub fn write(path: &Path, entries: &BTreeMap<String, Content>) -> Result<()> {
+/// Writes an archive under a temporary name and renames it when it is whole: all entries in one folder, with names (with
+/// `/`, whatever the system) that every file system takes. `sums` are what the files were when they were looked at.
+///
+/// Errors: a name that some file system refuses, two that some take for one, a file that has changed since.
+pub fn write(
+    path: &Path,
+    folder: &str,
+    entries: &BTreeMap<String, Content>,
+    sums: &BTreeMap<String, Sum>,
+) -> Result<()> {
+    let names: Vec<String> = entries.keys().map(|name| format!("{folder}/{name}")).collect();
+    names::check(&names).map_err(|(name, problem)| Error::output(path, format!("{name}: {problem}")))?;
     let wrong = |error: zip::result::ZipError| Error::output(path, error);
     write_with(path, |out| {
         let mut writer = ZipWriter::new(out);
-        for (name, content) in entries {
+        for ((name, content), full) in entries.iter().zip(&names) {
             let packed = PACKED.iter().any(|ending| name.rsplit('.').next() == Some(ending));
             let method = if packed { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+            let (mut from, of, size) = content.open()?;
             let options = SimpleFileOptions::default()
                 .compression_method(method)
                 .last_modified_time(zip::DateTime::default())
-                .unix_permissions(0o644);
-            match content {
-                Content::Bytes(bytes) => {
-                    writer.start_file(name.as_str(), options).map_err(wrong)?;
-                    writer.write_all(bytes).map_err(|error| Error::output(path, error))?;
-                }
-                Content::File(file) => {
-                    let mut from = File::open(file).map_err(|source| Error::io(file, source))?;
-                    let size = from.metadata().map_err(|source| Error::io(file, source))?.len();
-                    writer.start_file(name.as_str(), options.large_file(size >= 1 << 32)).map_err(wrong)?;
-                    std::io::copy(&mut from, &mut writer).map_err(|error| Error::output(path, error))?;
-                }
+                .unix_permissions(0o644)
+                .large_file(size >= u32::MAX.into());
+            writer.start_file(full.as_str(), options).map_err(wrong)?;
+            let sum = copy(&mut from, &mut writer, u64::MAX, |error, reading| match reading {
+                true => Error::io(of, error),
+                false => Error::output(path, error),
+            })?;
+            if sums.get(name).is_some_and(|known| *known != sum) {
+                return Err(Error::output(path, format!("{name} was changed while it was packed")));
             }
         }
         writer.finish().map_err(wrong)?;
@@ -92,44 +139,86 @@ pub fn write(path: &Path, entries: &BTreeMap<String, Content>) -> Result<()> {
     })
 }
 
-/// An archive that was read: its path and catalogue.
+/// The most bytes of the catalogue of an archive, and of its description.
+pub const CATALOGUE_MOST: u64 = 128 << 20;
+
+/// An archive that was opened.
 pub struct Archive {
     path: PathBuf,
-    zip: ZipArchive<BufReader<File>>,
+    file: BufReader<File>,
+    /// By name.
+    entries: BTreeMap<String, Entry>,
 }
 
 impl Archive {
-    /// Opens an archive. Errors: [`Error::Io`]; [`Error::Trace`] where it is no whole archive.
+    /// Opens an archive and checks its catalogue: that everybody who unpacks it gets the same plain files, in the folder
+    /// that they name. Nothing is unpacked.
+    ///
+    /// Errors: [`Error::Io`]; [`Error::Trace`] with the entry, for one that leads elsewhere, is no plain file, is there
+    /// twice or is in no catalogue, and for what is no whole archive.
     pub fn open(path: &Path) -> Result<Archive> {
-        let file = File::open(path).map_err(|source| Error::io(path, source))?;
-        let zip = ZipArchive::new(BufReader::new(file)).map_err(|error| broken(path, "", error))?;
-        Ok(Archive { path: path.to_owned(), zip })
+        let mut file = BufReader::new(File::open(path).map_err(|source| Error::io(path, source))?);
+        let entries = catalogue::read(&mut file).map_err(|(name, problem)| match name.is_empty() {
+            true => broken(path, "", problem),
+            false => wrong(path, &name, &problem),
+        })?;
+        let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+        names::check(&names).map_err(|(name, problem)| wrong(path, &name, problem))?;
+        let entries = names.into_iter().zip(entries).collect();
+        Ok(Archive { path: path.to_owned(), file, entries })
     }
 
-    /// The names of its files, sorted. Errors: a name that is no text.
-    pub fn names(&self) -> Result<Vec<String>> {
-        let name = |name: zip::result::ZipResult<std::borrow::Cow<str>>| {
-            name.map(|name| name.into_owned()).map_err(|error| broken(&self.path, "", error))
-        };
-        let mut names = self.zip.file_names().map(name).collect::<Result<Vec<String>>>()?;
-        names.retain(|name| !name.ends_with('/'));
-        names.sort();
-        Ok(names)
+    /// The names of its files, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.entries.keys().filter(|name| !name.ends_with('/')).cloned().collect()
     }
 
-    /// The text of a file in it. Errors: it is not there, or no text.
+    /// The text of a file in it. Errors: it is not there, no text, or longer than [`CATALOGUE_MOST`].
     pub fn text(&mut self, name: &str) -> Result<String> {
-        let mut text = String::new();
-        let mut file = self.zip.by_name(name).map_err(|error| broken(&self.path, name, error))?;
-        file.read_to_string(&mut text).map_err(|error| broken(&self.path, name, error))?;
-        Ok(text)
+        let mut bytes = Vec::new();
+        match self.unpack(name, CATALOGUE_MOST, &mut bytes)?.size > CATALOGUE_MOST {
+            true => Err(wrong(&self.path, name, "it is longer than 128 MiB")),
+            false => String::from_utf8(bytes).map_err(|error| wrong(&self.path, name, &error.to_string())),
+        }
     }
 
-    /// Size and digest of a file in it. Errors: it is not there, or broken.
-    pub fn sum(&mut self, name: &str) -> Result<Sum> {
-        let mut file = self.zip.by_name(name).map_err(|error| broken(&self.path, name, error))?;
-        Sum::of(&mut file, &self.path).map_err(|error| broken(&self.path, name, error))
+    /// Size and digests of a file in it, which is read to at most one byte more than `most`. Errors: it is not there, or
+    /// broken.
+    pub fn sum(&mut self, name: &str, most: u64) -> Result<Sum> {
+        self.unpack(name, most, &mut std::io::sink())
     }
+
+    /// Unpacks at most one byte more than `most` of a file. Errors: it is not there; it is not what the catalogue says.
+    fn unpack(&mut self, name: &str, most: u64, to: &mut dyn Write) -> Result<Sum> {
+        let Archive { path, file, entries } = self;
+        let entry = entries.get(name).ok_or_else(|| broken(path, name, "it is not there"))?;
+        file.seek(SeekFrom::Start(entry.start)).map_err(|source| Error::io(&*path, source))?;
+        let mut packed = file.take(entry.packed);
+        let most = most.min(entry.size).saturating_add(1);
+        let fail = |error: std::io::Error, _| broken(path, name, error);
+        let (sum, read) = match entry.method {
+            Method::Stored => {
+                let sum = copy(&mut packed, to, most, fail)?;
+                (sum, entry.packed - packed.limit())
+            }
+            Method::Deflated => {
+                let mut unpacked = DeflateDecoder::new(packed.by_ref() as &mut dyn BufRead);
+                let sum = copy(&mut unpacked, to, most, fail)?;
+                (sum, unpacked.total_in())
+            }
+        };
+        // What was cut short is longer than it should be: whoever asked for less finds out.
+        let is_whole = (sum.size, sum.crc32, read) == (entry.size, entry.crc32, entry.packed);
+        match is_whole || (sum.size == most && most <= entry.size) {
+            true => Ok(sum),
+            false => Err(wrong(path, name, "it is not what the catalogue of the archive says")),
+        }
+    }
+}
+
+/// An error about an entry.
+fn wrong(path: &Path, name: &str, problem: &str) -> Error {
+    Error::trace(path, 0, "", format!("{}: {problem}", name.escape_debug()))
 }
 
 fn broken(path: &Path, name: &str, error: impl std::fmt::Display) -> Error {
@@ -139,6 +228,7 @@ fn broken(path: &Path, name: &str, error: impl std::fmt::Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::file::digest_of;
 
     #[test]
     fn archives_have_the_same_bytes_and_read_back() {
@@ -147,22 +237,53 @@ mod tests {
         std::fs::write(&file, "abc").expect("a temporary file is writable");
         let entries: BTreeMap<String, Content> = [
             ("x/b.txt".to_owned(), Content::Bytes(vec![b'z'; 5000])),
-            ("x/cell=a,b/policy=slot%3A2.parquet".to_owned(), Content::File(file)),
+            ("x/cell=a,b/policy=slot%3A2.parquet".to_owned(), Content::File(file.clone(), digest_of(b"abc"))),
         ]
         .into();
-        write(&one, &entries).expect("a writable folder");
-        write(&two, &entries).expect("a writable folder");
+        let sum = |(name, content): (&String, &Content)| (name.clone(), content.sum().expect("readable"));
+        let sums: BTreeMap<String, Sum> = entries.iter().map(sum).collect();
+        write(&one, "top", &entries, &sums).expect("a writable folder");
+        write(&two, "top", &entries, &sums).expect("a writable folder");
         let bytes = std::fs::read(&one).expect("it was written");
         assert!(bytes == std::fs::read(&two).expect("it was written") && bytes.len() < 1000, "{} bytes", bytes.len());
         let mut archive = Archive::open(&one).expect("an archive");
-        assert_eq!(archive.names().expect("names"), entries.keys().cloned().collect::<Vec<_>>());
-        for (name, content) in &entries {
-            assert_eq!(archive.sum(name).expect("it is there"), content.sum().expect("readable"));
+        let names: Vec<String> = entries.keys().map(|name| format!("top/{name}")).collect();
+        assert_eq!(archive.names(), names);
+        for (name, sum) in &sums {
+            assert_eq!(archive.sum(&format!("top/{name}"), sum.size).expect("it is there"), *sum);
         }
+        assert_eq!(archive.sum("top/x/b.txt", 10).expect("it is there").size, 11, "no more is read than must be");
         // FIPS 180-2, B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(archive.sum("x/cell=a,b/policy=slot%3A2.parquet").expect("it is there").sha256, abc);
+        assert_eq!(archive.sum("top/x/cell=a,b/policy=slot%3A2.parquet", 3).expect("it is there").sha256, abc);
         std::fs::write(&two, &bytes[..bytes.len() - 30]).expect("writable");
         assert!(Archive::open(&two).is_err_and(|error| error.to_string().contains("not a whole archive")));
+        // A file that changes after it was looked at, and names that are one to some file systems.
+        std::fs::write(&file, "abd").expect("a temporary file is writable");
+        let message = write(&two, "top", &entries, &sums).expect_err("it has changed").to_string();
+        assert!(message.contains("was changed while it was packed"), "{message}");
+        let message = entries["x/cell=a,b/policy=slot%3A2.parquet"].sum().expect_err("it has changed").to_string();
+        assert!(message.contains("was changed while it was being packed"), "{message}");
+        for (name, says) in
+            [("X/B.txt", "twice"), ("x", "below a file"), ("a:b", "Windows"), ("../a", "another folder")]
+        {
+            let mut entries = entries.clone();
+            entries.insert(name.to_owned(), Content::Bytes(Vec::new()));
+            let message = write(&two, "top", &entries, &sums).expect_err(name).to_string();
+            assert!(message.contains(says), "{name}: {message}");
+        }
+    }
+
+    /// More entries than the short form of a catalogue can count.
+    #[test]
+    fn large_archives_read_back() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("large.zip");
+        let entry = |at: usize| (format!("{at}.txt"), Content::Bytes(Vec::new()));
+        let entries: BTreeMap<String, Content> = (0..65_600).map(entry).collect();
+        write(&path, "top", &entries, &BTreeMap::new()).expect("a writable folder");
+        let mut archive = Archive::open(&path).expect("an archive");
+        assert_eq!(archive.names().len(), 65_600);
+        assert_eq!(archive.sum("top/65599.txt", 0).expect("it is there").size, 0);
     }
 }

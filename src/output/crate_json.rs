@@ -1,14 +1,13 @@
 //! The description of a bundle: an RO-Crate 1.1 (`ro-crate-metadata.json`, JSON-LD) with the run as a process, as the Process Run
 //! Crate profile has it (<https://w3id.org/ro/wfrun/process/0.5>).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::archive::{Archive, Sum};
+use super::archive::Sum;
+use super::escape;
 use super::provenance::{COMMIT, VERSION};
-use crate::error::{Error, Result};
 
 /// The name of the description.
 pub const FILE: &str = "ro-crate-metadata.json";
@@ -40,8 +39,8 @@ pub struct About {
     pub licence: Option<String>,
     /// The command that made them.
     pub command: String,
-    /// Where the plan stands.
-    pub plan: String,
+    /// Where the plan stands, if there is one.
+    pub plan: Option<String>,
     /// The folder of the results, with `/` at its end.
     pub results: String,
     /// Files that were read and are packed.
@@ -51,13 +50,14 @@ pub struct About {
 }
 
 /// The description of a bundle with these files.
-pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
+pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> String {
     let link = |id: &str| json!({ "@id": id });
     let file_id = |name: &str| encoded(name);
     let authors: Vec<(String, &Author)> = about.authors.iter().map(|author| (author_id(author), author)).collect();
     let author_links: Vec<Value> = authors.iter().map(|(id, _)| link(id)).collect();
     let licence = about.licence.as_ref().map(|name| format!("https://spdx.org/licenses/{name}"));
-    let parts: Vec<Value> = files.keys().map(|name| link(&file_id(name))).chain([link(&about.results)]).collect();
+    let results = file_id(&about.results);
+    let parts: Vec<Value> = files.keys().map(|name| link(&file_id(name))).chain([link(&results)]).collect();
     let mut root = Map::new();
     root.insert("@id".to_owned(), json!("./"));
     root.insert("@type".to_owned(), json!("Dataset"));
@@ -74,12 +74,12 @@ pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
     root.insert("mentions".to_owned(), json!([link("#run")]));
     root.insert("hasPart".to_owned(), json!(parts));
     let elsewhere = |name: &String| format!("#elsewhere-{}", encoded(name));
-    let objects = [&about.plan].into_iter().chain(&about.inputs).map(|name| link(&file_id(name)));
+    let objects = about.plan.iter().chain(&about.inputs).map(|name| link(&file_id(name)));
     let objects: Vec<Value> = objects.chain(about.elsewhere.keys().map(|name| link(&elsewhere(name)))).collect();
     let mut run = json!({
-        "@id": "#run", "@type": "CreateAction", "name": format!("plimsoll run {}.toml", about.name),
+        "@id": "#run", "@type": "CreateAction", "name": format!("the runs of {}", about.name),
         "description": about.command, "endTime": about.date, "instrument": link("#plimsoll"), "object": objects,
-        "result": [link(&about.results)],
+        "result": [link(&results)],
     });
     let mut program = json!({
         "@id": "#plimsoll", "@type": "SoftwareApplication", "name": "Plimsoll", "softwareVersion": VERSION,
@@ -101,7 +101,7 @@ pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
         program,
         json!({ "@id": "#plimsoll-developers", "@type": "Organization", "name": "The Plimsoll developers" }),
         json!({ "@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5" }),
-        json!({ "@id": about.results, "@type": "Dataset", "name": format!("results of {}", about.name), "hasPart": of_results }),
+        json!({ "@id": results, "@type": "Dataset", "name": format!("results of {}", about.name), "hasPart": of_results }),
     ];
     if let Some(id) = &licence {
         graph.push(json!({ "@id": id, "@type": "CreativeWork", "name": about.licence }));
@@ -125,7 +125,8 @@ pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> Value {
         }
         graph.push(file);
     }
-    json!({ "@context": [format!("{CRATE}/context"), { "sha256": "https://schema.org/sha256" }], "@graph": graph })
+    let context = json!([format!("{CRATE}/context"), { "sha256": "https://schema.org/sha256" }]);
+    escape::json(&json!({ "@context": context, "@graph": graph })) + "\n"
 }
 
 fn author_id(author: &Author) -> String {
@@ -148,7 +149,7 @@ pub fn is_orcid(text: &str) -> bool {
 }
 
 /// A path as a relative URI.
-fn encoded(name: &str) -> String {
+pub(super) fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/=,+@".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -181,44 +182,6 @@ fn explained(name: &str) -> Option<&'static str> {
         "CITATION.cff" => Some("how to cite the program"),
         _ => None,
     }
-}
-
-/// Checks a bundle: that it says what it must of itself, that every file it lists is there with its size and digest, and that
-/// it lists every file. Returns how many there are.
-///
-/// Errors: [`Error::Trace`] with the first thing that is wrong.
-pub fn verify(path: &Path) -> Result<usize> {
-    let mut archive = Archive::open(path)?;
-    let wrong = |name: &str, what: &str| Error::trace(path, 0, "", format!("{name}: {what}"));
-    let text = archive.text(FILE)?;
-    let json: Value = serde_json::from_str(&text).map_err(|error| wrong(FILE, &error.to_string()))?;
-    let graph = json["@graph"].as_array().ok_or_else(|| wrong(FILE, "it has no @graph"))?;
-    let entity = |id: &str| graph.iter().find(|entity| entity["@id"] == id);
-    let descriptor = entity(FILE).filter(|entity| entity["about"]["@id"] == "./");
-    descriptor.ok_or_else(|| wrong(FILE, "it does not say that it describes this bundle"))?;
-    let root = entity("./").ok_or_else(|| wrong(FILE, "the bundle itself is not described"))?;
-    let listed: BTreeSet<&str> =
-        root["hasPart"].as_array().into_iter().flatten().filter_map(|part| part["@id"].as_str()).collect();
-    let names: BTreeMap<String, String> =
-        archive.names()?.into_iter().filter(|name| name != FILE).map(|name| (encoded(&name), name)).collect();
-    let mut described = BTreeSet::new();
-    for file in graph.iter().filter(|entity| entity["@type"] == "File") {
-        let id = file["@id"].as_str().unwrap_or_default();
-        let name = names.get(id).ok_or_else(|| wrong(id, "it is listed and not there"))?;
-        let sum = archive.sum(name)?;
-        let size = file["contentSize"].as_str().and_then(|size| size.parse().ok());
-        if size != Some(sum.size) || file["sha256"] != sum.sha256 {
-            return Err(wrong(name, "it is not as it was packed: size or digest differ"));
-        }
-        if !listed.contains(id) {
-            return Err(wrong(name, "it is no part of the bundle (hasPart)"));
-        }
-        described.insert(id.to_owned());
-    }
-    if let Some((_, name)) = names.iter().find(|(id, _)| !described.contains(*id)) {
-        return Err(wrong(name, "it is there and not listed"));
-    }
-    Ok(described.len())
 }
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
 //! The results of the control plane's experiment: tables, figures and the report page.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::figure::{
     Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
     small_multiples, stacked,
 };
+use super::file::{Written, write_whole};
 use super::gallery::{self, Drawn};
 use super::html::{self, Column, Report};
 use super::page::inline;
 use super::paper::Paper;
 use super::provenance::Provenance;
-use super::table::{Cell, Field, Kind, TableWriter, write_whole};
+use super::shell::quoted;
+use super::table::{Cell, Field, Kind, TableWriter};
 use super::{schema, sequence};
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
@@ -25,14 +27,16 @@ use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 use crate::units::{Span, trim_float};
 
+/// The names of the tables.
+pub const TABLES: [&str; 3] = ["scenarios", "recovery", "storms"];
+
 /// Writes tables, figures and the report to a folder; returns all files, the report last.
-pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<PathBuf>> {
+pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
     let mut written = tables(folder, plan, findings)?;
     let drawn = draw(plan, findings);
     written.extend(gallery::write(folder, &drawn, &provenance(plan))?);
-    let path = folder.join(html::FILE);
-    write_whole(&path, html::render(&report(plan, findings, &drawn)).as_bytes())?;
-    written.push(path);
+    let page = html::render(&report(plan, findings, &drawn));
+    written.push(write_whole(&folder.join(html::FILE), page.as_bytes())?);
     Ok(written)
 }
 
@@ -54,16 +58,17 @@ fn table(
     name: &str,
     columns: &[(&str, Kind)],
     fill: impl FnOnce(&mut TableWriter) -> Result<()>,
-) -> Result<PathBuf> {
+) -> Result<Written> {
     let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
     let path = folder.join(format!("{name}.parquet"));
     let mut writer = TableWriter::create(&path, &[], fields, provenance(plan).pairs())?;
     fill(&mut writer)?;
-    writer.finish().map(|()| path)
+    writer.finish()
 }
 
-fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<PathBuf>> {
+fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
     use Kind::{Float, Int, Text};
+    let [scenarios, recovery, damage] = TABLES;
     let fates = [
         ("scenario", Int),
         ("name", Text),
@@ -75,7 +80,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
         ("lost", Int),
         ("violated", Text),
     ];
-    let fates = table(folder, plan, "scenarios", &fates, |writer| {
+    let fates = table(folder, plan, scenarios, &fates, |writer| {
         findings.fates.iter().try_for_each(|row| {
             let (name, violated) = (row.scenario.name(), joined(&row.violated));
             writer.push(&[
@@ -102,7 +107,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
         ("offline_kept", Int),
         ("violated", Text),
     ];
-    let recoveries = table(folder, plan, "recovery", &recoveries, |writer| {
+    let recoveries = table(folder, plan, recovery, &recoveries, |writer| {
         findings.recoveries.iter().try_for_each(|row| {
             let (name, violated) = (row.scenario.name(), joined(&row.violated));
             writer.push(&[
@@ -131,7 +136,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
         ("workers_stopped", Int),
         ("workers_harmed", Int),
     ];
-    let storms = table(folder, plan, "storms", &storms, |writer| {
+    let storms = table(folder, plan, damage, &storms, |writer| {
         findings.storms.iter().try_for_each(|row| {
             let classes = [("online", row.damage.online, row.damage.harmed), ("offline", row.damage.offline, 0)];
             classes.into_iter().try_for_each(|(class, account, harmed)| {
@@ -402,7 +407,7 @@ fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {
         summary: vec![summary(plan, findings)],
         figures: drawn.iter().map(inline).collect(),
         plan_toml: plan.text.clone(),
-        reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {file}")],
+        reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {}", quoted(&file))],
         provenance: provenance(plan).rows(),
         ..Report::default()
     }

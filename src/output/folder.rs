@@ -4,14 +4,13 @@
 //! It names the policies in the order of the plan and the seeds of the runs, so readers need not list folders, and
 //! tables that an earlier plan left in the same place are told apart.
 
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::provenance::VERSION;
-use super::schema;
-use super::table::write_whole;
+use super::portable::leads_elsewhere;
+use super::sealed;
 use crate::error::{Error, Result};
 use crate::metrics::Design;
 
@@ -59,58 +58,107 @@ impl Contents {
 
     /// Writes the file.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let path = folder.join(FILE);
-        let text = serde_json::to_string_pretty(self).map_err(|error| Error::output(&path, error))?;
-        write_whole(&path, (text + "\n").as_bytes())
+        sealed::write(&folder.join(FILE), self).map(drop)
     }
 
-    /// Reads the file. Errors: [`Error::Trace`] when the folder is none of results, [`Error::Io`].
+    /// Reads the file. Errors: [`Error::Trace`] when the folder is none of results, or the file is not as it was written;
+    /// [`Error::Io`].
     pub fn read(folder: &Path) -> Result<Contents> {
         let path = folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.join(STUDY).exists() => {
-                let problem = "the results of a sweep: each cell has a folder of its own in it, cell=NAME";
-                return Err(Error::trace(folder, 0, "", problem));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let problem = format!(
-                    "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
-                     TRACE .. -o {0}` makes one",
-                    folder.display()
-                );
-                return Err(Error::trace(folder, 0, "", problem));
-            }
-            Err(source) => return Err(Error::io(path, source)),
+        if let Some(contents) = sealed::find::<Contents>(&path)?.whole()? {
+            return Ok(contents);
+        }
+        let problem = match folder.join(STUDY).exists() {
+            true => "the results of a sweep: each cell has a folder of its own in it, cell=NAME".to_owned(),
+            false => format!(
+                "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
+                 TRACE .. -o {0}` makes one",
+                folder.display()
+            ),
         };
-        check_schema(&path, &text)?;
-        serde_json::from_str(&text).map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
+        Err(Error::trace(folder, 0, "", problem))
     }
 }
 
-/// Checks that the tables which a description is of can be read, before the rest of it is. Errors: [`Error::Trace`] with
-/// what to do, if they are of another version of the schema.
-pub fn check_schema(path: &Path, text: &str) -> Result<()> {
+/// The folder of the receipts of runs, below that of the results of a plan without a sweep, or of a cell.
+pub const RECEIPTS: &str = "done";
+
+/// The tables that the receipts of a folder list, below it, each with the digests that it may have.
+pub type Listed = BTreeMap<String, Vec<String>>;
+
+/// Reads which tables are of runs that have ended, and the names of receipts that are not as they were written. Errors:
+/// the folder of receipts, or one of them, cannot be read.
+pub fn listed(folder: &Path) -> Result<(Listed, Vec<String>)> {
     #[derive(Deserialize)]
-    struct Said {
-        schema: u32,
+    struct Receipt {
+        tables: BTreeMap<String, String>,
     }
-    // What is damaged is found by whoever reads the rest.
-    let Ok(Said { schema: said }) = serde_json::from_str(text) else { return Ok(()) };
-    let what = match said.cmp(&schema::VERSION) {
-        Ordering::Equal => return Ok(()),
-        Ordering::Less => {
-            "whose columns were others: run the plan again with --restart, or read them with the Plimsoll that wrote them"
+    let (mut listed, mut broken) = (Listed::new(), Vec::new());
+    for name in receipts(folder)? {
+        match sealed::read::<Receipt>(&folder.join(RECEIPTS).join(&name)) {
+            Ok(Some(receipt)) => {
+                for (table, digest) in receipt.tables.into_iter().filter(|(table, _)| !leads_elsewhere(table)) {
+                    listed.entry(table).or_default().push(digest);
+                }
+            }
+            Ok(None) => {}
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(_) => broken.push(format!("{RECEIPTS}/{name}")),
         }
-        Ordering::Greater => "written by a newer Plimsoll: bring this one up to date",
+    }
+    Ok((listed, broken))
+}
+
+/// The names of the receipts in a folder, in order: 16 hexadecimal digits and `.json`. Errors: [`Error::Io`].
+pub fn receipts(folder: &Path) -> Result<Vec<String>> {
+    let place = folder.join(RECEIPTS);
+    let mut names = Vec::new();
+    let entries = match std::fs::read_dir(&place) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(names),
+        entries => entries.map_err(|source| Error::io(&place, source))?,
     };
-    let problem = format!("tables of schema {said}, {what}; this one, {VERSION}, reads schema {}", schema::VERSION);
-    Err(Error::trace(path, 0, "schema", problem))
+    for entry in entries {
+        let name = entry.map_err(|source| Error::io(&place, source))?.file_name().to_string_lossy().into_owned();
+        let id = name.strip_suffix(".json").unwrap_or_default();
+        if id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// A link on the way from a folder to a path below it, or at its end: it may lead anywhere.
+pub fn link_below<'a>(folder: &Path, path: &'a Path) -> Option<&'a Path> {
+    let below = path.ancestors().take_while(|above| *above != folder);
+    below.filter(|above| above.symlink_metadata().is_ok_and(|there| there.is_symlink())).last()
+}
+
+/// Checks that a file of results stays in their folder. Errors: [`Error::Output`] with a link on the way.
+pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
+    match link_below(folder, path) {
+        None => Ok(()),
+        Some(link) => Err(Error::output(link, "it is a link; results stand in plain files and folders")),
+    }
+}
+
+/// Checks that results can go to a folder, which is made if it is not there. Errors: [`Error::Plan`] under `key` if it, or
+/// what it would be in, is something else.
+pub fn check_output(key: &str, folder: &Path) -> Result<()> {
+    match folder.ancestors().find(|path| path.exists()) {
+        Some(there) if !there.is_dir() => {
+            let is = if there == folder { "this is".to_owned() } else { format!("'{}' is", there.display()) };
+            let expected = format!("a folder for the results, which is made if it is not there; {is} a file");
+            Err(Error::plan(key, format!("'{}'", folder.display()), expected))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::schema;
 
     #[test]
     fn contents_read_back_and_errors_say_what_is_missing() {
@@ -127,7 +175,8 @@ mod tests {
             let message = Contents::read(dir.path()).unwrap_err().to_string();
             assert!(message.contains(says) && message.contains("experiment.json"), "{message}");
         }
-        std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 1,\n").expect("a writable folder");
-        assert!(Contents::read(dir.path()).unwrap_err().to_string().contains("line 3"));
+        std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 2,\n").expect("a writable folder");
+        let message = Contents::read(dir.path()).unwrap_err().to_string();
+        assert!(message.contains("experiment.json") && message.contains("not as it was written"), "{message}");
     }
 }

@@ -4,16 +4,18 @@
 //! somebody has changed, or put there, stays. Of results without runs it says what they are of, too.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::check_schema;
+use super::file::Written;
+use super::folder::link_below;
+use super::portable;
 use super::provenance::{COMMIT, VERSION};
 use super::schema;
-use super::table::write_whole;
+use super::sealed::{self, Found};
 use crate::error::{Error, Result};
-use crate::workload::Input;
+use crate::rows;
 
 /// The file's name.
 pub const FILE: &str = "made.json";
@@ -47,56 +49,66 @@ pub struct Made {
     pub files: BTreeMap<String, String>,
 }
 
-/// The state of a file.
+/// The state of a file that a record lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum State {
+    /// The digest is the one that the record has.
     AsMade,
+    /// It is another.
     Changed,
+    /// There is no such file that can be read.
     Gone,
 }
 
 impl Made {
-    /// Reads the file; nothing if there is none, or none that can be read.
-    pub fn read(folder: &Path) -> Made {
-        let text = std::fs::read_to_string(folder.join(FILE)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    /// Reads the file; `None` if there is none. Errors: it is not as it was written, or of a version that this program does
+    /// not read.
+    pub fn read(folder: &Path) -> Result<Option<Made>> {
+        sealed::find(&folder.join(FILE))?.whole()
+    }
+
+    /// The list; an empty one if it is damaged, which proves nothing. Errors: [`Error::Io`].
+    pub fn known(folder: &Path) -> Result<Made> {
+        match sealed::find(&folder.join(FILE)) {
+            Err(error @ Error::Io { .. }) => Err(error),
+            Ok(Found::Whole(made)) => Ok(made),
+            _ => Ok(Made::default()),
+        }
     }
 
     /// The experiment that results without runs belong to, and their files; `None` where there are none of that kind.
-    /// Errors: they are of a version that this program does not read.
+    /// Errors: as [`Made::read`].
     pub fn alone(folder: &Path) -> Result<Option<(About, Made)>> {
-        let path = folder.join(FILE);
-        check_schema(&path, &std::fs::read_to_string(&path).unwrap_or_default())?;
-        let made = Made::read(folder);
-        Ok(made.about.clone().map(|about| (about, made)))
+        Ok(Made::read(folder)?.and_then(|made| Some((made.about.clone()?, made))))
     }
 
-    /// Notes that these files were made now, and all others whose names begin with `among` are not made any more: they are
-    /// removed if they are as they were written. An empty `among` stands for all.
+    /// Notes that these files were made now, and that all others which are, or stand below, one of `among` are not made any
+    /// more: they are removed if they are as they were written. An empty name stands for all.
     ///
     /// Errors: a file cannot be read, written or removed.
-    pub fn renew(folder: &Path, about: Option<About>, among: &str, written: &[PathBuf]) -> Result<()> {
-        Made::note(folder, about, written, |name| name.starts_with(among))
+    pub fn renew(folder: &Path, about: Option<About>, among: &[&str], written: &[Written]) -> Result<()> {
+        let is_below = |name: &str, among: &str| {
+            among.is_empty() || name.strip_prefix(among).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        Made::note(folder, about, written, |name| among.iter().any(|among| is_below(name, among)))
     }
 
     /// Notes that these files were made now, besides those that are there. Errors: as [`Made::renew`].
-    pub fn add(folder: &Path, written: &[PathBuf]) -> Result<()> {
+    pub fn add(folder: &Path, written: &[Written]) -> Result<()> {
         Made::note(folder, None, written, |_| false)
     }
 
-    fn note(folder: &Path, about: Option<About>, written: &[PathBuf], is_stale: impl Fn(&str) -> bool) -> Result<()> {
+    fn note(folder: &Path, about: Option<About>, written: &[Written], is_stale: impl Fn(&str) -> bool) -> Result<()> {
         let now: BTreeMap<String, String> =
-            written.iter().map(|path| Ok((below(folder, path), digest(path)?))).collect::<Result<_>>()?;
-        let before = Made::read(folder);
+            written.iter().map(|file| (below(folder, &file.path), file.digest.clone())).collect();
+        let before = Made::known(folder)?;
         let (stale, mut files): (BTreeMap<_, _>, BTreeMap<_, _>) =
             before.files.into_iter().filter(|(name, _)| !now.contains_key(name)).partition(|(name, _)| is_stale(name));
         remove(folder, &stale)?;
         files.extend(now);
         let commit = COMMIT.map(str::to_owned);
         let made = Made { schema: schema::VERSION, version: VERSION.to_owned(), commit, about, files };
-        let path = folder.join(FILE);
-        let text = serde_json::to_string_pretty(&made).map_err(|error| Error::output(&path, error))?;
-        write_whole(&path, (text + "\n").as_bytes())
+        sealed::write(&folder.join(FILE), &made).map(drop)
     }
 
     /// Removes all that it lists and that is as it was written, and itself. Errors: a file cannot be removed.
@@ -104,33 +116,46 @@ impl Made {
         if !folder.join(FILE).is_file() {
             return Ok(());
         }
-        remove(folder, &Made::read(folder).files)?;
+        remove(folder, &Made::known(folder)?.files)?;
         std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
     }
 
-    /// Files that are not there any more or not as they were written, in words.
-    pub fn broken(&self, folder: &Path) -> Vec<String> {
-        let problem = |(name, made): (&String, &String)| match state(folder, name, made) {
-            State::AsMade => None,
-            State::Changed => Some(format!("{name} is not as it was written")),
-            State::Gone => Some(name.clone()),
-        };
-        self.files.iter().filter_map(problem).collect()
+    /// Checks a file that the list knows; others pass. Errors: [`Error::Trace`] if it is not as it was written.
+    pub fn check(&self, folder: &Path, name: &str) -> Result<()> {
+        match self.files.get(name).map(|made| state(folder, name, made)) {
+            None | Some(State::AsMade) => Ok(()),
+            Some(State::Changed | State::Gone) => {
+                let problem = "is not as it was written; run the plan again to make it anew";
+                Err(Error::trace(folder.join(name), 0, "", problem))
+            }
+        }
+    }
+
+    /// The state of every file that it lists.
+    pub fn states(&self, folder: &Path) -> BTreeMap<String, State> {
+        self.files.iter().map(|(name, made)| (name.clone(), state(folder, name, made))).collect()
     }
 }
 
 /// The name of a file below a folder: one way to write it, whatever the system.
-fn below(folder: &Path, path: &Path) -> String {
+pub fn below(folder: &Path, path: &Path) -> String {
     let below = path.strip_prefix(folder).unwrap_or(path);
     below.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
 }
 
 /// The BLAKE3 digest of a file. Errors: it cannot be read.
 fn digest(path: &Path) -> Result<String> {
-    Input::open(path)?.digest()
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(rows::open(path)?).map_err(|source| Error::io(path, source))?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
-fn state(folder: &Path, name: &str, made: &str) -> State {
+/// The state of a file below a folder whose record has the digest `made`.
+pub fn state(folder: &Path, name: &str, made: &str) -> State {
+    // A list that somebody has made up leads nowhere else, and neither does a folder.
+    if portable::leads_elsewhere(name) || link_below(folder, &folder.join(name)).is_some() {
+        return State::Gone;
+    }
     match digest(&folder.join(name)) {
         Ok(found) if found == made => State::AsMade,
         Ok(_) => State::Changed,
@@ -138,18 +163,21 @@ fn state(folder: &Path, name: &str, made: &str) -> State {
     }
 }
 
-/// Removes files that are as they were written, and folders left empty.
-fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
-    // A list that somebody has made up leads nowhere else.
-    let inside = |name: &str| !name.starts_with('/') && !name.split(['/', '\\']).any(|part| part == "..");
-    for (name, made) in files.iter().filter(|(name, _)| inside(name)) {
+/// Removes files that are as they were written, and folders left empty. Errors: a file cannot be removed.
+pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
+    for (name, made) in files.iter().filter(|(name, _)| !portable::leads_elsewhere(name)) {
         let path = folder.join(name);
         if state(folder, name, made) == State::AsMade {
             std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
         }
-        if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
-            // It stays if something else stands in it.
-            let _ = std::fs::remove_dir(parent);
+        if link_below(folder, &path).is_some() {
+            continue;
+        }
+        // They stay if something else stands in them.
+        for above in path.ancestors().skip(1).take_while(|above| *above != folder) {
+            if std::fs::remove_dir(above).is_err() {
+                break;
+            }
         }
     }
     Ok(())
@@ -158,27 +186,26 @@ fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::file::write_whole;
 
     #[test]
     fn what_is_no_longer_made_goes_unless_it_was_changed() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = dir.path();
-        let write = |name: &str, text: &str| {
-            let path = folder.join(name);
-            write_whole(&path, text.as_bytes()).expect("a writable folder");
-            path
-        };
+        let write =
+            |name: &str, text: &str| write_whole(&folder.join(name), text.as_bytes()).expect("a writable folder");
         let names = ["figures/a.svg", "figures/b.svg", "report.html"];
-        Made::renew(folder, None, "", &names.map(|name| write(name, name))).expect("a writable folder");
+        Made::renew(folder, None, &[""], &names.map(|name| write(name, name))).expect("a writable folder");
         write("figures/own.svg", "mine");
         write("figures/b.svg", "changed");
-        assert_eq!(Made::read(folder).broken(folder), ["figures/b.svg is not as it was written"]);
+        let states = Made::known(folder).expect("readable").states(folder);
+        assert_eq!((states["figures/a.svg"], states["figures/b.svg"]), (State::AsMade, State::Changed));
         Made::add(folder, &[write("figures/c.svg", "c")]).expect("a writable folder");
-        Made::renew(folder, None, "figures/", &[write("figures/d.svg", "d")]).expect("a writable folder");
+        Made::renew(folder, None, &["figures"], &[write("figures/d.svg", "d")]).expect("a writable folder");
         let there = |name: &str| folder.join(name).is_file();
         assert!(!there("figures/a.svg") && !there("figures/c.svg"), "as they were written");
         assert!(there("figures/b.svg") && there("figures/own.svg") && there("figures/d.svg") && there("report.html"));
-        let made = Made::read(folder);
+        let made = Made::known(folder).expect("readable");
         assert_eq!(made.files.keys().map(String::as_str).collect::<Vec<_>>(), ["figures/d.svg", "report.html"]);
         Made::remove(folder).expect("a writable folder");
         assert!(!there("figures/d.svg") && !there("report.html") && !there(FILE) && there("figures/own.svg"));
@@ -190,9 +217,10 @@ mod tests {
         let (folder, outside) = (dir.path().join("in"), dir.path().join("outside"));
         write_whole(&outside, b"x").expect("a writable folder");
         let sum = digest(&outside).expect("readable");
-        let text =
-            format!("{{\"schema\": 1, \"version\": \"\", \"commit\": null, \"files\": {{\"../outside\": \"{sum}\"}}}}");
-        write_whole(&folder.join(FILE), text.as_bytes()).expect("a writable folder");
+        let files = BTreeMap::from([("../outside".to_owned(), sum)]);
+        sealed::write(&folder.join(FILE), &Made { schema: schema::VERSION, files, ..Made::default() })
+            .expect("a writable folder");
+        assert_eq!(Made::known(&folder).expect("readable").states(&folder)["../outside"], State::Gone);
         Made::remove(&folder).expect("a writable folder");
         assert!(outside.is_file());
     }

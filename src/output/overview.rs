@@ -1,8 +1,9 @@
 //! The overview page of a sweep: the answer in words, the differences behind it, figures, and every cell under every policy.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::file::{Written, write_whole};
 use super::headline::{Headline, headline};
 use super::html::{self, Mark, Report, Table as Sheet};
 use super::marks::mark;
@@ -12,7 +13,7 @@ use super::provenance::Provenance;
 use super::read::Results;
 use super::requests::{Whole, heading};
 use super::schema::Table;
-use super::table::write_whole;
+use super::shell::quoted;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
 use crate::metrics::{Better, Corrected, Design, MARGIN, MeanDifference, corrected, difference};
@@ -89,7 +90,7 @@ impl Line {
 
 /// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page not
 /// be written.
-pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<PathBuf> {
+pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Written> {
     let (mut answer, mut lead) = (Vec::new(), Vec::new());
     let own = [METRIC.to_owned()];
     let metrics = if sweep.metrics.is_empty() { &own } else { sweep.metrics };
@@ -113,15 +114,16 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<PathBu
         lead,
         summary: headlines.iter().map(|column| means(sweep, column, &values)).collect(),
         plan_toml: sweep.plan.to_owned(),
-        reproduce: vec![format!("plimsoll run {}.toml  # the plan of this page, saved under that name", sweep.name)],
+        reproduce: vec![format!(
+            "plimsoll run {}  # the plan of this page, saved under that name",
+            quoted(&format!("{}.toml", sweep.name))
+        )],
         figures: pictures.inline(),
         figures_first: true,
         provenance: sweep.provenance.rows(),
         ..Report::default()
     };
-    let path = folder.join(html::FILE);
-    write_whole(&path, html::render(&report).as_bytes())?;
-    Ok(path)
+    write_whole(&folder.join(html::FILE), html::render(&report).as_bytes())
 }
 
 /// Values by policy and run.
@@ -130,7 +132,7 @@ type Values = Vec<Vec<Option<f64>>>;
 /// Reads columns of the `runs` table: by cell and column.
 fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>> {
     let one = |results: &Results| {
-        let empty = vec![vec![None; results.contents.seeds.len()]; results.contents.policies.len()];
+        let empty = vec![vec![None; results.width()]; results.contents.policies.len()];
         let mut found: HashMap<String, Values> = columns.iter().map(|&name| (name.to_owned(), empty.clone())).collect();
         for part in results.table(Table::Runs, columns, None)? {
             for (name, values) in &mut found {

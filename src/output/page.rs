@@ -1,7 +1,6 @@
 //! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
 
-use std::path::PathBuf;
-
+use super::file::{Written, write_whole};
 use super::folder::Contents;
 use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
@@ -12,7 +11,6 @@ use super::numbers::{count, in_percent, with_half};
 use super::picture::ENDINGS;
 use super::read::{Part, Results};
 use super::schema::Table;
-use super::table::write_whole;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
 use crate::metrics::{Better, BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, mean_interval};
@@ -21,18 +19,16 @@ use crate::metrics::{Better, BinRuns, Compared, Comparison, Contest, Design, Int
 const USERS_MOST: usize = 20;
 
 /// Writes `report.html` with these figures and this plan to the results folder; returns the file.
-pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<PathBuf> {
+pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<Written> {
     let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures)? });
-    let path = results.folder.join(html::FILE);
-    write_whole(&path, page.as_bytes())?;
-    Ok(path)
+    write_whole(&results.folder.join(html::FILE), page.as_bytes())
 }
 
 /// Everything the report says.
 fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     let contents = &results.contents;
     let comparison = comparison(results)?;
-    let mut notes: Vec<String> = missing(results).into_iter().collect();
+    let mut notes: Vec<String> = results.missing().into_iter().collect();
     notes.extend(never_started(results)?);
     notes.extend(pictures.gallery.notes.iter().cloned());
     let columns = headline(&results.dims);
@@ -122,12 +118,6 @@ fn alone(results: &Results) -> Result<Vec<String>> {
     Ok(said.collect())
 }
 
-fn missing(results: &Results) -> Option<String> {
-    let planned = results.contents.policies.len() * results.contents.seeds.len();
-    let there = results.runs.len();
-    (there < planned).then(|| format!("{there} of {planned} runs are here; the others have not ended."))
-}
-
 /// The tasks that never started, policy by policy.
 fn never_started(results: &Results) -> Result<Vec<String>> {
     let parts = results.table(Table::Runs, &["tasks_never_started", "tasks"], None)?;
@@ -188,7 +178,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
         sheet.columns.push(number_column(&column.heading, &column.about));
         let mut values = Vec::new();
         for (group, row) in groups.iter().zip(&mut sheet.rows) {
-            let mut of_policy = vec![None; results.contents.seeds.len()];
+            let mut of_policy = vec![None; results.width()];
             for part in *group {
                 of_policy[part.run] = part.numbers(&column.column)?.first().copied().flatten();
             }
@@ -281,7 +271,7 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
         let rows = part.names("user")?.into_iter().zip(jobs).zip(part.numbers("completion_mean_s")?);
         for ((user, jobs), completion) in rows {
             let at = users.iter().position(|(name, ..)| *name == user).unwrap_or_else(|| {
-                users.push((user, 0, vec![vec![None; results.contents.seeds.len()]; policies]));
+                users.push((user, 0, vec![vec![None; results.width()]; policies]));
                 users.len() - 1
             });
             if users.len() > USERS_MOST {
@@ -328,7 +318,7 @@ pub fn comparison(results: &Results) -> Result<Option<Comparison>> {
 
 /// Mean completion times, seed by seed; runs that are not there are absent values.
 fn policy_runs(results: &Results) -> Result<Vec<PolicyRuns>> {
-    let seeds = results.contents.seeds.len();
+    let seeds = results.width();
     let empty = |name: &String| PolicyRuns { name: name.clone(), completion_s: vec![None; seeds], bins: Vec::new() };
     let mut policies: Vec<PolicyRuns> = results.contents.policies.iter().map(empty).collect();
     for part in results.table(Table::Runs, &["completion_mean_s"], None)? {

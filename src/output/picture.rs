@@ -1,10 +1,10 @@
 //! One figure as a file of its own, in the format that its name asks for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::figure::Data;
+use super::file::{Written, write_whole};
 use super::provenance::Provenance;
-use super::table::write_whole;
 use super::{raster, stamp};
 use crate::error::{Error, Result};
 
@@ -16,7 +16,7 @@ pub const ENDINGS: [&str; 4] = ["svg", "png", "pdf", "csv"];
 
 /// Writes a figure to `folder` in all formats, each with its provenance, and its data as plain CSV if it has some; returns
 /// the files.
-pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &Provenance) -> Result<Vec<PathBuf>> {
+pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &Provenance) -> Result<Vec<Written>> {
     let mut written = Vec::new();
     // What has no numbers, such as a sequence diagram, has no table of them.
     let wanted = |ending: &&str| *ending != "csv" || !data.columns.is_empty();
@@ -25,9 +25,7 @@ pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &
             "csv" => data.csv().into_bytes(),
             _ => rendered(ending, svg, about)?,
         };
-        let path = folder.join(format!("{name}.{ending}"));
-        write_whole(&path, &bytes)?;
-        written.push(path);
+        written.push(write_whole(&folder.join(format!("{name}.{ending}")), &bytes)?);
     }
     Ok(written)
 }
@@ -66,6 +64,6 @@ impl Picture<'_> {
 
     /// Writes it whole or not at all.
     pub fn write(&self, svg: &str, about: &Provenance) -> Result<()> {
-        write_whole(self.path, &rendered(self.ending, svg, about)?)
+        write_whole(self.path, &rendered(self.ending, svg, about)?).map(drop)
     }
 }

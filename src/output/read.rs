@@ -1,15 +1,24 @@
 //! Reads the tables of a results folder: some columns of one table, run by run in the order of the plan.
+//!
+//! A table is there if the receipt of a run lists it, and only read if it is as that receipt says.
 
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use polars::prelude::*;
+use polars::prelude::{DataFrame, DataType, PolarsResult};
 
-use super::folder::Contents;
+use super::folder::{Contents, FILE, Listed, listed};
+use super::made::{State, below, state};
+use super::parquet::{Bytes, Parquet, guarded};
 use super::provenance::Provenance;
 use super::schema::Table;
 use crate::error::{Error, Result};
+use crate::pinned::Pinned;
 use crate::units::Dim;
+
+/// The most runs of a plan up to the last one that is there: reports have tables over all of them.
+const RUNS_MOST: usize = 1_000_000;
 
 /// A results folder, opened.
 pub struct Results {
@@ -23,6 +32,12 @@ pub struct Results {
     pub metadata: Vec<(String, String)>,
     /// `(policy, run)` of the runs that are there whole: those with a row in `runs`.
     pub runs: Vec<(usize, usize)>,
+    /// The tables of runs that have ended.
+    listed: Listed,
+    /// Receipts that are not as they were written.
+    broken: Vec<String>,
+    /// The tables that were found to be as their receipts say.
+    checked: Mutex<HashSet<PathBuf>>,
 }
 
 /// Some columns of one run of one table.
@@ -44,28 +59,63 @@ impl Results {
     /// Opens a folder. Errors: [`Error::Trace`] when it holds no results, or a table in it is damaged.
     pub fn open(folder: &Path) -> Result<Results> {
         let contents = Contents::read(folder)?;
-        let mut results =
-            Results { folder: folder.to_owned(), contents, dims: Vec::new(), metadata: Vec::new(), runs: Vec::new() };
-        for policy in 0..results.contents.policies.len() {
-            for run in 0..results.contents.seeds.len() {
-                let Some(metadata) = results.metadata_of(Table::Runs, policy, run)? else { continue };
-                if results.metadata.is_empty() {
-                    results.metadata = metadata;
-                } else if results.metadata != metadata {
-                    continue;
-                }
-                results.runs.push((policy, run));
+        let (listed, broken) = listed(folder)?;
+        let mut results = Results {
+            folder: folder.to_owned(),
+            contents,
+            dims: Vec::new(),
+            metadata: Vec::new(),
+            runs: Vec::new(),
+            listed,
+            broken,
+            checked: Mutex::default(),
+        };
+        for (policy, run) in results.listed_runs() {
+            let Some(metadata) = results.metadata_of(Table::Runs, policy, run)? else { continue };
+            if results.metadata.is_empty() {
+                results.metadata = metadata;
+            } else if results.metadata != metadata {
+                continue;
             }
+            results.runs.push((policy, run));
         }
         if results.runs.is_empty() {
             let problem = format!("no run of this plan has ended; run it again: {}", results.contents.command);
-            return Err(Error::trace(folder, 0, "", problem));
+            return Err(Error::trace(folder, 0, "", results.broken.first().map_or(problem, |_| results.damage())));
+        }
+        let runs = results.width().saturating_mul(results.contents.policies.len());
+        if runs > RUNS_MOST {
+            let problem =
+                format!("it asks for {runs} runs up to the last that is here; at most {RUNS_MOST} can be read");
+            return Err(Error::trace(folder.join(FILE), 0, "", problem));
         }
         let resources = results.about("plimsoll.resources").unwrap_or("[]");
         let names: Vec<String> = serde_json::from_str(resources)
             .map_err(|error| Error::trace(folder, 0, "plimsoll.resources", error.to_string()))?;
         results.dims = names.iter().map(|name| Dim::parse(name).0).collect();
         Ok(results)
+    }
+
+    /// The runs of the plan that receipts list, in the order of the plan: a plan may ask for more runs than anybody can look
+    /// for one by one.
+    fn listed_runs(&self) -> BTreeSet<(usize, usize)> {
+        let parts = |table: &str| {
+            let (policy, run) = table.strip_suffix("/runs.parquet")?.rsplit_once("/run=")?;
+            Some((policy.to_owned(), run.parse().ok()?))
+        };
+        // The first of a name, should there be several.
+        let policies = (0..self.contents.policies.len()).rev();
+        let path = |policy: usize| below(&self.folder, &self.path(Table::Runs, policy, 0));
+        let places: HashMap<String, usize> =
+            policies.filter_map(|policy| Some((parts(&path(policy))?.0, policy))).collect();
+        let runs = self.listed.keys().filter_map(|table| parts(table));
+        let runs = runs.filter_map(|(policy, run)| Some((*places.get(&policy)?, run)));
+        runs.filter(|(_, run)| *run < self.contents.seeds.len()).collect()
+    }
+
+    /// How many runs each policy has, up to the last one that is there: a plan may ask for any number of them.
+    pub fn width(&self) -> usize {
+        self.runs.iter().map(|(_, run)| run + 1).max().unwrap_or(0)
     }
 
     /// The provenance of everything that is drawn of it. `plan` is the one that is said.
@@ -78,22 +128,52 @@ impl Results {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
+    /// How many runs of the plan are not there, in words; `None` if all are.
+    pub fn missing(&self) -> Option<String> {
+        let planned = self.contents.policies.len().saturating_mul(self.contents.seeds.len());
+        let there = self.runs.len();
+        let why = if self.broken.is_empty() { "the others have not ended".to_owned() } else { self.damage() };
+        (there < planned).then(|| format!("{there} of {planned} runs are here; {why}."))
+    }
+
+    fn damage(&self) -> String {
+        format!("{} is not as it was written; run the plan again", self.broken.join(", "))
+    }
+
+    /// Whether a table is of a run that has ended. Errors: it is not as the run's receipt says.
+    fn is_there(&self, path: &Path) -> Result<bool> {
+        let name = below(&self.folder, path);
+        let Some(digests) = self.listed.get(&name) else { return Ok(false) };
+        let mut checked = self.checked.lock().map_err(|_| Error::Interrupted)?;
+        if !checked.contains(path) {
+            let states: Vec<State> = digests.iter().map(|digest| state(&self.folder, &name, digest)).collect();
+            if !states.contains(&State::AsMade) {
+                let is = if states.contains(&State::Changed) { "as it was written" } else { "there" };
+                let problem = format!("this table is not {is}; run the plan again to make it anew");
+                return Err(Error::trace(path, 0, "", problem));
+            }
+            checked.insert(path.to_owned());
+        }
+        Ok(true)
+    }
+
     /// The first seed that all policies have run, as a number of a run; 0 if there is none.
     pub fn first_run(&self) -> usize {
-        let policies = self.contents.policies.len();
-        let whole = |run: &usize| (0..policies).all(|policy| self.runs.contains(&(policy, *run)));
-        (0..self.contents.seeds.len()).find(whole).unwrap_or(0)
+        let mut policies: BTreeMap<usize, usize> = BTreeMap::new();
+        self.runs.iter().for_each(|(_, run)| *policies.entry(*run).or_default() += 1);
+        let whole = |(_, there): &(usize, usize)| *there == self.contents.policies.len();
+        policies.into_iter().find(whole).map_or(0, |(run, _)| run)
     }
 
     /// The metadata of a file, if it is there and belongs to this plan.
     fn metadata_of(&self, table: Table, policy: usize, run: usize) -> Result<Option<Vec<(String, String)>>> {
         let path = self.path(table, policy, run);
-        let Some(mut reader) = open(&path)? else { return Ok(None) };
-        let file = reader.get_metadata().map_err(|error| damaged(&path, &error))?;
+        if !self.is_there(&path)? {
+            return Ok(None);
+        }
+        let Some(file) = open(&path)? else { return Ok(None) };
         // The library adds the schema of the table, which is another for every table.
-        let pairs = file.key_value_metadata().iter().flatten().filter(|pair| pair.key.starts_with("plimsoll."));
-        let metadata: Vec<(String, String)> =
-            pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let metadata: Vec<_> = file.pairs().iter().filter(|(key, _)| key.starts_with("plimsoll.")).cloned().collect();
         let ours = metadata.iter().any(|(key, value)| key == "plimsoll.plan" && *value == self.contents.plan);
         Ok(ours.then_some(metadata))
     }
@@ -108,22 +188,19 @@ impl Results {
     /// Errors: [`Error::Trace`] with the file, when it is damaged.
     pub fn table(&self, table: Table, columns: &[&str], only_run: Option<usize>) -> Result<Vec<Part>> {
         let wanted = self.runs.iter().filter(|(_, run)| only_run.is_none_or(|only| only == *run));
-        let mut parts = Vec::new();
-        for &(policy, run) in wanted {
-            let path = self.path(table, policy, run);
-            // What another trace or version left behind says so in its metadata.
-            if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
-                continue;
-            }
-            let Some(mut reader) = open(&path)? else { continue };
-            let schema = reader.schema().map_err(|error| damaged(&path, &error))?;
-            let names = columns.iter().filter(|&&column| schema.contains(column));
-            let names = names.map(|&column| column.to_owned()).collect();
-            let reader = reader.with_columns(Some(names)).read_parallel(ParallelStrategy::None);
-            let frame = reader.finish().map_err(|error| damaged(&path, &error))?;
-            parts.push(Part { policy, run, frame: Frame { path, frame } });
+        wanted.filter_map(|&of| self.part(table, columns, of).transpose()).collect()
+    }
+
+    /// Some columns of a table of one run, by the numbers of its policy and of itself; `None` if it was not written. Errors: as
+    /// [`Results::table`].
+    pub fn part(&self, table: Table, columns: &[&str], (policy, run): (usize, usize)) -> Result<Option<Part>> {
+        // What another trace or version left behind says so in its metadata.
+        if self.metadata_of(table, policy, run)?.is_none_or(|metadata| metadata != self.metadata) {
+            return Ok(None);
         }
-        Ok(parts)
+        let path = self.path(table, policy, run);
+        let Some(file) = open(&path)? else { return Ok(None) };
+        Ok(Some(Part { policy, run, frame: Frame::read(path, file, Some(columns))? }))
     }
 }
 
@@ -142,36 +219,58 @@ impl Part {
 impl Frame {
     /// Reads a whole file; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
     pub fn open(path: &Path) -> Result<Option<Frame>> {
-        let Some(reader) = open(path)? else { return Ok(None) };
-        let frame = reader.read_parallel(ParallelStrategy::None).finish().map_err(|error| damaged(path, &error))?;
-        Ok(Some(Frame { path: path.to_owned(), frame }))
+        open(path)?.map(|file| Frame::read(path.to_owned(), file, None)).transpose()
+    }
+
+    /// Reads the columns of these names, or all of them, as far as they are there; others may be of any type.
+    fn read(path: PathBuf, mut file: Parquet, names: Option<&[&str]>) -> Result<Frame> {
+        let mut wanted: Vec<String> = Vec::new();
+        for (name, unreadable) in file.columns() {
+            match unreadable {
+                None if names.is_none_or(|names| names.contains(&name.as_str())) => wanted.push(name.clone()),
+                Some(kind) if names.is_some_and(|names| names.contains(&name.as_str())) => {
+                    return Err(damaged(&path, &format!("column '{name}' is of type {kind}")));
+                }
+                _ => {}
+            }
+        }
+        file.select(&wanted.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let frame = file.read(0, file.rows())?;
+        Ok(Frame { path, frame })
     }
 
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
-        let wrong = |error: PolarsError| damaged(&self.path, &error);
-        let Ok(column) = self.frame.column(name) else { return Ok(vec![None; self.frame.height()]) };
-        let column = column.cast(&DataType::Float64).map_err(wrong)?;
-        Ok(column.f64().map_err(wrong)?.iter().collect())
+        self.values(name, None, |column| Ok(column.cast(&DataType::Float64)?.f64()?.iter().collect()))
     }
 
     /// A column of names; an absent one is empty.
     pub fn names(&self, name: &str) -> Result<Vec<String>> {
-        let wrong = |error: PolarsError| damaged(&self.path, &error);
-        let Ok(column) = self.frame.column(name) else { return Ok(vec![String::new(); self.frame.height()]) };
-        Ok(column.str().map_err(wrong)?.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        self.values(name, String::new(), |column| Ok(column.str()?.iter().map(text).collect()))
+    }
+
+    /// The values of a column, or as many of `absent` if there is no such column.
+    fn values<T: Clone>(
+        &self,
+        name: &str,
+        absent: T,
+        of: impl FnOnce(&polars::prelude::Column) -> PolarsResult<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let Ok(column) = self.frame.column(name) else { return Ok(vec![absent; self.frame.height()]) };
+        guarded(|| of(column)).map_err(|problem| damaged(&self.path, &format!("column '{name}': {problem}")))
     }
 }
 
-fn open(path: &Path) -> Result<Option<ParquetReader<File>>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(ParquetReader::new(file))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::io(path, source)),
+/// Opens a table; `None` if it is not there.
+fn open(path: &Path) -> Result<Option<Parquet>> {
+    match Pinned::new(path).and_then(|file| Parquet::open(path, Bytes::File(file), damaged)) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }
 
-fn damaged(path: &Path, error: &PolarsError) -> Error {
-    let problem = format!("not a readable table ({error}); delete the file and run the experiment again");
+fn damaged(path: &Path, problem: &str) -> Error {
+    let problem = format!("not a readable table ({problem}); delete the file and run the experiment again");
     Error::trace(path, 0, "", problem)
 }

@@ -7,8 +7,9 @@ use crate::units::Dim;
 
 mod columns;
 
-/// The version of all schemas together; it changes when a column is renamed, removed or means something else.
-pub const VERSION: u32 = 2;
+/// The version of all schemas together; it changes when a column is renamed, removed or means something else, or when
+/// tables stand elsewhere.
+pub const VERSION: u32 = 3;
 
 /// The tables of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,12 +137,15 @@ impl Table {
     }
 }
 
-/// A value as the name of a partition folder: `slot:12` stands as it is, a path's slashes do not.
+/// A value as a part of the name of a partition folder, which every file system takes: what is neither a letter, a digit
+/// nor one of `._-,` is percent-encoded, as hive partitions do: `slot%3A12`. Dots at the end are, too.
 pub fn partition(value: &str) -> String {
     let mut text = String::new();
-    for byte in value.bytes() {
+    let inner = value.trim_end_matches('.').len();
+    for (at, byte) in value.bytes().enumerate() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b':' | b',' => text.push(byte as char),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b',' => text.push(byte as char),
+            b'.' if at < inner => text.push('.'),
             _ => text.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -158,6 +162,12 @@ pub fn axes() -> Vec<Described> {
     .into_iter()
     .map(|(name, kind, about)| Described::new(name.to_owned(), kind, about.to_owned()))
     .collect()
+}
+
+/// The column of an axis of a sweep in a table with these fields: its name, behind `sweep_` in a table that has a column of
+/// that name itself, as `groups` has `variant`.
+pub fn axis_column(axis: &str, fields: &[Field]) -> String {
+    if fields.iter().any(|field| field.name == axis) { format!("sweep_{axis}") } else { axis.to_owned() }
 }
 
 /// A column and its meaning.

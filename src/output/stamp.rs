@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::escape::printable;
+use super::escape::{json, printable};
 use super::provenance::{Provenance, VERSION};
 
 /// An SVG with its provenance behind its first tag. What is no SVG stays as it is.
@@ -13,7 +13,7 @@ pub fn svg(svg: &str, about: &Provenance) -> String {
     let facts: serde_json::Map<String, serde_json::Value> =
         about.short().into_iter().map(|(key, value)| (key, value.into())).collect();
     // As it is, but for the three characters that end it.
-    let json = format!("{:#}", serde_json::Value::Object(facts)).replace("]]>", "]]\\u003e");
+    let json = json(&serde_json::Value::Object(facts)).replace("]]>", "]]\\u003e");
     format!("{}\n<metadata><![CDATA[{json}]]></metadata>{}", &svg[..at], &svg[at..])
 }
 

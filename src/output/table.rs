@@ -1,7 +1,6 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
-use std::fs::File;
-use std::io::{BufWriter, Seek, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
@@ -9,10 +8,8 @@ use polars::prelude::*;
 use polars_parquet::write::ZstdLevel;
 use tempfile::NamedTempFile;
 
+use super::file::{Digest, Digesting, Pending, Written, begin, complete};
 use crate::error::{Error, Result};
-
-/// How the names of files begin that are not whole yet.
-pub const TEMPORARY: &str = ".plimsoll-";
 
 /// The type of the values of a column; every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +29,8 @@ pub enum Cell<'a> {
     Null,
     /// A 64-bit integer.
     Int(i64),
+    /// A number from 2^63 on, which only a column of doubles holds.
+    Large(u64),
     /// A double.
     Float(f64),
     /// A string.
@@ -40,7 +39,7 @@ pub enum Cell<'a> {
 
 impl From<u64> for Cell<'_> {
     fn from(value: u64) -> Self {
-        Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
+        i64::try_from(value).map_or(Cell::Large(value), Cell::Int)
     }
 }
 
@@ -121,16 +120,20 @@ impl Buffer {
         }
     }
 
-    fn push(&mut self, cell: Cell) {
+    /// Adds a value. Whether it is of the column's type.
+    fn push(&mut self, cell: Cell) -> bool {
         match (self, cell) {
             (Buffer::Int(column), Cell::Int(value)) => column.append_value(value),
-            (Buffer::Int(column), _) => column.append_null(),
+            (Buffer::Int(column), Cell::Null) => column.append_null(),
             (Buffer::Float(column), Cell::Float(value)) => column.append_value(value),
             (Buffer::Float(column), Cell::Int(value)) => column.append_value(value as f64),
-            (Buffer::Float(column), _) => column.append_null(),
+            (Buffer::Float(column), Cell::Large(value)) => column.append_value(value as f64),
+            (Buffer::Float(column), Cell::Null) => column.append_null(),
             (Buffer::Text(column), Cell::Text(value)) => column.append_value(value),
-            (Buffer::Text(column), _) => column.append_null(),
+            (Buffer::Text(column), Cell::Null) => column.append_null(),
+            _ => return false,
         }
+        true
     }
 
     fn finish(self) -> Column {
@@ -149,7 +152,8 @@ const GROUP: usize = 1 << 17;
 pub struct TableWriter {
     path: PathBuf,
     /// Buffered: a footer is written byte by byte, and flushed with the last of them.
-    writer: BatchedWriter<BufWriter<File>>,
+    writer: BatchedWriter<BufWriter<Digesting>>,
+    digest: Digest,
     temporary: NamedTempFile,
     constants: Vec<(String, Constant)>,
     fields: Vec<Field>,
@@ -166,9 +170,7 @@ impl TableWriter {
         metadata: &[(String, String)],
     ) -> Result<TableWriter> {
         let fail = |error: &dyn std::fmt::Display| Error::output(path, error);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
-        let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(|error| fail(&error))?;
+        let temporary = begin(path)?;
         let mut schema = Schema::with_capacity(constants.len() + fields.len());
         for (name, constant) in constants {
             let dtype = match constant {
@@ -187,7 +189,8 @@ impl TableWriter {
             schema.with_column(PlSmallStr::from_str(&field.name), dtype);
         }
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
-        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 16, file))
+        let digest = Digest::default();
+        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone())))
             .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(1).ok()))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
             .set_parallel(false)
@@ -195,17 +198,24 @@ impl TableWriter {
             .map_err(|error| fail(&error))?;
         let buffers = Vec::new();
         let (path, constants) = (path.to_owned(), constants.to_vec());
-        Ok(TableWriter { path, writer, temporary, constants, fields, buffers, rows: 0 })
+        Ok(TableWriter { path, writer, digest, temporary, constants, fields, buffers, rows: 0 })
     }
 
-    /// Adds a row: one cell a field, in order. A cell of another type than its column is written as null.
+    /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
+    /// another type than its column.
     pub fn push(&mut self, row: &[Cell]) -> Result<()> {
-        debug_assert_eq!(row.len(), self.fields.len(), "a cell for every field of {}", self.path.display());
+        if row.len() != self.fields.len() {
+            let problem = format!("a row of {} cells for {} columns", row.len(), self.fields.len());
+            return Err(Error::output(&self.path, problem));
+        }
         if self.buffers.is_empty() {
             self.buffers = self.fields.iter().map(|field| Buffer::new(field, 1024)).collect();
         }
-        for (buffer, cell) in self.buffers.iter_mut().zip(row) {
-            buffer.push(*cell);
+        for ((buffer, field), cell) in self.buffers.iter_mut().zip(&self.fields).zip(row) {
+            if !buffer.push(*cell) {
+                let problem = format!("column '{}' of {:?} cannot hold {cell:?}", field.name, field.kind);
+                return Err(Error::output(&self.path, problem));
+            }
         }
         self.rows += 1;
         if self.rows == GROUP { self.flush() } else { Ok(()) }
@@ -237,49 +247,49 @@ impl TableWriter {
     }
 
     /// Completes the file and gives it its name.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(self) -> Result<Written> {
+        self.complete()?.place()
+    }
+
+    /// Completes the file; it has no name yet.
+    pub fn complete(mut self) -> Result<Pending> {
         self.flush()?;
         self.writer.finish().map_err(|error| Error::output(&self.path, error))?;
-        self.temporary.as_file().sync_all().map_err(|error| Error::output(&self.path, error))?;
-        set_readable(self.temporary.as_file());
-        self.temporary.persist(&self.path).map_err(|error| Error::output(&self.path, error.error))?;
-        Ok(())
+        complete(&self.path, self.temporary, self.digest.hex())
     }
 }
 
-/// Temporary files are private; a result is for everybody whom the folder lets in.
-fn set_readable(file: &File) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // A file system without permissions keeps the file as it is, which is no reason to lose it.
-        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o644));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_does_not_fit_is_an_error_and_leaves_no_file() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("t.parquet");
+        let fields = [("n", Kind::Int), ("x", Kind::Float), ("name", Kind::Text)];
+        let fields = || fields.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
+        let pushed = |row: &[Cell]| {
+            let mut table = TableWriter::create(&path, &[], fields(), &[]).expect("a writable folder");
+            table.push(row).and_then(|()| table.finish()).map(drop).map_err(|error| error.to_string())
+        };
+        let good = [Cell::Int(1), Cell::Int(2), Cell::Text("a")];
+        for (at, cell, says) in [
+            (0, Cell::Float(1.0), "column 'n' of Int"),
+            (0, Cell::Text("1"), "column 'n' of Int"),
+            (0, Cell::from(1 << 63), "column 'n' of Int"),
+            (1, Cell::Text("1"), "column 'x' of Float"),
+            (2, Cell::Int(1), "column 'name' of Text"),
+        ] {
+            let mut row = good;
+            row[at] = cell;
+            assert!(pushed(&row).is_err_and(|message| message.contains(says)), "{cell:?} in column {at}");
+        }
+        for row in [&good[..2], &[good[0], good[1], good[2], Cell::Null]] {
+            assert!(pushed(row).is_err_and(|message| message.contains("cells for 3 columns")));
+        }
+        assert!(!path.exists());
+        assert_eq!(pushed(&good), Ok(()));
+        assert_eq!(pushed(&[Cell::Null; 3]), Ok(()));
     }
-    #[cfg(not(unix))]
-    let _ = file;
-}
-
-/// Writes a whole text or picture under a temporary name and renames it.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_with(path, |out| out.write_all(bytes).map_err(|error| Error::output(path, error)))
-}
-
-/// An output that can be written to in any order.
-pub trait Sink: Write + Seek {}
-
-impl<T: Write + Seek> Sink for T {}
-
-/// Gives `write` a file of a temporary name and renames it once all is written.
-pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>) -> Result<T> {
-    let fail = |error: std::io::Error| Error::output(path, error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(fail)?;
-    let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(fail)?;
-    let mut out = BufWriter::with_capacity(1 << 16, temporary);
-    let result = write(&mut out)?;
-    let temporary = out.into_inner().map_err(|error| fail(error.into_error()))?;
-    temporary.as_file().sync_all().map_err(fail)?;
-    set_readable(temporary.as_file());
-    temporary.persist(path).map_err(|error| fail(error.error))?;
-    Ok(result)
 }

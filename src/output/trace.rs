@@ -1,11 +1,10 @@
 //! The canonical trace as Parquet: the columns of the CSV form, read a slice at a time.
 
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use polars::io::mmap::MmapBytesReader;
-use polars::prelude::*;
+use polars::prelude::{Column, DataType};
 
+use super::parquet::{Bytes, Described, Parquet, guarded};
 use super::table::{Cell, Field, Kind, TableWriter};
 use crate::error::{Error, Result};
 use crate::units::Dim;
@@ -18,7 +17,7 @@ const SLICE: usize = 1 << 16;
 /// A canonical Parquet trace as a [`Source`]; memory holds a slice of it, and the row group that the slice lies in.
 pub struct ParquetTrace {
     path: PathBuf,
-    bytes: Backing,
+    file: Parquet,
     columns: Columns,
     rows: Assembler,
     frame: Vec<Vec<String>>,
@@ -30,24 +29,34 @@ pub struct ParquetTrace {
     next_row: u64,
 }
 
-enum Backing {
-    File(PathBuf),
-    Bytes(std::sync::Arc<[u8]>),
-}
-
 impl ParquetTrace {
-    /// Opens a trace and checks its columns. Errors: [`Error::Trace`], also for a truncated file.
-    pub fn new(input: &Input) -> Result<ParquetTrace> {
+    /// Opens a trace that may have these `resources` beside the usual ones, and checks its columns. An unknown column that
+    /// cannot hold amounts is not read.
+    ///
+    /// Errors: [`Error::Trace`], also for a truncated file.
+    pub fn new(input: &Input, resources: &[String]) -> Result<ParquetTrace> {
         let path = input.path().to_owned();
         let bytes = match input {
-            Input::File(path) => Backing::File(path.clone()),
-            Input::Bytes(_, bytes) => Backing::Bytes(bytes.clone()),
+            Input::File(file) => Bytes::File(file.clone()),
+            Input::Bytes(_, bytes) => Bytes::Memory(bytes.clone()),
         };
-        let (names, total) = describe(&path, &bytes)?;
-        let columns = Columns::find(&path, names.iter().map(String::as_str))?;
+        let mut file = Parquet::open(&path, bytes, damaged)?;
+        let of_traces = |(name, unreadable): &&Described| {
+            let amount = unreadable.as_ref().is_none_or(|kind| kind.starts_with("decimal"));
+            amount || Columns::knows(name, resources)
+        };
+        let columns = file.columns().iter().filter(of_traces);
+        let unreadable = columns.clone().find_map(|(name, unreadable)| Some((name, unreadable.as_ref()?)));
+        let columns = Columns::find(&path, columns.map(|(name, _)| name.as_str()), resources)?;
+        if let Some((name, kind)) = unreadable {
+            let problem = format!("is of type {kind}; expected integers, floats, text or truth values");
+            return Err(Error::trace(&path, 0, name, problem));
+        }
+        file.select(&columns.names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let total = file.rows();
         let mut trace = ParquetTrace {
             path,
-            bytes,
+            file,
             columns,
             rows: Assembler::default(),
             frame: Vec::new(),
@@ -66,13 +75,15 @@ impl ParquetTrace {
     }
 
     fn refill(&mut self) -> Result<()> {
-        let frame = read(&self.path, &self.bytes, self.read)?;
+        let frame = self.file.read(self.read, SLICE)?;
         self.read += frame.height();
         self.at = 0;
         let text = |column: &Column| -> Result<Vec<String>> {
-            let cast = column.cast(&DataType::String).map_err(|error| bad(&self.path, &error))?;
-            let strings = cast.str().map_err(|error| bad(&self.path, &error))?;
-            Ok(strings.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+            let strings = guarded(|| {
+                let cast = column.cast(&DataType::String)?;
+                Ok(cast.str()?.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
+            });
+            strings.map_err(|problem| damaged(&self.path, &problem))
         };
         self.frame = frame.columns().iter().map(text).collect::<Result<_>>()?;
         Ok(())
@@ -145,35 +156,8 @@ impl Source for ParquetTrace {
     }
 }
 
-fn bad(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    Error::trace(path, 0, "", format!("not a readable Parquet file: {error}"))
-}
-
-fn describe(path: &Path, bytes: &Backing) -> Result<(Vec<String>, usize)> {
-    fn of<R: MmapBytesReader>(path: &Path, mut reader: ParquetReader<R>) -> Result<(Vec<String>, usize)> {
-        let schema = reader.schema().map_err(|error| bad(path, &error))?;
-        let rows = reader.num_rows().map_err(|error| bad(path, &error))?;
-        Ok((schema.iter_names().map(|name| name.to_string()).collect(), rows))
-    }
-    match bytes {
-        Backing::File(file) => of(path, ParquetReader::new(open(file)?)),
-        Backing::Bytes(bytes) => of(path, ParquetReader::new(Cursor::new(&bytes[..]))),
-    }
-}
-
-fn read(path: &Path, bytes: &Backing, from: usize) -> Result<DataFrame> {
-    fn of<R: MmapBytesReader>(path: &Path, reader: ParquetReader<R>, from: usize) -> Result<DataFrame> {
-        let slice = reader.with_slice(Some((from, SLICE))).read_parallel(ParallelStrategy::None);
-        slice.finish().map_err(|error| bad(path, &error))
-    }
-    match bytes {
-        Backing::File(file) => of(path, ParquetReader::new(open(file)?), from),
-        Backing::Bytes(bytes) => of(path, ParquetReader::new(Cursor::new(&bytes[..])), from),
-    }
-}
-
-fn open(path: &Path) -> Result<std::fs::File> {
-    std::fs::File::open(path).map_err(|source| Error::io(path, source))
+fn damaged(path: &Path, problem: &str) -> Error {
+    Error::trace(path, 0, "", format!("not a readable Parquet file: {problem}"))
 }
 
 /// The largest amount that a double holds in every digit.

@@ -350,7 +350,7 @@ mod tests {
         let path = dir.path().join("weights.csv");
         std::fs::write(&path, "user,cpu\na,2\n").expect("a temporary file");
         let dims: Vec<Dim> = ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).into();
-        let weights = Weights::read(&path, &dims).expect("weights");
+        let weights = Weights::read(&crate::pinned::Pinned::new(&path).expect("a file"), &dims).expect("weights");
         let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights };
         let error = Target::new("ceei", &setup, Levels::default(), Resolve::Change).err().expect("no such targets");
         assert!(error.to_string().contains("policy ceei") && error.to_string().contains("one weight"), "{error}");

@@ -6,6 +6,7 @@
 //! trace.
 
 mod assemble;
+mod columns;
 pub mod curves;
 pub mod formats;
 pub mod inspect;
@@ -19,9 +20,10 @@ mod whole;
 pub mod write;
 
 pub use assemble::{Assembler, shorten};
-pub use names::{JobName, JobNames, Names};
+pub use columns::{Column, Columns};
+pub use names::{JobName, JobNames, NameList, Names};
 pub use thin::Thinned;
-pub use trace::{Column, Columns, CsvTrace, Input, RowParser, describe};
+pub use trace::{CsvTrace, Input, RowParser, describe};
 pub use whole::{InMemory, Quality, Workload};
 
 use crate::error::Result;

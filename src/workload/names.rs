@@ -1,34 +1,105 @@
 //! Names in, dense ids through, names out again.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+/// Names in a row, one after the other in one text: there may be millions.
+#[derive(Clone, Debug, Default)]
+pub struct NameList {
+    text: String,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl NameList {
+    /// Adds a name.
+    pub fn push(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+    }
+
+    /// The name at a place. Panics: if there are not so many.
+    pub fn get(&self, at: usize) -> &str {
+        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[begin..self.ends[at]]
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All of them in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|at| self.get(at))
+    }
+}
 
 /// Interned names: dense ids in order of first appearance. Memory grows with the number of distinct names.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    names: Vec<Box<str>>,
-    ids: HashMap<Box<str>, u32>,
+    names: NameList,
+    /// Ids by the hash of their name, each at the first free place from there on; a power of two, at most half full.
+    places: Vec<u32>,
+    keys: RandomState,
 }
+
+/// A place that is free.
+const FREE: u32 = u32::MAX;
 
 impl Names {
     /// The id of `name`, a new one if it is met for the first time.
     pub fn intern(&mut self, name: &str) -> u32 {
-        if let Some(&id) = self.ids.get(name) {
-            return id;
+        if 2 * self.names.len() >= self.places.len() {
+            self.grow();
         }
-        let id = u32::try_from(self.names.len()).expect("fewer than 2^32 distinct names");
-        self.names.push(name.into());
-        self.ids.insert(name.into(), id);
-        id
+        let place = self.place(name);
+        if self.places[place] == FREE {
+            let id = u32::try_from(self.names.len()).ok().filter(|id| *id != FREE);
+            self.places[place] = id.expect("fewer than 2^32 - 1 distinct names");
+            self.names.push(name);
+        }
+        self.places[place]
     }
 
     /// The id of a known name.
     pub fn id(&self, name: &str) -> Option<u32> {
-        self.ids.get(name).copied()
+        if self.places.is_empty() {
+            return None;
+        }
+        Some(self.places[self.place(name)]).filter(|id| *id != FREE)
+    }
+
+    /// Where the id of a name stands, or would stand.
+    fn place(&self, name: &str) -> usize {
+        let last = self.places.len() - 1;
+        let mut place = self.keys.hash_one(name) as usize & last;
+        while self.places[place] != FREE && self.names.get(self.places[place] as usize) != name {
+            place = (place + 1) & last;
+        }
+        place
+    }
+
+    fn grow(&mut self) {
+        self.places = vec![FREE; (2 * self.places.len()).max(16)];
+        let last = self.places.len() - 1;
+        for id in 0..self.names.len() {
+            // All are different, so that none need be compared.
+            let mut place = self.keys.hash_one(self.names.get(id)) as usize & last;
+            while self.places[place] != FREE {
+                place = (place + 1) & last;
+            }
+            self.places[place] = id as u32;
+        }
     }
 
     /// The name of an id that [`Names::intern`] gave. Panics: on any other id.
     pub fn name(&self, id: u32) -> &str {
-        &self.names[id as usize]
+        self.names.get(id as usize)
     }
 
     /// How many distinct names there are.
@@ -43,7 +114,7 @@ impl Names {
 
     /// All names in id order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(|name| &**name)
+        self.names.iter()
     }
 }
 
@@ -147,5 +218,12 @@ mod tests {
         let mut names = Names::default();
         assert_eq!([names.intern("b"), names.intern("a"), names.intern("b")], [0, 1, 0]);
         assert_eq!(names.iter().collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!((names.id("a"), names.id("c"), Names::default().id("")), (Some(1), None, None));
+        for _ in 0..2 {
+            for id in 2..5000 {
+                assert_eq!(names.intern(&format!("{:x}", id * id)), id);
+            }
+        }
+        assert!((2..5000).all(|id| names.name(id) == format!("{:x}", id * id)) && names.len() == 5000);
     }
 }

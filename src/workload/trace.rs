@@ -5,140 +5,27 @@
 //! `gang` (false), `label`, `location`, `stable` (false). Times round to the nearest microsecond, demands up. A
 //! byte-order mark and CRLF are fine.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::assemble::{Assembler, shorten};
+use super::columns::{Column, Columns};
 use super::names::{JobName, JobNames, Names};
 use super::{Source, TaskSet};
 use crate::error::{Error, Result};
-use crate::units::{Dim, MAX_DIMS, Resources, Round, Span, TIME_MAX_US, Time, decimal};
-
-/// The content of a trace's column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    /// The job's name.
-    Job,
-    /// The user's name.
-    User,
-    /// The submit time, in units of so many microseconds.
-    Submit(u64),
-    /// The duration of each task, in units of so many microseconds.
-    Duration(u64),
-    /// How many tasks.
-    Tasks,
-    /// The stage of this row.
-    Stage,
-    /// The stages that must have ended first.
-    After,
-    /// 0 to 9.
-    Priority,
-    /// All or nothing.
-    Gang,
-    /// Where the tasks would run best.
-    Location,
-    /// Whether more urgent tasks may not ask for their room.
-    Stable,
-    /// A label expression for the machine.
-    Label,
-    /// The amount of a resource, in units of so many base units.
-    Resource(usize, u64),
-}
-
-/// The columns of a trace, found by their names.
-#[derive(Clone, Debug)]
-pub struct Columns {
-    /// The content of each column.
-    pub kinds: Vec<Column>,
-    /// The header.
-    pub names: Vec<String>,
-    /// The resource dimensions, in column order.
-    pub dims: Vec<Dim>,
-}
-
-impl Columns {
-    /// Reads a header. Errors: [`Error::Trace`] on line 1.
-    pub fn find<'a>(path: &Path, header: impl IntoIterator<Item = &'a str>) -> Result<Columns> {
-        let mut columns = Columns { kinds: Vec::new(), names: Vec::new(), dims: Vec::new() };
-        for name in header {
-            let name = name.trim();
-            let kind = columns.kind(path, name)?;
-            if columns.kinds.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&kind))
-                && !matches!(kind, Column::Resource(..))
-            {
-                return Err(Error::trace(path, 1, name, "is given twice"));
-            }
-            columns.kinds.push(kind);
-            columns.names.push(name.to_owned());
-        }
-        columns.require(path)?;
-        Ok(columns)
-    }
-
-    fn kind(&mut self, path: &Path, name: &str) -> Result<Column> {
-        Ok(match name {
-            "" => return Err(Error::trace(path, 1, "", "a column has no name")),
-            "job" => Column::Job,
-            "user" => Column::User,
-            "submit_s" => Column::Submit(1_000_000),
-            "submit_ms" => Column::Submit(1000),
-            "submit_us" => Column::Submit(1),
-            "duration_s" => Column::Duration(1_000_000),
-            "duration_ms" => Column::Duration(1000),
-            "duration_us" => Column::Duration(1),
-            "tasks" => Column::Tasks,
-            "stage" => Column::Stage,
-            "after" => Column::After,
-            "priority" => Column::Priority,
-            "gang" => Column::Gang,
-            "label" => Column::Label,
-            "location" => Column::Location,
-            "stable" => Column::Stable,
-            _ => {
-                let (dim, scale) = Dim::parse(name);
-                if self.dims.iter().any(|known| known.name == dim.name) {
-                    return Err(Error::trace(path, 1, name, format!("the resource '{}' is given twice", dim.name)));
-                }
-                if self.dims.len() == MAX_DIMS {
-                    return Err(Error::trace(path, 1, name, format!("is one resource more than {MAX_DIMS}")));
-                }
-                self.dims.push(dim);
-                Column::Resource(self.dims.len() - 1, scale)
-            }
-        })
-    }
-
-    fn require(&self, path: &Path) -> Result<()> {
-        let has = |wanted: fn(&Column) -> bool| self.kinds.iter().any(wanted);
-        let missing = if !has(|kind| matches!(kind, Column::Job)) {
-            "job"
-        } else if !has(|kind| matches!(kind, Column::User)) {
-            "user"
-        } else if !has(|kind| matches!(kind, Column::Submit(_))) {
-            "submit_s"
-        } else if !has(|kind| matches!(kind, Column::Duration(_))) {
-            "duration_s"
-        } else if self.dims.is_empty() {
-            "cpu"
-        } else {
-            return Ok(());
-        };
-        let found = shorten(self.names.join(",").as_bytes());
-        let problem = format!(
-            "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
-             and optionally tasks, stage, after, priority, gang, label, location, stable; found {found}"
-        );
-        Err(Error::trace(path, 1, missing, problem))
-    }
-}
+use crate::pinned::Pinned;
+use crate::rows::{Lines, UNCLOSED, trimmed, unclosed};
+use crate::units::{Dim, Resources, Round, Span, Time, decimal};
 
 /// Where a trace's bytes come from.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A file, read anew by every run.
-    File(PathBuf),
+    /// A file, read anew by every run, and the same one every time.
+    File(Pinned),
     /// Bytes already read, such as standard input.
     Bytes(PathBuf, Arc<[u8]>),
 }
@@ -152,9 +39,13 @@ impl Input {
         } else {
             let metadata = std::fs::metadata(path).map_err(|source| Error::io(path, source))?;
             if metadata.is_file() || metadata.is_dir() {
-                return Ok(Input::File(path.to_owned()));
+                return Ok(Input::File(Pinned::new(path)?));
             }
-            (path.to_owned(), Box::new(open(path)?))
+            if is_device(&metadata) {
+                let problem = "is a device, which never ends; expected a trace file, a pipe or - for standard input";
+                return Err(Error::io(path, std::io::Error::new(std::io::ErrorKind::InvalidInput, problem)));
+            }
+            (path.to_owned(), Box::new(File::open(path).map_err(|source| Error::io(path, source))?))
         };
         let mut bytes = Vec::new();
         once.read_to_end(&mut bytes).map_err(|source| Error::io(&name, source))?;
@@ -164,14 +55,20 @@ impl Input {
     /// The name for messages.
     pub fn path(&self) -> &Path {
         match self {
-            Input::File(path) | Input::Bytes(path, _) => path,
+            Input::File(file) => file.path(),
+            Input::Bytes(path, _) => path,
         }
+    }
+
+    /// Looks whether a file still is as it was when it was opened. Errors: [`Error::Io`].
+    pub fn check(&self) -> Result<()> {
+        if let Input::File(file) = self { file.check() } else { Ok(()) }
     }
 
     /// A fresh reader from the start.
     pub fn reader(&self) -> Result<Box<dyn Read>> {
         Ok(match self {
-            Input::File(path) => Box::new(open(path)?),
+            Input::File(file) => Box::new(file.open()?),
             Input::Bytes(_, bytes) => Box::new(Cursor::new(bytes.clone())),
         })
     }
@@ -187,25 +84,30 @@ impl Input {
     pub fn digest(&self) -> Result<String> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(self.reader()?).map_err(|source| Error::io(self.path(), source))?;
+        self.check()?;
         Ok(hasher.finalize().to_hex().to_string())
     }
 }
 
-/// Opens a file, and says so if it is a directory.
-fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|source| Error::io(path, source))?;
-    let metadata = file.metadata().map_err(|source| Error::io(path, source))?;
-    if metadata.is_dir() {
-        let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, "is a directory; expected a trace file");
-        return Err(Error::io(path, source));
+/// Whether a file is a device: a disk, a terminal, or zeros without an end.
+fn is_device(metadata: &std::fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
     }
-    Ok(file)
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        false
+    }
 }
 
 /// A canonical CSV trace as a [`Source`], in memory that does not grow with its rows.
 pub struct CsvTrace {
     path: PathBuf,
     csv: csv::Reader<Box<dyn Read>>,
+    ended: Rc<Cell<bool>>,
     record: csv::ByteRecord,
     columns: Columns,
     rows: Assembler,
@@ -217,20 +119,25 @@ pub struct CsvTrace {
 }
 
 impl CsvTrace {
-    /// Opens a trace and reads its header.
+    /// Opens a trace with the usual resources, and reads its header.
     pub fn new(input: &Input) -> Result<CsvTrace> {
+        CsvTrace::declaring(input, &[])
+    }
+
+    /// Opens a trace that may have these `resources` beside the usual ones, and reads its header.
+    pub fn declaring(input: &Input, resources: &[String]) -> Result<CsvTrace> {
         let path = input.path().to_owned();
-        let mut csv =
-            csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(without_mark(&path, input.reader()?)?);
+        let (lines, ended) = Lines::of(without_mark(&path, input.reader()?)?);
+        let mut csv = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(Box::new(lines) as Box<dyn Read>);
         let header = csv.byte_headers().map_err(|error| row_error(&path, &error))?.clone();
         if header.is_empty() || (header.len() == 1 && header[0].is_empty()) {
             return Err(Error::trace(&path, 0, "", "the file is empty; expected a trace with a header"));
         }
         let names: Vec<String> = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-        let columns = Columns::find(&path, names.iter().map(String::as_str))?;
+        let columns = Columns::find(&path, names.iter().map(String::as_str), resources)?;
         let taken = JobName::Text("".into());
         let (record, rows, lines) = (csv::ByteRecord::new(), Assembler::default(), vec![(0, 2)]);
-        let mut trace = CsvTrace { path, csv, record, columns, rows, next_row: 0, ahead: None, taken, lines };
+        let mut trace = CsvTrace { path, csv, ended, record, columns, rows, next_row: 0, ahead: None, taken, lines };
         trace.advance()?;
         if trace.ahead.is_none() {
             return Err(Error::trace(&trace.path, 1, "", "the trace has a header but no rows"));
@@ -244,7 +151,12 @@ impl CsvTrace {
     }
 
     fn advance(&mut self) -> Result<()> {
-        let more = self.csv.read_byte_record(&mut self.record).map_err(|error| row_error(&self.path, &error))?;
+        let more = self.csv.read_byte_record(&mut self.record);
+        if self.ended.get() && !matches!(more, Ok(false)) {
+            let start = self.record.position().map_or(0, csv::Position::line);
+            return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
+        }
+        let more = more.map_err(|error| row_error(&self.path, &error))?;
         if !more {
             self.ahead = None;
             return Ok(());
@@ -285,8 +197,8 @@ impl RowParser<'_> {
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
             let fail = |problem: String| (at, problem);
             match *kind {
-                Column::Job => job = (at, field),
-                Column::User => set.user = self.rows.user(field).map_err(fail)?,
+                Column::Job => job = (at, trimmed(field)),
+                Column::User => set.user = self.rows.user(trimmed(field)).map_err(fail)?,
                 Column::Submit(scale) => {
                     set.submit = Time(time(field, scale).map_err(fail)?);
                     submit = at;
@@ -366,12 +278,7 @@ impl Source for CsvTrace {
 
 /// A time column's value in microseconds.
 pub(crate) fn time(field: &[u8], scale: u64) -> std::result::Result<u64, String> {
-    let expected = "a time of at least 0";
-    let value = number(field, scale, Round::Nearest, expected)?;
-    if value > TIME_MAX_US {
-        return Err(format!("'{}' is too large; expected {expected} and below 146,000 years", shorten(field)));
-    }
-    Ok(value)
+    number(field, scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")
 }
 
 fn number(field: &[u8], scale: u64, round: Round, expected: &str) -> std::result::Result<u64, String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::names::{JobName, JobNames, Names};
 use super::{Source, TaskSet};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::units::{Dim, JobId, UserId};
 
 /// The changes that an importer or a generator made to its input, for `trace validate` and for provenance.
@@ -16,6 +16,8 @@ pub struct Quality {
     pub rows_in: u64,
     /// Rows left out, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// The first row left out for each reason: its line, and the problem with its value if it has one.
+    pub first_dropped: BTreeMap<String, (u64, String)>,
     /// Rows kept after a repair, by reason.
     pub repaired: BTreeMap<String, u64>,
     /// Named assumptions and their values, in the order they are documented.
@@ -25,9 +27,40 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Counts one row that was left out.
-    pub fn drop_row(&mut self, reason: &str) {
-        *self.dropped.entry(reason.to_owned()).or_default() += 1;
+    /// How the reasons begin for which rows are left out that cannot be what they say.
+    const UNUSABLE: &str = "unusable ";
+
+    /// Counts one row that was left out, and notes the first such line.
+    pub fn drop_row(&mut self, reason: &str, line: u64) {
+        self.drop_with(reason.to_owned(), line, String::new());
+    }
+
+    fn drop_with(&mut self, reason: String, line: u64, problem: String) {
+        self.first_dropped.entry(reason.clone()).or_insert((line, problem));
+        *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a row that was read, and leaves it out if it holds something impossible; `strict` keeps the error.
+    pub fn count_row(&mut self, read: Result<()>, strict: bool) -> Result<()> {
+        self.rows_in += 1;
+        match read {
+            Err(Error::Trace { line, column, problem, .. }) if !strict => {
+                let what = if column.is_empty() { "row" } else { &column };
+                self.drop_with(format!("{}{what}", Self::UNUSABLE), line, problem);
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    /// How many rows were left out since they held something impossible, and the column, line and problem of the first.
+    pub fn unusable(&self) -> (u64, Option<(&str, u64, &str)>) {
+        let rows = self.dropped.iter().filter(|(reason, _)| reason.starts_with(Self::UNUSABLE)).map(|(_, rows)| rows);
+        let first = self
+            .first_dropped
+            .iter()
+            .filter_map(|(reason, at)| Some((reason.strip_prefix(Self::UNUSABLE)?, at.0, at.1.as_str())));
+        (rows.sum(), first.min_by_key(|(_, line, _)| *line))
     }
 
     /// Counts one row that was kept after a repair.

@@ -74,7 +74,8 @@ impl Layout {
             layout.stable |= set.stable;
         }
         let columns = layout.columns();
-        let found = Columns::find(Path::new("trace"), columns.iter().map(|(name, _)| name.as_str()));
+        let resources: Vec<String> = layout.dims.iter().map(|dim| dim.name.clone()).collect();
+        let found = Columns::find(Path::new("trace"), columns.iter().map(|(name, _)| name.as_str()), &resources);
         match found {
             Ok(found) if found.dims == layout.dims => Ok(layout),
             _ => {

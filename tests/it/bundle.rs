@@ -29,10 +29,10 @@ thin = 0.8
 const GROUPS: &str = "[[group]]\nname = \"all\"\nusers = [\"*\"]\n";
 
 /// A folder with the plan, its inputs and its results.
-struct Place(tempfile::TempDir);
+pub struct Place(pub tempfile::TempDir);
 
 impl Place {
-    fn new() -> Place {
+    pub fn new() -> Place {
         let place = Place(tempfile::tempdir().expect("a temporary folder"));
         let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
         for job in 0..40u64 {
@@ -47,30 +47,30 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a temporary folder");
         std::fs::write(path, text).expect("a temporary file is writable");
     }
 
-    fn ok(&self, args: &[&str]) -> String {
+    pub fn ok(&self, args: &[&str]) -> String {
         let output = run(plimsoll(args).current_dir(self.0.path()));
         assert!(output.status.success(), "{args:?}: {}", said(&output));
         format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output))
     }
 
-    fn refused(&self, args: &[&str]) -> String {
+    pub fn refused(&self, args: &[&str]) -> String {
         let output = run(plimsoll(args).current_dir(self.0.path()));
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
         said(&output)
     }
 
     /// Unpacks a bundle into a folder.
-    fn unpack(&self, bundle: &str, to: &str) {
+    pub fn unpack(&self, bundle: &str, to: &str) {
         let file = std::fs::File::open(self.path(bundle)).expect("it was written");
         zip::ZipArchive::new(file).expect("an archive").extract(self.path(to)).expect("a temporary folder is writable");
     }
@@ -110,7 +110,7 @@ fn a_bundle_describes_all_that_is_in_it() {
     let bytes = |name: &str| std::fs::read(place.path(name)).expect("it was written");
     assert!(bytes("one.zip") == bytes("two.zip"), "the same results, other bytes");
     place.unpack("one.zip", "unpacked");
-    let unpacked: BTreeSet<String> = contents_of(&place.path("unpacked")).into_keys().collect();
+    let unpacked: BTreeSet<String> = contents_of(&place.path("unpacked/small")).into_keys().collect();
     for name in [
         "README.md",
         "CITATION.cff",
@@ -122,14 +122,17 @@ fn a_bundle_describes_all_that_is_in_it() {
         "results/small/run.json",
         "results/small/report.html",
         "results/small/statistics/differences.csv",
-        "results/small/cell=machines-2x8c16g/runs/policy=quota:groups.toml/run=1/runs.parquet",
+        "results/small/cell=machines-2x8c16g/runs/policy=quota%3Agroups.toml/run=1/runs.parquet",
     ] {
         assert!(unpacked.contains(name), "{name}: {unpacked:?}");
     }
     // All results, byte by byte.
-    assert_eq!(differences(&contents(&place.path("out")), &contents(&place.path("unpacked/results/small"))), [""; 0]);
+    assert_eq!(
+        differences(&contents(&place.path("out")), &contents(&place.path("unpacked/small/results/small"))),
+        [""; 0]
+    );
     // RO-Crate 1.1: the descriptor, the root with what it must have, and every file as an entity and a part.
-    let json = place.description("unpacked");
+    let json = place.description("unpacked/small");
     assert_eq!(json["@context"][0], "https://w3id.org/ro/crate/1.1/context");
     let graph = json["@graph"].as_array().expect("a graph");
     let ids: Vec<&str> = graph.iter().map(|entity| entity["@id"].as_str().expect("every entity has an id")).collect();
@@ -158,7 +161,7 @@ fn a_bundle_describes_all_that_is_in_it() {
         root["hasPart"].as_array().expect("parts").iter().filter_map(|part| part["@id"].as_str()).collect();
     for file in graph.iter().filter(|entity| entity["@type"] == "File") {
         let id = file["@id"].as_str().expect("an id");
-        let path = place.path("unpacked").join(decoded(id));
+        let path = place.path("unpacked/small").join(decoded(id));
         assert!(parts.contains(id) && file["encodingFormat"].as_str().is_some_and(|kind| kind.contains('/')), "{file}");
         let size = path.metadata().expect("it was unpacked").len().to_string();
         assert_eq!(file["contentSize"], size.as_str(), "{file}");
@@ -208,11 +211,11 @@ fn what_is_in_a_bundle_runs_again_to_the_same_bytes() {
     let place = Place::new();
     place.ok(&["bundle", "out"]);
     place.unpack("small.zip", "unpacked");
-    place.ok(&["run", "unpacked/study/plans/small.toml", "-o", "again", "-j", "1"]);
+    place.ok(&["run", "unpacked/small/study/plans/small.toml", "-o", "again", "-j", "1"]);
     assert_eq!(differences(&contents(&place.path("out")), &contents(&place.path("again"))), [""; 0]);
-    assert!(place.ok(&["compare", "unpacked/results/small", "again"]).contains("nothing changed"));
+    assert!(place.ok(&["compare", "unpacked/small/results/small", "again"]).contains("nothing changed"));
     // The README has these commands.
-    let readme = std::fs::read_to_string(place.path("unpacked/README.md")).expect("text");
+    let readme = std::fs::read_to_string(place.path("unpacked/small/README.md")).expect("text");
     for part in
         ["plimsoll run study/plans/small.toml -o again", "plimsoll compare results/small again", "Is it all there?"]
     {
@@ -233,15 +236,41 @@ fn what_is_not_whole_is_refused() {
     assert!(!place.path("small.zip").exists());
     place.ok(&["bundle", "out", "--incomplete"]);
     place.unpack("small.zip", "unpacked");
-    let readme = std::fs::read_to_string(place.path("unpacked/README.md")).expect("text");
+    let readme = std::fs::read_to_string(place.path("unpacked/small/README.md")).expect("text");
     assert!(readme.contains("Not complete") && readme.contains("fifo run 1"), "{readme}");
-    assert!(!place.path("unpacked/results/small/cell=machines-2x8c16g/users/policy=fifo/run=1").exists());
+    assert!(!place.path("unpacked/small/results/small/cell=machines-2x8c16g/users/policy=fifo/run=1").exists());
     std::fs::write(&table, &whole).expect("writable");
-    // A plan that has changed since: its files may be others.
+    // A plan that has changed since: the results say what it was, and what it read.
     place.write("plans/small.toml", &PLAN.replace("2x8c16g", "2x9c16g"));
-    let message = place.ok(&["bundle", "out"]);
-    assert!(message.contains("has changed since"), "{message}");
+    place.ok(&["bundle", "out"]);
+    place.unpack("small.zip", "old");
+    let plan = std::fs::read_to_string(place.path("old/small/study/plans/small.toml")).expect("a plan");
+    assert!(plan.contains("2x8c16g") && !plan.contains("2x9c16g"), "{plan}");
     place.write("plans/small.toml", PLAN);
+    // An input that has changed since, or that is gone.
+    let weights = std::fs::read_to_string(place.path("plans/weights.csv")).expect("weights");
+    place.write("plans/weights.csv", &weights.replace("u0,2", "u0,3"));
+    assert!(place.refused(&["bundle", "out"]).contains("weights.csv (it has changed since it was read)"));
+    std::fs::remove_file(place.path("plans/weights.csv")).expect("it is there");
+    let message = place.refused(&["bundle", "out", "-o", "none.zip"]);
+    assert!(message.contains("weights.csv (it is not in ") && !place.path("none.zip").exists(), "{message}");
+    place.write("plans/weights.csv", &weights);
+    // A figure or a page that was changed, and a file that is of no record.
+    for name in ["figures/used_cpu.svg", "report.html", "cell=machines-3x8c16g/figures/shares.csv"] {
+        let path = place.path(&format!("out/{name}"));
+        let mut bytes = std::fs::read(&path).expect("it was drawn");
+        *bytes.last_mut().expect("it is not empty") ^= 1;
+        std::fs::write(&path, &bytes).expect("writable");
+        let (message, name) = (place.refused(&["bundle", "out"]), name.rsplit("6g/").next().expect("a name"));
+        assert!(message.contains(&format!("{name} is not as it was written")), "{message}");
+        *bytes.last_mut().expect("it is not empty") ^= 1;
+        std::fs::write(&path, bytes).expect("writable");
+    }
+    place.write("out/notes.txt", "mine");
+    assert!(place.ok(&["bundle", "out", "-o", "noted.zip"]).contains("not of these results, and not in it: notes.txt"));
+    place.unpack("noted.zip", "noted");
+    assert!(!place.path("noted/small/results/small/notes.txt").exists());
+    std::fs::remove_file(place.path("out/notes.txt")).expect("it is there");
     // Too large to pack: the digest is kept.
     let message = place.ok(&["bundle", "out", "--largest", "0", "-o", "slim.zip"]);
     assert!(message.contains("trace.csv") && message.contains("only its digest"), "{message}");
@@ -263,7 +292,8 @@ fn a_bundle_that_was_changed_is_found_out() {
         let file = std::fs::File::create(place.path("other.zip")).expect("writable");
         let mut writer = zip::ZipWriter::new(file);
         let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-        for (name, path) in contents_of(&place.path("unpacked")) {
+        for (name, path) in contents_of(&place.path("unpacked/small")) {
+            let name = format!("small/{name}");
             let Some(bytes) = change(&name, std::fs::read(path).expect("readable")) else { continue };
             writer.start_file(name, options).expect("a new name");
             writer.write_all(&bytes).expect("writable");
@@ -275,13 +305,13 @@ fn a_bundle_that_was_changed_is_found_out() {
         place.refused(&["bundle", "--verify", "other.zip"])
     };
     let longer = |name: &str, bytes: Vec<u8>| {
-        Some(if name == "study/data/trace.csv" { [bytes, b"x".to_vec()].concat() } else { bytes })
+        Some(if name == "small/study/data/trace.csv" { [bytes, b"x".to_vec()].concat() } else { bytes })
     };
-    assert!(packed(&longer, None).contains("study/data/trace.csv: it is not as it was packed"));
-    let without = |name: &str, bytes: Vec<u8>| (name != "results/small/report.html").then_some(bytes);
+    assert!(packed(&longer, None).contains("small/study/data/trace.csv: it is not as it was packed"));
+    let without = |name: &str, bytes: Vec<u8>| (name != "small/results/small/report.html").then_some(bytes);
     assert!(packed(&without, None).contains("results/small/report.html: it is listed and not there"));
-    assert!(packed(&|_, bytes| Some(bytes), Some("extra.txt")).contains("extra.txt: it is there and not listed"));
-    let undescribed = |name: &str, bytes: Vec<u8>| (name != "ro-crate-metadata.json").then_some(bytes);
+    assert!(packed(&|_, bytes| Some(bytes), Some("small/extra.txt")).contains("extra.txt: it is there and not listed"));
+    let undescribed = |name: &str, bytes: Vec<u8>| (name != "small/ro-crate-metadata.json").then_some(bytes);
     assert!(packed(&undescribed, None).contains("ro-crate-metadata.json"));
 }
 
@@ -301,8 +331,8 @@ fn results_without_runs_are_packed_too() {
         let zip = format!("{name}.zip");
         place.ok(&["bundle", name]);
         assert!(place.ok(&["bundle", "--verify", &zip]).contains("all as they were packed"));
-        let unpacked = format!("unpacked-{name}");
-        place.unpack(&zip, &unpacked);
+        place.unpack(&zip, "unpacked");
+        let unpacked = format!("unpacked/{name}");
         assert!(place.path(&format!("{unpacked}/results/{name}/{file}")).is_file(), "{name}: {file}");
         let json = place.description(&unpacked);
         let root = json["@graph"].as_array().expect("a graph").iter().find(|entity| entity["@id"] == "./");

@@ -142,3 +142,38 @@ fn a_horizon_cuts_the_run() {
     let cut = replay(trace, "drf", &["--machines", "1x1c", "--until", "30s"]);
     assert_eq!(cut, all[..2], "what arrives past the horizon does not start");
 }
+
+/// The column of a table, by job.
+fn by_job(table: &polars::prelude::DataFrame, column: &str) -> Vec<(String, Option<i64>)> {
+    let jobs = table.column("job").and_then(|jobs| Ok(jobs.str()?.clone())).expect("names of jobs");
+    let values = table.column(column).and_then(|values| Ok(values.i64()?.clone())).expect("numbers");
+    let mut rows: Vec<(String, Option<i64>)> =
+        jobs.iter().zip(values.iter()).map(|(job, value)| (job.unwrap_or_default().to_owned(), value)).collect();
+    rows.sort();
+    rows
+}
+
+/// What waits at the end of a run was released all the same; what is too large, or behind a stage, was not. Work that no
+/// column holds is absent, and there is a warning.
+#[test]
+fn tables_say_when_waiting_tasks_were_released_and_which_work_is_too_much() {
+    const TRACE: &str = "job,user,submit_s,duration_s,tasks,cpu,stage,after\nendless,u,0,1e12,100,1,,\n\
+                         first,u,1,100,1,4,map,\nfirst,u,1,10,1,4,,map\nlarge,u,2,10,1,9,,\nwaits,u,5,10,1,4,,\n";
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (file, out) = (dir.path().join("trace.csv"), dir.path().join("out"));
+    std::fs::write(&file, TRACE).expect("a temporary file is writable");
+    let mut command = plimsoll(&["replay", "--policy", "fifo", "--machines", "1x4c", "--until", "50s", "--tasks"]);
+    let output = run(command.arg(&file).arg("-o").arg(&out));
+    assert!(said(&output).contains("1 jobs have 2^63 us of work or more: their work_us is null"), "{}", said(&output));
+    let read = |table: &str| {
+        let path = out.join(table).join("policy=fifo/run=0").join(format!("{table}.parquet"));
+        ParquetReader::new(std::fs::File::open(path).expect("the table")).finish().expect("a table")
+    };
+    let work: Vec<Option<i64>> = by_job(&read("jobs"), "work_us").into_iter().map(|(_, work)| work).collect();
+    assert_eq!(work, [None, Some(110_000_000), Some(10_000_000), Some(10_000_000)]);
+    let mut tasks = by_job(&read("tasks"), "release_us");
+    tasks.retain(|(job, _)| job != "endless");
+    let seconds = |(job, at): &(String, Option<i64>)| format!("{job} {:?}", at.map(|at| at / 1_000_000));
+    let tasks: Vec<String> = tasks.iter().map(seconds).collect();
+    assert_eq!(tasks, ["first None", "first Some(1)", "large None", "waits Some(5)"]);
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll::fluid::fill;
+use plimsoll::output::schema::partition;
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -46,7 +47,7 @@ struct Table(DataFrame);
 
 impl Table {
     fn read(dir: &Path, name: &str, policy: &str) -> Table {
-        let path = dir.join(format!("out/{name}/policy={policy}/run=0/{name}.parquet"));
+        let path = dir.join(format!("out/{name}/policy={}/run=0/{name}.parquet", partition(policy)));
         let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Table(ParquetReader::new(file).finish().expect("a readable table"))
     }

@@ -43,6 +43,16 @@ fn table() -> Vec<Wrong> {
         whole("no resource", "job,user,submit_s,duration_s\na,u,0,1\n", &["t.csv", "cpu"]),
         whole("a column twice", "job,user,submit_s,duration_s,cpu,cpu\na,u,0,1,1,1\n", &["t.csv", "cpu"]),
         whole(
+            "a misspelt column",
+            "job,user,submit_s,duration_s,cpu,priorty\na,u,0,1,1,1\n",
+            &["t.csv", "line 1", "priorty", "did you mean 'priority'", "--resource priorty"],
+        ),
+        whole(
+            "a column of another tool",
+            "job,user,submit_s,duration_s,cpu,exit_code\na,u,0,1,1,0\n",
+            &["t.csv", "line 1", "exit_code", "no column of a trace", "resources = [\"exit_code\"]"],
+        ),
+        whole(
             "two units of one time",
             "job,user,submit_s,submit_ms,duration_s,cpu\na,u,0,0,1,1\n",
             &["t.csv", "submit_"],
@@ -64,7 +74,19 @@ fn table() -> Vec<Wrong> {
         rows("tasks in part", "a,u,0,10,1.5,1,1\n", &["t.csv", "line 2", "tasks", "1.5"]),
         rows("too many tasks", "a,u,0,10,99999999999,1,1\n", &["t.csv", "line 2", "tasks", "99999999999"]),
         rows("short row", "a,u,0,10,1,1,1\nb,u,0,10\n", &["t.csv", "line 3"]),
-        rows("long row", "a,u,0,10,1,1,1,9,9\n", &["t.csv", "line 2"]),
+        rows(
+            "an open quote",
+            "a,u,0,10,1,1,1\nb,\"u,0,10,1,1,1\nc,u,0,10,1,1,1\n",
+            &["t.csv", "line 3", "a quote opened on this line is not closed"],
+        ),
+        rows("an open quote on the last line", "a,u,0,10,1,1,\"1", &["t.csv", "line 2", "not closed"]),
+        rows("a user of blanks", "a, ,0,10,1,1,1\n", &["t.csv", "line 2", "user", "is empty"]),
+        rows(
+            "a name that moves the cursor",
+            "a\u{1b}[2J,u,0,1,1,1,1\nb,u,1,1,1,1,1\na\u{1b}[2J,u,5,1,1,1,1\n",
+            &["job 'a\\u{1b}[2J'"],
+        ),
+        rows("a long row", "a,u,0,10,1,1,1,9,9\n", &["t.csv", "line 2"]),
         rows("disorder", "a,u,0,1,1,1,1\nb,u,9,1,1,1,1\nc,u,4,1,1,1,1\n", &["t.csv", "line 4", "submit_s"]),
         rows("a job that comes again", "a,u,0,1,1,1,1\nb,u,1,1,1,1,1\na,u,5,1,1,1,1\n", &["t.csv", "line 4", "job"]),
         rows("a NUL in a number", "a,u,0,1,1,1,1\nb,u,0,\u{0},1,1,1\n", &["t.csv", "line 3", "duration_s"]),
@@ -251,7 +273,7 @@ fn what_cannot_be_read_is_named() {
     let missing = dir.path().join("missing.csv");
     let inside = folder.join("none.csv");
     all(vec![
-        refused("a directory", dir.path(), &folder, &args, &["folder.csv", "directory"]),
+        refused("a directory", dir.path(), &folder, &args, &["folder.csv", "is a folder; expected a file"]),
         refused("a missing file", dir.path(), &missing, &args, &["missing.csv"]),
         refused("a missing file in a folder", dir.path(), &inside, &args, &["none.csv"]),
     ]);
@@ -300,6 +322,52 @@ fn a_task_that_fits_no_machine_is_reported_and_holds_up_nobody() {
         started.sort();
         assert_eq!(started, [("big", None), ("big", None), ("big", None), ("small", Some(0))]);
     }
+}
+
+#[test]
+fn names_that_differ_in_blanks_are_one() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let trace = format!("{HEADER}a,ann,0,10,1,1,1\nb,ann ,0,10,1,1,1\nb ,\" ann\",0,10,1,1,1\n");
+    let (csv, parquet) = (dir.path().join("t.csv"), dir.path().join("t.parquet"));
+    std::fs::write(&csv, &trace).expect("a temporary file is writable");
+    let output = run(plimsoll(&["trace", "import"]).arg(&csv).arg("-o").arg(&parquet));
+    assert!(said(&output).contains("3 rows, 2 jobs of 1 user"), "{}", said(&output));
+    let weights = dir.path().join("w.csv");
+    std::fs::write(&weights, "user,weight\n ann ,2\n").expect("a temporary file is writable");
+    let quota = dir.path().join("q.toml");
+    std::fs::write(&quota, "[[group]]\nname = \"g\"\nusers = [\"ann \"]\n").expect("a temporary file is writable");
+    let policy = format!("quota:{}", quota.display());
+    let args = ["--machines", "2x4c8g", "--policy", "drf", "--policy", &policy, "--weights"];
+    let output = run(plimsoll(&["replay"]).arg(&parquet).args(args).arg(&weights));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+/// A full disk behind standard error costs the message and nothing else.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_said_changes_no_exit_code() {
+    for (args, code) in [(&["replay", "gone.csv", "--machines", "4x4c", "--policy", "drf"][..], 2), (&["policies"], 0)]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+        let status = plimsoll(args).stderr(full).stdout(std::process::Stdio::null()).status().expect("it starts");
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn devices_are_refused_wherever_a_small_file_is_read() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let trace = dir.path().join("t.csv");
+    std::fs::write(&trace, GOOD).expect("a temporary file is writable");
+    let zero = Path::new("/dev/zero");
+    let given = |own: &'static [&'static str]| refused(own[0], dir.path(), &trace, &arguments(own), &["a device"]);
+    all(vec![
+        given(&["--weights", "/dev/zero"]),
+        given(&["--policy", "quota:/dev/zero"]),
+        given(&["--machine-events", "/dev/zero", "--placement", "first-fit"]),
+        refused("a trace", dir.path(), zero, &arguments(&[]), &["a device"]),
+    ]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What must hold of every run, whatever the policy: heard from inside, through a recorder of the tests' own.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -14,20 +15,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::laws_recorder::Laws;
+use crate::property::{Broken, search};
+use crate::twin::smaller;
 use crate::workloads::{Case, Weighting, job_name};
 
-const CASES: u64 = 150;
-
-/// Prints what a run was when it fails, so that it can be repeated.
-struct Run(String);
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            println!("{}", self.0);
-        }
-    }
-}
+const CASES: u32 = 150;
 
 /// All policies, and slots few enough to queue for.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
@@ -75,15 +67,28 @@ fn pick<T: Copy>(rng: &mut ChaCha8Rng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())]
 }
 
-/// Draws cases and runs them under every policy.
-fn on_random_traces(first_seed: u64, placements: &[Placement], cut: bool) {
-    let (mut waited, mut stuck) = (0, 0);
-    for seed in first_seed..first_seed + CASES {
+/// A workload, and how it is run.
+#[derive(Clone)]
+struct Trial {
+    case: Case,
+    options: Options,
+    policies: Vec<PolicySpec>,
+}
+
+impl std::fmt::Debug for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let policies: Vec<String> = self.policies.iter().map(|policy| policy.to_string()).collect();
+        writeln!(f, "{}, {:?}, {}", policies.join(", "), self.options, self.case.spec())?;
+        f.write_str(&self.case.csv())
+    }
+}
+
+impl Trial {
+    fn draw(seed: u64, placements: &[Placement], cut: bool) -> Trial {
         let mut case = Case::draw(seed, Weighting::None, &[crate::slow::Placement::Pooled]);
         // Of a gang a single task may fit, and yet it waits.
         case.rows.iter_mut().for_each(|row| row.gang = false);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let text = case.csv();
         let last = case.rows.iter().map(|row| row.submit + row.duration).max().expect("a case has rows");
         let options = Options {
             placement: pick(&mut rng, placements),
@@ -93,44 +98,69 @@ fn on_random_traces(first_seed: u64, placements: &[Placement], cut: bool) {
             audit: true,
             ..Options::default()
         };
-        for spec in policies(trace(&text).dims()) {
-            let _run = Run(format!("seed {seed}, {spec}, {options:?}, {}\n{text}", case.spec()));
-            let (laws, _) = check(&mut trace(&text), &spec, &case.spec(), &options, None);
-            waited += u64::from(laws.waited > 0);
-            stuck += u64::from(laws.stuck > 0);
-        }
+        let policies = policies(trace(&case.csv()).dims());
+        Trial { case, options, policies }
     }
+
+    fn smaller(&self) -> Vec<Trial> {
+        let one = self.policies.iter().filter(|_| self.policies.len() > 1);
+        let one = one.map(|policy| Trial { policies: vec![policy.clone()], ..self.clone() });
+        one.chain(smaller(&self.case).into_iter().map(|case| Trial { case, ..self.clone() })).collect()
+    }
+}
+
+/// Panics with what is found, by name.
+fn no_more<T: std::fmt::Debug>(found: Result<(), Broken<T>>) {
+    if let Err(broken) = found {
+        panic!("{}\n{:?}", broken.problem, broken.case);
+    }
+}
+
+/// Draws cases and runs them under every policy.
+fn on_random_traces(draw: fn(u64) -> Trial) {
+    let (waited, stuck) = (Cell::new(0), Cell::new(0));
+    no_more(search(file!(), CASES, draw, Trial::smaller, |trial| {
+        for spec in &trial.policies {
+            let (laws, _) = check(&mut trace(&trial.case.csv()), spec, &trial.case.spec(), &trial.options, None);
+            waited.update(|runs| runs + u32::from(laws.waited > 0));
+            stuck.update(|runs| runs + u32::from(laws.stuck > 0));
+        }
+        Ok(())
+    }));
+    let (waited, stuck) = (waited.get(), stuck.get());
     assert!(waited > CASES && stuck > 10, "too easy: {waited} runs with waits, {stuck} with tasks that never start");
 }
 
 #[test]
 fn hold_on_a_pool() {
-    on_random_traces(10_000, &[Placement::Pooled], false);
+    on_random_traces(|seed| Trial::draw(seed, &[Placement::Pooled], false));
 }
 
 #[test]
 fn hold_on_machines() {
-    on_random_traces(20_000, &[Placement::FirstFit, Placement::BestFit, Placement::WorstFit], false);
+    const RULES: &[Placement] = &[Placement::FirstFit, Placement::BestFit, Placement::WorstFit];
+    on_random_traces(|seed| Trial::draw(seed, RULES, false));
 }
 
 #[test]
 fn hold_up_to_a_horizon() {
-    on_random_traces(30_000, &[Placement::Pooled, Placement::FirstFit], true);
+    on_random_traces(|seed| Trial::draw(seed, &[Placement::Pooled, Placement::FirstFit], true));
 }
 
 /// One line for everybody: nobody who came later starts earlier.
 #[test]
 fn fifo_that_stops_keeps_the_order_of_arrival() {
-    let mut queued = 0;
-    for seed in 40_000..40_000 + 2 * CASES {
-        let mut case = Case::draw(seed, Weighting::None, &[crate::slow::Placement::Pooled]);
-        for row in &mut case.rows {
-            (row.stage, row.after, row.priority, row.gang) = (None, Vec::new(), 0, false);
+    let queued = Cell::new(0);
+    let draw = |seed| {
+        let mut trial = Trial::draw(seed, &[Placement::Pooled, Placement::FirstFit], false);
+        for row in &mut trial.case.rows {
+            (row.stage, row.after, row.priority) = (None, Vec::new(), 0);
         }
-        let _run = Run(format!("seed {seed}, {}\n{}", case.spec(), case.csv()));
-        let placement = if seed % 2 == 0 { Placement::Pooled } else { Placement::FirstFit };
-        let options = Options { placement, on_blocked: OnBlocked::Stop, audit: true, ..Options::default() };
-        let (laws, _) = check(&mut trace(&case.csv()), &PolicySpec::Fifo, &case.spec(), &options, None);
+        trial.options.on_blocked = OnBlocked::Stop;
+        Trial { policies: vec![PolicySpec::Fifo], ..trial }
+    };
+    no_more(search(file!(), 2 * CASES, draw, Trial::smaller, |Trial { case, options, policies }| {
+        let (laws, _) = check(&mut trace(&case.csv()), &policies[0], &case.spec(), options, None);
         let (mut last, mut numbers) = (Time::ZERO, BTreeMap::<usize, u64>::new());
         for row in &case.rows {
             let from = numbers.entry(row.job).or_default();
@@ -138,50 +168,83 @@ fn fifo_that_stops_keeps_the_order_of_arrival() {
                 // A task that fits nowhere is out of line.
                 let Some(&start) = laws.starts.get(&(job_name(row.job), number)) else { continue };
                 assert!(start >= last, "task {number} of {} starts before one that came earlier", job_name(row.job));
-                queued += u64::from(start.0 > row.submit);
+                queued.update(|tasks| tasks + u32::from(start.0 > row.submit));
                 last = start;
             }
             *from += row.tasks;
         }
-    }
-    assert!(queued > 10 * CASES, "only {queued} tasks waited");
+        Ok(())
+    }));
+    assert!(queued.get() > 10 * CASES, "only {} tasks waited", queued.get());
 }
 
-/// A closed loop drawn from a seed: its plan, the machines, the jobs of a user, and its think time.
-fn draw_loop(seed: u64) -> (String, &'static str, u64, u64) {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let (jobs, think) = (rng.random_range(1..=12), pick(&mut rng, &[0, 0, 3]));
-    let mut plan = format!("generator = \"closed-loop\"\njobs_per_user = {jobs}\n");
-    for class in 0..rng.random_range(1..=3) {
-        plan.push_str(&format!("[[class]]\nname = \"class{class}\"\nusers = {}\n", rng.random_range(1..=3)));
-        plan.push_str(&format!("tasks = {}\nthink = {think}\n", rng.random_range(1..=9)));
-        plan.push_str("duration = { distribution = \"choice\", values = [1, 2, 5] }\n");
-        if rng.random_bool(0.5) {
-            plan.push_str("noise = { distribution = \"choice\", values = [0.5, 1, 2] }\nnoise_sets = 3\n");
-        }
-        let (cpu, memory) = (pick(&mut rng, &["0.5", "1", "2"]), pick(&mut rng, &["0.5", "1", "1.5"]));
-        plan.push_str(&format!("demand = {{ cpu = {cpu}, memory_gib = {memory} }}\n"));
+/// A closed loop and how it is run.
+#[derive(Clone, Debug)]
+struct Loop {
+    seed: u64,
+    machines: &'static str,
+    jobs: u64,
+    think: u64,
+    /// Their part of the plan.
+    classes: Vec<String>,
+    options: Options,
+}
+
+impl Loop {
+    fn draw(seed: u64) -> Loop {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (jobs, think) = (rng.random_range(1..=12), pick(&mut rng, &[0, 0, 3]));
+        let class = |class: u64| {
+            let mut plan = format!("[[class]]\nname = \"class{class}\"\nusers = {}\n", rng.random_range(1..=3));
+            plan.push_str(&format!("tasks = {}\nthink = {think}\n", rng.random_range(1..=9)));
+            plan.push_str("duration = { distribution = \"choice\", values = [1, 2, 5] }\n");
+            if rng.random_bool(0.5) {
+                plan.push_str("noise = { distribution = \"choice\", values = [0.5, 1, 2] }\nnoise_sets = 3\n");
+            }
+            let (cpu, memory) = (pick(&mut rng, &["0.5", "1", "2"]), pick(&mut rng, &["0.5", "1", "1.5"]));
+            plan.push_str(&format!("demand = {{ cpu = {cpu}, memory_gib = {memory} }}\n"));
+            plan
+        };
+        let classes = (0..seed % 3 + 1).map(class).collect();
+        let options = Options {
+            placement: pick(&mut rng, &[Placement::Pooled, Placement::FirstFit]),
+            on_blocked: pick(&mut rng, &[OnBlocked::Stop, OnBlocked::Skip, OnBlocked::Skip]),
+            audit: true,
+            ..Options::default()
+        };
+        Loop { seed, machines: pick(&mut rng, &["3x2c2g", "1x9c18g,2x2c4g"]), jobs, think, classes, options }
     }
-    (plan, pick(&mut rng, &["3x2c2g", "1x9c18g,2x2c4g"]), jobs, think)
+
+    fn smaller(&self) -> Vec<Loop> {
+        let fewer = (0..self.classes.len()).filter(|_| self.classes.len() > 1).map(|at| {
+            let mut fewer = self.clone();
+            fewer.classes.remove(at);
+            fewer
+        });
+        let shorter = (self.jobs > 1).then(|| Loop { jobs: self.jobs - 1, ..self.clone() });
+        fewer.chain(shorter).collect()
+    }
+
+    fn plan(&self) -> String {
+        format!("generator = \"closed-loop\"\njobs_per_user = {}\n{}", self.jobs, self.classes.concat())
+    }
 }
 
 #[test]
 fn hold_in_a_closed_loop() {
-    let mut waited = 0;
-    for seed in 50_000..50_000 + CASES {
-        let (plan, machines, jobs, think) = draw_loop(seed);
-        let generator: Generator = toml::from_str(&plan).unwrap_or_else(|error| panic!("{error}\n{plan}"));
-        let generated = generator.generate(seed).unwrap_or_else(|error| panic!("{error}\n{plan}"));
-        let placement = if seed % 2 == 0 { Placement::Pooled } else { Placement::FirstFit };
-        let on_blocked = if seed % 3 == 0 { OnBlocked::Stop } else { OnBlocked::Skip };
-        let options = Options { placement, on_blocked, audit: true, ..Options::default() };
+    let waited = Cell::new(0);
+    no_more(search(file!(), CASES, Loop::draw, Loop::smaller, |trial| {
+        let generator: Generator = toml::from_str(&trial.plan()).unwrap_or_else(|error| panic!("{error}"));
+        let generated = generator.generate(trial.seed).unwrap_or_else(|error| panic!("{error}"));
+        let think = Some(Span::from_secs(trial.think));
         for spec in policies(generated.source().dims()) {
-            let _run = Run(format!("seed {seed}, {spec}, {options:?}, {machines}\n{plan}"));
-            let (laws, _) = check(&mut *generated.source(), &spec, machines, &options, Some(Span::from_secs(think)));
+            let (laws, _) = check(&mut *generated.source(), &spec, trial.machines, &trial.options, think);
             assert_eq!(laws.stuck, 0, "every task fits");
-            assert!(laws.jobs_by_user().values().all(|&done| done == jobs), "{:?}", laws.jobs_by_user());
-            waited += u64::from(laws.waited > 0);
+            assert!(laws.jobs_by_user().values().all(|&done| done == trial.jobs), "{:?}", laws.jobs_by_user());
+            waited.update(|runs| runs + u32::from(laws.waited > 0));
         }
-    }
+        Ok(())
+    }));
+    let waited = waited.get();
     assert!(waited > CASES, "too easy: {waited} runs with waits");
 }

@@ -3,6 +3,8 @@
 
 use polars::prelude::{DataType, ParquetReader, SerReader};
 
+use plimsoll::output::schema::partition;
+
 use crate::machines_cases::Draw;
 use crate::machines_slow::stranded;
 use crate::machines_twin::{command, write};
@@ -18,8 +20,10 @@ fn replayed(draw: &Draw, resources: usize) -> Rows {
     let dir = tempfile::tempdir().expect("a temporary folder");
     write(draw, dir.path());
     let output = run(command(draw, dir.path()).args(["--series", "--sample", "1us"]));
-    assert!(output.status.success(), "{}", said(&output));
-    let folder = dir.path().join("out/fairness").join(format!("policy={}", policy_name(draw.case.policies[0])));
+    // Where no task ever starts the run fails, and its tables are there.
+    assert!(output.status.success() || said(&output).contains("no task"), "{}", said(&output));
+    let folder =
+        dir.path().join("out/fairness").join(format!("policy={}", partition(&policy_name(draw.case.policies[0]))));
     let file = std::fs::File::open(folder.join("run=0/fairness.parquet")).expect("a table");
     let table = ParquetReader::new(file).finish().expect("a readable table");
     let column = |name: &str| -> Vec<Option<f64>> {

@@ -3,6 +3,9 @@
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
 mod bundle;
+mod bundle_again;
+mod bundle_bytes;
+mod bundle_hostile;
 mod cases;
 mod check;
 mod check_whole;
@@ -17,6 +20,7 @@ mod failover_model;
 mod failover_rules;
 mod failover_study;
 mod figures;
+mod fuzz;
 mod interior;
 #[cfg(unix)]
 mod interrupt;
@@ -43,6 +47,7 @@ mod paper;
 mod paper_facebook;
 mod paper_machines;
 mod parity;
+mod property;
 mod quota;
 mod quota_check;
 mod quota_groups;
@@ -58,6 +63,7 @@ mod reference_digest;
 mod reference_random;
 mod replay;
 mod report;
+mod results_folder;
 mod slow;
 mod slow_checks;
 mod slow_rate;
@@ -67,6 +73,7 @@ mod study_compare;
 mod study_disk;
 mod study_kill;
 mod study_queue;
+mod study_records;
 mod study_run;
 mod study_slurm;
 mod tidy;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
 
+use plimsoll::output::schema::partition;
+
 use crate::replay::{plimsoll, run, said};
 
 /// Runs a plan of this repository.
@@ -22,7 +24,7 @@ pub fn table(dir: &Path, name: &str, policy: &str) -> DataFrame {
 
 /// The same of one run among several.
 pub fn table_of(dir: &Path, name: &str, policy: &str, run: u64) -> DataFrame {
-    let path: PathBuf = dir.join(name).join(format!("policy={policy}/run={run}/{name}.parquet"));
+    let path: PathBuf = dir.join(name).join(format!("policy={}/run={run}/{name}.parquet", partition(policy)));
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     ParquetReader::new(file).finish().expect("a readable table")
 }

@@ -95,7 +95,8 @@ impl Backlog {
             let amounts: Vec<String> = demand.iter().map(u64::to_string).collect();
             text.push_str(&format!("j{i},u{i},0,1000,{},{}\n", self.tasks[i], amounts.join(",")));
         }
-        let mut source = CsvTrace::new(&Input::Bytes("drawn.csv".into(), text.into_bytes().into())).expect("a trace");
+        let input = Input::Bytes("drawn.csv".into(), text.into_bytes().into());
+        let mut source = CsvTrace::declaring(&input, &RESOURCES.map(str::to_owned)).expect("a trace");
         let group = |(name, &amount): (&&str, &u64)| {
             let (dim, scale) = Dim::parse(name);
             (dim, amount * scale)

@@ -41,7 +41,7 @@ fn ran(dir: &Path, groups: &str, trace: &str, sample: &str) -> String {
 }
 
 fn read(dir: &Path, table: &str) -> DataFrame {
-    let path = dir.join("out").join(table).join("policy=quota:groups.toml/run=0").join(format!("{table}.parquet"));
+    let path = dir.join("out").join(table).join("policy=quota%3Agroups.toml/run=0").join(format!("{table}.parquet"));
     ParquetReader::new(std::fs::File::open(path).expect("a table")).finish().expect("a readable table")
 }
 

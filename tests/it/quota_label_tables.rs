@@ -34,7 +34,7 @@ fn write(dir: &Path, plan: &str) {
 }
 
 fn table(dir: &Path, table: &str) -> DataFrame {
-    let path = dir.join("out").join(table).join("policy=quota:%40teams/run=0").join(format!("{table}.parquet"));
+    let path = dir.join("out").join(table).join("policy=quota%3A%40teams/run=0").join(format!("{table}.parquet"));
     ParquetReader::new(std::fs::File::open(path).expect("a table")).finish().expect("a readable table")
 }
 

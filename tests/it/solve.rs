@@ -358,8 +358,8 @@ fn what_cannot_be_read_is_refused_too() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let latin = dir.path().join("i.toml");
     std::fs::write(&latin, b"[capacity]\n\"J\xfcrgen\" = 1\n").expect("a temporary file is writable");
-    assert_eq!(refusal(&run(plimsoll(&["solve"]).arg(&latin)), &["i.toml: line 2: is not UTF-8"]), Ok(()));
-    assert_eq!(refusal(&run(plimsoll(&["solve"]).arg(dir.path())), &["directory"]), Ok(()));
+    assert_eq!(refusal(&run(plimsoll(&["solve"]).arg(&latin)), &["i.toml, line 2: is not UTF-8"]), Ok(()));
+    assert_eq!(refusal(&run(plimsoll(&["solve"]).arg(dir.path())), &["is a folder"]), Ok(()));
 }
 
 #[test]

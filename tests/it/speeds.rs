@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use plimsoll::experiment::plan::workload;
+use plimsoll::output::schema::partition;
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 
 use crate::replay::{plimsoll, run, said};
@@ -30,7 +31,7 @@ impl Replayed {
 
     /// The numbers of a column.
     pub fn column(&self, table: &str, policy: &str, name: &str) -> Vec<Option<f64>> {
-        let file = format!("out/{table}/policy={policy}/run=0/{table}.parquet");
+        let file = format!("out/{table}/policy={}/run=0/{table}.parquet", partition(policy));
         let table: DataFrame = read(&self.0.path().join(file));
         let column = table.column(name).expect(name).cast(&DataType::Float64).expect("numbers");
         column.f64().expect("numbers").iter().collect()

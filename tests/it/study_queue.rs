@@ -59,7 +59,7 @@ fn mean_completion(plan: &WorkloadPlan, window: Window, seed: u64) -> f64 {
     };
     let policy = Registry::default().policy("fifo").expect("a policy");
     let run = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run");
-    run.number("completion_mean_s").expect("jobs were measured")
+    run.summary.number("completion_mean_s").expect("jobs were measured")
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use plimsoll::experiment::{Destination, Simulation, Study, simulate};
-use plimsoll::output::schema::Table;
+use plimsoll::output::schema::{Table, partition};
 use plimsoll::policy::Registry;
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
 
@@ -218,7 +218,7 @@ fn what_is_missing_or_broken_is_run_again_and_nothing_else() {
     let receipts: Vec<PathBuf> = files(&at("cell=mean-3.0/done"));
     std::fs::write(&receipts[0], "{").expect("writable");
     std::fs::remove_file(&receipts[1]).expect("it is there");
-    std::fs::write(at("cell=mean-3.0/jobs/policy=drf/run=0/.plimsoll-left"), "half").expect("writable");
+    std::fs::write(at("cell=mean-3.0/jobs/policy=drf/run=0/.plimsoll-left01"), "half").expect("writable");
     let message = place.run("out", &["-j", "2"]);
     assert!(message.contains("13 runs were there already, 5 were made"), "{message}");
     assert!(message.contains("is not as it was written") && message.contains("it was run again"), "{message}");
@@ -261,11 +261,151 @@ fn a_dry_run_lists_and_runs_nothing() {
     place.run("out", &["--shard", "0/3"]);
     let output = run(&mut place.command("out", &["--dry-run", "--format", "json"]));
     let listed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let restarted = said(&run(&mut place.command("out", &["--dry-run", "--restart"])));
+    assert!(restarted.contains("18 runs, 18 to be made: about"), "{restarted}");
     let there = listed.as_array().expect("a list").iter().filter(|run| run["there"] == true).count();
     assert_eq!(there, 6, "a shard of three has run");
 }
 
 /// What only shows when the workload is made is told with its place, too.
+/// Two cells, of which the second has something wrong with it, under a policy with groups.
+const VARIANTS: &str = r#"
+name = "variants"
+policies = ["drf", "quota:@g"]
+tables = ["runs", "groups", "levels", "users"]
+
+[workload]
+generator = "synthetic"
+jobs = 20
+arrival = 5
+
+[[workload.class]]
+name = "u"
+users = 3
+duration = 30
+demand = { cpu = 1, memory_gib = 2 }
+
+[cluster]
+machines = "2x4c8g"
+placement = "first-fit"
+
+[[quota.g.group]]
+name = "one"
+users = ["u1", "u2", "u3"]
+min = { cpu = 2 }
+
+[sweep.variant.small]
+"cluster.machines" = "1x4c8g"
+
+[sweep.variant.large]
+"cluster.machines" = "4x4c8g"
+"#;
+
+#[test]
+fn an_axis_named_like_a_column_stands_beside_it() {
+    let place = Place::new(VARIANTS);
+    place.run("out", &[]);
+    let columns = |cell: &str, table: Table, policy: &str| {
+        let read = self::table(&table.path(&place.path("out").join(cell), policy, 0));
+        read.get_column_names().iter().map(|name| name.to_string()).collect::<Vec<String>>()
+    };
+    let groups = columns("cell=small", Table::Groups, "quota:@g");
+    assert!(["sweep_variant", "variant"].iter().all(|name| groups.contains(&(*name).to_owned())), "{groups:?}");
+    let runs = columns("cell=large", Table::Runs, "drf");
+    assert!(runs.contains(&"variant".to_owned()) && !runs.contains(&"sweep_variant".to_owned()), "{runs:?}");
+    let twice =
+        VARIANTS.replace("[sweep.variant.small]", "[sweep]\nquota.a.b = [1]\nquota.a_b = [2]\n[sweep.variant.x]");
+    let refused = Place::new(&twice).refused("out", &[]);
+    assert!(refused.contains("would both be the column 'quota_a_b'"), "{refused}");
+}
+
+#[test]
+fn what_is_wrong_by_design_is_found_before_the_first_run() {
+    let large = "\"cluster.machines\" = \"4x4c8g\"";
+    for (wrong, said) in [
+        ("\"cluster.machines\" = \"4x4c\"", "the cluster has no memory; add it to the machines (in the cell large)"),
+        ("\"cluster.machines\" = \"4x4c1norm\"", "give the machines in the workload's unit (in the cell large)"),
+        ("\"cluster.machines\" = \"4000000000x4c8g\"", "4000000000 machines are too many"),
+        ("\"cluster.devices\" = [\"gpu\"]", "cluster.devices: 'gpu' is not accepted"),
+        ("\"workload.class[0].users\" = 4", "'u4' is not accepted; expected a user of a group"),
+        ("\"workload.class[0].label\" = \"ssd\"", "'ssd' is no label of any machine"),
+        ("\"workload.class[0].zipf\" = -1", "workload.class[0].zipf: -1 is not accepted"),
+        ("\"quota.g.group[0].min\" = { gpu = 1 }", "gpu"),
+        ("\"weights\" = \"none.csv\"", "a file that can be read"),
+        ("\"workload\" = [{ generator = \"facebook\", hours = 0.1, load = 50, users = 3 }]", "workload.load: 50"),
+        ("\"workload\" = [{ trace = \"bad.csv\" }]", "bad.csv, line 1, column 'submit_s': is missing"),
+    ] {
+        let plan = match wrong.ends_with("]") && wrong.starts_with("\"workload\"") {
+            true => format!("{}[sweep]\n{wrong}\n", VARIANTS.split("[sweep.variant.small]").next().expect("the plan")),
+            false => VARIANTS.replace(large, wrong),
+        };
+        let place = Place::new(&plan);
+        place.write("bad.csv", "job,user,duration_s,cpu\n");
+        for args in [&["--dry-run"][..], &[]] {
+            let refused = place.refused("out", args);
+            assert!(refused.contains(said), "{wrong} {args:?}: {refused}");
+            assert!(!place.path("out").exists(), "{wrong}: nothing was made");
+        }
+    }
+}
+
+#[test]
+fn what_set_changes_is_said_of_set() {
+    let place = Place::new(SWEEP);
+    for (change, said) in [
+        ("policies=drf", "invalid type: string \"drf\", expected a sequence"),
+        ("policies=[\"dfr\"]", "(did you mean 'drf'?)"),
+        ("cluster.placment=x", "Did you mean 'placement'?"),
+        ("cluster.machines=2x8q", "'q' is no unit"),
+        ("seeds=0", "seeds: 0 is not accepted"),
+        ("workload.jbos=4", "Did you mean 'jobs'?"),
+        ("workload.jobs=x", "invalid type: string \"x\""),
+        ("workload.arrival.mean=-1", "workload.arrival.mean: -1 is not accepted"),
+        ("slurm.shards=0", "slurm.shards: 0 is not accepted; expected at least 1"),
+        ("figures.preset=x", "figures.preset: 'x' is not accepted"),
+        ("measure.from=9", "invalid type: integer `9`"),
+        ("cluster.devices=[\"gpu\"]", "cluster.devices: 'gpu' is not accepted"),
+    ] {
+        let refused = place.refused("out", &["--set", change]);
+        assert!(refused.starts_with(&format!("error: --set {change}: ")) && refused.contains(said), "{refused}");
+    }
+    let refused = Place::new(&SWEEP.replace("jobs = 60", "jbos = 60")).refused("out", &[]);
+    assert!(refused.contains("14 | jbos = 60") && refused.contains("Did you mean 'jobs'?"), "{refused}");
+    let refused = place.refused("out", &["--set", "seeds=2", "--set", "workload.class[0].users=-1"]);
+    assert!(refused.starts_with("error: --set workload.class[0].users=-1: "), "{refused}");
+}
+
+#[test]
+fn a_run_in_which_no_task_starts_fails_with_its_tables() {
+    let place = Place::new(SWEEP);
+    let tight = ["--set", "cluster.machines=1x0.5c1g", "--set", "seeds=1"];
+    let output = run(&mut place.command("out", &tight));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let message = said(&output);
+    assert!(message.contains("error: no task ever started under mean-2.0, drf, seed 1 ("), "{message}");
+    assert!(message.contains("too large for any machine") && message.contains("and 3 runs more"), "{message}");
+    assert!(Table::Runs.path(&place.path("out/cell=mean-2.0"), "drf", 0).exists(), "the tables are written");
+    assert!(place.path("out/report.html").exists(), "the report is drawn");
+    let again = run(&mut place.command("out", &tight));
+    assert_eq!(again.status.code(), Some(1), "{}", said(&again));
+}
+
+#[test]
+fn results_go_to_a_folder() {
+    let place = Place::new(SWEEP);
+    place.write("office.csv", "1\n");
+    for args in [&["--dry-run"][..], &[]] {
+        for (out, is) in [("office.csv", "this is a file"), ("office.csv/below", "office.csv' is a file")] {
+            let refused = place.refused(out, args);
+            assert!(refused.contains("--output: '") && refused.contains(is), "{refused}");
+        }
+    }
+    for verb in ["report", "plot", "bundle"] {
+        let output = run(plimsoll(&[verb]).arg(place.path("office.csv")));
+        assert!(said(&output).contains("office.csv: is a file; expected a folder that"), "{}", said(&output));
+    }
+}
+
 #[test]
 fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
     let place = Place::new(&SWEEP.replace("[2.0, 3.0, 5.0]", "[2.0, -3.0]"));
@@ -343,10 +483,10 @@ fn a_run_without_files_sums_up_the_same() {
                 metadata: Vec::new(),
             };
             let summary = simulate(&Simulation::of(plan, &supply, "w"), policy, &to, &mut |_, _| Ok(()));
-            serde_json::to_value(summary.expect("a run")).expect("a summary is JSON")
+            serde_json::to_value(summary.expect("a run").summary).expect("a summary is JSON")
         };
         let written = sum(Some(place.path("out")), &Table::ALL);
-        assert!(place.path(&format!("out/decisions/policy={}", policy.name)).exists());
+        assert!(place.path(&format!("out/decisions/policy={}", partition(&policy.name))).exists());
         assert!(written["values"].as_array().is_some_and(|values| values.len() > 40), "{written}");
         assert_eq!(sum(None, &Table::ALL), written, "{}", policy.name);
         assert_eq!(sum(None, &[]), written, "{}", policy.name);

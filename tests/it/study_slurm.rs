@@ -78,7 +78,10 @@ fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
 fn wrong_tables_and_no_slurm_are_told() {
     let place = Place::new(&format!("{SWEEP}\n[slurm]\nshard = 4\n"));
     let message = place.refused("out", &[]);
-    assert!(message.contains("slurm: unknown field `shard`") && message.contains("'shards'"), "{message}");
+    assert!(
+        message.contains("slurm: ") && message.contains("unknown field `shard`") && message.contains("'shards'"),
+        "{message}"
+    );
     place.write("plan.toml", SWEEP);
     let output = run(cluster(&place, "out", &[]).env("PATH", place.path("nowhere")));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));

@@ -7,6 +7,7 @@ const NEVER: &[(&str, &str)] = &[
     ("units", EVERYTHING),
     ("error", EVERYTHING),
     ("rows", EVERYTHING),
+    ("pinned", "workload cluster books policy fluid properties engine record metrics experiment output control cli"),
     ("workload", "books policy fluid properties engine record metrics experiment output control cli"),
     ("cluster", "books policy fluid properties engine record metrics experiment output control cli"),
     ("books", "policy properties engine metrics experiment output control cli"),

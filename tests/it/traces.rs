@@ -136,16 +136,52 @@ fn random_workloads_come_back_exactly_with_every_column() {
     let source = file(dir.path(), "source.csv", &text);
     let parquet = dir.path().join("t.parquet");
     let parquet = parquet.to_str().expect("text");
-    assert_eq!(good(&["import", &source]), text, "CSV to CSV");
-    good(&["import", &source, "-o", parquet]);
-    assert_eq!(good(&["import", parquet]), text, "Parquet to CSV");
+    assert_eq!(good(&["import", &source, "--resource", "io"]), text, "CSV to CSV");
+    good(&["import", &source, "--resource", "io", "-o", parquet]);
+    assert_eq!(good(&["import", parquet, "--resource=io_norm"]), text, "Parquet to CSV");
     let fine = text.replacen("true", "yes", 1).replacen(".5,", ".50,", 1);
-    assert_eq!(good(&["import", &file(dir.path(), "fine.csv", &fine)]), text, "other spellings");
+    assert_eq!(good(&["import", "--resource=io", &file(dir.path(), "fine.csv", &fine)]), text, "other spellings");
     let huge = "job,user,submit_s,duration_s,cpu\na,u,0,1,100000000000000.001\n";
     let huge = file(dir.path(), "huge.csv", huge);
     let output = trace(&["import", &huge, "-o", parquet]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("huge.csv, line 2") && said(&output).contains(".csv"), "{}", said(&output));
+}
+
+#[test]
+fn resources_of_other_names_are_those_of_the_machines_or_declared() {
+    let dir = folder();
+    let source = file(dir.path(), "t.csv", "job,user,submit_s,duration_s,cpu,licence\na,u,0,1,1,2\n");
+    let machines = file(dir.path(), "m.csv", "cpu,licence\n4,4\n");
+    let refused = |args: &[&str]| {
+        let output = trace(args);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(
+            said(&output).contains("t.csv, line 1, column 'licence': is no column of a trace"),
+            "{}",
+            said(&output)
+        );
+    };
+    for verb in ["head", "validate", "stats", "import"] {
+        refused(&[verb, &source]);
+        good(&[verb, &source, "--resource", "licence"]);
+    }
+    refused(&["validate", &source, "--machines", "4x4c"]);
+    good(&["validate", &source, "--machines", &machines]);
+    good(&["stats", &source, "--machines", &machines]);
+    jobs(dir.path(), &source, &machines, &[]);
+    let text = |resources: &str| {
+        format!(
+            "name = \"p\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"4x4c\"\n[workload]\ntrace = \"t.csv\"\n{resources}"
+        )
+    };
+    let plan = |resources| {
+        run(plimsoll(&["run"]).arg(file(dir.path(), "p.toml", &text(resources))).arg("-o").arg(dir.path().join("o")))
+    };
+    assert!(said(&plan("")).contains("resources = [\"licence\"]"), "{}", said(&plan("")));
+    // What the machines lack is another error then.
+    let declared = plan("resources = [\"licence\"]\n");
+    assert!(said(&declared).contains("the cluster has no licence"), "{}", said(&declared));
 }
 
 #[test]
@@ -191,7 +227,7 @@ fn wrong_requests_are_refused_with_what_would_be_accepted() {
     let missing = dir.path().join("missing.csv");
     let missing = missing.to_str().expect("text");
     let table: &[(&str, &[&str])] = &[
-        ("import @swim --format swin", &["--format", "'swin'", "did you mean 'swim'", "alibaba-2017"]),
+        ("import @swim --format swin", &["--from", "'swin'", "did you mean 'swim'", "alibaba-2017"]),
         ("import @swim --format swf", &["swim.tsv, line 1", "18"]),
         ("import @swim --set swim.map_byte=1", &["--set", "map_byte", "map_bytes"]),
         ("import @swim --set swim.map_bytes", &["--set", "swim.map_bytes=134217728"]),
@@ -205,10 +241,10 @@ fn wrong_requests_are_refused_with_what_would_be_accepted() {
         ("import @empty", &["empty.csv", "empty"]),
         ("import @empty --format openb", &["empty.csv", "no rows"]),
         ("import @missing", &["missing.csv"]),
-        ("import @folder", &["directory"]),
+        ("import @folder", &["is a folder"]),
         ("validate @twice", &["twice.csv, line 4", "'job'", "appeared before"]),
         ("validate @lost", &["lost.csv, line 2", "'after'", "mop"]),
-        ("validate @csv --format swim", &["t.csv, line 1", "6"]),
+        ("validate @csv --from swim", &["t.csv, line 1", "6"]),
         ("validate @csv --format yaml", &["--format", "'yaml'"]),
         ("validate @csv --machines many", &["--machines", "400x16c32g"]),
         ("head @missing", &["missing.csv"]),

@@ -52,6 +52,8 @@ mod pdf;
 mod python;
 #[cfg(target_os = "linux")]
 mod slurm;
+#[cfg(target_os = "linux")]
+mod strace;
 
 use std::process::ExitCode;
 
@@ -67,7 +69,7 @@ pub type Outcome = Result<(), Missing>;
 const REQUIRE: &str = "PLIMSOLL_REQUIRE";
 
 /// What tests may need, as [`REQUIRE`] names it.
-const NEEDS: [&str; 8] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm"];
+const NEEDS: [&str; 9] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace"];
 
 /// A test that is named after what it needs.
 fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
@@ -105,6 +107,9 @@ fn main() -> ExitCode {
         data::FILES.map(|file| trial(&format!("data::{}_round_trips", file.0), move || data::round_trips(file))),
     );
     #[cfg(target_os = "linux")]
-    trials.push(trial("slurm::a_real_slurm_runs_the_array", slurm::a_real_one_runs_the_array));
+    {
+        trials.push(trial("slurm::a_real_slurm_runs_the_array", slurm::a_real_one_runs_the_array));
+        trials.push(trial("strace::every_call_may_fail", strace::every_call_may_fail));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -11,9 +11,12 @@ pub use plan::CheckPlan;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::screen::tame;
 use super::{Context, Format, interrupt, threads};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
+use crate::output::file::Written;
+use crate::output::folder::check_output;
 use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
@@ -86,7 +89,7 @@ struct Matrix {
 struct Column {
     policy: String,
     findings: Vec<Finding>,
-    files: Vec<Vec<PathBuf>>,
+    files: Vec<Vec<Written>>,
 }
 
 /// The request, and the findings.
@@ -130,7 +133,7 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     for search in searches {
         let mut columns = Vec::new();
         for candidate in &candidates {
-            bar.set_message(format!("{}, {}", candidate.name(), search.domain.title()));
+            bar.set_message(tame(&format!("{}, {}", candidate.name(), search.domain.title())));
             let tick = |looked: u64| {
                 bar.inc(looked);
                 interrupt::check()
@@ -146,6 +149,7 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     }
     bar.finish_and_clear();
     if let Some(folder) = &args.write {
+        check_output("--write", folder)?;
         write::files(folder, &mut matrices)?;
     }
     Ok(Found { promises, matrices, on_blocked })

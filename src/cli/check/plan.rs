@@ -10,6 +10,7 @@ use super::super::{Context, Format};
 use super::{Args, candidates, find, promises, say, searches, write};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
+use crate::experiment::study::folder::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
 
 /// The plan as it is written.
@@ -71,10 +72,11 @@ impl CheckPlan {
     /// Runs it, writes counterexamples, the figure and the report to a folder, and prints what was found.
     pub fn run(&self, folder: &Path, threads: usize, format: Format, context: &Context) -> Result<()> {
         let started = Instant::now();
-        self.about.may_stand_in(folder)?;
-        let counterexamples = folder.join("counterexamples");
-        let args = Args { write: Some(counterexamples), jobs: Some(threads), format, ..self.args.clone() };
-        let found = find(&args, context)?;
+        let _alone = self.about.claim(folder)?;
+        let args = Args { jobs: Some(threads), format, ..self.args.clone() };
+        let mut found = find(&args, context)?;
+        self.about.begin(folder, (context, threads, started))?;
+        write::files(&folder.join(COUNTEREXAMPLES), &mut found.matrices)?;
         let drawn = Drawn {
             name: "properties".to_owned(),
             caption:
@@ -87,7 +89,7 @@ impl CheckPlan {
         say(&args, &found, context)?;
         let columns = found.matrices.iter().flat_map(|matrix| &matrix.columns);
         let files = columns.flat_map(|column| &column.files).flatten().cloned().collect();
-        self.about.report(folder, (vec![drawn], files), (context, threads, started))
+        self.about.report(folder, (vec![drawn], files), (context, started))
     }
 }
 

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::quoted;
 use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use super::{Column, Matrix};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
 use crate::fluid::{self, Instance, Mechanism, Number, Tasks};
+use crate::output::file::Written;
+use crate::output::shell::quoted;
 use crate::policy::PolicySpec;
 use crate::properties::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
 
@@ -72,12 +73,7 @@ fn cell(finding: &Finding) -> Cell {
     }
 }
 
-fn counterexample(
-    column: &Column,
-    found: &Counterexample,
-    files: &[std::path::PathBuf],
-    whole: Option<OnBlocked>,
-) -> String {
+fn counterexample(column: &Column, found: &Counterexample, files: &[Written], whole: Option<OnBlocked>) -> String {
     let title = found.promise.title();
     let title = format!("{}: {} fails ({})", column.policy, lower(&title), found.domain.title());
     let mut text = paragraphs(&title);
@@ -86,7 +82,7 @@ fn counterexample(
     }
     let worlds =
         [(&found.instance, &found.tasks)].into_iter().chain(found.after.iter().map(|(then, tasks)| (then, tasks)));
-    for (file, world) in files.iter().zip(worlds) {
+    for (file, world) in files.iter().map(|file| &file.path).zip(worlds) {
         // A command is copied, and stays on its line.
         text += &format!("  {}\n", replay(file, &column.policy, world, whole));
     }
@@ -160,7 +156,7 @@ pub(super) fn json(matrices: &[Matrix]) -> Result<String> {
     Ok(text + "\n")
 }
 
-fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[std::path::PathBuf]) -> Json {
+fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[Written]) -> Json {
     let reading = match finding.promise.reading {
         Reading::Divisible => "divisible",
         Reading::Whole => "whole",
@@ -189,7 +185,7 @@ fn one(matrix: &Matrix, column: &Column, finding: &Finding, files: &[std::path::
     Json::Object(object)
 }
 
-fn example(found: &Counterexample, files: &[std::path::PathBuf]) -> Json {
+fn example(found: &Counterexample, files: &[Written]) -> Json {
     let phase = match found.phase {
         Phase::Grid => "grid",
         Phase::Random => "random",
@@ -219,7 +215,7 @@ fn example(found: &Counterexample, files: &[std::path::PathBuf]) -> Json {
         object.insert(name.to_owned(), instance(after, tasks));
     }
     if !files.is_empty() {
-        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
         object.insert("files".to_owned(), names.into());
     }
     Json::Object(object)

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::Matrix;
 use crate::error::{Error, Result};
 use crate::output::figure::{Data, GridRow, GridSection, GridWords, Mark, grid};
+use crate::output::file::write_whole;
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::output::table::write_whole;
 use crate::properties::{Domain, Finding, Promise};
 
 /// Writes all counterexamples and notes where.
@@ -24,11 +24,9 @@ pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {
                 let stem = format!("{}-{}{domain}", plain(&column.policy), found.promise.slug());
                 for (suffix, text) in found.files() {
                     let name = if suffix.is_empty() { format!("{stem}.toml") } else { format!("{stem}-{suffix}.toml") };
-                    let path = folder.join(name);
                     let text =
                         format!("# Found by Plimsoll {VERSION}{made_with}, seed {}.\n{text}", matrix.search.seed);
-                    write_whole(&path, text.as_bytes())?;
-                    files.push(path);
+                    files.push(write_whole(&folder.join(name), text.as_bytes())?);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::super::{Context, Format, print as out, progress::Steps, quoted, screen::paragraphs};
+use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs};
 use super::{Args, print};
 use crate::control::chaos::Chaos;
 use crate::control::rules::Rules;
@@ -13,6 +13,7 @@ use crate::control::study::Watcher;
 use crate::control::world::plan::Network;
 use crate::control::world::watch::Violation;
 use crate::error::{Error, Result};
+use crate::output::shell::quoted;
 
 /// The most machines of a random cluster.
 const MACHINES: usize = 1_000_000;

@@ -20,15 +20,16 @@ pub fn run(
     context: &Context,
 ) -> Result<()> {
     let started = Instant::now();
-    about.may_stand_in(folder)?;
+    let _alone = about.claim(folder)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let steps = Steps::new(context.quiet, "parts");
     let findings = pool.install(|| plan.study.run(&steps));
     steps.clear();
     let findings = findings?;
+    about.begin(folder, (context, threads, started))?;
     let written = output::write(folder, plan, &findings)?;
-    about.note(folder, &written, (context, threads, started))?;
+    about.note(folder, &written)?;
     let sentences = output::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&paragraphs(&sentences.join("\n")))?,

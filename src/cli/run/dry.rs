@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use super::How;
 use crate::cli::{Context, Format, print};
 use crate::error::{Error, Result};
+use crate::experiment::study::folder::check_owner;
 use crate::experiment::study::{Listed, listed};
-use crate::experiment::{Destination, Plan, Simulation, Study, simulate};
+use crate::experiment::{Destination, Mode, Plan, Simulation, Study, check, simulate};
 use crate::output::numbers::count;
 use crate::units::Time;
 
@@ -17,9 +18,16 @@ const TRIAL: Duration = Duration::from_millis(500);
 /// So many policies of so many cells are tried at most.
 const TRIALS: usize = 8;
 
-/// Lists the runs, and estimates what those that are missing would take.
+/// Lists the runs, and estimates what those that are missing would take. Errors: also those that a run would end with before
+/// its first event.
 pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
-    let runs = listed(study, how.folder, how.shard)?;
+    if let Some(folder) = how.folder {
+        check_owner(folder)?;
+    }
+    check(study)?;
+    // What is there does not count if all is to be made anew.
+    let folder = how.folder.filter(|_| how.mode != Mode::Restart);
+    let runs = listed(study, folder, how.shard)?;
     let missing = runs.iter().filter(|run| !run.there).count();
     match how.format {
         Format::Json => {
@@ -44,6 +52,10 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
         context.say("the number of seeds depends on the results; these are the most that may be run");
     }
+    if missing == 0 {
+        context.say(&format!("{} runs, all there", count(runs.len() as u64)));
+        return Ok(());
+    }
     let estimate = estimate(study, &runs)?;
     let span = |seconds: f64| match seconds {
         s if s < 100.0 => format!("{s:.0} s"),
@@ -53,7 +65,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
     context.say(&format!(
         "{} runs, {missing} to be made: about {} on {} threads, judged by the first half second of some of them",
         count(runs.len() as u64),
-        span(estimate / how.threads.min(missing.max(1)) as f64),
+        span(estimate / how.threads.min(missing) as f64),
         how.threads
     ));
     Ok(())

@@ -11,9 +11,13 @@ use super::{Context, Format, check, failover, print, report, screen, solve, thre
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
+use crate::experiment::study::folder::strangers;
+use crate::experiment::study::identity::slashed;
 use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::output::folder::check_output;
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::output::table::write_whole;
+use crate::output::sealed;
+use crate::rows::read_text;
 
 /// Run an experiment: all runs, tables, figures, report
 ///
@@ -70,8 +74,7 @@ enum Any {
 
 impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let text = text.trim_start_matches('\u{feff}');
+        let text = &*read_text(path)?;
         Ok(if FailoverPlan::is(text) {
             let plan = FailoverPlan::read(path, text, set)?;
             Any::Failover(Box::new((About::of_failover(&plan, path, set), plan)))
@@ -114,6 +117,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             context.say(&format!("plan {} of {}: {}", at + 1, plans.len(), plan.name()));
         }
         let folder = args.output.clone().unwrap_or_else(|| Path::new("results").join(plan.name()));
+        check_output("--output", &folder)?;
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
             _ if args.dry_run => context.say(&format!("{}: this kind of plan has no runs to list", plan.name())),
@@ -166,9 +170,22 @@ pub struct How<'a> {
     pub format: Format,
 }
 
-/// Runs a study, prints its summary and says what never started.
+/// Runs a study, prints its summary and says what never started. Errors: also [`Error::Idle`] for runs without any task that
+/// started, once all is written.
 pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<()> {
+    let done = performed(study, how, draw, context)?;
+    print::idle(study, &done.cells).map_or(Ok(()), |problem| Err(Error::Idle { problem }))
+}
+
+fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<Done> {
     let started = Instant::now();
+    if let Some(folder) = how.folder {
+        match strangers(folder)? {
+            0 => {}
+            others => context
+                .say(&format!("{} has {others} files or folders that are no results; they stay", folder.display())),
+        }
+    }
     let bar = Bar::new(context.quiet);
     let request = Request { folder: how.folder, threads: how.threads, mode: how.mode, shard: how.shard };
     let outcome = execute(study, &request, &bar);
@@ -183,9 +200,10 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
         let part = how.shard.map(|shard| shard.to_string());
         let more = serde_json::json!({
             "plan": study.file(), "set": study.set, "shard": part, "runs_made": done.made, "runs_kept": done.kept,
+            "folder": way(folder, study.file().and_then(Path::parent).unwrap_or(Path::new(""))), "inputs": done.inputs,
         });
-        let text = provenance(context, how.threads, started, more);
-        write_whole(&folder.join(format!("run{shard}.json")), text.as_bytes())?;
+        let facts = provenance(context, how.threads, started, more);
+        sealed::write(&folder.join(format!("run{shard}.json")), &facts)?;
         if let Some(shard) = how.shard {
             let runs: usize = done.cells.iter().map(Vec::len).sum();
             context.say(&format!(
@@ -193,7 +211,7 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
                 folder.display(),
                 started.elapsed().as_secs_f64()
             ));
-            return Ok(());
+            return Ok(done);
         }
     }
     let findings = findings(study, &done.cells);
@@ -211,17 +229,19 @@ pub fn perform(study: &Study, how: &How, draw: Draw, context: &Context) -> Resul
     ignored.iter().for_each(|message| context.warn(message));
     print::stuck(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
     print::unreturned(done.cells.iter().flatten()).iter().for_each(|message| context.warn(message));
-    let Some(folder) = how.folder else { return Ok(()) };
+    let Some(folder) = how.folder else { return Ok(done) };
     context.say(&format!("tables in {} ({:.1} s)", folder.display(), started.elapsed().as_secs_f64()));
     if draw == Draw::Report {
         drawn(study, folder, context)?;
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Draws figures and reports, and says where they are.
 fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
-    study.figures.write(folder)?;
+    if let Some(note) = study.figures.write(folder)? {
+        context.warn(&note);
+    }
     let (page, notes) = report::make(folder)?;
     notes.iter().for_each(|note| context.say(note));
     let figures = match study.is_swept() {
@@ -265,9 +285,28 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
     print::out(&print::differences(study, findings, &dims))
 }
 
+/// The way from a folder of results to the folder of the plan, which stays the same when both are moved; absolute where
+/// they are on different drives.
+pub(super) fn way(results: &Path, plan: &Path) -> Option<String> {
+    let whole = |path: &Path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.canonicalize();
+    let (results, plan) = (whole(results).ok()?, whole(plan).ok()?);
+    let common = results.components().zip(plan.components()).take_while(|(one, other)| one == other).count();
+    if common == 0 {
+        return Some(slashed(&plan));
+    }
+    let up = results.components().skip(common).map(|_| "..".as_ref());
+    let way: PathBuf = up.chain(plan.components().skip(common).map(|part| part.as_os_str())).collect();
+    Some(slashed(&way))
+}
+
 /// The differences between two ways to run the same plan; everything else is in the tables' metadata.
 /// `more` are further facts.
-pub(super) fn provenance(context: &Context, threads: usize, started: Instant, more: serde_json::Value) -> String {
+pub(super) fn provenance(
+    context: &Context,
+    threads: usize,
+    started: Instant,
+    more: serde_json::Value,
+) -> serde_json::Value {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut json = serde_json::json!({
         "command": context.line,
@@ -282,5 +321,5 @@ pub(super) fn provenance(context: &Context, threads: usize, started: Instant, mo
     if let (Some(json), serde_json::Value::Object(more)) = (json.as_object_mut(), more) {
         json.extend(more);
     }
-    format!("{json:#}\n")
+    json
 }

@@ -11,6 +11,7 @@ use super::{Args, answer, quota, whole};
 use crate::error::{Error, Result};
 use crate::fluid::read::{self, Question};
 use crate::output::gallery::Drawn;
+use crate::output::portable::file_name;
 use crate::workload::Input;
 
 /// The plan as it is written.
@@ -70,7 +71,7 @@ impl SolvePlan {
     /// Solves everything, writes figures and the report to a folder, and prints what came out.
     pub fn run(&self, folder: &Path, format: Format, context: &Context) -> Result<()> {
         let started = Instant::now();
-        self.about.may_stand_in(folder)?;
+        let _alone = self.about.claim(folder)?;
         let mut drawn = Vec::new();
         for (nth, (name, question, args)) in self.asked.iter().enumerate() {
             let args = Args { format, ..args.clone() };
@@ -86,7 +87,8 @@ impl SolvePlan {
             };
             drawn.extend(drawing.map(|(svg, data)| Drawn { name: name.clone(), caption, svg, data }));
         }
-        self.about.report(folder, (drawn, Vec::new()), (context, 1, started))
+        self.about.begin(folder, (context, 1, started))?;
+        self.about.report(folder, (drawn, Vec::new()), (context, started))
     }
 }
 
@@ -109,7 +111,8 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
                 other => other,
             })
         };
-        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        // The name of its figure's files.
+        let stem = file_name(&file.file_stem().unwrap_or_default().to_string_lossy());
         let args = |policies: &[String], quota| Args {
             instance: file.clone(),
             policies: policies.to_vec(),

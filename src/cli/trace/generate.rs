@@ -11,6 +11,7 @@ use super::{Context, report};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::plan::{apply, explain, workload};
 use crate::experiment::{Supply, WorkloadPlan};
+use crate::rows::read_text;
 use crate::workload::synthetic::classes::bench_workload;
 use crate::workload::synthetic::{Generated, Generator};
 
@@ -151,8 +152,7 @@ fn planned_supply(table: toml::Table, seed: u64) -> Result<Supply> {
 
 /// The `[workload]` table of a plan that has a generator.
 fn parameters_of(plan: &Path) -> Result<toml::Table> {
-    let text = std::fs::read_to_string(plan).map_err(|source| Error::io(plan, source))?;
-    let table: toml::Table = toml::from_str(text.trim_start_matches('\u{feff}'))
+    let table: toml::Table = toml::from_str(&read_text(plan)?)
         .map_err(|error: toml::de::Error| Error::PlanSyntax { path: plan.to_owned(), message: explain(&error) })?;
     match table.get("workload").and_then(toml::Value::as_table) {
         Some(workload) if workload.contains_key("generator") => Ok(workload.clone()),

@@ -21,15 +21,15 @@ pub struct Args {
     #[arg(short = 'n', long = "rows", default_value_t = 10, value_name = "N")]
     rows: usize,
     /// Its format: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
-    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
     from: Option<String>,
     #[command(flatten)]
     reading: Reading,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let format = format("--trace-format", args.from.as_deref())?;
-    let opened = Opened::new(&args.trace, format, &args.reading)?;
+    let format = format("--from", args.from.as_deref())?;
+    let opened = Opened::new(&args.trace, format, &args.reading, None)?;
     let mut source = opened.source()?;
     // All columns, then without those that stay empty in what is shown.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };

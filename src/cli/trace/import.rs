@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// Convert a file in a public format to a canonical trace
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Formats (recognised by content if --format is absent):
+#[command(after_help = "Formats (recognised by content if --from is absent):
   swim          SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output
   alibaba-2017  batch_task.csv of Alibaba's 2017 cluster trace
   swf           Standard Workload Format of the Parallel Workloads Archive
@@ -23,18 +23,18 @@ kept in OUT.json.
 
 Examples:
   plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv -o facebook-2009.csv
-  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --format swim \\
+  plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --from swim \\
       --set swim.map_bytes=134217728 --tenants zipf:20:1.1 -o zipf.csv
-  plimsoll trace import batch_task.csv --format alibaba-2017 \\
+  plimsoll trace import batch_task.csv --from alibaba-2017 \\
       --set alibaba-2017.jobs=job -o alibaba.parquet
   zcat NASA-iPSC-1993-3.1-cln.swf.gz |
-      plimsoll trace import - --format swf > nasa.csv")]
+      plimsoll trace import - --from swf > nasa.csv")]
 pub struct Args {
     /// The file, or - for standard input
     file: PathBuf,
     /// Its format: swim, alibaba-2017, swf or openb
-    #[arg(long, visible_alias = "from", value_name = "FORMAT")]
-    format: Option<String>,
+    #[arg(long, visible_alias = "format", value_name = "FORMAT")]
+    from: Option<String>,
     #[command(flatten)]
     reading: Reading,
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
@@ -44,8 +44,8 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let target = Target::parse(args.output.as_deref())?;
-    let format = format("--format", args.format.as_deref())?;
-    let opened = Opened::new(&args.file, format, &args.reading)?;
+    let format = format("--from", args.from.as_deref())?;
+    let opened = Opened::new(&args.file, format, &args.reading, None)?;
     let mut facts = Map::new();
     facts.insert("source".into(), opened.name().into());
     facts.insert("source_blake3".into(), opened.input.digest()?.into());

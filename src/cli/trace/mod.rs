@@ -16,6 +16,7 @@ use std::path::Path;
 use super::Context;
 use crate::error::{Error, Result};
 use crate::experiment::Supply;
+use crate::experiment::machines::machines_from;
 use crate::experiment::plan::{apply, explain};
 use crate::workload::Input;
 use crate::workload::formats::{Format, FormatOptions, Tenants};
@@ -52,6 +53,12 @@ struct Reading {
     /// Change a parameter, such as swim.map_bytes=134217728 or swf.parallel=gang; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// A resource of a canonical trace that is none of cpu, memory, gpu, disk and network; may be given several times
+    #[arg(long, value_name = "NAME")]
+    resource: Vec<String>,
+    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
+    #[arg(long)]
+    strict: bool,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -71,9 +78,13 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens a trace: canonical, or in a public format that is named or recognised.
-    fn new(path: &Path, format: Option<Format>, reading: &Reading) -> Result<Opened> {
-        let options = options(reading)?;
+    /// Opens a trace: canonical, or in a public format that is named or recognised. A canonical one may have the resources
+    /// of `machines`.
+    fn new(path: &Path, format: Option<Format>, reading: &Reading, machines: Option<&str>) -> Result<Opened> {
+        let mut options = options(reading)?;
+        if let Some(machines) = machines {
+            options.resources.extend(machines_from("--machines", machines, Path::new(""))?.resources());
+        }
         let input = Input::open(path)?;
         let supply = Supply::input(input.clone(), format, &options).map_err(|error| match error {
             Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
@@ -118,6 +129,7 @@ fn options(reading: &Reading) -> Result<FormatOptions> {
         let given = reading.set.join(" ");
         Error::plan("--set", format!("'{given}'"), format!("a parameter of a format: {}", explain(&error)))
     })?;
+    (options.strict, options.resources) = (reading.strict, reading.resource.clone());
     if let Some(rule) = &reading.tenants {
         options.tenants = Some(Tenants::parse("--tenants", rule)?);
     }

@@ -13,11 +13,21 @@ pub fn lines(quality: &Quality) -> Vec<String> {
     let dropped: u64 = quality.dropped.values().sum();
     let mut lines =
         vec![format!("{}: {} rows read, {} kept", quality.format, quality.rows_in, quality.rows_in - dropped)];
-    lines.extend(quality.dropped.iter().map(|(reason, rows)| format!("  dropped {rows}: {reason}")));
+    lines.extend(
+        quality.dropped.iter().map(|(reason, rows)| format!("  dropped {rows}: {reason}{}", at(quality, reason))),
+    );
     lines.extend(quality.repaired.iter().map(|(reason, rows)| format!("  repaired {rows}: {reason}")));
     lines.extend(quality.assumptions.iter().map(|(name, value)| format!("  assumed {name} = {value}")));
     lines.extend(quality.warnings.iter().map(|warning| format!("  warning: {warning}")));
     lines
+}
+
+/// Where the first row is that was left out for this reason, and what is wrong with it.
+fn at(quality: &Quality, reason: &str) -> String {
+    let Some((line, problem)) = quality.first_dropped.get(reason) else { return String::new() };
+    let first = if quality.dropped.get(reason) == Some(&1) { "" } else { "first " };
+    let problem = if problem.is_empty() { String::new() } else { format!(": {problem}") };
+    format!(" ({first}line {line}{problem})")
 }
 
 /// The same for programs.
@@ -33,6 +43,11 @@ pub fn json(quality: &Quality) -> Map<String, Value> {
     object.insert("rows_in".into(), quality.rows_in.into());
     object.insert("rows_kept".into(), (quality.rows_in - dropped).into());
     object.insert("dropped".into(), counts(&quality.dropped));
+    let first = |(reason, (line, problem)): (&String, &(u64, String))| {
+        let problem = Some(problem).filter(|problem| !problem.is_empty());
+        (reason.clone(), json!({ "line": line, "problem": problem }))
+    };
+    object.insert("first_dropped".into(), quality.first_dropped.iter().map(first).collect::<Map<_, _>>().into());
     object.insert("repaired".into(), counts(&quality.repaired));
     object.insert("assumptions".into(), assumptions.into());
     object.insert("warnings".into(), quality.warnings.clone().into());

@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
     trace: Option<PathBuf>,
     /// The format of the trace: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
-    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
     from: Option<String>,
     #[command(flatten)]
     reading: Reading,
@@ -74,7 +74,7 @@ impl Subject {
             let made = Made::new(name.as_deref(), args.plan.as_deref(), args.seed, &args.reading.set)?;
             if args.from.is_some() || args.reading.tenants.is_some() {
                 let expected = "neither: a generator has no format and names its users itself";
-                return Err(Error::plan("--trace-format and --tenants", "with a generator", expected));
+                return Err(Error::plan("--from and --tenants", "with a generator", expected));
             }
             let name = format!("{}, seed {}", made.name, args.seed);
             return Ok(Subject { name, facebook: made.name == "facebook", supply: made.supply });
@@ -88,7 +88,8 @@ impl Subject {
             let expected = format!("a file, or a generator (did you mean '{hint}'?)");
             return Err(Error::plan("trace", format!("'{name}'"), expected));
         }
-        let opened = Opened::new(&path, format("--trace-format", args.from.as_deref())?, &args.reading)?;
+        let format = format("--from", args.from.as_deref())?;
+        let opened = Opened::new(&path, format, &args.reading, args.machines.as_deref())?;
         Ok(Subject { name: opened.name(), supply: opened.supply, facebook: false })
     }
 

@@ -21,18 +21,18 @@ names file, line and column.
 Examples:
   plimsoll trace validate trace.csv
   plimsoll trace validate trace.parquet --machines 400x16c32g
-  plimsoll trace validate batch_task.csv --format alibaba-2017 \\
+  plimsoll trace validate batch_task.csv --from alibaba-2017 \\
       --machines 1300x64c1norm
   plimsoll trace validate NASA-iPSC-1993-3.1-cln.swf --format json")]
 pub struct Args {
     /// A canonical trace or a file in a public format, or - for standard input
     file: PathBuf,
-    /// The file's format (swim, alibaba-2017, swf or openb), or how to print the report (table or json)
-    #[arg(long, value_name = "FORMAT")]
-    format: Vec<String>,
     /// The file's format: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
-    #[arg(long = "trace-format", visible_alias = "from", value_name = "FORMAT")]
+    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
     from: Option<String>,
+    /// How to print the report
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     #[command(flatten)]
     reading: Reading,
     /// Compare demand with the capacity of these machines: 400x16c32g, or a .csv
@@ -49,22 +49,15 @@ struct Report<'a> {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let (mut from, mut print) = (format("--trace-format", args.from.as_deref())?, Format::default());
-    for name in &args.format {
-        match name.as_str() {
-            "table" => print = Format::Table,
-            "json" => print = Format::Json,
-            name => from = format("--format", Some(name))?,
-        }
-    }
-    let opened = Opened::new(&args.file, from, &args.reading)?;
+    let from = format("--from", args.from.as_deref())?;
+    let opened = Opened::new(&args.file, from, &args.reading, args.machines.as_deref())?;
     let cluster = args.machines.as_deref().map(|text| load::cluster(text, &opened.source()?)).transpose()?;
     let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();
     let findings = inspect(&mut opened.source()?, &kinds)?;
     let summary = summarise(&mut opened.source()?)?;
     let loads = cluster.map(|cluster| load::loads(&cluster, &summary));
     let report = Report { opened: &opened, summary, findings, loads };
-    match print {
+    match args.format {
         Format::Table => print::out(&report.text()),
         Format::Json => {
             let text = serde_json::to_string_pretty(&report.json())
@@ -112,6 +105,7 @@ impl Report<'_> {
                 ("rows_in".to_owned(), json!(summary.rows)),
                 ("rows_kept".to_owned(), json!(summary.rows)),
                 ("dropped".to_owned(), json!({})),
+                ("first_dropped".to_owned(), json!({})),
                 ("repaired".to_owned(), json!({})),
                 ("assumptions".to_owned(), json!({})),
                 ("warnings".to_owned(), json!([])),

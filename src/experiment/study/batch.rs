@@ -2,9 +2,8 @@
 
 use serde::Deserialize;
 
-use super::place::steps;
 use super::source::{Sources, hinted};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The key of the table.
 pub const BATCH: &str = "slurm";
@@ -31,17 +30,26 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Reads the table. Errors: [`crate::error::Error::PlanSyntax`] with line and column.
+    /// Reads the table. Errors: [`Error::PlanSyntax`] with line and column.
     pub fn read(value: Option<toml::Value>, sources: &Sources) -> Result<Batch> {
         let Some(value) = value else { return Ok(Batch::default()) };
-        let wrong = |message: &str| sources.at_value(&steps(BATCH), &format!("{BATCH}: {message}"));
-        let batch: Batch = value.try_into().map_err(|error: toml::de::Error| wrong(&hinted(error.message())))?;
-        if [batch.shards, batch.cpus, batch.at_once].contains(&Some(0)) {
-            return Err(wrong("shards, cpus and at_once are at least 1"));
+        let wrong = |key: &str, value: String, expected: &str| {
+            sources.located(Error::plan(format!("{BATCH}{key}"), value, expected))
+        };
+        let batch: Batch = value.try_into().map_err(|error: toml::de::Error| {
+            wrong("", "this table".to_owned(), &format!("a job's options: {}", hinted(error.message())))
+        })?;
+        let numbers = [(".shards", batch.shards), (".cpus", batch.cpus), (".at_once", batch.at_once)];
+        if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == Some(0)) {
+            return Err(wrong(key, "0".to_owned(), "at least 1"));
         }
-        let words = [&batch.memory, &batch.time, &batch.partition].into_iter().flatten().chain(&batch.options);
-        if words.into_iter().any(|word| word.chars().any(char::is_control)) {
-            return Err(wrong("words without control characters"));
+        let options = batch.options.iter().map(|word| (".options", word));
+        let words = [(".memory", &batch.memory), (".time", &batch.time), (".partition", &batch.partition)];
+        let words = words.iter().filter_map(|&(key, word)| Some((key, word.as_ref()?)));
+        for (key, word) in words.chain(options) {
+            if word.chars().any(char::is_control) {
+                return Err(wrong(key, format!("{word:?}"), "words without control characters"));
+            }
         }
         Ok(batch)
     }

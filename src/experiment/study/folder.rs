@@ -5,15 +5,26 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::receipt::FOLDER as RECEIPTS;
+use super::identity::ids;
+use super::receipt::Receipt;
 use super::{Study, shown};
 use crate::error::{Error, Result};
+use crate::experiment::findings::FOLDER as STATISTICS;
 use crate::experiment::plan::Plan;
-use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, check_schema};
-use crate::output::made::Made;
+use crate::output::failover;
+use crate::output::file::is_temporary;
+use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, STUDY, check_links, check_output, receipts};
+use crate::output::gallery::FOLDER as FIGURES;
+use crate::output::html::FILE as REPORT;
+use crate::output::lock::{FILE as LOCK, is_lock};
+use crate::output::made::{self, FILE as MADE, Made};
 use crate::output::provenance::{COMMIT, VERSION};
+use crate::output::requests::FILE as REQUESTS;
 use crate::output::schema::{self, Table};
-use crate::output::table::{TEMPORARY, write_whole};
+use crate::output::sealed::{self, Found};
+
+/// The folder of counterexamples that a plan has found.
+pub const COUNTEREXAMPLES: &str = "counterexamples";
 
 /// The contents of [`STUDY`]; the same for every way to run the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,18 +65,28 @@ impl Described {
         }
     }
 
-    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read.
+    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is not
+    /// as it was written, or has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<Described>> {
-        let path = folder.join(STUDY);
-        match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::io(path, source)),
-            Ok(text) => {
-                check_schema(&path, &text)?;
-                let read = serde_json::from_str(&text).map(Some);
-                read.map_err(|error| Error::trace(&path, error.line() as u64, "", error.to_string()))
-            }
+        match Described::find(folder)? {
+            // It is somebody's file of that name.
+            Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
+            found => found.whole(),
         }
+    }
+
+    /// Looks for it. Errors: as those of [`sealed::find`].
+    fn find(folder: &Path) -> Result<Found<Described>> {
+        let path = folder.join(STUDY);
+        let is_odd =
+            |described: &Described| described.cells.iter().any(|(_, values)| values.len() != described.columns.len());
+        Ok(match sealed::find(&path)? {
+            Found::Whole(described) if is_odd(&described) => {
+                let problem = "a value for each of the columns is expected in every cell";
+                Found::Damaged(Error::trace(&path, 0, "cells", problem))
+            }
+            found => found,
+        })
     }
 
     /// Writes it, unless it is there already.
@@ -73,9 +94,7 @@ impl Described {
         if matches!(Described::read(folder), Ok(Some(there)) if there == *self) {
             return Ok(());
         }
-        let path = folder.join(STUDY);
-        let text = serde_json::to_string_pretty(self).map_err(|error| Error::output(&path, error))?;
-        write_whole(&path, (text + "\n").as_bytes())
+        sealed::write(&folder.join(STUDY), self).map(drop)
     }
 }
 
@@ -84,36 +103,181 @@ pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
     if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
 }
 
-/// Checks that a folder has no results of another plan. Errors: [`Error::Mismatch`] with what differs.
-pub fn check(study: &Study, folder: &Path) -> Result<()> {
-    match plan_there(folder)?.or(Made::read(folder).about.map(|about| about.plan)) {
-        Some(there) if there != study.text => {
-            let advice = "Go on with the plan as it was, choose another folder with -o, or throw those results away with \
-                          --restart.";
-            Err(another(folder, &there, &study.text, advice))
+/// Checks that nothing in a folder is in the way of results: no link that would lead them elsewhere, and no file that stands
+/// where one of theirs would, unless a record shows the folder to be of results. Errors: [`Error::Mismatch`] with such a
+/// file; [`Error::Io`].
+pub fn check_owner(folder: &Path) -> Result<()> {
+    check_output("--output", folder)?;
+    let mut in_the_way = None;
+    for name in entries(folder)?.iter().filter(|name| is_a_name_of_ours(name)) {
+        let path = folder.join(name);
+        check_links(folder, &path)?;
+        if in_the_way.is_none() {
+            in_the_way = first_file(&path)?;
+        }
+    }
+    // Records are looked for last: other shards write them first of all.
+    match in_the_way {
+        Some(file) if !is_of_results(folder)? => {
+            let problem = format!(
+                "{} stands where results would stand, and no record in {} says that Plimsoll wrote it; choose another \
+                 folder with -o",
+                file.display(),
+                folder.display()
+            );
+            Err(Error::Mismatch { problem })
         }
         _ => Ok(()),
     }
 }
 
-/// The same for a plan without runs, which is made anew whatever it was. Errors: there are runs in the folder.
-pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
-    match plan_there(folder)? {
-        Some(there) => Err(another(folder, &there, plan, "Choose another folder with -o.")),
-        None => Ok(()),
+/// How many files and folders there are in a folder that is not of results. Errors: [`Error::Io`].
+pub fn strangers(folder: &Path) -> Result<usize> {
+    let is_strange = |name: &&String| !is_left_over(name) && !is_a_name_of_ours(name);
+    Ok(if is_of_results(folder)? { 0 } else { entries(folder)?.iter().filter(is_strange).count() })
+}
+
+/// Whether a name is one that only processes which were killed leave.
+fn is_left_over(name: &str) -> bool {
+    is_temporary(name) || is_lock(name)
+}
+
+/// The names in a folder, in order; none if it is not there. Errors: [`Error::Io`].
+fn entries(folder: &Path) -> Result<Vec<String>> {
+    let fail = |source| Error::io(folder, source);
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(fail)?,
+    };
+    let name = |entry: std::io::Result<std::fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names = entries.map(name).collect::<std::io::Result<Vec<String>>>().map_err(fail)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Whether a record that is as it was written shows that results stand in a folder, or some of them. Errors: [`Error::Io`].
+fn is_of_results(folder: &Path) -> Result<bool> {
+    let own = entries(folder)?.into_iter().filter(|name| is_a_record(name)).map(|name| folder.join(name));
+    let mut records: Vec<PathBuf> = own.collect();
+    for place in places(folder)? {
+        records.push(place.join(CONTENTS));
+        records.extend(receipts(&place)?.into_iter().map(|name| place.join(RECEIPTS).join(name)));
+    }
+    for record in records {
+        match sealed::text(&record) {
+            Ok(Some(_)) => return Ok(true),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a name is that of a record which stands in the folder of results itself.
+fn is_a_record(name: &str) -> bool {
+    RECORDS.contains(&name) || (name.starts_with("run-") && name.ends_with(".json"))
+}
+
+/// The records that stand in the folder of results itself.
+const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
+
+/// Whether results use a name in their folder.
+fn is_a_name_of_ours(name: &str) -> bool {
+    let tables = || Table::ALL.iter().map(|table| table.name());
+    let others = [RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
+    is_a_record(name)
+        || name.starts_with("cell=")
+        || tables().chain(others).any(|own| own == name)
+        || name.strip_suffix(".parquet").is_some_and(|table| failover::TABLES.contains(&table))
+}
+
+/// The first file that is no temporary one at a path or below it, by name; links count as files. Errors: [`Error::Io`].
+fn first_file(path: &Path) -> Result<Option<PathBuf>> {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            for name in entries(path)? {
+                if let Some(file) = first_file(&path.join(name))? {
+                    return Ok(Some(file));
+                }
+            }
+            Ok(None)
+        }
+        Ok(_) => Ok((!is_left_over(&name)).then(|| path.to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(path, error)),
     }
 }
 
-/// The plan whose runs a folder has. Errors: of a version that this program does not read.
-fn plan_there(folder: &Path) -> Result<Option<String>> {
-    if let Some(described) = Described::read(folder)? {
-        return Ok(Some(described.plan));
+/// The folder of results with those of the cells of a sweep. Errors: [`Error::Io`].
+fn places(folder: &Path) -> Result<Vec<PathBuf>> {
+    let cells = entries(folder)?.into_iter().filter(|name| name.starts_with("cell=")).map(|name| folder.join(name));
+    Ok(std::iter::once(folder.to_owned()).chain(cells.filter(|path| path.is_dir())).collect())
+}
+
+/// Checks that a folder has no results of another plan. Errors: [`Error::Mismatch`] with what differs, or where a record
+/// that would say so is damaged and no run is one of this plan; [`Error::Io`].
+pub fn check(study: &Study, folder: &Path) -> Result<()> {
+    const ADVICE: &str = "Go on with the plan as it was, choose another folder with -o, or throw those results away with \
+                          --restart.";
+    match plan_there(folder)? {
+        Found::Whole(there) if there != study.text => Err(another(folder, &there, &study.text, ADVICE)),
+        Found::Damaged(error) if !has_runs_of(study, folder)? => {
+            Err(Error::Mismatch { problem: format!("{error}\nNo run there is one of this plan. {ADVICE}") })
+        }
+        _ => Ok(()),
     }
-    let path = folder.join(CONTENTS);
-    // What cannot be read is nobody's: it will be written anew.
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    check_schema(&path, &text)?;
-    Ok(serde_json::from_str::<Contents>(&text).ok().map(|contents| contents.plan))
+}
+
+/// Whether runs in a folder are those of a study, or there are none. Errors: [`Error::Io`].
+fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
+    let mut none = true;
+    for place in places(folder)? {
+        none &= receipts(&place)?.is_empty();
+    }
+    for plan in &study.cells {
+        let there = receipts(&of_cell(folder, &plan.cell))?;
+        if !there.is_empty()
+            && ids(plan, &study.files)?.iter().flatten().any(|id| there.contains(&format!("{id}.json")))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(none)
+}
+
+/// The same for a plan without runs, which is made anew whatever it was. Errors: there are runs in the folder, or what
+/// is not Plimsoll's; [`Error::Io`].
+pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
+    check_owner(folder)?;
+    match runs_there(folder)? {
+        Found::Whole(there) => Err(another(folder, &there, plan, "Choose another folder with -o.")),
+        Found::Damaged(error) => Err(error),
+        Found::Missing => Ok(()),
+    }
+}
+
+/// The plan whose results a folder has. Errors: [`Error::Io`], or of a version that this program does not read.
+fn plan_there(folder: &Path) -> Result<Found<String>> {
+    match runs_there(folder)? {
+        // A list of files that is damaged is nobody's: it will be written anew.
+        Found::Missing => Ok(Made::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
+        found => Ok(found),
+    }
+}
+
+/// The plan whose runs a folder has. Errors: as [`plan_there`].
+fn runs_there(folder: &Path) -> Result<Found<String>> {
+    let study = match Described::find(folder)? {
+        Found::Whole(described) => return Ok(Found::Whole(described.plan)),
+        Found::Damaged(error) => Found::Damaged(error),
+        Found::Missing => Found::Missing,
+    };
+    Ok(match sealed::find::<Contents>(&folder.join(CONTENTS))? {
+        Found::Whole(contents) => Found::Whole(contents.plan),
+        Found::Damaged(error) => Found::Damaged(error),
+        Found::Missing => study,
+    })
 }
 
 fn another(folder: &Path, there: &str, plan: &str, advice: &str) -> Error {
@@ -131,15 +295,10 @@ pub fn difference(old: &str, new: &str) -> String {
     };
     let (old, new) = (flat(old), flat(new));
     let mut lines: Vec<(&String, String)> = Vec::new();
-    for (key, value) in &old {
-        if !new.iter().any(|other| other == &(key.clone(), value.clone())) {
-            lines.push((key, format!("  - {key} = {value}")));
-        }
-    }
-    for (key, value) in &new {
-        if !old.iter().any(|other| other == &(key.clone(), value.clone())) {
-            lines.push((key, format!("  + {key} = {value}")));
-        }
+    for (sign, own, others) in [('-', &old, &new), ('+', &new, &old)] {
+        let others: HashSet<&(String, String)> = others.iter().collect();
+        let alone = own.iter().filter(|line| !others.contains(line));
+        lines.extend(alone.map(|(key, value)| (key, format!("  {sign} {key} = {value}"))));
     }
     lines.sort_by_key(|(key, _)| *key);
     lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
@@ -185,64 +344,64 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
 }
 
 /// Removes what is no part of a study that is complete: temporary files of processes that were killed, and tables and
-/// receipts of an earlier plan. `kept` are the files of all runs. Only names that this program gives are touched.
+/// receipts of an earlier plan. `kept` are the files of all runs. Nothing else is touched than what a record lists and is as
+/// that record says, and files with temporary names.
 pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
-    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("cell=") && entry.path().is_dir() {
-            folders.push(entry.path());
-        }
-    }
     let ours: HashSet<PathBuf> = study.cells.iter().map(|plan| of_cell(folder, &plan.cell)).collect();
-    for place in folders {
-        let names = Table::ALL.iter().map(|table| table.name()).chain([RECEIPTS]);
-        for name in names {
-            sweep_out(&place.join(name), kept)?;
+    for place in places(folder)? {
+        for name in receipts(&place)? {
+            let path = place.join(RECEIPTS).join(&name);
+            let receipt = match sealed::read::<Receipt>(&path) {
+                Ok(Some(receipt)) => receipt,
+                Err(error @ Error::Io { .. }) => return Err(error),
+                // What is damaged lists nothing.
+                _ => continue,
+            };
+            if !kept.contains(&path) {
+                let mut tables = receipt.tables;
+                tables.retain(|table, _| !kept.contains(&place.join(table)));
+                made::remove(&place, &tables)?;
+                remove(&path)?;
+            }
         }
-        for drawn in [place.clone(), place.join("statistics"), place.join("figures")] {
-            remove_temporary(&drawn)?;
+        let tables = Table::ALL.iter().map(|table| table.name());
+        for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
+            remove_temporary(&place, &place.join(name))?;
         }
-        if !ours.contains(&place) {
+        // It stays if something else stands in it.
+        let _ = std::fs::remove_dir(place.join(RECEIPTS));
+        remove_temporary(&place, &place)?;
+        if !ours.contains(&place) && Contents::read(&place).is_ok() {
             // Of another plan, or beside the cells of this one.
             remove(&place.join(CONTENTS))?;
             if place != folder {
                 Made::remove(&place)?;
+                let _ = std::fs::remove_dir(&place);
             }
-            let _ = std::fs::remove_dir(&place);
         }
     }
-    if Made::read(folder).about.is_some() {
+    if Made::known(folder)?.about.is_some() {
         // Of a plan without runs.
         Made::remove(folder)?;
     }
-    if !study.is_swept() { remove(&folder.join(STUDY)) } else { Ok(()) }
-}
-
-/// Removes all tables, receipts and temporary files below a folder but those that are kept, and folders left empty.
-fn sweep_out(folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if name.starts_with("policy=") || name.starts_with("run=") {
-                sweep_out(&path, kept)?;
-            }
-        } else if !kept.contains(&path)
-            && (name.starts_with(TEMPORARY) || name.ends_with(".parquet") || name.ends_with(".json"))
-        {
-            remove(&path)?;
-        }
+    match Described::find(folder)? {
+        Found::Whole(_) if !study.is_swept() => remove(&folder.join(STUDY)),
+        _ => Ok(()),
     }
-    // It stays if something else stands in it.
-    let _ = std::fs::remove_dir(folder);
-    Ok(())
 }
 
-/// Removes what processes that were killed left in a folder whose files are no tables of runs.
-fn remove_temporary(folder: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && entry.path().is_file() {
-            remove(&entry.path())?;
+/// Removes what processes that were killed left in a folder, and in those of policies and runs below it, which go if
+/// nothing else is in them.
+fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
+    for name in entries(folder)? {
+        let path = folder.join(&name);
+        // The folder's own lock is held by whoever is here.
+        if is_left_over(&name) && name != LOCK && path.is_file() {
+            remove(&path)?;
+            let left = folder.ancestors().take_while(|above| *above != place);
+            let _ = left.map_while(|above| std::fs::remove_dir(above).ok()).count();
+        } else if (name.starts_with("policy=") || name.starts_with("run=")) && path.is_dir() {
+            remove_temporary(place, &path)?;
         }
     }
     Ok(())

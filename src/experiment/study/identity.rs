@@ -1,34 +1,176 @@
 //! The identity of a run, in a name: a digest of everything that its results depend on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use super::Study;
 use crate::error::{Error, Result};
 use crate::experiment::plan::{Plan, WorkloadPlan};
 use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::schema;
+use crate::pinned::Pinned;
 use crate::workload::Input;
 
 /// Keys of a plan that no single run depends on: names, and what stands for many runs.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
-/// The digests of files, each computed once.
-#[derive(Default)]
-pub struct Digests(Mutex<HashMap<PathBuf, String>>);
+/// The digest of everything in a plan that its runs depend on. Errors: it cannot be written as text.
+pub fn digest(plan: &toml::Table) -> Result<String> {
+    let mut table = plan.clone();
+    MANY.iter().for_each(|key| {
+        table.remove(*key);
+    });
+    let resolved = toml::to_string(&table).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
+    Ok(blake3::hash(resolved.as_bytes()).to_hex().to_string())
+}
+
+/// The files that a study reads, each as it was when it was first looked at, with their digests.
+#[derive(Debug, Default)]
+pub struct Digests(Mutex<HashMap<PathBuf, (Input, Option<String>)>>);
 
 impl Digests {
-    /// The file's BLAKE3 digest. Errors: it cannot be read.
+    /// The inputs of these plans, as they are now. A file that is not there is found by whoever needs it.
+    pub fn of_plans<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Digests {
+        let mut known = HashMap::new();
+        for plan in plans {
+            for (_, path) in inputs(plan) {
+                if !known.contains_key(path)
+                    && let Ok(input) = Input::open(path)
+                {
+                    known.insert(path.to_owned(), (input, None));
+                }
+            }
+            if let Some(file) = &plan.weights {
+                known.insert(file.path().to_owned(), (Input::File(file.clone()), None));
+            }
+        }
+        Digests(Mutex::new(known))
+    }
+
+    /// A file as it was when it was first looked at. Errors: it cannot be read.
+    pub fn input(&self, path: &Path) -> Result<Input> {
+        let mut known = self.0.lock().map_err(|_| Error::Interrupted)?;
+        if let Some((input, _)) = known.get(path) {
+            return Ok(input.clone());
+        }
+        let input = Input::open(path)?;
+        known.insert(path.to_owned(), (input.clone(), None));
+        Ok(input)
+    }
+
+    /// The file's BLAKE3 digest. Errors: it cannot be read, or is another one by now.
     pub fn of(&self, path: &Path) -> Result<String> {
-        let known = self.0.lock().ok().and_then(|known| known.get(path).cloned());
-        if let Some(digest) = known {
+        let input = self.input(path)?;
+        let known = |known: &HashMap<PathBuf, (Input, Option<String>)>| known.get(path)?.1.clone();
+        if let Some(digest) = self.0.lock().ok().as_deref().and_then(known) {
             return Ok(digest);
         }
-        let digest = Input::open(path)?.digest()?;
+        let digest = input.digest()?;
         if let Ok(mut known) = self.0.lock() {
-            known.insert(path.to_owned(), digest.clone());
+            known.insert(path.to_owned(), (input, Some(digest.clone())));
         }
         Ok(digest)
+    }
+
+    /// Looks whether all that a plan reads still is as it was. Errors: a file is another one by now, or gone.
+    pub fn unchanged(&self, plan: &Plan) -> Result<()> {
+        let known = self.0.lock().map_err(|_| Error::Interrupted)?;
+        // All that was opened, whatever stands under the names now.
+        all_inputs(plan).filter_map(|(_, path)| known.get(path)).try_for_each(|(input, _)| input.check())
+    }
+}
+
+/// The role of a file that decides the results of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role<'a> {
+    /// The trace.
+    Trace,
+    /// The weights of users.
+    Weights,
+    /// The machines.
+    Machines,
+    /// The events of machines.
+    MachineEvents,
+    /// A file of the policy of this name: its quota groups, or their users.
+    Policy(&'a str),
+}
+
+impl Role<'_> {
+    /// The key of a plan that names such a file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Role::Trace => "workload.trace",
+            Role::Weights => "weights",
+            Role::Machines => "cluster.machines",
+            Role::MachineEvents => "cluster.events",
+            Role::Policy(_) => "policies",
+        }
+    }
+
+    /// The key of its digest in the metadata of tables.
+    fn metadata(self) -> &'static str {
+        match self {
+            Role::Trace => "plimsoll.trace_blake3",
+            Role::Weights => "plimsoll.weights_blake3",
+            Role::Machines => "plimsoll.machines_blake3",
+            Role::MachineEvents => "plimsoll.machine_events_blake3",
+            Role::Policy(_) => "plimsoll.policies_blake3",
+        }
+    }
+}
+
+/// The files that decide the results of a plan, each with its role: what runs are named by, what tables say of
+/// themselves, and what a bundle packs. Not the trace where it can be read only once (standard input, a pipe).
+pub fn inputs(plan: &Plan) -> Vec<(Role<'_>, &Path)> {
+    all_inputs(plan).filter(|(role, path)| *role != Role::Trace || path.is_file()).collect()
+}
+
+/// The same, and the trace whatever it is.
+fn all_inputs(plan: &Plan) -> impl Iterator<Item = (Role<'_>, &Path)> {
+    let own = [
+        (Role::Trace, trace(plan)),
+        (Role::Weights, plan.weights.as_ref().map(Pinned::path)),
+        (Role::Machines, plan.machines.as_deref()),
+        (Role::MachineEvents, plan.machine_events.as_deref()),
+    ];
+    let own = own.into_iter().filter_map(|(role, path)| Some((role, path?)));
+    let of_policies = plan
+        .policies
+        .iter()
+        .flat_map(|policy| policy.files.iter().map(|path| (Role::Policy(&policy.name), path.as_path())));
+    own.chain(of_policies)
+}
+
+fn trace(plan: &Plan) -> Option<&Path> {
+    match &plan.workload {
+        WorkloadPlan::Trace { path, .. } => Some(path),
+        WorkloadPlan::Generator(_) => None,
+    }
+}
+
+/// The inputs of all cells of a study: names, from the folder of the plan, and digests. A trace that could be read only
+/// once has none. Errors: a file cannot be read.
+pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
+    let folder = study.file().and_then(Path::parent).unwrap_or(Path::new(""));
+    let name = |path: &Path| slashed(path.strip_prefix(folder).unwrap_or(path));
+    let mut record = BTreeMap::new();
+    for plan in &study.cells {
+        for (_, path) in inputs(plan) {
+            record.insert(name(path), Some(digests.of(path)?));
+        }
+        if let Some(path) = trace(plan).filter(|path| !path.is_file()) {
+            record.insert(name(path), None);
+        }
+    }
+    Ok(record)
+}
+
+/// A path as text: one way to write it, whatever the system.
+pub fn slashed(path: &Path) -> String {
+    match path.has_root() {
+        true => path.to_string_lossy().into_owned(),
+        false => path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
     }
 }
 
@@ -40,38 +182,20 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
         ("plimsoll.plan".to_owned(), plan.text.clone()),
         ("plimsoll.rng".to_owned(), "rand_chacha ChaCha8, one stream a purpose".to_owned()),
     ]);
-    if let Some(trace) = trace(plan) {
-        metadata.push(("plimsoll.trace_blake3".to_owned(), digests.of(trace)?));
-    }
-    let mut of_policies = Vec::new();
-    for policy in &plan.policies {
-        for path in &policy.files {
-            of_policies.push(format!("{} {}", policy.name, digests.of(path)?));
+    for (role, path) in inputs(plan) {
+        let (key, digest) = (role.metadata(), digests.of(path)?);
+        let value = if let Role::Policy(name) = role { format!("{name} {digest}") } else { digest };
+        match metadata.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) => *values += &format!("; {value}"),
+            None => metadata.push((key.to_owned(), value)),
         }
-    }
-    if !of_policies.is_empty() {
-        metadata.push(("plimsoll.policies_blake3".to_owned(), of_policies.join("; ")));
     }
     Ok(metadata)
 }
 
-/// The trace that a plan reads, unless it can be read only once (standard input, a pipe).
-fn trace(plan: &Plan) -> Option<&Path> {
-    match &plan.workload {
-        WorkloadPlan::Trace { path, .. } if path.is_file() => Some(path),
-        _ => None,
-    }
-}
-
-/// The files that decide the results of a plan: its trace, what its policies read, weights, machines and their events.
-pub fn inputs(plan: &Plan) -> Vec<&Path> {
-    let of_policies = plan.policies.iter().flat_map(|policy| policy.files.iter());
-    trace(plan).into_iter().chain(of_policies.chain(&plan.inputs).map(PathBuf::as_path)).collect()
-}
-
 /// Whether the same results can be made again: not of standard input.
 pub fn is_repeatable(plan: &Plan) -> bool {
-    matches!(plan.workload, WorkloadPlan::Generator(_)) || trace(plan).is_some()
+    trace(plan).is_none_or(Path::is_file)
 }
 
 /// The ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, commit, schema, resolved
@@ -79,22 +203,18 @@ pub fn is_repeatable(plan: &Plan) -> bool {
 ///
 /// Errors: a file that the plan names cannot be read.
 pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
-    let mut table: toml::Table =
-        plan.text.parse().map_err(|error: toml::de::Error| Error::plan("plan", "its text", error.to_string()))?;
-    MANY.iter().for_each(|key| {
-        table.remove(*key);
-    });
-    let resolved = toml::to_string(&table).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
     let tables: Vec<&str> = plan.tables.iter().map(|table| table.name()).collect();
     let mut common = vec![
-        "plimsoll run 2".to_owned(),
+        "plimsoll run 3".to_owned(),
         VERSION.to_owned(),
         COMMIT.unwrap_or_default().to_owned(),
         schema::VERSION.to_string(),
-        resolved,
+        plan.digest.clone(),
         tables.join(" "),
     ];
-    for path in trace(plan).into_iter().chain(plan.inputs.iter().map(PathBuf::as_path)) {
+    let (of_policies, of_all): (Vec<_>, Vec<_>) =
+        inputs(plan).into_iter().partition(|(role, _)| matches!(role, Role::Policy(_)));
+    for (_, path) in of_all {
         common.push(digests.of(path)?);
     }
     plan.policies
@@ -102,7 +222,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
         .map(|policy| {
             let mut parts = common.clone();
             parts.push(policy.name.clone());
-            for path in &policy.files {
+            for (_, path) in of_policies.iter().filter(|(role, _)| *role == Role::Policy(&policy.name)) {
                 parts.push(digests.of(path)?);
             }
             let id = |(run, seed): (usize, &u64)| {
@@ -118,4 +238,32 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
             Ok(plan.seeds.iter().enumerate().map(id).collect())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Registry;
+
+    /// Whatever stands under the name of an input in the end: what was opened is looked at.
+    #[test]
+    fn an_input_that_is_gone_or_another_one_is_noticed() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (plan, trace) = (dir.path().join("plan.toml"), dir.path().join("t.csv"));
+        let text =
+            "name = \"x\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"1x4c\"\n[workload]\ntrace = \"t.csv\"\n";
+        std::fs::write(&plan, text).expect("writable");
+        std::fs::write(&trace, "job,user,submit_s,duration_s,cpu\na,ann,0,1,1\n").expect("writable");
+        let study = Study::read(&plan, &[], &Registry::default()).expect("a plan");
+        let unchanged = || study.files.unchanged(&study.cells[0]);
+        assert!(unchanged().is_ok());
+        let aside = dir.path().join("aside");
+        std::fs::rename(&trace, &aside).expect("writable");
+        assert!(unchanged().is_err(), "gone");
+        std::fs::create_dir(&trace).expect("writable");
+        assert!(unchanged().is_err(), "a folder");
+        std::fs::remove_dir(&trace).expect("writable");
+        std::fs::copy(&aside, &trace).expect("writable");
+        assert!(unchanged().is_err(), "another file with the same content");
+    }
 }

@@ -2,7 +2,7 @@
 
 mod batch;
 pub mod folder;
-pub(super) mod identity;
+pub mod identity;
 mod place;
 mod plain;
 pub(super) mod receipt;
@@ -10,21 +10,30 @@ mod shard;
 mod source;
 mod sweep;
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::Deserialize;
 
 use super::changes::parse_change;
 use super::plan::{Plan, PlanFile, WorkloadPlan};
 use crate::error::{Error, Result};
 use crate::output::requests::{self, Requests, Scope};
+use crate::output::shell;
 use crate::output::table::Constant;
 use crate::policy::{QuotaFile, Registry};
 pub use batch::Batch;
+use identity::Digests;
+pub use identity::digest;
 pub use place::put_at;
 use place::{Step, steps};
 pub use plain::Plain;
 pub use shard::Shard;
+use source::Culprit;
 pub use source::{Sources, hinted};
-use sweep::{Cell, SWEEP, Sweep, column};
+use sweep::{Cell, SWEEP, Sweep, column, constant};
 
 /// A plan, checked, with all cells of its sweep.
 #[derive(Clone)]
@@ -41,11 +50,16 @@ pub struct Study {
     pub figures: Requests,
     /// The plans, in the order of the sweep; one without a name if there is no sweep.
     pub cells: Vec<Plan>,
+    /// The files that it reads.
+    pub(in crate::experiment) files: Arc<Digests>,
     /// The changes that were made to it.
     pub set: Vec<String>,
     /// Where it was read, and what each cell changes: for messages.
     origin: Option<(Sources, Vec<Cell>)>,
 }
+
+/// So many cells are read at a time.
+const TOGETHER: usize = 256;
 
 /// More characters than this are no good name of a folder.
 const NAME: usize = 100;
@@ -57,17 +71,17 @@ impl Study {
     /// Paths in it are relative to its folder. Errors: [`Error::PlanSyntax`] with line and column, the key, and what
     /// would be accepted.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
-        let (sources, mut table) = Sources::read(path)?;
+        let (mut sources, mut table) = Sources::read(path)?;
         let swept = match table.remove(SWEEP) {
             None => toml::Table::new(),
             Some(toml::Value::Table(swept)) => swept,
             Some(_) => return Err(sources.at_value(&steps(SWEEP), "sweep: expected a table [sweep]")),
         };
-        let batch = Batch::read(table.remove(batch::BATCH), &sources)?;
         let mut sweep = Sweep::read(swept.clone(), &sources)?;
         let mut swept = swept;
         for change in set {
             let (key, value) = parse_change(change, "workload.load=0.7")?;
+            sources.changed(change, &key, &value);
             match sweep.replace(&key, &value)? {
                 false => put_at(&mut table, &key, value, "--set")?,
                 true => {
@@ -77,6 +91,7 @@ impl Study {
                 }
             }
         }
+        let batch = Batch::read(table.remove(batch::BATCH), &sources)?;
         let mut said = toml::Table::new();
         for key in requests::KEYS {
             said.extend(table.remove(key).map(|value| (key.to_owned(), value)));
@@ -87,20 +102,25 @@ impl Study {
             return Err(sources.at_key(&steps(SWEEP), "sweep: everything is excluded"));
         }
         let names = names(&cells);
-        let plans = cells
-            .iter()
-            .zip(&names)
-            .map(|(cell, name)| {
-                let mut resolved = table.clone();
-                for (key, value, at) in &cell.changes {
-                    put_at(&mut resolved, key, value.clone(), "sweep")
-                        .map_err(|error| sources.at_key(at, &error.to_string()))?;
-                }
-                let plan = reader.plan(&resolved, cell, name)?;
-                let axes = cell.values.iter().map(|(name, value)| (column(name), sweep.constant(name, value)));
-                Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
-            })
-            .collect::<Result<Vec<Plan>>>()?;
+        let kinds = sweep.kinds();
+        let plan = |(cell, name): (&Cell, &String)| {
+            let mut resolved = table.clone();
+            for (key, value, at) in &cell.changes {
+                put_at(&mut resolved, key, value.clone(), "sweep")
+                    .map_err(|error| sources.at_key(at, &error.to_string()))?;
+            }
+            let plan = reader.plan(resolved, cell, name)?;
+            let axes = cell.values.iter().map(|(name, value)| (column(name), constant(kinds[name], value)));
+            Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
+        };
+        let mut plans: Vec<Plan> = Vec::with_capacity(cells.len());
+        for (cells, names) in cells.chunks(TOGETHER).zip(names.chunks(TOGETHER)) {
+            // Of some cells at a time, so that an error of the first one is told at once, and always the same one.
+            let read: Vec<Result<Plan>> = cells.par_iter().zip(names).map(plan).collect();
+            for plan in read {
+                plans.push(plan?);
+            }
+        }
         let text = match &plans[..] {
             [only] if only.cell.is_empty() => only.text.clone(),
             _ => {
@@ -111,7 +131,8 @@ impl Study {
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
         let figures = Requests::take(&mut said, &scope(&plans)).map_err(|error| sources.located(error))?;
         let (name, set) = (plans[0].name.clone(), set.to_vec());
-        Ok(Study { name, text, columns, batch, figures, cells: plans, set, origin: Some((sources, cells)) })
+        let files = Arc::new(Digests::of_plans(&plans));
+        Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((sources, cells)) })
     }
 
     /// A study of one plan.
@@ -119,7 +140,8 @@ impl Study {
         let (name, text) = (plan.name.clone(), plan.text.clone());
         let (batch, figures) = (Batch::default(), Requests::default());
         let (columns, cells, set) = (Vec::new(), vec![plan], Vec::new());
-        Study { name, text, columns, batch, figures, cells, set, origin: None }
+        let files = Arc::new(Digests::of_plans(&cells));
+        Study { name, text, columns, batch, figures, cells, files, set, origin: None }
     }
 
     /// Gives an error about a key, found when a cell was run, the place of that key in the plan; also one about a file that
@@ -144,9 +166,14 @@ impl Study {
                     (_, error) => error,
                 }
             }
-            // Rows of a generator are in no file.
-            Error::Mismatch { ref problem } if problem.starts_with("row ") => {
-                return sources.at_value(&steps("cluster"), &format!("cluster: {problem}"));
+            // A policy that knows all its users.
+            Error::Plan { ref key, .. } if key == "user" => {
+                return sources.at_value(&steps("policies"), &in_cell(error.to_string(), &plan.cell));
+            }
+            // The workload is as it is: it is the cluster that does not go with it.
+            Error::Mismatch { ref problem } => {
+                let (path, message) = (steps("cluster"), in_cell(format!("cluster: {problem}"), &plan.cell));
+                return sources.at_value(origin(&cells[cell], &path).unwrap_or(&path), &message);
             }
             other => other,
         };
@@ -168,15 +195,9 @@ impl Plan {
     /// The key that names a file.
     fn key_of(&self, path: &Path) -> Option<&'static str> {
         let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);
-        let of_policy = self.policies.iter().any(|policy| policy.files.iter().any(|file| file == path));
-        let key = match () {
-            () if trace => "workload.trace",
-            () if self.weights.as_deref() == Some(path) => "weights",
-            () if of_policy => "policies",
-            () if self.inputs.iter().any(|input| input == path) => "cluster",
-            () => return None,
-        };
-        Some(key)
+        let role = identity::inputs(self).into_iter().find(|(_, input)| *input == path).map(|(role, _)| role);
+        // A trace that is not there is no input yet.
+        role.or(trace.then_some(identity::Role::Trace)).map(identity::Role::key)
     }
 
     /// Reads a plan without a sweep. Errors: as [`Study::read`], and for a sweep.
@@ -195,10 +216,12 @@ fn scope(plans: &[Plan]) -> Scope {
     let mut scope = Scope { tables: first.tables.clone(), ..Scope::default() };
     scope.policies = first.policies.iter().map(|policy| policy.name.clone()).collect();
     scope.axes = first.axes.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
+    let mut met = vec![HashSet::new(); scope.axes.len()];
     for plan in plans {
-        for (axis, (_, value)) in scope.axes.iter_mut().zip(&plan.axes) {
-            if !axis.1.contains(&shown(value)) {
-                axis.1.push(shown(value));
+        for ((axis, met), (_, value)) in scope.axes.iter_mut().zip(&mut met).zip(&plan.axes) {
+            let value = shown(value);
+            if met.insert(value.clone()) {
+                axis.1.push(value);
             }
         }
         for (dim, _) in plan.cluster.groups.iter().flat_map(|group| &group.capacity) {
@@ -223,23 +246,33 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The plan of a cell.
-    fn plan(&self, table: &toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
+    fn plan(&self, table: toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
         let (path, own) = self.sources.main();
-        let text = canonical(table, path)?;
+        let text = canonical(&table, path)?;
         let placed = |error: Error| placed(self.sources, error, cell, name);
-        let file: PlanFile = toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?;
+        let (has_quotas, digest) = (table.contains_key("quota"), identity::digest(&table)?);
+        // The table knows no places; an error is found again in the text.
+        let file = match PlanFile::deserialize(table) {
+            Ok(file) => file,
+            Err(_) => toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?,
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
         // Lines are those of the file while it is the whole plan, else those of the plan that it makes.
-        let quotas = if self.sources.is_single() && !self.changed && cell.changes.is_empty() {
+        let quotas = if !has_quotas {
+            Vec::new()
+        } else if self.sources.is_single() && !self.changed && cell.changes.is_empty() {
             QuotaFile::in_plan(path, own, folder)?
         } else {
             let how = if self.changed { "with --set" } else { "put together" };
             QuotaFile::in_plan(Path::new(&format!("{} {how}", path.display())), &text, folder)?
         };
         // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
-        let command = format!("plimsoll run {}.toml  # the plan of this page, saved under that name", file.name);
+        let command = format!(
+            "{}  # the plan of this page, saved under that name",
+            shell::line(["plimsoll", "run", &format!("{}.toml", file.name)])
+        );
         let plan = Plan::check(file, folder, self.registry, &quotas).map_err(placed)?;
-        Ok(Plan { text, command, ..plan })
+        Ok(Plan { text, digest, command, ..plan })
     }
 
     /// An error of the parser in the text of a cell, at the place in the files that the key comes from.
@@ -255,8 +288,19 @@ impl Reader<'_> {
 
 /// An error about a key, at its place.
 fn placed(sources: &Sources, error: Error, cell: &Cell, name: &str) -> Error {
-    let Error::Plan { key, .. } = &error else { return error };
-    match origin(cell, &steps(key)) {
+    let Error::Plan { key, expected, .. } = &error else { return error };
+    let path = steps(key);
+    let origin = match Culprit::of(expected) {
+        None => origin(cell, &path),
+        Some(culprit) => {
+            let is = |(changed, value, _): &&(String, toml::Value, Vec<Step>)| {
+                let changed = steps(changed);
+                changed.starts_with(&path) && culprit.is(&changed, value)
+            };
+            cell.changes.iter().find(is).map(|(.., at)| &at[..])
+        }
+    };
+    match origin {
         Some(origin) => sources.at_value(origin, &in_cell(error.to_string(), name)),
         None => sources.located(error),
     }
@@ -302,7 +346,9 @@ fn names(cells: &[Cell]) -> Vec<String> {
         words.join(",").chars().map(plain).collect::<String>()
     };
     let names: Vec<String> = cells.iter().map(one).collect();
-    let clear = |name: &String| name.len() <= NAME && names.iter().filter(|other| *other == name).count() == 1;
+    let mut many: HashMap<&String, usize> = HashMap::new();
+    names.iter().for_each(|name| *many.entry(name).or_default() += 1);
+    let clear = |name: &String| name.len() <= NAME && many[name] == 1;
     // Names that are too long or not alone get a part of a digest.
     let named = |(name, cell): (&String, &Cell)| {
         if clear(name) {
@@ -340,22 +386,22 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
     if let Some(folder) = folder {
         folder::check(study, folder)?;
     }
-    let digests = identity::Digests::default();
     let mut runs = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
-        let place = folder.map(|folder| folder::of_cell(folder, &plan.cell));
-        let ids = identity::ids(plan, &digests).map_err(|error| study.located(cell, error))?;
+        let place = folder.map(|folder| folder::of_cell(folder, &plan.cell)).filter(|place| place.exists());
+        let ids = identity::ids(plan, &study.files).map_err(|error| study.located(cell, error))?;
         for (policy_at, ids) in ids.into_iter().enumerate() {
             for (run, id) in ids.into_iter().enumerate() {
+                let policy = &plan.policies[policy_at].name;
                 let found = place.as_ref().map(|place| receipt::Receipt::find(place, &id));
                 runs.push(Listed {
                     id,
                     cell,
-                    policy: plan.policies[policy_at].name.clone(),
+                    policy: policy.clone(),
                     policy_at,
                     run,
                     seed: plan.workload.is_seeded().then_some(plan.seeds[run]),
-                    there: matches!(found, Some(receipt::Found::Whole(_))),
+                    there: matches!(found, Some(receipt::Found::Whole(found)) if found.is_of(policy, run as u64)),
                 });
             }
         }

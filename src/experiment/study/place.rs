@@ -103,8 +103,24 @@ fn entry<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<(Range<usize>, &'t
 /// Finds as much of a path as the text has. `None` if not even its first step is there, or the text is not TOML.
 pub fn find(text: &str, path: &[Step]) -> Option<Spot> {
     let document = DeTable::parse(text).ok()?;
+    found(document.get_ref(), path).map(|(spot, _)| spot)
+}
+
+/// The keys of the table at a path, and where the value of each begins; none if there is no such table.
+pub fn keys(text: &str, path: &[Step]) -> Vec<(String, usize)> {
+    let Ok(document) = DeTable::parse(text) else { return Vec::new() };
+    match found(document.get_ref(), path) {
+        Some((spot, DeValue::Table(table))) if spot.depth == path.len() => {
+            table.iter().map(|(name, value)| (name.get_ref().to_string(), value.span().start)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// As much of a path as a table has.
+fn found<'t, 'i>(table: &'t DeTable<'i>, path: &[Step]) -> Option<(Spot, &'t DeValue<'i>)> {
     let Step::Key(first) = path.first()? else { return None };
-    let (key, mut value) = entry(document.get_ref(), first)?;
+    let (key, mut value) = entry(table, first)?;
     let mut spot = Spot { depth: 1, key: Some(key), value: value.span() };
     for step in &path[1..] {
         let next = match (step, value.get_ref()) {
@@ -115,7 +131,7 @@ pub fn find(text: &str, path: &[Step]) -> Option<Spot> {
         let Some((key, below)) = next else { break };
         (spot, value) = (Spot { depth: spot.depth + 1, key, value: below.span() }, below);
     }
-    Some(spot)
+    Some((spot, value.get_ref()))
 }
 
 /// Calls `visit` with the path, the key's place and the value's place of everything in a table.
@@ -197,8 +213,9 @@ pub fn marked(path: &std::path::Path, text: &str, span: &Range<usize>, message: 
     let line = text[line_start..].lines().next().unwrap_or_default();
     let number = text[..start].matches('\n').count() + 1;
     let column = text[line_start..start].chars().count() + 1;
-    let end = boundary(text, span.end.clamp(start, line_start + line.len()));
-    let marks = "^".repeat(text[start..end.max(start)].chars().count().clamp(1, 60));
+    // A place behind the line, at the carriage return that ends it, has one mark.
+    let end = boundary(text, span.end.clamp(start, start.max(line_start + line.len())));
+    let marks = "^".repeat(text[start..end].chars().count().clamp(1, 60));
     let shown: String = line.chars().take(160).collect();
     let gutter = number.to_string();
     let blank = " ".repeat(gutter.len());

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::place::{marked, steps};
+use super::place::{marked, put_at, steps};
 use super::source::{Sources, hinted};
 use crate::error::{Error, Result};
-use crate::experiment::changes::apply;
+use crate::experiment::changes::parse_change;
 use crate::output::paper::Paper;
 use crate::output::requests::{KEYS, Requests, Scope};
 
@@ -28,10 +28,14 @@ impl Plain {
     ///
     /// Errors: [`Error::PlanSyntax`] with line and column, also for `[[figure]]`: such plans draw their own.
     pub fn read(path: &Path, text: &str, set: &[String], example: &str) -> Result<Plain> {
-        let sources = Sources::of(path, text);
+        let mut sources = Sources::of(path, text);
         let mut table: toml::Table =
             toml::from_str(text).map_err(|error| marked(path, text, &error.span().unwrap_or(0..0), error.message()))?;
-        set.iter().try_for_each(|change| apply(&mut table, change, example))?;
+        for change in set {
+            let (key, value) = parse_change(change, example)?;
+            sources.changed(change, &key, &value);
+            put_at(&mut table, &key, value, "--set")?;
+        }
         if table.contains_key(KEYS[0]) {
             let problem = "figure: this kind of plan has its own figures; [figures] says how wide they are";
             return Err(sources.at_key(&steps(KEYS[0]), problem));

@@ -1,17 +1,21 @@
-//! The receipt of a run: what it came to, and the digests of its tables. A run that has one is done, if they still agree.
+//! The receipt of a run: what it came to, and the digests of its tables. A run that has one is done, if they agree.
+//!
+//! It is written before the tables get their names, so that no table ever stands under its name that no receipt lists: what
+//! a folder holds of an earlier plan, or of a process that was killed, is known by its digest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::experiment::summary::RunSummary;
-use crate::output::table::write_whole;
-use crate::workload::Input;
-
-/// The folder of the receipts of a plan, below that of its results.
-pub const FOLDER: &str = "done";
+use crate::output::file::Pending;
+use crate::output::folder::{RECEIPTS, check_links};
+use crate::output::made::{State, below, state};
+use crate::output::portable::leads_elsewhere;
+use crate::output::schema::Table;
+use crate::output::sealed;
 
 /// The receipt of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,48 +42,45 @@ pub enum Found {
 impl Receipt {
     /// The file of a receipt.
     pub fn path(folder: &Path, id: &str) -> PathBuf {
-        folder.join(FOLDER).join(format!("{id}.json"))
+        folder.join(RECEIPTS).join(format!("{id}.json"))
     }
 
-    /// Writes the receipt of a run whose tables stand in `folder`. Errors: a table cannot be read, or the receipt not
-    /// be written.
-    pub fn write(folder: &Path, id: &str, tables: &[PathBuf], summary: RunSummary) -> Result<Receipt> {
-        let digest = |path: &PathBuf| {
-            let below = path.strip_prefix(folder).unwrap_or(path);
-            // One way to write a path, whatever the system.
-            let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-            Ok((parts.join("/"), Input::open(path)?.digest()?))
-        };
-        let tables = tables.iter().map(digest).collect::<Result<_>>()?;
-        let receipt = Receipt { id: id.to_owned(), tables, summary };
+    /// Writes the receipt of a run, and then gives its tables their names in `folder`. Errors: [`crate::Error::Output`].
+    pub fn write(folder: &Path, id: &str, tables: Vec<Pending>, summary: RunSummary) -> Result<Receipt> {
+        let digest = |table: &Pending| (below(folder, &table.written().path), table.written().digest.clone());
+        let receipt = Receipt { id: id.to_owned(), tables: tables.iter().map(digest).collect(), summary };
         let path = Receipt::path(folder, id);
-        let text = serde_json::to_string(&receipt).map_err(|error| Error::output(&path, error))?;
-        write_whole(&path, (text + "\n").as_bytes())?;
+        check_links(folder, &path)?;
+        sealed::write(&path, &receipt)?;
+        tables.into_iter().try_for_each(|table| table.place().map(drop))?;
         Ok(receipt)
+    }
+
+    /// Whether it is of a run of this policy with this number, and of tables of that run alone.
+    pub fn is_of(&self, policy: &str, run: u64) -> bool {
+        let own: Vec<String> =
+            Table::ALL.iter().map(|table| below(Path::new(""), &table.path(Path::new(""), policy, run))).collect();
+        self.summary.policy == policy && self.summary.run == run && self.tables.keys().all(|table| own.contains(table))
     }
 
     /// Looks for the receipt of a run, and whether the tables are what it says.
     pub fn find(folder: &Path, id: &str) -> Found {
-        let text = match std::fs::read_to_string(Receipt::path(folder, id)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Found::Missing,
-            Err(error) => return Found::Broken(format!("its receipt: {error}")),
-        };
-        let receipt: Receipt = match serde_json::from_str(&text) {
-            Ok(receipt) => receipt,
-            Err(error) => return Found::Broken(format!("its receipt: {error}")),
+        let receipt = match sealed::read::<Receipt>(&Receipt::path(folder, id)) {
+            Ok(Some(receipt)) if receipt.id == id => receipt,
+            Ok(Some(_)) => return Found::Broken("its receipt is another run's".into()),
+            Ok(None) => return Found::Missing,
+            Err(error) => return Found::Broken(error.to_string()),
         };
         for (table, digest) in &receipt.tables {
-            match Input::open(&folder.join(table)).and_then(|input| input.digest()) {
-                Ok(found) if found == *digest => {}
-                Ok(_) => return Found::Broken(format!("{table} is not as it was written")),
-                Err(error) => return Found::Broken(error.to_string()),
+            if leads_elsewhere(table) {
+                return Found::Broken(format!("its receipt lists {table}, which is no table of these results"));
+            }
+            match state(folder, table, digest) {
+                State::AsMade => {}
+                State::Changed => return Found::Broken(format!("{table} is not as it was written")),
+                State::Gone => return Found::Broken(format!("{table} is not there")),
             }
         }
-        if receipt.id == id {
-            Found::Whole(Box::new(receipt))
-        } else {
-            Found::Broken("its receipt: another run's".into())
-        }
+        Found::Whole(Box::new(receipt))
     }
 }

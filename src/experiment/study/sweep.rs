@@ -1,11 +1,13 @@
 //! The table `[sweep]` of a plan: which keys take which values, and the cells that this makes.
 
+use std::collections::HashMap;
+
 use toml::Value;
 
 use super::place::{Step, steps};
 use super::source::Sources;
 use crate::error::{Error, Result};
-use crate::output::table::Constant;
+use crate::output::table::{Constant, Kind};
 
 /// The key of the table.
 pub const SWEEP: &str = "sweep";
@@ -147,16 +149,21 @@ impl Sweep {
             if axis.points.is_empty() {
                 return Err(sources.at_key(&place, "sweep: a list without values leaves nothing to run"));
             }
-            for column in &axis.columns {
-                if seen.contains(&column.as_str()) {
-                    return Err(sources.at_key(&place, &format!("sweep: '{column}' is swept twice")));
+            for name in &axis.columns {
+                if let Some(other) = seen.iter().find(|other| column(other) == column(name)) {
+                    let message = match *other == name {
+                        true => format!("sweep: '{name}' is swept twice"),
+                        false => format!("sweep: '{other}' and '{name}' would both be the column '{}'", column(name)),
+                    };
+                    return Err(sources.at_key(&place, &message));
                 }
-                seen.push(column);
+                seen.push(name);
             }
+            let mut met = HashMap::new();
             for (at, point) in axis.points.iter().enumerate() {
-                if let Some(first) = axis.points[..at].iter().position(|other| other.values == point.values) {
-                    let shown: Vec<String> = point.values.iter().map(Value::to_string).collect();
-                    let message = format!("sweep: {} stands there twice ({first} and {at})", shown.join(", "));
+                let shown = point.values.iter().map(Value::to_string).collect::<Vec<String>>().join(", ");
+                if let Some(first) = met.insert(shown.clone(), at) {
+                    let message = format!("sweep: {shown} stands there twice ({first} and {at})");
                     let place = point.changes.first().map_or(place, |change| change.2.clone());
                     return Err(sources.at_value(&place, &message));
                 }
@@ -225,22 +232,32 @@ impl Sweep {
         cells
     }
 
-    /// The value of a column in a cell, of the type that all values of the column have.
-    pub fn constant(&self, name: &str, value: &Value) -> Constant {
-        let all = || {
-            let at = |axis: &Axis| axis.columns.iter().position(|column| column == name);
-            let of = |axis: &Axis| -> Vec<Value> {
-                at(axis).map_or(Vec::new(), |at| axis.points.iter().map(|point| point.values[at].clone()).collect())
-            };
-            self.axes.iter().flat_map(of).collect::<Vec<Value>>()
-        };
-        match value {
-            Value::Integer(int) if all().iter().all(|value| value.is_integer()) => Constant::Int(*int),
-            Value::Integer(int) if all().iter().all(|v| v.is_integer() || v.is_float()) => Constant::Float(*int as f64),
-            Value::Float(float) if all().iter().all(|v| v.is_integer() || v.is_float()) => Constant::Float(*float),
-            Value::String(text) => Constant::Text(text.clone()),
-            other => Constant::Text(other.to_string()),
+    /// The type of each column: that which all its values have.
+    pub fn kinds(&self) -> HashMap<&String, Kind> {
+        let mut kinds = HashMap::new();
+        for axis in &self.axes {
+            for (at, column) in axis.columns.iter().enumerate() {
+                let all = |is: fn(&Value) -> bool| axis.points.iter().all(|point| is(&point.values[at]));
+                let kind = match () {
+                    () if all(Value::is_integer) => Kind::Int,
+                    () if all(|value| value.is_integer() || value.is_float()) => Kind::Float,
+                    () => Kind::Text,
+                };
+                kinds.insert(column, kind);
+            }
         }
+        kinds
+    }
+}
+
+/// A value of a column of this type.
+pub fn constant(kind: Kind, value: &Value) -> Constant {
+    match (kind, value) {
+        (Kind::Int, Value::Integer(int)) => Constant::Int(*int),
+        (Kind::Float, Value::Integer(int)) => Constant::Float(*int as f64),
+        (Kind::Float, Value::Float(float)) => Constant::Float(*float),
+        (_, Value::String(text)) => Constant::Text(text.clone()),
+        (_, other) => Constant::Text(other.to_string()),
     }
 }
 
@@ -284,7 +301,8 @@ fn zipped(group: Value, path: &[Step], sources: &Sources) -> Result<Axis> {
         }
         columns.push((name, values));
     }
-    columns.sort_by_key(|(name, _)| sources.order(&[path, &[key(name)]].concat()));
+    let orders = sources.orders(path);
+    columns.sort_by_key(|(name, _)| orders.get(name).copied().unwrap_or((usize::MAX, 0)));
     let many = columns.first().map_or(0, |(_, values)| values.len());
     let change = |name: &String, values: &[Value], at: usize| {
         (name.clone(), values[at].clone(), [path, &[key(name), Step::At(at)]].concat())
@@ -300,12 +318,13 @@ fn zipped(group: Value, path: &[Step], sources: &Sources) -> Result<Axis> {
 /// Variants: each a name and what it changes.
 fn named(variants: toml::Table, path: &[Step], sources: &Sources) -> Result<Axis> {
     let mut points = Vec::new();
+    let orders = sources.orders(path);
     for (name, changes) in variants {
         let at = [path, &[key(&name)]].concat();
         let Value::Table(changes) = changes else {
             return Err(sources.at_value(&at, "sweep.variant: expected tables of keys and values"));
         };
-        let order = sources.order(&at);
+        let order = orders.get(&name).copied().unwrap_or((usize::MAX, 0));
         let change = |(changed, value): (String, Value)| {
             let at = [&at[..], &[key(&changed)]].concat();
             (changed, value, at)

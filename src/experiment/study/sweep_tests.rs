@@ -80,11 +80,12 @@ fn set_narrows_an_axis() {
 #[test]
 fn columns_have_one_type() {
     let sweep = read("[sweep]\na = [1, 2]\nb = [1, 2.5]\nc = [1, \"x\"]\nd = [[1, 2], [3]]\n").expect("a sweep");
-    assert_eq!(sweep.constant("a", &Value::Integer(1)), Constant::Int(1));
-    assert_eq!(sweep.constant("b", &Value::Integer(1)), Constant::Float(1.0));
-    assert_eq!(sweep.constant("c", &Value::Integer(1)), Constant::Text("1".to_owned()));
-    assert_eq!(sweep.constant("c", &Value::String("x".to_owned())), Constant::Text("x".to_owned()));
-    assert_eq!(sweep.constant("d", &Value::Array(vec![3.into()])), Constant::Text("[3]".to_owned()));
+    let kinds = sweep.kinds();
+    assert_eq!(constant(kinds[&"a".to_owned()], &Value::Integer(1)), Constant::Int(1));
+    assert_eq!(constant(kinds[&"b".to_owned()], &Value::Integer(1)), Constant::Float(1.0));
+    assert_eq!(constant(kinds[&"c".to_owned()], &Value::Integer(1)), Constant::Text("1".to_owned()));
+    assert_eq!(constant(kinds[&"c".to_owned()], &Value::String("x".to_owned())), Constant::Text("x".to_owned()));
+    assert_eq!(constant(kinds[&"d".to_owned()], &Value::Array(vec![3.into()])), Constant::Text("[3]".to_owned()));
     assert_eq!(
         (column("workload.class[0].weight"), column("a")),
         ("workload_class_0_weight".to_owned(), "a".to_owned())

@@ -263,7 +263,7 @@ impl Claims {
 
     /// The amount that the groups must be given together.
     fn base(&self, groups: &[usize]) -> Exact {
-        groups.iter().fold(Exact::ZERO, |sum, &i| &sum + &self.base[i])
+        groups.iter().map(|&i| &self.base[i]).sum()
     }
 }
 

@@ -3,6 +3,8 @@
 //! A bucket holds `min(high, max(low, h ratio))` at the level h; the sum over all never falls as h rises, so that the
 //! least level at which all that can be given is given is unique, and with it the content of each bucket.
 
+use std::cmp::Ordering;
+
 use crate::fluid::Number;
 
 /// The part of its parent's quota that one group may take. `0 <= low <= high`, `0 <= ratio`.
@@ -72,32 +74,66 @@ pub fn filled<N: Number>(buckets: &[Bucket<N>], level: &N) -> N {
     buckets.iter().fold(N::zero(), |sum, bucket| sum.plus(&bucket.at(level)))
 }
 
-/// The level by order of saturation. A bucket starts to move at `low / ratio` and is full at `high / ratio`.
+/// The level by order of saturation. A bucket starts to move at `low / ratio` and is full at `high / ratio`; between two
+/// such points all hold `still + h moving` together.
 ///
-/// The boundary is the last of these points at which everything still fits (the article's test with `<=`, and with an
-/// empty prefix allowed); from there the rest of the water lifts all buckets that move, `h += rest / sum of ratios`.
+/// The boundary is the first of these points at which as much is held as there is, found by bisection: amounts that have
+/// long fractions are added up once, and compared O(log n) times.
 fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
-    // Where, the ratio, and whether the bucket moves from here on.
-    let mut points: Vec<(N, &N, bool)> = Vec::with_capacity(2 * buckets.len());
+    // Where, and whether the bucket moves from here on.
+    let mut points: Vec<(N, &Bucket<N>, bool)> = Vec::with_capacity(2 * buckets.len());
     for bucket in buckets.iter().filter(|bucket| bucket.moves()) {
-        points.push((bucket.low.over(&bucket.ratio), &bucket.ratio, true));
-        points.push((bucket.high.over(&bucket.ratio), &bucket.ratio, false));
+        points.push((bucket.low.over(&bucket.ratio), bucket, true));
+        points.push((bucket.high.over(&bucket.ratio), bucket, false));
     }
-    points.sort_by(|(a, ..), (b, ..)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    let (mut level, mut held, mut moving) = (N::zero(), filled(buckets, &N::zero()), N::zero());
-    for (point, ratio, starts) in points {
-        if held >= *total {
-            break;
+    points.sort_by(|(a, ..), (b, ..)| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    let mut before = Held { still: filled(buckets, &N::zero()), moving: N::zero() };
+    let level = if before.still >= *total {
+        N::zero()
+    } else {
+        let (mut low, mut high) = (0, points.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut there = before.clone();
+            points[low..middle].iter().for_each(|(_, bucket, starts)| there.pass(bucket, *starts));
+            let (point, bucket, starts) = &points[middle];
+            if there.still.with_product(&there.moving, point, total) == Some(Ordering::Less) {
+                there.pass(bucket, *starts);
+                (before, low) = (there, middle + 1);
+            } else {
+                high = middle;
+            }
         }
-        let next = held.plus(&moving.times(&point.minus(&level)));
-        if next > *total {
-            level = level.plus(&total.minus(&held).over(&moving));
-            break;
+        match points.get(low) {
+            // There is more than enough.
+            None => points.last().map_or(N::zero(), |(point, ..)| point.clone()),
+            Some((point, ..)) if before.still.with_product(&before.moving, point, total) == Some(Ordering::Equal) => {
+                point.clone()
+            }
+            Some(_) => total.minus(&before.still).over(&before.moving),
         }
-        (held, level) = (next, point);
-        moving = if starts { moving.plus(ratio) } else { moving.minus(ratio) };
-    }
+    };
     Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
+}
+
+/// The contents of all buckets together between two points: an amount, and so much more for each unit of level.
+#[derive(Clone)]
+struct Held<N> {
+    still: N,
+    moving: N,
+}
+
+impl<N: Number> Held<N> {
+    /// A bucket starts to move, or is full.
+    fn pass(&mut self, bucket: &Bucket<N>, starts: bool) {
+        if starts {
+            self.still = self.still.minus(&bucket.low);
+            self.moving = self.moving.plus(&bucket.ratio);
+        } else {
+            self.still = self.still.plus(&bucket.high);
+            self.moving = self.moving.minus(&bucket.ratio);
+        }
+    }
 }
 
 /// The article's method: in each round the rest is split by ratio among the groups that still take part. A group that

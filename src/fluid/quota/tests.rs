@@ -71,6 +71,22 @@ fn all_methods_give_what_is_defined() {
     assert!(rounds >= 5 && at_a_boundary > 1000 && nothing_full > 1000, "{rounds} {at_a_boundary} {nothing_full}");
 }
 
+/// Denominators that have nothing in common: the level is a fraction of thousands of digits.
+#[test]
+fn long_fractions_are_as_defined() {
+    let primes: Vec<i64> = (1000..).filter(|n| (2..40).all(|d| n % d != 0)).take(600).collect();
+    let bucket = |(i, prime): (usize, &i64)| Bucket {
+        low: Exact::ratio(i as i64 % 3, *prime),
+        high: Exact::ratio(2 + i as i64 * 7919 % 9973, primes[primes.len() - 1 - i]),
+        ratio: Exact::ratio(1 + i as i64 % 97, primes[(i * 7) % primes.len()]),
+    };
+    let buckets: Vec<Bucket<Exact>> = primes.iter().enumerate().map(bucket).collect();
+    for total in [whole(0), whole(1), whole(300), whole(1200), whole(1 << 20)] {
+        let poured = pour(Method::Sort, &total, &buckets);
+        is_defined(&total, &buckets, &poured);
+    }
+}
+
 #[test]
 fn floats_come_near() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);

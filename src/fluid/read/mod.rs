@@ -6,13 +6,13 @@
 mod groups;
 
 use std::collections::HashSet;
-use std::io::Read;
 use std::path::Path;
 
 use super::quota::GroupInstance;
 use super::tree::{self, Entry, Node, Place, Value, short};
 use super::{Exact, Instance, Machines, User};
 use crate::error::{Error, Result, nearest};
+use crate::rows::{read_text, text_of};
 
 /// The question of an instance: how many tasks each user runs, or the quota of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,18 +23,12 @@ pub enum Question {
     Groups(GroupInstance),
 }
 
-/// Reads the instance in a file, or on standard input for `-`. Errors: [`Error::Io`], and those of [`parse`].
+/// Reads the instance in a file, or on standard input for `-`. Errors: those of [`read_text`] and [`parse`].
 pub fn open(path: &Path) -> Result<Question> {
-    let mut bytes = Vec::new();
-    let (name, read) = match path.as_os_str() == "-" {
-        true => (Path::new("standard input"), std::io::stdin().lock().read_to_end(&mut bytes)),
-        false => (path, std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))),
+    let (name, text) = match path.as_os_str() == "-" {
+        true => (Path::new("standard input"), text_of(Path::new("standard input"), std::io::stdin().lock())?),
+        false => (path, read_text(path)?),
     };
-    read.map_err(|error| Error::io(name, error))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count();
-        Error::PlanSyntax { path: name.to_owned(), message: format!("line {line}: is not UTF-8 text") }
-    })?;
     parse(name, &text)
 }
 

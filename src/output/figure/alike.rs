@@ -10,7 +10,7 @@ use super::{Chart, Series};
 /// Curves nowhere further apart than this part of the vertical extent are one to the eye.
 const NEAR: f64 = 0.005;
 
-/// The note on panels, by their headings, in which curves lie on one another; `low` and `high` are the vertical extent.
+/// The note on panels, by their headings, in which curves lie on one another; `extent` is the vertical one.
 pub(super) fn note(chart: &Chart, join: Join, panels: &[(&str, Vec<&Series>)], extent: (f64, f64)) -> Option<String> {
     let groups: Vec<(&str, Vec<String>)> =
         panels.iter().map(|(title, series)| (*title, groups(chart, join, series, extent))).collect();

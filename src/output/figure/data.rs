@@ -1,5 +1,7 @@
 //! The data that a figure draws, as a table: one row a point, a bar or a box, to be written as CSV beside the figure.
 
+use crate::output::escape::no_formula;
+
 use super::{BarPanel, BubbleSeries, Category, Panel, Pool, Stacks};
 
 /// A table of what is drawn. Numbers are written so that they read back to the bit; what is absent is empty.
@@ -122,6 +124,7 @@ pub fn number(value: f64) -> String {
 }
 
 fn quoted(field: &str) -> String {
+    let field = &no_formula(field);
     let plain = !field.contains([',', '"', '\n', '\r']);
     if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }
@@ -143,5 +146,10 @@ mod tests {
         let expected = "policy,load,wait_s,low,high,n\n\"a, b\",1,,,,1\n\"a, b\",2,0.5,0.25,0.75,5\nc,1,3,,,\n";
         assert_eq!(data.csv(), expected);
         assert_eq!(Data::new(["a", "b"]).csv(), "a,b\n");
+        // A name is no formula to a spreadsheet, and a number stays one.
+        let series = [Series::new("=HYPERLINK(\"x\",\"y\")", vec![(-1.5, -1e-9)]), Series::new("-", vec![(1.0, 2.0)])];
+        let panel = Panel { title: "@a".to_owned(), series: series.to_vec() };
+        let expected = "panel,policy,x,y\n'@a,\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\",-1.5,-0.000000001\n'@a,'-,1,2\n";
+        assert_eq!(Data::of_panels(["panel", "policy", "x", "y"], &[panel]).csv(), expected);
     }
 }

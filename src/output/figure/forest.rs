@@ -13,9 +13,9 @@ pub const ROW: f64 = 11.0;
 /// One comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForestRow {
-    /// The text before it.
+    /// Its name in the legend, which leaves out a row without one.
     pub label: String,
-    /// The key that decides its colour, and its name in the legend; none is said of an empty one.
+    /// The key that decides its colour.
     pub key: String,
     /// The mean and its interval.
     pub interval: Interval,

@@ -14,9 +14,11 @@ mod speeds;
 mod water;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::figure::Data;
+use super::file::Written;
+use super::folder::check_links;
 use super::paper::Paper;
 use super::picture;
 use super::provenance::Provenance;
@@ -109,7 +111,8 @@ const HALF: (f64, f64) = (270.0, 205.0);
 pub const FOLDER: &str = "figures";
 
 /// Writes figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder; returns the files.
-pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec<PathBuf>> {
+pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec<Written>> {
+    check_links(folder, &folder.join(FOLDER))?;
     let folder = folder.join(FOLDER);
     let one = |figure: &Drawn| picture::write_all(&folder, &figure.name, (&figure.svg, &figure.data), about);
     Ok(figures.iter().map(one).collect::<Result<Vec<_>>>()?.concat())

@@ -11,7 +11,6 @@ use crate::output::figure::{
     HEAT_ROW, HeatPanel, Interval, Measure, Spread, bar_panels, boxes, exactly, forest, heat,
 };
 use crate::output::numbers::count;
-use crate::output::read::Frame;
 
 /// A category that says how many jobs or tasks stand behind it.
 fn category(label: String, weight: u64, what: Option<&str>) -> Category {
@@ -233,8 +232,7 @@ fn tall(request: &Request, chart: Chart, height: f64) -> Chart {
 
 /// How policies differ from the baseline: from the table of differences. `None` if it has none.
 pub(super) fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
-    let path = whole.folder.join(DIFFERENCES);
-    let Some(table) = Frame::open(&path)? else { return Ok(None) };
+    let Some(table) = whole.table(DIFFERENCES)? else { return Ok(None) };
     let (policies, baselines, metrics) = (table.names("policy")?, table.names("baseline")?, table.names("metric")?);
     let designs = table.names("design")?;
     let cells = if whole.is_swept() { table.names("cell")? } else { vec![String::new(); policies.len()] };

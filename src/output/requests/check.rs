@@ -7,6 +7,7 @@ use crate::error::{Error, Result, nearest};
 use crate::output::figure::Measure;
 use crate::output::gallery;
 use crate::output::paper::{Paper, Preset, points};
+use crate::output::portable;
 use crate::output::schema::Table;
 use crate::units::Dim;
 
@@ -131,12 +132,9 @@ impl Checker<'_> {
             axes: self.scope.axes.iter().map(|(axis, _)| self.field("x", axis, &[])).collect::<Result<_>>()?,
             kind,
         };
-        if request.name.is_empty() || request.name.contains(['/', '\\']) || request.name.starts_with('.') {
-            return Err(Error::plan(
-                self.key("name"),
-                format!("'{}'", request.name),
-                "a name for files, without slashes",
-            ));
+        if !portable::is_file_name(&request.name) {
+            let given = format!("'{}'", request.name.escape_debug());
+            return Err(Error::plan(self.key("name"), given, portable::EXPECTED));
         }
         if request.builtin().is_some() {
             return self.nothing_else(request);

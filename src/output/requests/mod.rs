@@ -21,11 +21,13 @@ use file::{AllFile, FigureFile};
 use kind::Kind;
 pub use rows::Whole;
 
+use super::file::{digest_of, write_whole};
 use super::gallery::{self, Gallery};
+use super::made::{Made, State, state};
 use super::paper::{Paper, Preset, points};
-use super::table::write_whole;
 use crate::error::{Error, Result, nearest};
 use crate::experiment::study::hinted;
+use crate::rows::read_text_if_there;
 
 /// The file beside the results.
 pub const FILE: &str = "figures.toml";
@@ -90,26 +92,27 @@ impl Requests {
     /// Reads what stands beside results. Errors: [`Error::PlanSyntax`] with the file.
     pub fn beside(whole: &Whole) -> Result<Requests> {
         let path = whole.folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(Error::io(path, source)),
-        };
+        let text = read_text_if_there(&path)?.unwrap_or_default();
         let placed = |message: String| Error::PlanSyntax { path: path.clone(), message };
         let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| placed(error.to_string()))?;
         Requests::take(&mut table, &whole.scope()).map_err(|error| placed(error.to_string()))
     }
 
-    /// Writes what the plan says of figures beside the results; nothing said, no file.
-    pub fn write(&self, folder: &Path) -> Result<()> {
+    /// Writes what the plan says of figures beside the results; nothing said, no file. A file that somebody has changed
+    /// stays, and is what is drawn; a note says so.
+    pub fn write(&self, folder: &Path) -> Result<Option<String>> {
         let path = folder.join(FILE);
-        if !self.text.is_empty() {
-            return write_whole(&path, self.text.as_bytes());
+        // One that says the same was written by a process that was killed before it could list it.
+        let known = Made::known(folder)?.files.get(FILE).cloned().into_iter().chain([digest_of(self.text.as_bytes())]);
+        let states: Vec<State> = known.map(|digest| state(folder, FILE, &digest)).collect();
+        if states.contains(&State::Changed) && !states.contains(&State::AsMade) {
+            return Ok(Some(format!(
+                "{} was changed by hand: figures are drawn as it says; remove it, and the next run draws those of the plan",
+                path.display()
+            )));
         }
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::output(&path, error)),
-            _ => Ok(()),
-        }
+        let written = if self.text.is_empty() { None } else { Some(write_whole(&path, self.text.as_bytes())?) };
+        Made::renew(folder, None, &[FILE], written.as_slice()).map(|()| None)
     }
 
     /// The same on other paper, whatever the plan says.

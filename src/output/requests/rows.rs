@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use super::check::{Request, Scope};
 use super::field::{Column, Datum, Field, From};
 use super::kind::Kind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::study::folder::{Described, of_cell};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Interval, mean_interval};
+use crate::output::folder::check_links;
+use crate::output::made::Made;
 use crate::output::provenance::Provenance;
-use crate::output::read::{Part, Results};
+use crate::output::read::{Frame, Part, Results};
 use crate::output::schema::Table;
 
 /// All results of a study.
@@ -37,7 +39,9 @@ impl Whole {
             }
             Some(described) => {
                 let open = |(name, values): (String, Vec<String>)| {
-                    let results = Results::open(&of_cell(folder, &name))?;
+                    let place = of_cell(folder, &name);
+                    check_links(folder, &place)?;
+                    let results = Results::open(&place)?;
                     Ok((name, values, results))
                 };
                 (described.plan, described.columns, described.cells.into_iter().map(open).collect::<Result<_>>()?)
@@ -54,6 +58,24 @@ impl Whole {
     /// The results of a study that is no sweep.
     pub fn alone(&self) -> Option<&Results> {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
+    }
+
+    /// The runs of the plan that are not there, in words, cell by cell.
+    pub fn missing(&self) -> Vec<String> {
+        let of = |name: &str| if name.is_empty() { String::new() } else { format!("{name}: ") };
+        self.cells.iter().filter_map(|(name, _, one)| Some(of(name) + &one.missing()?)).collect()
+    }
+
+    /// Reads a whole table that stands in the folder besides those of runs; `None` if it is not there. Errors: it is not as
+    /// it was written, by the list of what was made, or that list lacks it.
+    pub fn table(&self, name: &str) -> Result<Option<Frame>> {
+        let (made, path) = (Made::read(&self.folder)?.unwrap_or_default(), self.folder.join(name));
+        made.check(&self.folder, name)?;
+        if path.exists() && !made.files.contains_key(name) {
+            let problem = "is not as it was written; run the plan again to make it anew";
+            return Err(Error::trace(path, 0, "", problem));
+        }
+        Frame::open(&path)
     }
 
     /// The provenance of everything that is drawn of it: `plan` is the whole one, with what it says of figures.

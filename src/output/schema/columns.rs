@@ -200,7 +200,11 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             ("submit_us", Int, "when its first row was submitted"),
             ("start_us", Int, "when its first task was launched"),
             ("finish_us", Int, "when its last task ended; null if one has not"),
-            ("work_us", Int, "tasks times duration, added up"),
+            (
+                "work_us",
+                Int,
+                "tasks times duration, added up; null from 2^63 us (292,000 years) on, of which there is a warning",
+            ),
             ("ideal_us", Int, "its completion time on an empty, boundless cluster"),
         ],
         Table::Tasks => &[
@@ -217,7 +221,7 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             (
                 "release_us",
                 Int,
-                "when it could have started at the earliest, or was stopped before; null if it never could",
+                "when it could have started at the earliest, or was stopped before; null if it never could: too large, or after a stage that did not end",
             ),
             ("start_us", Int, "when it was launched; null if it never was"),
             ("finish_us", Int, "when it ended or was stopped; null if it has not"),

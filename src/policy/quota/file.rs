@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::roster;
 use crate::error::{Error, Result, nearest};
 pub use crate::fluid::water::Semantics as Variant;
+use crate::rows::read_text;
 use crate::units::{Dim, Round, Span, decimal, span};
 
 /// One in the integers that ratios are kept in (millionths).
@@ -117,8 +118,7 @@ pub(super) type Item<'a> = Spanned<DeValue<'a>>;
 /// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, the problem and the values that would be
 /// accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    let mut file = parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))?;
+    let mut file = parse(path, &read_text(path)?)?;
     file.files.insert(0, path.to_owned());
     Ok(file)
 }
@@ -294,7 +294,8 @@ impl<'a> Reader<'a> {
             let expected = "expected a list of users, such as [\"a\", \"b\", \"batch-*\"]";
             let list = item.get_ref().as_array();
             let list = list.ok_or_else(|| self.wrong(self.line(item.span().start), "users", expected))?;
-            group.users = list.iter().map(|item| self.string("users", item)).collect::<Result<_>>()?;
+            let name = |item| self.string("users", item).map(|name| name.trim().to_owned());
+            group.users = list.iter().map(name).collect::<Result<_>>()?;
         }
         Ok((group, parent.filter(|(name, _)| name != "root")))
     }

@@ -67,16 +67,15 @@ pub(super) fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool 
 }
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &Alibaba2017Options) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &Alibaba2017Options, strict: bool) -> Result<Workload> {
     let mut trace = Trace { jobs: options.jobs, ..Trace::default() };
     trace.workload.dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Normalised)];
     let mut rows = Rows::new(input.reader()?, input.path(), Separator::Comma);
     let mut first = true;
     while let Some(row) = rows.read()? {
-        row.expect_fields(8..=8, "8: created, ended, job, task, instances, status, cpu and memory")?;
         if !(std::mem::take(&mut first) && is_header(row.record.iter())) {
-            trace.workload.quality.rows_in += 1;
-            trace.row(&row)?;
+            let read = trace.row(&row);
+            trace.workload.quality.count_row(read, strict)?;
         }
     }
     Ok(trace.submit())
@@ -96,6 +95,7 @@ impl Trace {
     fn row(&mut self, row: &Row<'_>) -> Result<()> {
         const SECONDS: &str = "seconds (negative ones lie before the trace's origin)";
         const WHOLE: &str = "a whole number from 0";
+        row.expect_fields(8..=8, "8: created, ended, job, task, instances, status, cpu and memory")?;
         let created = row.signed(CREATE, US_PER_S, SECONDS)?;
         let ended = if row.is_null(END) { None } else { Some(row.signed(END, US_PER_S, SECONDS)?) };
         let (job, task) = (row.whole(JOB, WHOLE)?, row.whole(TASK, WHOLE)?);
@@ -104,31 +104,31 @@ impl Trace {
         if !status.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             return Err(row.wrong(STATUS, "is not a status", "a word such as Terminated, Waiting, Running or Failed"));
         }
-        self.seen.check(row, TASK, &format!("j{job}.{task}"))?;
         let demand = self.demand(row)?;
+        let tasks = u32::try_from(instances)
+            .map_err(|_| row.wrong(INSTANCES, "is too large", "at most 4294967295 instances"))?;
+        self.seen.check(row, TASK, &format!("j{job}.{task}"))?;
         let quality = &mut self.workload.quality;
         if status != "Terminated" {
-            quality.drop_row(&format!("status {status}"));
+            quality.drop_row(&format!("status {status}"), row.line);
             return Ok(());
         }
         let Some(demand) = demand else {
-            quality.drop_row("lacks cpu or memory");
+            quality.drop_row("lacks cpu or memory", row.line);
             return Ok(());
         };
         let Some(ended) = ended else {
-            quality.drop_row("lacks an end time");
+            quality.drop_row("lacks an end time", row.line);
             return Ok(());
         };
         if ended < created {
-            quality.drop_row("ends before it starts");
+            quality.drop_row("ends before it starts", row.line);
             return Ok(());
         }
-        if instances == 0 {
-            quality.drop_row("has no instances");
+        if tasks == 0 {
+            quality.drop_row("has no instances", row.line);
             return Ok(());
         }
-        let tasks = u32::try_from(instances)
-            .map_err(|_| row.wrong(INSTANCES, "is too large", "at most 4294967295 instances"))?;
         let user = format!("j{job}");
         let id = match self.jobs {
             Alibaba2017Jobs::TaskSet => self.workload.job(&format!("j{job}.{task}")),
@@ -190,7 +190,7 @@ impl Trace {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dropped, file, import, refusal, shared};
+    use super::super::tests::{dropped, file, import, shared, strict_refusal};
     use super::super::{Format, FormatOptions, Tenants, read};
     use super::*;
     use crate::cluster::ClusterSpec;
@@ -247,18 +247,19 @@ mod tests {
 
     #[test]
     fn malformed_rows_are_located() {
+        let good = "1,2,1,1,1,Terminated,50,0.1\n1,2,1,2,1,Terminated,50,0.1\n";
         for (bad, want) in [
-            ("6459,6524,3,4,1,Terminated,50", "FILE, line 1: has 7 fields; expected 8"),
-            ("created,6524,3,4,1,Terminated,50,0.1", "line 1, column 'task_create_time': 'created' is not a number"),
+            ("6459,6524,3,4,1,Terminated,50", "FILE, line 3: has 7 fields; expected 8"),
+            ("created,6524,3,4,1,Terminated,50,0.1", "line 3, column 'task_create_time': 'created' is not a number"),
             ("1,2,3,4,1.5,Terminated,50,0.1", "column 'number_of_instances': '1.5' is not a whole number"),
             ("1,2,3,4,1,,50,0.1", "column 'status': is empty"),
             ("1,2,3,4,1,50,Terminated,0.1", "column 'status': '50' is not a status"),
             ("1,2,3,4,1,Terminated,-50,0.1", "in_the_task': '-50' is negative; expected hundredths of a core"),
             ("1,,3,4,x,Waiting,,", "column 'number_of_instances': 'x' is not a number"),
-            ("1,2,3,4,1,Waiting,,\n1,2,3,4,1,Waiting,,", "line 2, column 'task_id': 'j3.4' was on line 1 already"),
+            ("1,2,3,4,1,Waiting,,\n1,2,3,4,1,Waiting,,", "line 4, column 'task_id': 'j3.4' was on line 3 already"),
             ("1,2,3,4,5000000000,Terminated,50,0.1", "is too large; expected at most 4294967295 instances"),
         ] {
-            let message = refusal(Format::Alibaba2017, bad);
+            let message = strict_refusal(Format::Alibaba2017, &format!("{good}{bad}"));
             assert!(message.contains(want), "{message}");
         }
     }

@@ -76,10 +76,10 @@ mod tests {
             ("", None),
             ("\n\n", None),
         ] {
-            assert_eq!(detect(&Input::File(file(text).path().into())).expect("readable"), want, "{text:?}");
+            assert_eq!(detect(&Input::open(file(text).path()).expect("a file")).expect("readable"), want, "{text:?}");
         }
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(matches!(detect(&Input::File(folder.path().into())), Err(Error::Io { .. })));
+        assert!(matches!(Input::open(folder.path()), Err(Error::Io { .. })));
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             ("openb-2023/openb_node_list_all_node.csv", None),
         ] {
             let Some(path) = shared(name) else { return };
-            assert_eq!(detect(&Input::File(path)).expect("readable"), want, "{name}");
+            assert_eq!(detect(&Input::open(&path).expect("a file")).expect("readable"), want, "{name}");
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Columns that a published trace lacks are filled in by named parameters, and every row that is left out or mended is
 //! counted with its reason: `Quality` tells the whole story of an import, and `rows_in` is the rows kept plus those
-//! dropped. A row that breaks its format's own conventions is an error with file, line and column. Users come from a
-//! [`Tenants`] rule, because most public traces have none.
+//! dropped. A row that breaks its format's own conventions is dropped, too, unless that is asked to be an error or most
+//! rows do: then the file is no such file. Users come from a [`Tenants`] rule, because most public traces have none.
 
 pub mod alibaba2017;
 mod detect;
@@ -128,6 +128,11 @@ impl fmt::Display for Format {
 pub struct FormatOptions {
     /// How users are assigned; by default the format's user column, else one user a job.
     pub tenants: Option<Tenants>,
+    /// The resources that a canonical trace may have beside the usual ones.
+    #[serde(skip)]
+    pub resources: Vec<String>,
+    /// A row that breaks the format's conventions is an error instead of dropped and counted.
+    pub strict: bool,
     /// Values for the columns that SWIM lacks.
     pub swim: SwimOptions,
     /// The reading of a job in Alibaba's trace of 2017.
@@ -141,24 +146,34 @@ pub struct FormatOptions {
 
 /// Reads a whole file; see [`read_input`].
 pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Workload> {
-    read_input(&Input::File(path.to_owned()), format, options)
+    read_input(&Input::open(path)?, format, options)
 }
 
 /// Reads a whole input.
 ///
-/// Errors: [`Error::Io`]; [`Error::Trace`] for a malformed row, a file without rows or one without a usable row;
-/// [`Error::Plan`] for an option that the format cannot follow.
+/// Errors: [`Error::Io`]; [`Error::Trace`] for a file of which most rows are malformed (or any, if it is to be strict),
+/// one without rows and one without a usable row; [`Error::Plan`] for an option that the format cannot follow.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
     let mut workload = match format {
-        Format::Swim => swim::read(input, &options.swim)?,
-        Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017)?,
-        Format::Swf => swf::read(input, &options.swf, tenants)?,
-        Format::Openb => openb::read(input, &options.openb, tenants)?,
+        Format::Swim => swim::read(input, &options.swim, options.strict)?,
+        Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017, options.strict)?,
+        Format::Swf => swf::read(input, &options.swf, options.strict, tenants)?,
+        Format::Openb => openb::read(input, &options.openb, options.strict, tenants)?,
     };
     workload.quality.format = format.name().to_owned();
     if workload.quality.rows_in == 0 {
         return Err(Error::trace(input.path(), 0, "", format!("has no rows; expected {}", format.describe())));
+    }
+    if let (unusable, Some((column, line, problem))) = workload.quality.unusable()
+        && unusable > workload.quality.rows_in / 2
+    {
+        let column = if column == "row" { "" } else { column };
+        let others = match workload.quality.rows_in {
+            1 => String::new(),
+            rows => format!(" ({unusable} of {rows} rows cannot be read as {format})"),
+        };
+        return Err(Error::trace(input.path(), line, column, format!("{problem}{others}")));
     }
     if workload.sets.is_empty() {
         let reasons: Vec<_> =
@@ -230,6 +245,19 @@ pub(crate) mod tests {
         message.replace(&file.path().display().to_string(), "FILE")
     }
 
+    /// The message of the error that `text` makes when it is read strictly, without the path; read otherwise, the same
+    /// row is left out and noted, so that half of the rows must be sound.
+    pub(crate) fn strict_refusal(format: Format, text: &str) -> String {
+        let file = file(text);
+        let options = FormatOptions { strict: true, ..FormatOptions::default() };
+        let error = read(file.path(), format, &options).expect_err(text);
+        let Error::Trace { line, problem, .. } = &error else { panic!("{text}: {error}") };
+        let workload = import(format, text).expect(text);
+        let noted = workload.quality.unusable().1.map(|(_, line, problem)| (line, problem));
+        assert_eq!(noted, Some((*line, problem.as_str())), "{text}");
+        error.to_string().replace(&file.path().display().to_string(), "FILE")
+    }
+
     /// Rows that were left out, whatever the reason.
     pub(crate) fn dropped(quality: &Quality) -> u64 {
         quality.dropped.values().sum()
@@ -277,15 +305,13 @@ pub(crate) mod tests {
                  scheduled_time\np0,12000,16384,8,1000,,LS,Running,10,500,20\n",
             ),
         ];
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("damaged");
         for (format, text) in samples {
             for at in 0..text.len() {
                 for byte in [0, b'\n', b'\t', b' ', b',', b'"', b'-', b'.', b'e', b'9', b';', 0xff] {
                     let mut bytes = text.as_bytes().to_vec();
                     bytes[at] = byte;
-                    std::fs::write(&path, &bytes).expect("writable");
-                    match read(&path, format, &FormatOptions::default()) {
+                    let input = Input::Bytes("damaged".into(), bytes.into());
+                    match read_input(&input, format, &FormatOptions::default()) {
                         Err(error) => assert!(error.to_string().contains("damaged"), "{error}"),
                         Ok(workload) => {
                             let kept = workload.jobs.len() as u64;
@@ -308,7 +334,8 @@ pub(crate) mod tests {
             (Format::Swf, Tenants::Qos),
         ] {
             let options = FormatOptions { tenants: Some(rule), ..FormatOptions::default() };
-            let message = read(Path::new("absent"), format, &options).unwrap_err().to_string();
+            let nothing = Input::Bytes("absent".into(), [].into());
+            let message = read_input(&nothing, format, &options).unwrap_err().to_string();
             assert!(message.contains(&format!("{format} has no ")), "{message}");
         }
     }

@@ -67,6 +67,7 @@ impl Header {
 
 /// One row as it stands in the file.
 struct Pod {
+    line: u64,
     name: String,
     qos: String,
     running: bool,
@@ -80,6 +81,9 @@ struct Pod {
 impl Pod {
     fn read(row: &Row<'_>, header: &Header) -> Result<Pod> {
         const SECONDS: &str = "seconds from 0";
+        // A row that is cut short must not pass for one with nulls at its end.
+        let least = header.0.iter().map(|column| column.at + 1).max().unwrap_or(0);
+        row.expect_fields(least..=usize::MAX, &format!("at least {least}, as in the header"))?;
         let [name, cpu, memory, gpus, gpu_milli, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;
         let mut demand = [0; MAX_DIMS];
         demand[0] = row.number(cpu, 1, Round::Up, "milli-cores from 0")?;
@@ -94,6 +98,7 @@ impl Pod {
             if row.is_null(column) { Ok(None) } else { row.number(column, US_PER_S, Round::Nearest, SECONDS).map(Some) }
         };
         Ok(Pod {
+            line: row.line,
             name: row.name(name)?.to_owned(),
             qos: row.name(qos)?.to_owned(),
             running: row.name(phase)? == "Running",
@@ -107,21 +112,20 @@ impl Pod {
 }
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &OpenbOptions, tenants: Tenants) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
     let dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
     let mut workload = Workload { dims, ..Workload::default() };
     let (mut rows, mut seen, mut pods) =
         (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default(), Vec::new());
     let Some(header) = rows.read()?.map(|row| Header::read(&row)).transpose()? else { return Ok(workload) };
     while let Some(row) = rows.read()? {
-        // A row that is cut short must not pass for one with nulls at its end.
-        let least = header.0.iter().map(|column| column.at + 1).max().unwrap_or(0);
-        row.expect_fields(least..=usize::MAX, &format!("at least {least}, as in the header"))?;
-        let pod = Pod::read(&row, &header)?;
-        seen.check(&row, header.0[0], &pod.name)?;
-        pods.push(pod);
+        let read = Pod::read(&row, &header).and_then(|pod| {
+            seen.check(&row, header.0[0], &pod.name)?;
+            pods.push(pod);
+            Ok(())
+        });
+        workload.quality.count_row(read, strict)?;
     }
-    workload.quality.rows_in = pods.len() as u64;
     let end = pods.iter().filter_map(|pod| pod.deleted_us).max();
     if options.stay {
         pods.sort_by_key(|pod| pod.created_us);
@@ -148,10 +152,12 @@ pub(super) fn read(input: &Input, options: &OpenbOptions, tenants: Tenants) -> R
 /// Adds a pod to the workload, or counts why not. `end_us` is the last deletion of the trace.
 fn keep(pod: &Pod, end_us: Option<u64>, tenants: Tenants, workload: &mut Workload) {
     let quality = &mut workload.quality;
-    let Some(scheduled) = pod.scheduled_us else { return quality.drop_row("never scheduled") };
-    let Some(end) = pod.deleted_us.or(end_us) else { return quality.drop_row("no pod of the trace was deleted") };
+    let Some(scheduled) = pod.scheduled_us else { return quality.drop_row("never scheduled", pod.line) };
+    let Some(end) = pod.deleted_us.or(end_us) else {
+        return quality.drop_row("no pod of the trace was deleted", pod.line);
+    };
     if end < scheduled {
-        return quality.drop_row("ends before it starts");
+        return quality.drop_row("ends before it starts", pod.line);
     }
     if pod.deleted_us.is_none() || (pod.running && Some(end) == end_us) {
         quality.repair_row("still running at the end of the trace: cut there");
@@ -168,7 +174,7 @@ fn add(pod: &Pod, submit: Time, duration: Span, tenants: Tenants, workload: &mut
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{dropped, file, import, refusal, shared};
+    use super::super::tests::{dropped, file, import, refusal, shared, strict_refusal};
     use super::super::{Format, FormatOptions, read};
     use super::*;
 
@@ -211,15 +217,16 @@ mod tests {
     #[test]
     fn malformed_rows_are_located() {
         let header = TEXT.lines().next().expect("a header");
+        let good = "a,1,1,0,0,,LS,Running,1,2,1\nb,1,1,0,0,,LS,Running,1,2,1\n";
         for (bad, want) in [
-            ("p,1,1,0,0,,LS,Running,1,2\n", "FILE, line 2: has 10 fields; expected at least 11"),
-            ("p,x,1,0,0,,LS,Running,1,2,3\n", "line 2, column 'cpu_milli': 'x' is not a number; expected milli-cores"),
+            ("p,1,1,0,0,,LS,Running,1,2\n", "FILE, line 4: has 10 fields; expected at least 11"),
+            ("p,x,1,0,0,,LS,Running,1,2,3\n", "line 4, column 'cpu_milli': 'x' is not a number; expected milli-cores"),
             ("p,1,1,0.5,0,,LS,Running,1,2,3\n", "column 'num_gpu': '0.5' is not a whole number"),
             ("p,1,1,0,0,,LS,Running,,2,3\n", "column 'creation_time': is empty; expected seconds"),
             ("p,1,1,999999999999999999,99999,,LS,Running,1,2,3\n", "'999999999999999999' is too large"),
-            ("p,1,1,0,0,,LS,Running,1,2,1\np,1,1,0,0,,LS,Running,1,2,1\n", "column 'name': 'p' was on line 2 already"),
+            ("p,1,1,0,0,,LS,Running,1,2,1\np,1,1,0,0,,LS,Running,1,2,1\n", "column 'name': 'p' was on line 4 already"),
         ] {
-            let message = refusal(Format::Openb, &format!("{header}\n{bad}"));
+            let message = strict_refusal(Format::Openb, &format!("{header}\n{good}{bad}"));
             assert!(message.contains(want), "{message}");
         }
         let message = refusal(Format::Openb, "name,cpu_milli\np,1\n");

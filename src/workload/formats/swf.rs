@@ -89,7 +89,7 @@ const KIB_MOST: u64 = 1 << 28;
 const MIB_MOST: u128 = 1_000_000_000_000_000;
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &SwfOptions, tenants: Tenants) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
     let path = input.path();
     let mut input = BufReader::new(input.reader()?);
     let (mut log, mut line, mut text, mut record) = (Log::new(tenants), 0, Vec::new(), ByteRecord::new());
@@ -106,7 +106,8 @@ pub(super) fn read(input: &Input, options: &SwfOptions, tenants: Tenants) -> Res
             record.clear();
             let fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
             fields.for_each(|field| record.push_field(field));
-            log.row(&Row { path, line, record: &record })?;
+            let read = log.row(&Row { path, line, record: &record });
+            log.workload.quality.count_row(read, strict)?;
         }
     }
     Ok(log.settle(options))
@@ -157,7 +158,6 @@ impl Log {
     fn row(&mut self, row: &Row<'_>) -> Result<()> {
         const SECONDS: &str = "seconds, or -1 if unknown";
         const COUNT: &str = "a whole number, or -1 if unknown";
-        self.workload.quality.rows_in += 1;
         if row.fields() < 18 {
             return row.expect_fields(18..=18, "18 separated by blanks");
         }
@@ -184,7 +184,6 @@ impl Log {
             (_, _, _, None) => "processors unknown",
             (Some(0 | 5), _, Some(0), _) => "failed or cancelled before it ran (status 0 or 5)",
             (_, Some(submit), Some(run), Some(procs)) => {
-                self.seen.check(row, JOB, &number.to_string())?;
                 let procs = u32::try_from(procs).map_err(|_| {
                     row.error("", format!("{procs} processors are too many; expected at most {}", u32::MAX))
                 })?;
@@ -193,11 +192,12 @@ impl Log {
                     let problem = "is too large; expected memory that a machine could have";
                     return Err(row.error(REQUESTED_MEMORY.name, problem));
                 }
+                self.seen.check(row, JOB, &number.to_string())?;
                 self.keep(number, user, Time(submit), Span(run), (procs, memory));
                 return Ok(());
             }
         };
-        self.workload.quality.drop_row(reason);
+        self.workload.quality.drop_row(reason, row.line);
         Ok(())
     }
 

@@ -124,7 +124,7 @@ const BYTES: &str = "bytes, a whole number from 0";
 const SECONDS: &str = "seconds from 0";
 
 /// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &SwimOptions) -> Result<Workload> {
+pub(super) fn read(input: &Input, options: &SwimOptions, strict: bool) -> Result<Workload> {
     options.check()?;
     let mut workload =
         Workload { dims: vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte)], ..<_>::default() };
@@ -134,29 +134,37 @@ pub(super) fn read(input: &Input, options: &SwimOptions) -> Result<Workload> {
     let mut seen = Once::default();
     let mut rows = Rows::new(input.reader()?, input.path(), Separator::Tab);
     while let Some(row) = rows.read()? {
-        workload.quality.rows_in += 1;
-        row.expect_fields(6..=9, "6 (job, submit s, gap s, input, shuffle and output bytes), or up to 9 with paths")?;
-        job(&row, options, &mut seen, &mut workload)?;
+        let read = job(&row, options, &mut seen, &mut workload);
+        workload.quality.count_row(read, strict)?;
     }
     Ok(workload)
 }
 
 /// Adds the task sets of one row.
 fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Workload) -> Result<()> {
+    row.expect_fields(6..=9, "6 (job, submit s, gap s, input, shuffle and output bytes), or up to 9 with paths")?;
     let name = row.name(JOB)?;
-    seen.check(row, JOB, name)?;
     let submit = Time(row.number(SUBMIT, US_PER_S, Round::Nearest, SECONDS)?);
     row.number(GAP, US_PER_S, Round::Nearest, SECONDS)?;
     let (input, shuffle) = (row.whole(INPUT, BYTES)?, row.whole(SHUFFLE, BYTES)?);
     let output = row.whole(OUTPUT, BYTES)?;
+    let (maps, reduces, cut) = options.tasks(input, shuffle);
+    let duration = |bytes, tasks: u64, speed| match tasks {
+        0 => Ok(Span::ZERO),
+        tasks => options
+            .duration(bytes, tasks, speed)
+            .ok_or_else(|| row.error("", "would run longer than a trace can hold; expected fewer bytes or more speed")),
+    };
+    let of_map = duration(input, maps, options.map_bytes_per_s)?;
+    let of_reduce = duration(shuffle, reduces, options.reduce_bytes_per_s)?;
+    seen.check(row, JOB, name)?;
     if input == 0 && shuffle == 0 && output == 0 {
-        workload.quality.drop_row("all byte counts are zero");
+        workload.quality.drop_row("all byte counts are zero", row.line);
         return Ok(());
     }
     if input == 0 {
         workload.quality.repair_row("zero input bytes: given one map");
     }
-    let (maps, reduces, cut) = options.tasks(input, shuffle);
     if cut {
         workload.quality.repair_row("more than max_tasks tasks: bytes spread over fewer, longer ones");
     }
@@ -164,13 +172,10 @@ fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Wor
     let user = UserId(workload.users.intern(name));
     let (map, reduce) = (workload.stages.intern("map"), workload.stages.intern("reduce"));
     let stages = [
-        (map, maps, input, options.map_bytes_per_s, [options.map_cpu_milli, options.map_memory_mib]),
-        (reduce, reduces, shuffle, options.reduce_bytes_per_s, [options.reduce_cpu_milli, options.reduce_memory_mib]),
+        (map, maps, of_map, [options.map_cpu_milli, options.map_memory_mib]),
+        (reduce, reduces, of_reduce, [options.reduce_cpu_milli, options.reduce_memory_mib]),
     ];
-    for (stage, tasks, bytes, speed, [cpu, memory]) in stages.into_iter().filter(|(_, tasks, ..)| *tasks > 0) {
-        let duration = options.duration(bytes, tasks, speed).ok_or_else(|| {
-            row.error("", "would run longer than a trace can hold; expected fewer bytes or more speed")
-        })?;
+    for (stage, tasks, duration, [cpu, memory]) in stages.into_iter().filter(|(_, tasks, ..)| *tasks > 0) {
         let mut demand = [0; MAX_DIMS];
         demand[..2].copy_from_slice(&[cpu, memory]);
         workload.sets.push(TaskSet {
@@ -190,9 +195,8 @@ fn job(row: &Row<'_>, options: &SwimOptions, seen: &mut Once, workload: &mut Wor
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
 
-    use super::super::tests::{dropped, import, refusal, shared};
+    use super::super::tests::{dropped, import, shared, strict_refusal};
     use super::super::{Format, FormatOptions, read};
 
     #[test]
@@ -249,12 +253,13 @@ mod tests {
             ("\t1\t1\t1\t1\t1\n", "line 2, column 'job_id': is empty; expected a name"),
             ("a\t1\t1\t1\t1\t1\n", "line 2, column 'job_id': 'a' was on line 1 already"),
         ] {
-            let message = refusal(Format::Swim, &format!("{good}{bad}"));
+            let message = strict_refusal(Format::Swim, &format!("{good}{bad}"));
             assert!(message.contains(want), "{message}");
         }
         let mut options = FormatOptions::default();
         options.swim.map_bytes = 0;
-        let message = read(Path::new("absent"), Format::Swim, &options).unwrap_err().to_string();
+        let nothing = crate::workload::Input::Bytes("absent".into(), [].into());
+        let message = super::super::read_input(&nothing, Format::Swim, &options).unwrap_err().to_string();
         assert_eq!(message, "swim.map_bytes: 0 is not accepted; expected a whole number from 1 to 1000000000000");
     }
 

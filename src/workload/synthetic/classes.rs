@@ -123,7 +123,7 @@ impl Synthetic {
                 break;
             }
             if number > MOST_JOBS || submit > Time(TIME_MAX_US) {
-                let expected = "gaps that give at most 100,000,000 jobs, within 146,000 years";
+                let expected = "gaps that give at most 100,000,000 jobs, within 31,700 years";
                 return Err(Error::plan("workload.arrival", "this distribution", expected));
             }
             table.submit(&mut workload, &mut draws, number, submit);
@@ -131,6 +131,14 @@ impl Synthetic {
         workload.quality.format = "synthetic".into();
         workload.quality.rows_in = workload.sets.len() as u64;
         Ok(workload.finish())
+    }
+
+    /// The workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
+        let mut workload = Workload::default();
+        Table::new(self, &mut workload)?;
+        Clock::new(self, seed)?;
+        Ok(workload)
     }
 
     /// The workload that speed is measured with: jobs of one task and two resources on 400 machines of 64 cores and

@@ -15,7 +15,7 @@ use super::distributions::{Distribution, Length, Sampler, to_span};
 use super::random::{numbered, parts, stream};
 use crate::error::{Error, Result};
 use crate::units::{Dim, JobId, Time, UserId};
-use crate::workload::{JobName, JobNames, Names, Source, TaskSet};
+use crate::workload::{JobName, JobNames, Names, Source, TaskSet, Workload};
 
 /// Parameters of the generator `closed-loop`.
 #[derive(Clone, Debug, Deserialize)]
@@ -158,6 +158,11 @@ impl ClosedLoop {
 }
 
 impl LoopSource {
+    /// The resources and users.
+    pub(super) fn outline(self) -> Workload {
+        Workload { dims: self.dims, users: self.users, ..Workload::default() }
+    }
+
     fn add_class(&mut self, key: &str, class: &LoopClass) -> Result<()> {
         let constant = |distribution: &Option<Distribution>, value: f64| {
             distribution.clone().unwrap_or_else(|| Distribution::from(value))

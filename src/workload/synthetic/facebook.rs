@@ -170,14 +170,7 @@ impl Facebook {
     pub fn generate(&self, seed: u64) -> Result<Workload> {
         self.check()?;
         let draws = Draws::new(self, seed);
-        let (arrivals, mut thinning) = (self.arrivals(seed), stream(seed, "facebook/thinning"));
-        let mut candidates: Vec<Candidate> = (0u64..)
-            .zip(arrivals)
-            .map(|(number, submit)| {
-                let work = draws.task_sets(self, number, submit).iter().map(cpu_work).sum();
-                Candidate { number, submit, key: thinning.random(), work }
-            })
-            .collect();
+        let mut candidates = self.candidates(&draws, seed);
         let offered = candidates.len();
         let share = self.keep(&mut candidates)?;
         let mut workload = self.collect(&candidates, &draws);
@@ -187,6 +180,28 @@ impl Facebook {
         workload.quality.assumptions.push(("arrival rate over the published one".into(), format!("{thin:.4}")));
         workload.quality.assumptions.push(("jobs kept of candidates".into(), format!("{kept} of {offered}")));
         Ok(workload)
+    }
+
+    /// The workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`, also for a load that the
+    /// candidates of the seed do not reach.
+    pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
+        self.check()?;
+        if self.thin.is_none() {
+            self.limit_for_load(&self.candidates(&Draws::new(self, seed), seed))?;
+        }
+        Ok(self.empty())
+    }
+
+    /// All jobs before thinning.
+    fn candidates(&self, draws: &Draws, seed: u64) -> Vec<Candidate> {
+        let (arrivals, mut thinning) = (self.arrivals(seed), stream(seed, "facebook/thinning"));
+        (0u64..)
+            .zip(arrivals)
+            .map(|(number, submit)| {
+                let work = draws.task_sets(self, number, submit).iter().map(cpu_work).sum();
+                Candidate { number, submit, key: thinning.random(), work }
+            })
+            .collect()
     }
 
     fn check(&self) -> Result<()> {
@@ -282,7 +297,8 @@ impl Facebook {
         Err(Error::plan("workload.load", load, format!("at most {most:.2} here, or a larger workload.overlay")))
     }
 
-    fn collect(&self, candidates: &[Candidate], draws: &Draws) -> Workload {
+    /// Resources, stages and users.
+    fn empty(&self) -> Workload {
         let dim = |name: &str, unit| Dim { name: name.into(), unit };
         let mut workload =
             Workload { dims: vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte)], ..Workload::default() };
@@ -294,6 +310,11 @@ impl Facebook {
                 workload.users.intern(&format!("u{rank}"));
             }
         }
+        workload
+    }
+
+    fn collect(&self, candidates: &[Candidate], draws: &Draws) -> Workload {
+        let mut workload = self.empty();
         for candidate in candidates {
             let job = workload.job(&format!("job{}", workload.jobs.len() + 1));
             let user = match self.users {

@@ -60,6 +60,16 @@ impl Generator {
         matches!(self, Generator::ClosedLoop(_))
     }
 
+    /// The knowledge of the workload of a seed before any job is drawn: resources, labels, and the users that may submit
+    /// (none where every job has its own). Errors: as [`Generator::generate`], except that draws may come to nothing later.
+    pub fn outline(&self, seed: u64) -> Result<Workload> {
+        match self {
+            Generator::Facebook(spec) => spec.outline(seed),
+            Generator::Synthetic(spec) => spec.outline(seed),
+            Generator::ClosedLoop(spec) => spec.source(seed).map(LoopSource::outline),
+        }
+    }
+
     /// Generates the workload of a seed. Errors: [`crate::error::Error::Plan`] at `workload.<parameter>`.
     pub fn generate(&self, seed: u64) -> Result<Generated> {
         match self {

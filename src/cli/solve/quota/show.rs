@@ -102,7 +102,7 @@ pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'
 
 /// The amount that the groups right under the top have together.
 fn granted(instance: &GroupInstance, allocation: &GroupAllocation, r: usize) -> Exact {
-    instance.children(None).iter().fold(Exact::ZERO, |sum, &group| &sum + &allocation.groups[group].runtime[r])
+    instance.children(None).iter().map(|&group| &allocation.groups[group].runtime[r]).sum()
 }
 
 /// Whole amounts with all digits, others with a few.

@@ -1,6 +1,6 @@
 //! Tests of the Standard Workload Format's reader.
 
-use super::super::tests::{dropped, file, import, refusal, shared};
+use super::super::tests::{dropped, file, import, refusal, shared, strict_refusal};
 use super::super::{Format, FormatOptions, read};
 use super::*;
 
@@ -110,24 +110,51 @@ fn files_that_stray_from_the_standard_are_read_with_warnings() {
 
 #[test]
 fn malformed_rows_are_located() {
+    let good = format!("; x\n{}{}", row(8, "0", "-1", "-1", ""), row(9, "0", "-1", "-1", ""));
     for (bad, want) in [
-        ("1 2 3\n", "FILE, line 1: has 3 fields; expected 18"),
-        (row(1, "x", "-1", "-1", "").as_str(), "line 1, column 'submit_time': 'x' is not a number; expected seconds"),
-        (row(1, "-2", "-1", "-1", "").as_str(), "line 1, column 'submit_time': '-2' is negative; expected seconds"),
+        ("1 2 3\n", "FILE, line 4: has 3 fields; expected 18"),
+        (row(1, "x", "-1", "-1", "").as_str(), "line 4, column 'submit_time': 'x' is not a number; expected seconds"),
+        (row(1, "-2", "-1", "-1", "").as_str(), "line 4, column 'submit_time': '-2' is negative; expected seconds"),
         (row(1, "0", "-1", "a", "").as_str(), "column 'requested_memory': 'a' is not a number"),
         (
             row(1, "0", "900000000000000", "-1", "").replace(" 4 -1 ", " 4000000 -1 ").as_str(),
             "'requested_memory': is too large",
         ),
         (
-            format!(";\n{}", LOG.lines().nth(5).expect("a row")).replace(" 1 7 ", " 6 7 ").as_str(),
-            "line 2, column 'status'",
+            format!(";\n{}\n", LOG.lines().nth(5).expect("a row")).replace(" 1 7 ", " 6 7 ").as_str(),
+            "line 5, column 'status'",
         ),
-        (format!("{0}{0}", row(1, "0", "-1", "-1", "")).as_str(), "line 2, column 'job_number': '1' was on line 1"),
+        (format!("{0}{0}", row(1, "0", "-1", "-1", "")).as_str(), "line 5, column 'job_number': '1' was on line 4"),
     ] {
-        let message = refusal(Format::Swf, bad);
+        let message = strict_refusal(Format::Swf, &format!("{good}{bad}"));
         assert!(message.contains(want), "{message}");
     }
+}
+
+#[test]
+fn rows_with_impossible_values_are_left_out_and_counted() {
+    let good: String = (1..6).map(|number| row(number, "0", "-1", "-1", "")).collect();
+    let text = format!(
+        "; x\n{good}{}{}1 2 3\n",
+        row(7, "4", "-1", "-1", "").replace(" 60 4", " -1359980917 4"),
+        row(8, "99999999999999999999", "-1", "-1", "")
+    );
+    let workload = import(Format::Swf, &text).expect("readable");
+    let quality = &workload.quality;
+    assert_eq!((quality.rows_in, workload.sets.len()), (8, 5));
+    for (reason, line, problem) in [
+        ("unusable run_time", 7, "'-1359980917' is negative; expected seconds, or -1 if unknown"),
+        ("unusable submit_time", 8, "'99999999999999999999' is too large; expected seconds, or -1 if unknown"),
+        ("unusable row", 9, "has 3 fields; expected 18 separated by blanks"),
+    ] {
+        assert_eq!((quality.dropped[reason], &quality.first_dropped[reason]), (1, &(line, problem.to_owned())));
+    }
+    // Of a file that is something else most rows are.
+    let message = refusal(Format::Swf, &format!("{}a b\nc d\n", row(1, "0", "-1", "-1", "")));
+    assert_eq!(
+        message,
+        "FILE, line 2: has 2 fields; expected 18 separated by blanks (2 of 3 rows cannot be read as swf)"
+    );
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! The records of a results folder, as far as they list its files: each with the digest that it must have.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::output::file::digest_of;
+use crate::output::folder::{FILE as CONTENTS, STUDY};
+use crate::output::made::{FILE as MADE, Made, State};
+use crate::output::sealed;
+
+/// The standing of a file in the records of its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A record lists it, and it is as it says, with this BLAKE3 digest.
+    AsRecorded(String),
+    /// A record lists it, and it is another.
+    Broken,
+    /// No record lists it: it is somebody's own, of an earlier plan, or of a run that is broken.
+    Unlisted,
+}
+
+/// The files that the records of a results folder list, and the records themselves, by name below the folder; with their
+/// digests if they are as listed.
+pub(super) struct Records(BTreeMap<String, Option<String>>);
+
+impl Records {
+    /// The descriptions in a folder with these files, as they are now.
+    pub fn of(listed: &BTreeMap<String, PathBuf>) -> Records {
+        let descriptions = listed.iter().filter(|(name, _)| is_description(&own(name)));
+        // Whoever reads one that is damaged says so.
+        let digest = |(name, path): (&String, &PathBuf)| {
+            let text = sealed::text(path).ok().flatten()?;
+            Some((name.clone(), Some(digest_of(text.as_bytes()))))
+        };
+        Records(descriptions.filter_map(digest).collect())
+    }
+
+    /// Adds a file of a place below the folder, with its digest if it is as listed.
+    pub fn add(&mut self, folder: &Path, place: &Path, name: &str, digest: Option<String>) {
+        let below = place.strip_prefix(folder).unwrap_or(place);
+        let below = below.iter().map(|part| format!("{}/", part.to_string_lossy())).collect::<String>();
+        self.0.insert(format!("{below}{name}"), digest);
+    }
+
+    /// Adds what the list of figures and pages of a place says; returns what is missing, in words.
+    pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<Vec<String>> {
+        let mut missing = Vec::new();
+        let mut made = Made::read(place)?.unwrap_or_default();
+        for (name, state) in made.states(place) {
+            let digest = made.files.remove(&name).filter(|_| state == State::AsMade);
+            self.add(folder, place, &name, digest);
+            match state {
+                State::AsMade => {}
+                State::Changed => missing.push(format!("{name} is not as it was written")),
+                State::Gone => missing.push(name),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Whether one of them lists a file, whatever it is by now.
+    pub fn list(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Whether a file is as its record says: all that is packed of a results folder is asked for here.
+    ///
+    /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own
+    /// digests. Errors: a description is not as it was written, or was written just now.
+    pub fn standing(&self, name: &str, path: &Path) -> Result<Standing> {
+        if let Some(found) = self.0.get(name) {
+            return Ok(found.clone().map_or(Standing::Broken, Standing::AsRecorded));
+        }
+        if !is_description(&own(name)) {
+            return Ok(Standing::Unlisted);
+        }
+        sealed::text(path)?;
+        let problem = format!("{} was written just now: wait until nothing writes there any more", path.display());
+        Err(Error::Mismatch { problem })
+    }
+}
+
+/// The parts of a name below the folder of its cell.
+fn own(name: &str) -> Vec<&str> {
+    name.split('/').skip_while(|part| part.starts_with("cell=")).collect()
+}
+
+/// Whether a file is a record that no other one lists.
+fn is_description(own: &[&str]) -> bool {
+    match own {
+        [MADE | CONTENTS | STUDY] => true,
+        [name] => name.starts_with("run") && name.ends_with(".json"),
+        _ => false,
+    }
+}

@@ -1,0 +1,99 @@
+//! The memory that a run may still need: it grows with the number of distinct users, which a trace that is streamed does not
+//! tell beforehand.
+
+use crate::error::{Error, Result};
+
+/// Bytes a user: 550 were measured on a trace of ten million users, two resources, default tables.
+const USER: u64 = 600;
+
+/// A run of fewer users is not looked at.
+const FIRST: usize = 1 << 20;
+
+/// Looks after the memory of one run.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// The number of users at which it looks again.
+    next: usize,
+    /// The bytes that are free; `None` where the system does not tell.
+    free: fn() -> Option<u64>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room { next: FIRST, free }
+    }
+}
+
+impl Room {
+    /// Looks, each time that there are twice as many users, whether twice as many again have room. Errors:
+    /// [`Error::Mismatch`] with an estimate if not.
+    pub fn check(&mut self, users: usize) -> Result<()> {
+        if users < self.next {
+            return Ok(());
+        }
+        self.next = users.saturating_mul(2);
+        let (needed, gibibytes) =
+            ((users as u64).saturating_mul(USER), |bytes: u64| bytes as f64 / (1u64 << 30) as f64);
+        match (self.free)() {
+            Some(free) if free < needed => {
+                let problem = format!(
+                    "the workload has {users} users so far; as many again need about {:.1} GiB more, and {:.1} GiB are free: \
+                     make fewer runs at once (-j 1), or name users by what has to be told apart (trace import --tenants)",
+                    gibibytes(needed),
+                    gibibytes(free)
+                );
+                Err(Error::Mismatch { problem })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The bytes that this process may still get: of the machine, of its group of processes, and of its address space.
+fn free() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = || number(&read("/proc/meminfo")?, "MemAvailable:", 1024);
+    let group = || {
+        let number = |name: &str| read(&format!("/sys/fs/cgroup/memory.{name}"))?.trim().parse::<u64>().ok();
+        Some(number("max")?.saturating_sub(number("current")?))
+    };
+    let space = || {
+        let limit = number(&read("/proc/self/limits")?, "Max address space", 1)?;
+        Some(limit.saturating_sub(number(&read("/proc/self/status")?, "VmSize:", 1024)?))
+    };
+    [machine(), group(), space()].into_iter().flatten().min()
+}
+
+/// The first number behind a word at the start of a line; `None` for a word such as `unlimited`.
+fn number(text: &str, word: &str, unit: u64) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_before_memory_does() {
+        let mut room = Room { next: 1000, free: || Some(3 << 20) };
+        assert!(room.check(999).is_ok() && room.check(2000).is_ok() && room.check(3999).is_ok());
+        assert!(room.check(4000).is_ok(), "2.3 MiB more fit");
+        let message = room.check(8000).expect_err("4.6 MiB more do not fit").to_string();
+        assert!(message.contains("8000 users so far") && message.contains("-j 1"), "{message}");
+        assert!(Room { next: 1000, free: || None }.check(usize::MAX).is_ok());
+    }
+
+    #[test]
+    fn what_the_system_tells_is_read() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+                      Max data size             unlimited            unlimited            bytes\n\
+                      Max address space         3221225472           unlimited            bytes\n";
+        assert_eq!(number(limits, "Max address space", 1), Some(3 << 30));
+        assert_eq!(number(limits, "Max data size", 1), None);
+        assert_eq!(number("MemTotal: 9 kB\nMemAvailable:   12 kB\n", "MemAvailable:", 1024), Some(12 << 10));
+        if cfg!(target_os = "linux") {
+            assert!(free().is_some_and(|free| free > 1 << 20));
+        }
+    }
+}

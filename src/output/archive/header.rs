@@ -1,0 +1,143 @@
+//! The header of an entry of a zip file, which stands in the same layout in the catalogue and before the entry's bytes.
+//!
+//! All that programs heed in different ways is refused, so that each of them unpacks the same.
+
+/// The length of a header, without its signature.
+pub(super) const HEADER: usize = 26;
+
+/// The kinds of extra fields that no program takes a name, a type or a place from: a time, or an owner. (The names of the
+/// others are in Info-ZIP's `extrafld.txt`.)
+const HARMLESS: [u64; 5] = [0x000A, 0x5455, 0x5855, 0x7855, 0x7875];
+
+/// The kind of the field with sizes that do not fit 32 bits, and of a name that only some programs heed.
+const WIDE: u64 = 0x0001;
+const SECOND_NAME: u64 = 0x7075;
+
+/// A size that stands in the field for large ones.
+const ALL_ONES: u64 = 0xFFFF_FFFF;
+
+/// The version of the format that has all that is taken here (4.5, with sizes of 64 bits): programs skip what is newer.
+const NEWEST: u64 = 45;
+
+/// The flags that do not matter: how hard a compressor tried.
+const EFFORT: u64 = 0b110;
+/// The flag of sizes that stand behind the bytes of an entry.
+const SIZES_BEHIND: u64 = 1 << 3;
+/// The flag of a name in UTF-8.
+const UTF_8: u64 = 1 << 11;
+
+/// How the bytes of an entry are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// As they are.
+    Stored,
+    /// By Deflate.
+    Deflated,
+}
+
+/// A header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub flags: u64,
+    pub method: Method,
+    /// Day and time, which no program takes a name from.
+    time: u64,
+    pub crc32: u32,
+    pub packed: u64,
+    pub size: u64,
+    /// The lengths of what follows: the name, and the extra fields.
+    pub name: usize,
+    pub extra: usize,
+}
+
+impl Header {
+    /// Reads a header. Errors: in words.
+    pub fn read(bytes: &[u8]) -> Result<Header, &'static str> {
+        let field = |at: usize, length: usize| number(bytes, at, length).ok_or("its catalogue is damaged");
+        let (needed, flags) = (field(0, 2)? & 0xFF, field(2, 2)?);
+        let method = match field(4, 2)? {
+            0 => Method::Stored,
+            8 => Method::Deflated,
+            _ => return Err("it is packed in a way that not every program knows"),
+        };
+        let problem = match flags & !(EFFORT | SIZES_BEHIND | UTF_8) {
+            0 if needed > NEWEST => Some("it says that it needs a newer program"),
+            0 if flags & SIZES_BEHIND != 0 && method == Method::Stored => {
+                Some("its end is not to be found from its start")
+            }
+            0 => None,
+            _ => Some("it is encrypted, or packed in a way that not every program knows"),
+        };
+        match problem {
+            Some(problem) => Err(problem),
+            None => Ok(Header {
+                flags,
+                method,
+                time: field(6, 4)?,
+                crc32: field(10, 4)? as u32,
+                packed: field(14, 4)?,
+                size: field(18, 4)?,
+                name: field(22, 2)? as usize,
+                extra: field(24, 2)? as usize,
+            }),
+        }
+    }
+
+    /// Whether sizes stand behind the bytes.
+    pub fn has_sizes_behind(&self) -> bool {
+        self.flags & SIZES_BEHIND != 0
+    }
+
+    /// Whether the name is in UTF-8, and not in the code page of whoever unpacks it.
+    pub fn is_utf_8(&self) -> bool {
+        self.flags & UTF_8 != 0
+    }
+
+    /// Whether another header can be of the same entry, sizes aside.
+    pub fn is_like(&self, other: &Header) -> bool {
+        (self.flags, self.method, self.time) == (other.flags, other.method, other.time)
+    }
+
+    /// Whether another header has the same sizes and check sum.
+    pub fn has_sizes_of(&self, other: &Header) -> bool {
+        (self.crc32, self.packed, self.size) == (other.crc32, other.packed, other.size)
+    }
+
+    /// Whether it leaves sizes and check sum open.
+    pub fn is_without_sizes(&self) -> bool {
+        (self.crc32, self.packed, self.size) == (0, 0, 0)
+    }
+}
+
+/// Takes the sizes that do not fit their fields from the extra fields: those that say so, in this order, and no others.
+/// Errors: in words, also for fields that some programs heed and others do not.
+pub(super) fn widen(mut extra: &[u8], fields: &mut [&mut u64]) -> Result<(), &'static str> {
+    const DAMAGED: &str = "its extra fields are damaged";
+    let mut wide = None;
+    while !extra.is_empty() {
+        let (kind, length) = number(extra, 0, 2).zip(number(extra, 2, 2)).ok_or(DAMAGED)?;
+        let content = extra.get(4..4 + length as usize).ok_or(DAMAGED)?;
+        extra = &extra[4 + length as usize..];
+        match kind {
+            SECOND_NAME => return Err("it has a second name, by which some programs unpack it"),
+            WIDE if wide.is_some() => return Err(DAMAGED),
+            WIDE => wide = Some(content),
+            _ if HARMLESS.contains(&kind) => {}
+            _ => return Err("it has an extra field that some programs heed and others do not"),
+        }
+    }
+    let mut rest = wide.unwrap_or_default();
+    let mut many = 0;
+    for field in fields.iter_mut().filter(|field| ***field == ALL_ONES) {
+        **field = number(rest, 0, 8).ok_or(DAMAGED)?;
+        (rest, many) = (&rest[8..], many + 1);
+    }
+    // A field that nothing asks for is heeded by some programs.
+    if rest.is_empty() && (many > 0) == wide.is_some() { Ok(()) } else { Err(DAMAGED) }
+}
+
+/// A number in little-endian order; `None` behind the end.
+pub(super) fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at + length)?;
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}

@@ -1,0 +1,229 @@
+//! Files that appear under their names only when they are whole, with the digests of the bytes that were meant.
+//!
+//! A file is written under a temporary name beside its own, its data reach the disk, it gets its name, and the folder that
+//! holds the name reaches the disk. Digests are of what was handed over, never of what is read back: a write that got lost
+//! shows as a file that is not as its record says.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::error::{Error, Result};
+
+/// How the names of files begin that are not whole yet.
+const TEMPORARY: &str = ".plimsoll-";
+
+/// Whether a name is that of a file which is not whole yet: what a process that was killed has left.
+pub fn is_temporary(name: &str) -> bool {
+    let rest = name.strip_prefix(TEMPORARY).unwrap_or_default();
+    rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// A file that stands under its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Written {
+    /// Its name.
+    pub path: PathBuf,
+    /// The BLAKE3 digest of the bytes that were written, in hexadecimal.
+    pub digest: String,
+}
+
+/// A file that is whole and on disk, under a temporary name: it goes away unless it is placed.
+#[derive(Debug)]
+pub struct Pending {
+    temporary: TempPath,
+    written: Written,
+}
+
+impl Pending {
+    /// The file that it will be.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Gives it its name; a file that had this name is replaced. Errors: [`Error::Output`].
+    pub fn place(self) -> Result<Written> {
+        let fail = |error: std::io::Error| Error::output(&self.written.path, error);
+        self.temporary.persist(&self.written.path).map_err(|error| fail(error.error))?;
+        sync_folder(folder_of(&self.written.path)).map_err(fail)?;
+        Ok(self.written)
+    }
+}
+
+/// The digest of bytes.
+pub fn digest_of(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// The digest of the bytes that pass on their way to a file.
+#[derive(Clone, Default)]
+pub(super) struct Digest(Arc<Mutex<blake3::Hasher>>);
+
+impl Digest {
+    fn update(&self, bytes: &[u8]) {
+        // Nobody panics while holding it.
+        if let Ok(mut hasher) = self.0.lock() {
+            hasher.update(bytes);
+        }
+    }
+
+    /// In hexadecimal.
+    pub fn hex(&self) -> String {
+        self.0.lock().map(|hasher| hasher.finalize().to_hex().to_string()).unwrap_or_default()
+    }
+}
+
+/// A file that digests what is written to it from its start to its end.
+pub(super) struct Digesting {
+    file: File,
+    digest: Digest,
+}
+
+impl Digesting {
+    pub fn new(file: File, digest: Digest) -> Digesting {
+        Digesting { file, digest }
+    }
+}
+
+impl Write for Digesting {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Starts a file that is to stand at `path`, in a folder that is made if need be. Errors: [`Error::Output`].
+pub(super) fn begin(path: &Path) -> Result<NamedTempFile> {
+    let fail = |error: std::io::Error| Error::output(path, error);
+    let folder = folder_of(path);
+    make_folder(folder).map_err(fail)?;
+    tempfile::Builder::new().prefix(TEMPORARY).rand_bytes(6).tempfile_in(folder).map_err(fail)
+}
+
+/// Brings a file's data to the disk. Errors: [`Error::Output`].
+pub(super) fn complete(path: &Path, temporary: NamedTempFile, digest: String) -> Result<Pending> {
+    temporary.as_file().sync_all().map_err(|error| Error::output(path, error))?;
+    set_readable(temporary.as_file());
+    Ok(Pending { temporary: temporary.into_temp_path(), written: Written { path: path.to_owned(), digest } })
+}
+
+/// Makes a folder with those above it, each known on disk to the one that holds it.
+pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = folder_of(folder);
+    if above != folder {
+        make_folder(above)?;
+    }
+    match std::fs::create_dir(folder) {
+        // Another thread was faster.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => sync_folder(above),
+    }
+}
+
+/// Brings the names in a folder to the disk, where the system knows how.
+pub fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            // A file system that cannot, or a folder that may be written to and not be read.
+            Err(error) if matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported) => Ok(()),
+            result => result,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        Ok(())
+    }
+}
+
+/// Temporary files are private; a result is for everybody whom the folder lets in.
+fn set_readable(file: &File) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // A file system without permissions keeps the file as it is, which is no reason to lose it.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o644));
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+}
+
+/// Writes a whole text or picture under a temporary name and renames it. Errors: [`Error::Output`].
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<Written> {
+    let mut temporary = begin(path)?;
+    temporary.write_all(bytes).map_err(|error| Error::output(path, error))?;
+    complete(path, temporary, digest_of(bytes))?.place()
+}
+
+/// An output that can be written to in any order.
+pub trait Sink: Write + Seek {}
+
+impl<T: Write + Seek> Sink for T {}
+
+/// Gives `write` a file of a temporary name and renames it once all is written. Errors: [`Error::Output`], or those of
+/// `write`.
+pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>) -> Result<T> {
+    let mut out = BufWriter::with_capacity(1 << 16, begin(path)?);
+    let result = write(&mut out)?;
+    let temporary = out.into_inner().map_err(|error| Error::output(path, error.into_error()))?;
+    // It may have been written in any order: nobody digests it.
+    complete(path, temporary, String::new())?.place()?;
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_its_name_and_its_digest_when_it_is_whole() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("a/b/c.txt");
+        let written = write_whole(&path, b"whole").expect("a writable folder");
+        assert_eq!((written.path.as_path(), written.digest), (path.as_path(), digest_of(b"whole")));
+        let digest = Digest::default();
+        let temporary = begin(&path).expect("a writable folder");
+        let file = temporary.as_file().try_clone().expect("a handle");
+        Digesting::new(file, digest.clone()).write_all(b"other").expect("a writable file");
+        let pending = complete(&path, temporary, digest.hex()).expect("a writable folder");
+        assert_eq!(std::fs::read(&path).expect("readable"), b"whole");
+        assert_eq!(pending.written().digest, digest_of(b"other"));
+        pending.place().expect("a writable folder");
+        assert_eq!(std::fs::read(&path).expect("readable"), b"other");
+        drop(begin(&path).expect("a writable folder"));
+        let names: Vec<String> = std::fs::read_dir(dir.path().join("a/b"))
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(names, ["c.txt"]);
+    }
+
+    #[test]
+    fn names_of_temporary_files_are_known() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let temporary = begin(&dir.path().join("x")).expect("a writable folder");
+        let name = temporary.path().file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(is_temporary(&name), "{name}");
+        for name in [".plimsoll-notes.txt", ".plimsoll-", "plimsoll-abc123", ".plimsoll-ab_12c"] {
+            assert!(!is_temporary(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One process at a time in a results folder: advisory locks, which the system takes back from whoever dies.
+//!
+//! Whoever makes all runs, or finishes the folder (statistics, figures, report), has it alone; shards share it, and each of
+//! them has the run alone that it makes. A file system without locks is used without.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error as IoError, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::file::make_folder;
+use super::folder::{Contents, RECEIPTS};
+use crate::error::{Error, Result};
+
+/// The name of the file that is locked for a folder.
+pub const FILE: &str = ".plimsoll-lock";
+
+/// A lock, until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    /// `None` where the file system has no locks.
+    file: Option<File>,
+    path: PathBuf,
+    /// The folders that were made for it, from the inside out.
+    made: Vec<PathBuf>,
+}
+
+impl Lock {
+    /// A results folder for one process alone; it is made if need be. Errors: [`Error::Output`], and what to do, if another
+    /// one has it.
+    pub fn alone(folder: &Path) -> Result<Lock> {
+        take(folder, FILE.as_ref(), true).map_err(|busy| busy.in_folder(folder))
+    }
+
+    /// A results folder that is there, for one process alone. Errors: as [`Lock::alone`], and those of [`Contents::read`] if
+    /// there is no folder.
+    pub fn there(folder: &Path) -> Result<Lock> {
+        if !folder.is_dir() {
+            Contents::read(folder)?;
+        }
+        Lock::alone(folder)
+    }
+
+    /// A results folder, shared with other shards. Errors: as [`Lock::alone`].
+    pub fn shared(folder: &Path) -> Result<Lock> {
+        take(folder, FILE.as_ref(), false).map_err(|busy| busy.in_folder(folder))
+    }
+
+    /// A run of a shard. Errors: another shard is making it.
+    pub fn run(folder: &Path, id: &str) -> Result<Lock> {
+        let name = format!("{RECEIPTS}/.plimsoll-{id}.lock");
+        take(folder, name.as_ref(), true).map_err(|busy| match busy {
+            Busy::Other => {
+                let why = format!("another process is making run {id}: two shards overlap, such as 0/2 and 0/4");
+                Error::output(folder, why)
+            }
+            Busy::Failed(error) => error,
+        })
+    }
+}
+
+/// Whether a name is that of a file that was locked, which a process that was killed leaves.
+pub fn is_lock(name: &str) -> bool {
+    if name == FILE {
+        return true;
+    }
+    let id = name.strip_prefix(".plimsoll-").and_then(|rest| rest.strip_suffix(".lock")).unwrap_or_default();
+    id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Why a lock is not to be had.
+enum Busy {
+    Other,
+    Failed(Error),
+}
+
+impl Busy {
+    fn in_folder(self, folder: &Path) -> Error {
+        match self {
+            Busy::Failed(error) => error,
+            Busy::Other => {
+                let why = "another process is writing there; wait until it has ended, or choose another folder with -o";
+                Error::output(folder, why)
+            }
+        }
+    }
+}
+
+fn take(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock, Busy> {
+    let path = folder.join(name);
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let made = folder.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+    let fail = |error: IoError| Busy::Failed(Error::output(&path, error));
+    loop {
+        make_folder(path.parent().unwrap_or(folder)).map_err(fail)?;
+        if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(fail(IoError::new(ErrorKind::AlreadyExists, "is no file that Plimsoll has made: remove it")));
+        }
+        // Some network file systems share a lock only among those who may read.
+        let mut options = OpenOptions::new();
+        let file = options.create(true).truncate(false).read(true).write(true).open(&path).map_err(fail)?;
+        let locked = if alone { file.try_lock() } else { file.try_lock_shared() };
+        let file = match locked {
+            Ok(()) => Some(file),
+            Err(TryLockError::WouldBlock) => return Err(Busy::Other),
+            Err(TryLockError::Error(error)) if is_without_locks(&error) => None,
+            Err(TryLockError::Error(error)) => return Err(fail(error)),
+        };
+        // Whoever had it before may have taken the file away between the two steps.
+        if file.as_ref().is_none_or(|file| is_the_same(file, &path)) {
+            return Ok(Lock { file, path, made });
+        }
+    }
+}
+
+/// Whether a file system says by this that it has no locks.
+fn is_without_locks(error: &IoError) -> bool {
+    // "No locks available" of Linux, which has no kind of its own.
+    const ENOLCK: i32 = 37;
+    error.kind() == ErrorKind::Unsupported || (cfg!(target_os = "linux") && error.raw_os_error() == Some(ENOLCK))
+}
+
+/// Whether an open file still stands under its name.
+fn is_the_same(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let of = |metadata: std::io::Result<std::fs::Metadata>| metadata.ok().map(|one| (one.dev(), one.ino()));
+        of(path.metadata()).is_some_and(|named| Some(named) == of(file.metadata()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Its file goes with the last who has it; what cannot be taken away is in nobody's way.
+        if self.file.as_ref().is_none_or(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        if let Some(folder) = self.made.first() {
+            let _ = std::fs::remove_dir(folder.join(RECEIPTS));
+        }
+        // A folder stays if something stands in it.
+        self.made.iter().take_while(|folder| std::fs::remove_dir(folder).is_ok()).count();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_it_alone_or_several_share_it() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = dir.path().join("made/for/out");
+        let said = |lock: Result<Lock>| lock.expect_err("another one has it").to_string();
+        {
+            let _one = Lock::alone(&folder).expect("nobody else");
+            assert!(said(Lock::alone(&folder)).contains("another process is writing there"));
+            assert!(said(Lock::shared(&folder)).contains("wait until it has ended"));
+        }
+        assert!(!dir.path().join("made").exists(), "nothing is left of folders that were made for the lock");
+        assert!(Lock::there(&folder).is_err() && !dir.path().join("made").exists());
+        {
+            let _one = Lock::shared(&folder).expect("nobody else");
+            let _two = Lock::shared(&folder).expect("shards share");
+            assert!(Lock::alone(&folder).is_err());
+            let _run = Lock::run(&folder, "0123456789abcdef").expect("nobody else");
+            assert!(said(Lock::run(&folder, "0123456789abcdef")).contains("two shards overlap"));
+            Lock::run(&folder, "fedcba9876543210").expect("another run");
+        }
+        Lock::alone(&folder).expect("nobody any more");
+    }
+
+    #[test]
+    fn of_many_at_once_one_is_in() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let inside = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        if let Ok(_lock) = Lock::alone(dir.path()) {
+                            assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                            inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_place_of_the_lock_leads_nowhere() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (folder, outside) = (dir.path().join("in"), dir.path().join("outside"));
+        std::fs::create_dir(&folder).expect("a folder");
+        std::os::unix::fs::symlink(&outside, folder.join(FILE)).expect("a link");
+        assert!(Lock::alone(&folder).expect_err("a link").to_string().contains("no file that Plimsoll has made"));
+        assert!(!outside.exists());
+    }
+}

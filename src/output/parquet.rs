@@ -1,0 +1,323 @@
+//! Parquet files, read as if nothing in them were true.
+//!
+//! Everything that is read of Parquet goes through here: traces and tables of results. The library below trusts what a
+//! file says of itself, and allocates, slices and asserts by it. So the footer is decoded within bounds first, then the
+//! places and sizes of the columns that are read are held against the file, page by page, and whatever the library still
+//! panics on becomes an [`Error`].
+
+use std::cell::Cell;
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+use polars::io::mmap::MmapBytesReader;
+use polars::prelude::*;
+use polars_parquet::parquet::metadata::{ColumnChunkMetadata, FileMetadata, SchemaDescriptor};
+use polars_parquet::parquet::schema::types::{
+    IntegerType, ParquetType, PrimitiveConvertedType, PrimitiveLogicalType, PrimitiveType,
+};
+use polars_parquet::read::{infer_schema, read_metadata};
+use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
+use polars_parquet_format::{FileMetaData, PageHeader, SchemaElement};
+
+use crate::error::{Error, Result};
+use crate::pinned::Pinned;
+
+/// The magic bytes at both ends of a file, and the length of the footer before the last ones.
+const MAGIC: &[u8; 4] = b"PAR1";
+const TAIL: u64 = 8;
+
+/// The most bytes of a footer: some hundred thousand columns of row groups.
+const FOOTER_MOST: u64 = 64 << 20;
+
+/// Types within types.
+const DEPTH_MOST: usize = 32;
+
+/// A page that unfolds to more than this must be large in the file, too.
+const PAGE_FREE: u64 = 64 << 20;
+
+/// So many rows can be in any file, and so many more in each of its bytes: runs of equal values cost nearly nothing.
+const ROWS_FREE: u64 = 1 << 20;
+
+/// How much more than its bytes something in a file can stand for.
+const UNFOLDED: u64 = 1024;
+
+/// Where the bytes of a file are.
+#[derive(Clone, Debug)]
+pub enum Bytes {
+    /// On disk.
+    File(Pinned),
+    /// In memory.
+    Memory(Arc<[u8]>),
+}
+
+impl Bytes {
+    fn open(&self) -> Result<Box<dyn MmapBytesReader>> {
+        Ok(match self {
+            Bytes::File(file) => Box::new(file.open()?),
+            Bytes::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
+        })
+    }
+}
+
+/// How a damaged file is reported: its path and the problem.
+pub type Complain = fn(&Path, &str) -> Error;
+
+/// A column of a file, and why it cannot be read if so: the name of its type.
+pub type Described = (String, Option<String>);
+
+/// A file with a sound footer, of which some columns are read.
+pub struct Parquet {
+    path: PathBuf,
+    bytes: Bytes,
+    size: u64,
+    complain: Complain,
+    file: FileMetadata,
+    pairs: Vec<(String, String)>,
+    columns: Vec<Described>,
+    selected: Option<Arc<FileMetadata>>,
+}
+
+impl Parquet {
+    /// Opens a file, which messages call `path`. Errors: [`Error::Io`], and what `complain` makes of a damaged one.
+    pub fn open(path: &Path, bytes: Bytes, complain: Complain) -> Result<Parquet> {
+        let damaged = |problem: String| complain(path, &problem);
+        let mut reader = bytes.open()?;
+        let size = bounded_footer(&mut reader).map_err(damaged)?;
+        let mut file = guarded(|| read_metadata(&mut reader)).map_err(damaged)?;
+        // Types are those of Parquet: what writers note beside them, such as a dictionary of categories, is no other value.
+        let pairs = file.key_value_metadata.take().unwrap_or_default();
+        let pairs = pairs.into_iter().filter_map(|pair| Some((pair.key, pair.value?))).collect();
+        let schema = guarded(|| infer_schema(&file)).map_err(damaged)?;
+        let columns = schema.iter().map(|(name, field)| (name.to_string(), unreadable(&field.dtype))).collect();
+        let parquet = Parquet { path: path.to_owned(), bytes, size, complain, file, pairs, columns, selected: None };
+        parquet.check_rows()?;
+        Ok(parquet)
+    }
+
+    /// The columns, in order.
+    pub fn columns(&self) -> &[Described] {
+        &self.columns
+    }
+
+    /// The key-value metadata.
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.pairs
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.file.num_rows
+    }
+
+    /// Says which columns are read, all of them readable. Errors: they are not where the footer says, or too large.
+    pub fn select(&mut self, names: &[&str]) -> Result<()> {
+        let names: Vec<PlSmallStr> = names.iter().map(|name| PlSmallStr::from_str(name)).collect();
+        let mut pruned = guarded(|| Ok(self.file.pruned(&names, &[])?)).map_err(|problem| self.damaged(&problem))?;
+        let fields = pruned.schema_descr.fields().iter().cloned().map(widened).collect();
+        pruned.schema_descr = SchemaDescriptor::new(pruned.schema_descr.name().into(), fields);
+        let mut reader = BufReader::new(self.bytes.open()?);
+        for group in &pruned.row_groups {
+            for column in group.parquet_columns() {
+                check_column(&mut reader, column, group.num_rows() as u64, self.size).map_err(|problem| {
+                    let name = column.descriptor().path_in_schema.first().map_or("", |name| name.as_str());
+                    self.damaged(&format!("column '{name}' {problem}"))
+                })?;
+            }
+        }
+        self.selected = Some(Arc::new(pruned));
+        Ok(())
+    }
+
+    /// Reads the selected columns of at most `rows` rows from row `from` on. Errors: they do not decode.
+    pub fn read(&self, from: usize, rows: usize) -> Result<DataFrame> {
+        let selected = self.selected.clone().expect("columns are selected before they are read");
+        let mut reader = ParquetReader::new(self.bytes.open()?);
+        reader.set_metadata(selected);
+        let reader = reader.with_slice(Some((from, rows))).read_parallel(ParallelStrategy::None);
+        let frame = guarded(|| reader.finish()).map_err(|problem| self.damaged(&problem))?;
+        let due = self.rows().saturating_sub(from).min(rows);
+        if frame.height() != due || frame.columns().iter().any(|column| column.len() != due) {
+            return Err(self.damaged(&format!("rows {} to {} are not all there", from + 1, from + due)));
+        }
+        Ok(frame)
+    }
+
+    fn damaged(&self, problem: &str) -> Error {
+        (self.complain)(&self.path, problem)
+    }
+
+    /// Checks that the rows of the groups make those of the file, and are not more than such a file can hold.
+    fn check_rows(&self) -> Result<()> {
+        let of_groups = self.file.row_groups.iter().map(|group| group.num_rows() as u64);
+        let sum = of_groups.fold(0, u64::saturating_add);
+        let (rows, most) = (self.rows() as u64, self.size.saturating_mul(UNFOLDED).saturating_add(ROWS_FREE));
+        if sum != rows {
+            return Err(self.damaged(&format!("it says to have {rows} rows, and its row groups {sum}")));
+        }
+        if rows > most {
+            return Err(self.damaged(&format!("it says to have {rows} rows, more than {} bytes can hold", self.size)));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a part of the library that may panic on what a file says; silently, since it is the file's fault.
+pub fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> std::result::Result<T, String> {
+    thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    match result {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(format!("it does not decode ({})", text.unwrap_or("for no stated reason")))
+        }
+    }
+}
+
+/// Decodes the footer with bounds on all its lists, and gives the file's size. Errors: the problem.
+fn bounded_footer(reader: &mut (impl Read + Seek)) -> std::result::Result<u64, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let size = reader.seek(SeekFrom::End(0)).map_err(failed)?;
+    let room = size.checked_sub(TAIL + MAGIC.len() as u64).ok_or_else(|| format!("it has {size} bytes only"))?;
+    let mut tail = [0; TAIL as usize];
+    reader.seek(SeekFrom::Start(size - TAIL)).map_err(failed)?;
+    reader.read_exact(&mut tail).map_err(failed)?;
+    let [a, b, c, d, magic @ ..] = tail;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if magic != *MAGIC {
+        return Err("it does not end as Parquet does; it may be cut short".to_owned());
+    }
+    if length > room.min(FOOTER_MOST) {
+        return Err(format!("its footer of {length} bytes is longer than the file or {FOOTER_MOST} bytes"));
+    }
+    let mut footer = vec![0; length as usize];
+    reader.seek(SeekFrom::Start(size - TAIL - length)).map_err(failed)?;
+    reader.read_exact(&mut footer).map_err(failed)?;
+    reader.rewind().map_err(failed)?;
+    // Lists count eight bytes an item, whatever they hold.
+    let bound = footer.len().saturating_mul(8);
+    let mut protocol = TCompactInputProtocol::new(footer.as_slice(), bound);
+    let file = FileMetaData::read_from_in_protocol(&mut protocol).map_err(|error| format!("its footer: {error}"))?;
+    check_depth(&file.schema)?;
+    Ok(size)
+}
+
+/// Checks that the types of a schema are a tree that is not deep. Errors: the problem.
+fn check_depth(schema: &[SchemaElement]) -> std::result::Result<(), String> {
+    let mut open: Vec<usize> = Vec::new();
+    for element in schema {
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        let children = usize::try_from(element.num_children.unwrap_or(0)).unwrap_or(usize::MAX);
+        if children > schema.len() || open.len() >= DEPTH_MOST {
+            return Err(format!("its schema is no tree of at most {DEPTH_MOST} levels"));
+        }
+        if children > 0 {
+            open.push(children);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a column of a row group lies in the file, and that its pages hold the rows that the group has. Errors:
+/// the problem, as the end of a sentence about the column.
+fn check_column(
+    reader: &mut BufReader<Box<dyn MmapBytesReader>>,
+    column: &ColumnChunkMetadata,
+    rows: u64,
+    size: u64,
+) -> std::result::Result<(), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let place = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
+    let place = place.and_then(|(start, length)| Some((start, start.checked_add(length)?)));
+    let Some((start, end)) = place.filter(|(start, end)| *start >= MAGIC.len() as u64 && *end <= size - TAIL) else {
+        return Err("does not lie within the file".to_owned());
+    };
+    if u64::try_from(column.num_values()) != Ok(rows) {
+        return Err(format!("has {} values in a row group of {rows} rows", column.num_values()));
+    }
+    let (mut at, mut values) = (start, 0);
+    reader.seek(SeekFrom::Start(at)).map_err(failed)?;
+    while values < rows {
+        let bound = usize::try_from(end - at).unwrap_or(usize::MAX);
+        let mut protocol = TCompactInputProtocol::new(reader.by_ref().take(end - at), bound);
+        let header =
+            PageHeader::read_from_in_protocol(&mut protocol).map_err(|error| format!("has a page: {error}"))?;
+        let body = reader.stream_position().map_err(failed)?;
+        let sizes = [header.compressed_page_size, header.uncompressed_page_size].map(u64::try_from);
+        let [Ok(packed), Ok(unpacked)] = sizes else { return Err("has a page of a negative size".to_owned()) };
+        let most = packed.saturating_mul(UNFOLDED).max(PAGE_FREE);
+        if packed > end.saturating_sub(body) || unpacked > most {
+            return Err(format!("has a page of {packed} bytes, {unpacked} unpacked, in {} bytes", end - start));
+        }
+        let dictionary = header.dictionary_page_header.map(|page| page.num_values);
+        let data = header.data_page_header.map(|page| page.num_values);
+        let data = data.or(header.data_page_header_v2.map(|page| page.num_values)).unwrap_or(0);
+        let counts = [dictionary.unwrap_or(0), data].map(u64::try_from);
+        let [Ok(entries), Ok(data)] = counts else { return Err("has a page of a negative length".to_owned()) };
+        values += data;
+        if entries > unpacked || values > rows {
+            return Err(format!("has pages of more values than its {rows} rows or their bytes"));
+        }
+        at = body + packed;
+        reader.seek_relative(packed as i64).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A field of 8 or 16 bits as what it is stored as: 32 bits, which every reader has.
+fn widened(field: ParquetType) -> ParquetType {
+    use IntegerType::{Int8, Int16, UInt8, UInt16};
+    match field {
+        ParquetType::PrimitiveType(of)
+            if matches!(of.logical_type, Some(PrimitiveLogicalType::Integer(Int8 | Int16 | UInt8 | UInt16)))
+                || matches!(
+                    of.converted_type,
+                    Some(PrimitiveConvertedType::Int8 | PrimitiveConvertedType::Int16)
+                        | Some(PrimitiveConvertedType::Uint8 | PrimitiveConvertedType::Uint16)
+                ) =>
+        {
+            ParquetType::PrimitiveType(PrimitiveType { logical_type: None, converted_type: None, ..of })
+        }
+        other => other,
+    }
+}
+
+/// The name of a type that is not read: neither numbers, nor text, nor truth values.
+fn unreadable(dtype: &ArrowDataType) -> Option<String> {
+    use ArrowDataType as D;
+    Some(match dtype {
+        D::Null | D::Boolean | D::Float32 | D::Float64 | D::Utf8 | D::LargeUtf8 | D::Utf8View => return None,
+        D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => return None,
+        D::Decimal(digits, places) => format!("decimal({digits}, {places})"),
+        D::Timestamp(..) => "timestamp".to_owned(),
+        D::Date32 | D::Date64 => "date".to_owned(),
+        D::Time32(_) | D::Time64(_) | D::Duration(_) => "time".to_owned(),
+        D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => "binary".to_owned(),
+        D::Struct(_) => "struct".to_owned(),
+        D::Map(..) => "map".to_owned(),
+        D::List(_) | D::LargeList(_) | D::FixedSizeList(..) => "list".to_owned(),
+        other => format!("{other:?}").chars().take_while(|c| c.is_alphanumeric()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

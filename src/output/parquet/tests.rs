@@ -1,0 +1,214 @@
+//! Damaged and hostile files: an error that names the file, or a value, and never a panic.
+
+use std::io::Write;
+
+use polars_parquet_format::thrift::protocol::TCompactOutputProtocol;
+use polars_parquet_format::{ConvertedType, LogicalType, TimestampType, Type};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::output::read::Frame;
+use crate::output::trace::ParquetTrace;
+use crate::workload::{Input, Source};
+
+/// How many mutated files are read.
+const MUTATIONS: u64 = 3000;
+
+/// A table of whole numbers, doubles and names in some row groups, with or without compression.
+fn table(rows: i32, group: usize, compression: ParquetCompression) -> Vec<u8> {
+    let row = 0..rows;
+    let columns = vec![
+        Column::new("job".into(), row.clone().map(|at| format!("j{at}")).collect::<Vec<_>>()),
+        Column::new("user".into(), row.clone().map(|at| ["ann", "bob"][at as usize % 2]).collect::<Vec<_>>()),
+        Column::new("submit_s".into(), row.clone().map(i64::from).collect::<Vec<_>>()),
+        Column::new("duration_s".into(), row.clone().map(|at| f64::from(at) / 7.0).collect::<Vec<_>>()),
+        Column::new("tasks".into(), row.clone().map(|at| (at % 3 > 0).then_some(at % 5 + 1)).collect::<Vec<_>>()),
+        Column::new("gang".into(), row.clone().map(|at| at % 4 == 0).collect::<Vec<_>>()),
+        Column::new("cpu".into(), row.clone().map(|at| i64::from(at % 9)).collect::<Vec<_>>()),
+        Column::new("gpu".into(), row.map(|at| f64::from(at % 2)).collect::<Vec<_>>()),
+    ];
+    let mut bytes = Vec::new();
+    let mut frame = DataFrame::new(rows as usize, columns).expect("columns of one length");
+    let writer = ParquetWriter::new(&mut bytes).with_compression(compression).with_row_group_size(Some(group));
+    writer.finish(&mut frame).expect("a table");
+    bytes
+}
+
+/// The file with its footer changed.
+fn with_footer(bytes: &[u8], change: impl FnOnce(&mut FileMetaData)) -> Vec<u8> {
+    let end = bytes.len() - TAIL as usize;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().expect("four bytes")) as usize;
+    let mut protocol = TCompactInputProtocol::new(&bytes[end - length..end], 1 << 20);
+    let mut footer = FileMetaData::read_from_in_protocol(&mut protocol).expect("a footer");
+    change(&mut footer);
+    let mut changed = bytes[..end - length].to_vec();
+    let before = changed.len();
+    footer.write_to_out_protocol(&mut TCompactOutputProtocol::new(&mut changed)).expect("in memory");
+    let length = (changed.len() - before) as u32;
+    changed.write_all(&length.to_le_bytes()).and_then(|()| changed.write_all(MAGIC)).expect("in memory");
+    changed
+}
+
+/// Reads a trace to its end, and gives the number of its rows.
+fn read_trace(bytes: &[u8]) -> Result<usize> {
+    let mut trace = ParquetTrace::new(&Input::Bytes("damaged.parquet".into(), bytes.into()), &[])?;
+    let mut rows = 0;
+    while trace.take()?.is_some() {
+        rows += 1;
+    }
+    Ok(rows)
+}
+
+/// Reads all columns of a table, as results are read, and gives the number of its rows.
+fn read_table(file: &Path, bytes: &[u8]) -> Result<usize> {
+    std::fs::write(file, bytes).expect("writable");
+    let frame = Frame::open(file)?.expect("a file");
+    let lengths = ["submit_s", "duration_s", "tasks"].map(|name| frame.numbers(name).map(|values| values.len()));
+    let names = frame.names("user")?.len();
+    lengths.into_iter().collect::<Result<Vec<_>>>()?.iter().for_each(|length| assert_eq!(*length, names));
+    Ok(names)
+}
+
+/// One to four changes: bits, bytes, lengths, cuts, insertions; most of them near the end, where the footer is.
+fn mutate(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
+    const TELLING: [u8; 8] = [0, 1, 0x7f, 0x80, 0xff, 0xf9, 0xfc, 0x19];
+    for _ in 0..random.random_range(1..=4) {
+        let late = bytes.len() - (bytes.len() / 3).min(900);
+        let from = if random.random_range(0..3) > 0 { late } else { 0 };
+        if bytes.len() < 16 {
+            return;
+        }
+        let at = random.random_range(from..bytes.len());
+        match random.random_range(0..8) {
+            0..=2 => bytes[at] ^= 1 << random.random_range(0..8),
+            3 | 4 => bytes[at] = TELLING[random.random_range(0..TELLING.len())],
+            5 => {
+                let length = random.next_u32() >> random.random_range(0..32);
+                let tail = bytes.len() - 8;
+                bytes[tail..tail + 4].copy_from_slice(&length.to_le_bytes());
+            }
+            6 => {
+                let to = (at + random.random_range(1..40)).min(bytes.len());
+                let cut: Vec<u8> = bytes.drain(at..to).collect();
+                if random.random() {
+                    let at = random.random_range(0..=bytes.len());
+                    bytes.splice(at..at, cut);
+                }
+            }
+            _ if random.random_range(0..4) == 0 => bytes.truncate(at),
+            _ => {
+                let many: Vec<u8> = (0..random.random_range(1..9)).map(|_| random.random()).collect();
+                let to = (at + many.len()).min(bytes.len());
+                bytes.splice(at..to, many);
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_damaged_is_an_error_with_the_file_and_never_a_panic() {
+    let many = std::env::var("PLIMSOLL_MUTATIONS").ok().and_then(|many| many.parse().ok()).unwrap_or(MUTATIONS);
+    let whole = [
+        table(60, 25, ParquetCompression::Uncompressed),
+        table(40, 40, ParquetCompression::Zstd(None)),
+        table(3, 1, ParquetCompression::Snappy),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("damaged.parquet");
+    assert_eq!(whole.each_ref().map(|bytes| read_trace(bytes).expect("a trace")), [60, 40, 3]);
+    assert_eq!(whole.each_ref().map(|bytes| read_table(&file, bytes).expect("a table")), [60, 40, 3]);
+    let (mut sound, mut refused) = (0u64, 0u64);
+    for seed in 0..many {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut bytes = whole[random.random_range(0..whole.len())].clone();
+        mutate(&mut bytes, &mut random);
+        for result in [read_trace(&bytes), read_table(&file, &bytes)] {
+            match result {
+                Ok(_) => sound += 1,
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.to_string().contains("damaged.parquet"), "seed {seed}: {error}");
+                }
+            }
+        }
+    }
+    assert!(sound > many / 50 && refused > many, "{sound} sound, {refused} refused: the mutations test something");
+}
+
+#[test]
+fn what_a_footer_claims_is_held_against_the_file() {
+    let bytes = table(60, 25, ParquetCompression::Uncompressed);
+    let refusal =
+        |change: &dyn Fn(&mut FileMetaData)| read_trace(&with_footer(&bytes, change)).unwrap_err().to_string();
+    assert_eq!(read_trace(&with_footer(&bytes, |_| {})).expect("the same file"), 60);
+    let meta = |footer: &mut FileMetaData| footer.row_groups[0].columns[2].meta_data.clone().expect("a place");
+    for (change, want) in [
+        (&(|footer: &mut FileMetaData| footer.num_rows = 1 << 40) as &dyn Fn(&mut FileMetaData), "its row groups 60"),
+        (&|footer| (footer.num_rows, footer.row_groups[0].num_rows) = ((1 << 40) + 30, 1 << 40), "bytes can hold"),
+        (&|footer| (footer.num_rows, footer.row_groups[0].num_rows) = (61, 31), "has 30 values in a row group of 31"),
+        (&|footer| footer.schema[0].num_children = Some(i32::MAX), "its schema is no tree"),
+        (
+            &|footer| {
+                let mut place = meta(footer);
+                place.data_page_offset = i64::MAX - 1;
+                place.dictionary_page_offset = None;
+                footer.row_groups[0].columns[2].meta_data = Some(place);
+            },
+            "damaged.parquet: not a readable Parquet file",
+        ),
+        (
+            &|footer| {
+                let mut place = meta(footer);
+                place.total_compressed_size = 1 << 60;
+                footer.row_groups[0].columns[2].meta_data = Some(place);
+            },
+            "column 'submit_s' does not lie within the file",
+        ),
+    ] {
+        let message = refusal(change);
+        assert!(message.contains(want) && message.starts_with("damaged.parquet"), "{message}");
+    }
+}
+
+#[test]
+fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
+    let bytes = table(10, 10, ParquetCompression::Uncompressed);
+    // Column 7 is cpu; it holds 64-bit integers, which these types are stored as.
+    let stamped = |element: &mut SchemaElement| {
+        let unit = polars_parquet_format::TimeUnit::MICROS(Default::default());
+        element.logical_type = Some(LogicalType::TIMESTAMP(TimestampType { is_adjusted_to_u_t_c: true, unit }));
+    };
+    let decimal = |element: &mut SchemaElement| {
+        (element.converted_type, element.precision, element.scale) = (Some(ConvertedType::DECIMAL), Some(12), Some(3));
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("t.parquet");
+    for (change, kind) in [(&decimal as &dyn Fn(&mut SchemaElement), "decimal(12, 3)"), (&stamped, "timestamp")] {
+        let odd = with_footer(&bytes, |footer| change(&mut footer.schema[7]));
+        assert_eq!(
+            read_trace(&odd).unwrap_err().to_string(),
+            format!(
+                "damaged.parquet, column 'cpu': is of type {kind}; expected integers, floats, text or truth values"
+            )
+        );
+        assert_eq!(read_table(&file, &odd).expect("the other columns are fine"), 10);
+    }
+    // Of columns that a trace does not have, those that could not be resources are passed over.
+    let noted = |footer: &mut FileMetaData| footer.schema[7].name = "created".to_owned();
+    let odd = with_footer(&bytes, |footer| {
+        noted(footer);
+        stamped(&mut footer.schema[7]);
+    });
+    assert_eq!(read_trace(&odd).expect("the timestamps are not read"), 10);
+    let message = read_trace(&with_footer(&bytes, noted)).unwrap_err().to_string();
+    assert!(message.contains("column 'created': is no column of a trace"), "{message}");
+    // Small and unsigned integers are numbers like others.
+    for kind in [ConvertedType::UINT_8, ConvertedType::INT_16, ConvertedType::UINT_32] {
+        let small = with_footer(&bytes, |footer| {
+            assert_eq!(footer.schema[5].type_, Some(Type::INT32), "the tasks");
+            footer.schema[5].converted_type = Some(kind);
+        });
+        assert_eq!(read_trace(&small).unwrap_or_else(|error| panic!("{kind:?}: {error}")), 10);
+    }
+}

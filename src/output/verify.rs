@@ -1,0 +1,124 @@
+//! Checks bundles, which may come from anybody: what their description lists is there, as it was packed, and nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::archive::Archive;
+use super::crate_json::{FILE, encoded};
+use crate::error::{Error, Result};
+
+/// A description, as far as it is checked.
+#[derive(Deserialize)]
+struct Described {
+    #[serde(rename = "@graph")]
+    graph: Vec<Entity>,
+}
+
+#[derive(Deserialize)]
+struct Entity {
+    #[serde(rename = "@id")]
+    id: String,
+    /// A name, or a list of names.
+    #[serde(rename = "@type", default)]
+    kind: Value,
+    about: Option<Link>,
+    #[serde(rename = "hasPart", default)]
+    parts: Vec<Link>,
+    #[serde(rename = "contentSize")]
+    size: Option<String>,
+    sha256: Option<String>,
+}
+
+impl Entity {
+    /// Whether it is of a kind, among others.
+    fn is(&self, kind: &str) -> bool {
+        self.kind == kind || self.kind.as_array().is_some_and(|kinds| kinds.iter().any(|one| one == kind))
+    }
+}
+
+#[derive(Deserialize)]
+struct Link {
+    #[serde(rename = "@id")]
+    id: String,
+}
+
+/// The contents of a bundle that was checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// How many files it has besides its description.
+    pub files: usize,
+    /// How many bytes they have when they are unpacked.
+    pub size: u64,
+}
+
+/// Checks a bundle: that whoever unpacks it gets plain files in one folder, that it says what it must of itself, that
+/// every file it lists is there with its size and digest, and that it lists every file. Files are read in pieces, and none
+/// further than its size.
+///
+/// Errors: [`Error::Trace`] with the first thing that is wrong.
+pub fn verify(path: &Path) -> Result<Verified> {
+    let mut archive = Archive::open(path)?;
+    let wrong = |name: &str, what: &str| Error::trace(path, 0, "", format!("{}: {what}", name.escape_debug()));
+    let names = archive.names();
+    let top = top(&names);
+    let file = format!("{top}{FILE}");
+    let text = archive.text(&file)?;
+    let json: Described = serde_json::from_str(&text).map_err(|error| wrong(&file, &error.to_string()))?;
+    let mut entities: BTreeMap<&str, &Entity> = BTreeMap::new();
+    for entity in &json.graph {
+        if entities.insert(&entity.id, entity).is_some() {
+            return Err(wrong(&entity.id, "it is described twice"));
+        }
+    }
+    let descriptor = entities.get(FILE).filter(|entity| entity.about.as_ref().is_some_and(|about| about.id == "./"));
+    descriptor.ok_or_else(|| wrong(&file, "it does not say that it describes this bundle"))?;
+    let root = entities.get("./").ok_or_else(|| wrong(&file, "the bundle itself is not described"))?;
+    let listed: BTreeSet<&str> = root.parts.iter().map(|part| part.id.as_str()).collect();
+    let below = names.iter().filter_map(|name| Some((encoded(name.strip_prefix(&top)?), name)));
+    let files: BTreeMap<String, &String> = below.filter(|(id, _)| id != FILE).collect();
+    let mut left = files.clone();
+    let mut found = Verified { files: 0, size: 0 };
+    for entity in json.graph.iter().filter(|entity| entity.is("File")) {
+        let id = entity.id.as_str();
+        let name = left.remove(id).ok_or_else(|| wrong(id, "it is listed and not there"))?;
+        let size: Option<u64> = entity.size.as_ref().and_then(|size| size.parse().ok());
+        let Some((size, sha256)) = size.zip(entity.sha256.as_ref()) else {
+            return Err(wrong(name, "the description has no size or no digest of it"));
+        };
+        let sum = archive.sum(name, size)?;
+        if sum.size != size || sum.sha256 != *sha256 {
+            return Err(wrong(name, "it is not as it was packed: size or digest differ"));
+        }
+        if !listed.contains(id) {
+            return Err(wrong(name, "it is no part of the bundle (hasPart)"));
+        }
+        found = Verified { files: found.files + 1, size: found.size.saturating_add(size) };
+    }
+    if let Some(name) = left.values().next() {
+        return Err(wrong(name, "it is there and not listed"));
+    }
+    let is_there = |id: &str| match entities.get(id) {
+        Some(part) if part.is("Dataset") => {
+            files.range(id.to_owned()..).next().is_some_and(|(file, _)| file.starts_with(id))
+        }
+        _ => id == FILE || files.contains_key(id),
+    };
+    let parts = || json.graph.iter().flat_map(|entity| &entity.parts);
+    if let Some(part) = parts().find(|part| !is_there(&part.id)) {
+        return Err(wrong(&part.id, "it is listed as a part (hasPart) and not there"));
+    }
+    match found.files {
+        0 => Err(wrong(&file, "it lists no files")),
+        _ => Ok(found),
+    }
+}
+
+/// The folder that all files are in, with `/` at its end; empty if there is none.
+fn top(names: &[String]) -> String {
+    let first = names.first().and_then(|name| name.find('/').map(|at| &name[..=at])).unwrap_or_default();
+    let all = names.iter().all(|name| name.starts_with(first));
+    if all { first.to_owned() } else { String::new() }
+}

@@ -1,0 +1,170 @@
+//! A file that is read several times and must be the same every time.
+//!
+//! The inputs of a study may be edited, replaced or swapped for others while it runs. Every opening compares the open file with
+//! the one that was first seen, by its place on the disk, size and times, so that all that is read, and the digest that is
+//! recorded, are of the same bytes; and a last look after a run finds what changed under the readers.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::error::{Error, Result};
+use crate::rows;
+
+/// File times have grains: a change within the grain of the last one leaves no trace. No system known has coarser ones but
+/// those of removable media.
+const GRAIN: Duration = Duration::from_millis(20);
+
+/// So often it is waited for a file that changes all the time: for a second.
+const ROUNDS: usize = 50;
+
+/// The marks that tell one version of a file from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    modified: Option<SystemTime>,
+    /// Device, number on it, and when either its content or its name last changed.
+    #[cfg(unix)]
+    inode: (u64, u64, i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: {
+                use std::os::unix::fs::MetadataExt;
+                (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+            },
+        }
+    }
+
+    /// How long a change could still leave no trace, if at all. A file of the future is what it is.
+    fn rest(&self) -> Option<Duration> {
+        let age = self.changed()?.elapsed().ok()?;
+        GRAIN.checked_sub(age).filter(|rest| !rest.is_zero())
+    }
+
+    /// When the file last changed, as far as is known.
+    fn changed(&self) -> Option<SystemTime> {
+        #[cfg(unix)]
+        {
+            let (.., seconds, nanos) = self.inode;
+            let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+            Some(SystemTime::UNIX_EPOCH + since)
+        }
+        #[cfg(not(unix))]
+        self.modified
+    }
+}
+
+/// A file, as it was when it was first seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+impl Pinned {
+    /// Takes note of a regular file as it is now. Errors: [`Error::Io`], as [`rows::open`], and for a file that somebody is
+    /// writing to.
+    pub fn new(path: &Path) -> Result<Pinned> {
+        Pinned::after(path, Stamp::rest)
+    }
+
+    /// Takes note of a file when nothing is left to wait for.
+    fn after(path: &Path, rest: impl Fn(&Stamp) -> Option<Duration>) -> Result<Pinned> {
+        for _ in 0..ROUNDS {
+            let file = rows::open(path)?;
+            let stamp = Stamp::of(&file.metadata().map_err(|source| Error::io(path, source))?);
+            let Some(rest) = rest(&stamp) else { return Ok(Pinned { path: path.to_owned(), stamp }) };
+            std::thread::sleep(rest);
+        }
+        let problem = "is being written to; start again when it is whole, or give a copy of it";
+        Err(Error::io(path, io::Error::other(problem)))
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it again. Errors: [`Error::Io`], also if it is another one by now.
+    pub fn open(&self) -> Result<File> {
+        let file = rows::open(&self.path)?;
+        self.compare(file.metadata())?;
+        Ok(file)
+    }
+
+    /// Looks whether it still is as it was. Errors: [`Error::Io`] if it is another one by now.
+    pub fn check(&self) -> Result<()> {
+        self.compare(std::fs::metadata(&self.path))
+    }
+
+    fn compare(&self, now: io::Result<Metadata>) -> Result<()> {
+        let now = now.map_err(|source| Error::io(&self.path, source))?;
+        if Stamp::of(&now) == self.stamp {
+            return Ok(());
+        }
+        let problem = "was changed or replaced while it was being used; what was made of it is not kept: start again";
+        Err(Error::io(&self.path, io::Error::other(problem)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    fn said(result: Result<impl Sized>) -> String {
+        result.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_changed_or_swapped_is_noticed_even_if_it_is_back() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let inside = dir.path().join("in");
+        std::fs::create_dir(&inside).expect("a folder");
+        let path = inside.join("a.csv");
+        std::fs::write(&path, "one").expect("writable");
+        let pinned = Pinned::new(&path).expect("a file");
+        let mut text = String::new();
+        pinned.open().expect("as it was").read_to_string(&mut text).expect("readable");
+        assert_eq!((text.as_str(), said(pinned.check())), ("one", String::new()));
+        // A folder that is swapped for a moment: what is opened meanwhile is another file.
+        let other = dir.path().join("other");
+        std::fs::create_dir(&other).expect("a folder");
+        std::fs::write(other.join("a.csv"), "two").expect("writable");
+        std::fs::rename(&inside, dir.path().join("aside")).expect("a folder");
+        std::fs::rename(&other, &inside).expect("a folder");
+        assert!(said(pinned.open()).contains("a.csv: was changed or replaced"));
+        std::fs::rename(&inside, &other).expect("a folder");
+        std::fs::rename(dir.path().join("aside"), &inside).expect("a folder");
+        assert_eq!(said(pinned.check()), "", "nothing was opened meanwhile");
+        // In place, to and fro, at once.
+        for text in ["two", "one"] {
+            std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .expect("writable");
+        }
+        assert!(said(pinned.check()).contains("was changed") && said(pinned.open()).contains("was changed"));
+        std::fs::remove_file(&path).expect("it is there");
+        assert!(said(pinned.check()).contains("a.csv"));
+    }
+
+    #[test]
+    fn a_file_that_never_rests_is_refused() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("a.csv");
+        std::fs::write(&path, "x").expect("a writable folder");
+        let message = said(Pinned::after(&path, |_| Some(Duration::from_micros(1))));
+        assert!(message.contains("a.csv: is being written to"), "{message}");
+        Pinned::new(&path).expect("it rests by now");
+    }
+}

@@ -1,0 +1,543 @@
+//! Made-up and damaged input to every reader: each is read, or refused with an error that is short, and none ends the program; and
+//! what a reader of traces accepts is the same again when it is written as a trace and read.
+//!
+//! `arbitrary` makes the inputs from random bytes: of the files in `tests/corpus/` and the repository, lines and values are lost,
+//! doubled, swapped and replaced. Whatever is answered in a new way is changed further. An input that ends a reader is cut down and
+//! kept in `tests/corpus/READER/`, where every later run begins. `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz`
+//! goes on for so long with each reader, and `PLIMSOLL_FUZZ_SEED=2` takes other random bytes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use arbitrary::{Result as Drawn, Unstructured};
+use plimsoll::cluster::{ClusterSpec, file as machines};
+use plimsoll::error::{Error, Result};
+use plimsoll::experiment::Study;
+use plimsoll::experiment::failover::FailoverPlan;
+use plimsoll::experiment::machines::{machine_events, machines_from};
+use plimsoll::fluid::read as instance;
+use plimsoll::output::read::Results;
+use plimsoll::output::schema::Table;
+use plimsoll::output::trace::ParquetTrace;
+use plimsoll::output::{trace, verify};
+use plimsoll::policy::Registry;
+use plimsoll::units::Dim;
+use plimsoll::workload::formats::{Format, FormatOptions, read_input};
+use plimsoll::workload::synthetic::random::stream;
+use plimsoll::workload::write::{Layout, csv};
+use plimsoll::workload::{CsvTrace, Input, Source};
+use rand::Rng;
+
+use crate::replay::{plimsoll as program, run, said};
+use crate::study_run::{Place, contents};
+
+/// How many inputs a reader gets, unless a time is given.
+const INPUTS: u64 = 500;
+
+/// An answer that takes longer is a hang.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Values that readers stumble over.
+const WORDS: &[&str] = &[
+    "",
+    " ",
+    "-1",
+    "0",
+    "-0",
+    "0.1",
+    "1e9",
+    "1e308",
+    "-1e-308",
+    "NaN",
+    "inf",
+    "-inf",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9223372036854775808",
+    "-1359980917",
+    "999999999999",
+    "0x10",
+    "1_000",
+    "1,5",
+    "٣",
+    "\"",
+    "\"\"",
+    "'",
+    "\\",
+    "\u{0}",
+    "\u{1b}[31m",
+    "\u{fffe}",
+    "\u{202e}",
+    "é",
+    "true",
+    "null",
+    "[]",
+    "{}",
+    "[[",
+    "]]",
+    "=",
+    "#",
+    ";",
+    "\t",
+    "\r",
+    "\n",
+    "\u{feff}",
+    "..",
+    "/dev/zero",
+    "../../etc/passwd",
+    "*",
+    "%",
+    "1h",
+    "-1h",
+    "1x1c1g",
+    "999999999999x8c32g",
+    "drf",
+    "slot:0",
+    "quota:@x",
+    "until 0 %",
+    "map",
+    "%s",
+];
+
+/// What inputs are made of.
+struct Pool {
+    /// The files, and behind these what was answered in a new way.
+    texts: Vec<Vec<u8>>,
+    files: usize,
+    /// The lines and the values of all texts.
+    lines: Vec<String>,
+    values: Vec<String>,
+}
+
+fn is_end(c: char) -> bool {
+    ",\t =[]{}\"|:;".contains(c)
+}
+
+impl Pool {
+    fn new(texts: Vec<Vec<u8>>) -> Pool {
+        let all: Vec<String> = texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        let lines: HashSet<&str> = all.iter().flat_map(|text| text.lines()).collect();
+        let values: HashSet<&str> = lines.iter().flat_map(|line| line.split(is_end)).collect();
+        let sorted = |set: HashSet<&str>| {
+            let mut all: Vec<String> = set.into_iter().map(str::to_owned).collect();
+            all.sort();
+            all
+        };
+        Pool { lines: sorted(lines), values: sorted(values), files: texts.len(), texts }
+    }
+
+    fn value<'a>(&'a self, u: &mut Unstructured) -> Drawn<&'a str> {
+        if u.ratio(1, 2)? { Ok(*u.choose(WORDS)?) } else { Ok(u.choose(&self.values)?) }
+    }
+
+    /// A file half of the time: most of what is answered in a new way is refused early.
+    fn base<'a>(&'a self, u: &mut Unstructured) -> Drawn<&'a Vec<u8>> {
+        let among = if u.arbitrary()? { self.files } else { self.texts.len() };
+        u.choose(&self.texts[..among])
+    }
+
+    /// A text whose lines and values were changed, or one of lines from anywhere.
+    fn text(&self, u: &mut Unstructured) -> Drawn<Vec<u8>> {
+        let base = String::from_utf8_lossy(self.base(u)?);
+        let mut lines: Vec<String> = base.lines().map(str::to_owned).collect();
+        if u.ratio(1, 8)? {
+            let head = usize::from(u.ratio(3, 4)?);
+            lines.truncate(head);
+            for _ in 0..u.int_in_range(0..=12)? {
+                lines.push(u.choose(&self.lines)?.clone());
+            }
+        }
+        for _ in 0..u.int_in_range(1..=4)? {
+            self.edit(u, &mut lines)?;
+        }
+        let mut bytes = lines.join(if u.ratio(1, 10)? { "\r\n" } else { "\n" }).into_bytes();
+        if u.ratio(1, 5)? {
+            damage(u, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    fn edit(&self, u: &mut Unstructured, lines: &mut Vec<String>) -> Drawn<()> {
+        if lines.is_empty() {
+            lines.push(self.value(u)?.to_owned());
+        }
+        let at = u.choose_index(lines.len())?;
+        let line = lines[at].clone();
+        match u.int_in_range(0..=9)? {
+            0 => drop(lines.remove(at)),
+            1 => lines.insert(at, line),
+            2 => lines.swap(at, 0),
+            3 => lines.insert(at, self.value(u)?.repeat(u.int_in_range(1..=200)?)),
+            4 => lines.insert(at, u.choose(&self.lines)?.clone()),
+            5 => {
+                let ends: Vec<usize> = (0..=line.len()).filter(|&end| line.is_char_boundary(end)).collect();
+                lines[at].truncate(*u.choose(&ends)?);
+            }
+            6 => lines[at] = format!("{line}{}{line}", self.value(u)?),
+            // A value between two separators becomes another one.
+            _ => {
+                let starts: Vec<usize> =
+                    std::iter::once(0).chain(line.match_indices(is_end).map(|(at, c)| at + c.len())).collect();
+                let start = *u.choose(&starts)?;
+                let end = line[start..].find(is_end).map_or(line.len(), |end| start + end);
+                lines[at] = format!("{}{}{}", &line[..start], self.value(u)?, &line[end..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// A file whose bytes were changed.
+    fn bytes(&self, u: &mut Unstructured) -> Drawn<Vec<u8>> {
+        let mut bytes = self.base(u)?.clone();
+        for _ in 0..u.int_in_range(1..=4)? {
+            damage(u, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// Changes, moves, adds or removes some bytes.
+fn damage(u: &mut Unstructured, bytes: &mut Vec<u8>) -> Drawn<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    // Formats keep what matters at their ends.
+    let mut at = u.choose_index(bytes.len())?;
+    if u.ratio(1, 2)? {
+        at = bytes.len() - 1 - at.min(bytes.len() - 1) % bytes.len().min(1000);
+    }
+    let end = at + u.int_in_range(0..=64)?.min(bytes.len() - at);
+    match u.int_in_range(0..=6)? {
+        0 => bytes[at] ^= 1 << u.int_in_range(0..=7)?,
+        1 => bytes[at] = u.arbitrary()?,
+        2 => bytes.truncate(at),
+        3 => drop(bytes.drain(at..end)),
+        4 => {
+            let piece = bytes[at..end].to_vec();
+            let to = u.choose_index(bytes.len())?;
+            bytes.splice(to..to, piece);
+        }
+        5 => bytes.insert(at, u.arbitrary()?),
+        // A number of four or eight bytes at the edge of its range.
+        _ => {
+            let width = if u.arbitrary()? { 4 } else { 8 };
+            let number: u64 = *u.choose(&[0, 1, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX])?;
+            let end = (at + width).min(bytes.len());
+            bytes[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+        }
+    }
+    Ok(())
+}
+
+/// What the answer is about, without the values in it.
+fn shape(answer: &Result<()>) -> String {
+    let Err(error) = answer else { return "read".to_owned() };
+    let words = error.to_string();
+    let words = words.split(|c: char| !c.is_alphabetic()).filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The answer to an input, and whether the reader came to an end by itself.
+fn answer(read: &dyn Fn(&Path) -> Result<()>, path: &Path, input: &[u8]) -> Option<Result<()>> {
+    std::fs::write(path, input).expect("a temporary file is writable");
+    let start = Instant::now();
+    let answer = catch_unwind(AssertUnwindSafe(|| read(path))).ok()?;
+    (start.elapsed() < HANG).then_some(answer)
+}
+
+/// A smaller input that still ends the reader: without halves, quarters and so on of its lines or bytes.
+fn cut_down(read: &dyn Fn(&Path) -> Result<()>, path: &Path, mut input: Vec<u8>) -> Vec<u8> {
+    let mut piece = input.len() / 2;
+    while piece > 0 {
+        let mut at = 0;
+        while at < input.len() {
+            let end = input.len().min(at + piece);
+            let less = [&input[..at], &input[end..]].concat();
+            if answer(read, path, &less).is_none() { input = less } else { at = end }
+        }
+        piece /= 2;
+    }
+    input
+}
+
+fn here(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(here(folder)) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect(folder).path()).collect();
+    files.retain(|path| path.is_file());
+    files.sort();
+    files
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number")))
+}
+
+/// Gives a reader its corpus, files of the repository, and then made-up inputs.
+fn fuzz(
+    name: &str,
+    mut texts: Vec<Vec<u8>>,
+    make: fn(&Pool, &mut Unstructured) -> Drawn<Vec<u8>>,
+    read: impl Fn(&Path) -> Result<()>,
+) {
+    let corpus = format!("tests/corpus/{name}");
+    texts.extend(files(&corpus).iter().map(|file| std::fs::read(file).expect("a file of the corpus")));
+    let mut pool = Pool::new(texts);
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("input");
+    let mut random = stream(setting("PLIMSOLL_FUZZ_SEED").unwrap_or(1), name);
+    let (start, time) = (Instant::now(), setting("PLIMSOLL_FUZZ_SECONDS").map(Duration::from_secs));
+    let (mut seen, mut count, mut sound) = (HashSet::new(), 0, 0);
+    let mut waiting = pool.texts.clone();
+    while !waiting.is_empty() || time.map_or(count < INPUTS, |time| start.elapsed() < time) {
+        let input = waiting.pop().unwrap_or_else(|| {
+            let mut bytes = [0; 512];
+            random.fill_bytes(&mut bytes);
+            make(&pool, &mut Unstructured::new(&bytes)).expect("bytes that have run out are zeros")
+        });
+        let Some(answer) = answer(&read, &path, &input) else {
+            let input = cut_down(&read, &path, input);
+            let kept = here(&corpus).join(&blake3::hash(&input).to_hex()[..12]);
+            std::fs::create_dir_all(here(&corpus)).and_then(|()| std::fs::write(&kept, &input)).expect("writable");
+            panic!(
+                "{name}: a panic or a hang on what is kept in {}:\n{}",
+                kept.display(),
+                String::from_utf8_lossy(&input)
+            );
+        };
+        if let Err(error) = &answer {
+            let message = error.to_string();
+            let shown = || String::from_utf8_lossy(&input);
+            assert!(!message.is_empty() && message.len() < 20_000, "{} bytes of message: {}", message.len(), shown());
+        }
+        count += 1;
+        sound += u64::from(answer.is_ok());
+        if seen.insert(shape(&answer)) && seen.len() < 300 {
+            pool.texts.push(input);
+        }
+    }
+    println!("{name}: {count} inputs, {sound} of them sound, {} kinds of answers", seen.len());
+    assert!(sound > 0 && sound < count && seen.len() > 1, "{name}: {sound} of {count} sound: inputs test something");
+}
+
+/// The corpus and files of the repository that end so.
+fn fuzz_text(name: &str, folders: &[&str], ending: &str, read: impl Fn(&Path) -> Result<()>) {
+    let files = folders.iter().flat_map(|folder| files(folder));
+    let files = files.filter(|file| file.extension().is_some_and(|found| found == ending));
+    let texts = files.map(|file| std::fs::read(file).expect("a file of the repository")).collect();
+    fuzz(name, texts, Pool::text, read);
+}
+
+/// A file that is not pinned to its times, which are those of now.
+fn in_memory(path: &Path) -> Input {
+    Input::Bytes(path.to_owned(), std::fs::read(path).expect("a file").into())
+}
+
+/// The trace that a source makes.
+fn written(scanned: &mut dyn Source, source: &mut dyn Source) -> Result<Vec<u8>> {
+    let layout = Layout::scan(scanned)?;
+    let mut bytes = Vec::new();
+    csv(&mut bytes, Path::new("trace.csv"), source, &layout)?;
+    Ok(bytes)
+}
+
+/// What is written of a workload is read as the same one.
+fn come_back(bytes: Vec<u8>) {
+    let text = String::from_utf8(bytes.clone()).expect("a trace is text");
+    let input = Input::Bytes("written.csv".into(), bytes.into());
+    let open = || CsvTrace::new(&input).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let again = written(&mut open(), &mut open()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(text, String::from_utf8_lossy(&again));
+}
+
+fn public(name: &str, format: Format) {
+    fuzz_text(name, &[], "", |path| {
+        let workload = read_input(&in_memory(path), format, &FormatOptions::default())?;
+        come_back(written(&mut workload.source(), &mut workload.source())?);
+        Ok(())
+    });
+}
+
+#[test]
+fn trace_csv() {
+    fuzz_text("trace.csv", &["traces/paper"], "csv", |path| {
+        let input = in_memory(path);
+        come_back(written(&mut CsvTrace::new(&input)?, &mut CsvTrace::new(&input)?)?);
+        Ok(())
+    });
+}
+
+#[test]
+fn trace_parquet() {
+    let traces = files("tests/corpus/trace.csv").into_iter().chain(files("traces/paper"));
+    let parquet = |path: PathBuf| {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let mut trace = CsvTrace::new(&in_memory(&path)).ok()?;
+        let layout = Layout::scan(&mut CsvTrace::new(&in_memory(&path)).ok()?).ok()?;
+        trace::write(file.path(), &mut trace, &layout, &[]).ok()?;
+        Some(std::fs::read(file.path()).expect("it was written"))
+    };
+    fuzz("trace.parquet", traces.filter_map(parquet).collect(), Pool::bytes, |path| {
+        let open = || ParquetTrace::new(&in_memory(path), &[]);
+        come_back(written(&mut open()?, &mut open()?)?);
+        Ok(())
+    });
+}
+
+#[test]
+fn swf() {
+    public("swf", Format::Swf);
+}
+
+#[test]
+fn swim() {
+    public("swim", Format::Swim);
+}
+
+#[test]
+fn alibaba_2017() {
+    public("alibaba-2017", Format::Alibaba2017);
+}
+
+#[test]
+fn openb() {
+    public("openb", Format::Openb);
+}
+
+#[test]
+fn machines_csv() {
+    fuzz_text("machines", &[], "", |path| machines::read(path).map(drop));
+}
+
+#[test]
+fn machines_in_words() {
+    fuzz_text("spec", &[], "", |path| {
+        let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
+        ClusterSpec::parse("machines", text.lines().next().unwrap_or_default()).map(drop)
+    });
+}
+
+#[test]
+fn machine_events_csv() {
+    fuzz_text("machine-events", &[], "", |path| {
+        let file = here("traces/quota/label-machines.csv").display().to_string();
+        let cluster = machines_from("machines", &file, Path::new(""))?;
+        machine_events("events", Some(path), "first-fit".parse().expect("a rule"), &cluster).map(drop)
+    });
+}
+
+#[test]
+fn weights_csv() {
+    fuzz_text("weights", &[], "", |path| {
+        let dims = [Dim::parse("cpu").0, Dim::parse("memory_gib").0];
+        plimsoll::books::Weights::read(&plimsoll::pinned::Pinned::new(path)?, &dims).map(drop)
+    });
+}
+
+#[test]
+fn quota_toml() {
+    fuzz_text("quota", &["experiments/quota"], "toml", |path| {
+        Registry::default().policy_in(&format!("quota:{}", path.display()), Path::new("")).map(drop)
+    });
+}
+
+#[test]
+fn instance_toml() {
+    fuzz_text("instance", &["traces/instances"], "toml", |path| instance::open(path).map(drop));
+}
+
+#[test]
+fn plan_toml() {
+    fuzz_text("plan", &["experiments", "experiments/paper"], "toml", |path| {
+        Study::read(path, &[], &Registry::default()).map(drop)
+    });
+}
+
+#[test]
+fn failover_toml() {
+    let plan = std::fs::read(here("experiments/paper/fuxi-failover.toml")).expect("a file of the repository");
+    fuzz("failover", vec![plan], Pool::text, |path| {
+        let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
+        FailoverPlan::read(path, &text, &[]).map(drop)
+    });
+}
+
+/// The results of a small study.
+fn results() -> Place {
+    let place = Place::in_memory(
+        "name = \"small\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\ntables = [\"runs\", \"users\"]\n[cluster]\nmachines = \"2x4c8g\"\n\
+         [workload]\ngenerator = \"synthetic\"\njobs = 20\narrival = { distribution = \"exponential\", mean = 2.0 }\n\
+         [[workload.class]]\nname = \"wide\"\nusers = 3\ntasks = { distribution = \"uniform\", min = 1, max = 9 }\n\
+         duration = { distribution = \"uniform\", min = 4, max = 12 }\ndemand = { cpu = 1, memory_gib = 1 }\n",
+    );
+    place.run("out", &[]);
+    place
+}
+
+/// The values in the tables of a folder, by table, policy, run and column.
+fn values(folder: &Path) -> Result<BTreeMap<String, Vec<Option<f64>>>> {
+    let results = Results::open(folder)?;
+    let mut all = BTreeMap::new();
+    for (table, columns) in [(Table::Runs, ["completion_mean_s", "jain"]), (Table::Users, ["jobs", "wait_mean_s"])] {
+        for part in results.table(table, &columns, None)? {
+            for column in columns {
+                all.insert(format!("{table:?} {} {} {column}", part.policy, part.run), part.numbers(column)?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// What is read of damaged results is as it was, or said to be missing.
+#[test]
+fn results_folder() {
+    let place = results();
+    let folder = place.path("out");
+    let (whole, sound) = (contents(&folder), values(&folder).expect("results"));
+    for kind in ["done/", "experiment.json", "runs/", "users/"] {
+        let name = whole.keys().find(|name| name.starts_with(kind)).expect("a file of every kind");
+        let (file, corpus) = (folder.join(name), format!("results-{}", kind.trim_end_matches('/')));
+        fuzz(&corpus, vec![whole[name].clone()], Pool::bytes, |path| {
+            std::fs::copy(path, &file).expect("a temporary file is writable");
+            let found = values(&folder)?;
+            assert!(found.iter().all(|(key, values)| sound.get(key) == Some(values)), "{name}: other values are read");
+            let missing = || Error::trace(&folder, 0, "", "runs are missing");
+            if found.len() == sound.len() { Ok(()) } else { Err(missing()) }
+        });
+        std::fs::write(&file, &whole[name]).expect("a temporary file is writable");
+    }
+}
+
+/// What is unpacked of an archive, by name.
+fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(path).expect("a file")).expect("an archive");
+    let mut all = BTreeMap::new();
+    for at in 0..archive.len() {
+        let mut entry = archive.by_index(at).expect("an entry");
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).expect("sound");
+        all.insert(entry.name().expect("a name").into_owned(), bytes);
+    }
+    all
+}
+
+/// What is verified unpacks to what was packed.
+#[test]
+fn bundle_zip() {
+    let place = results();
+    let output = run(program(&["bundle", "out", "-o", "b.zip"]).current_dir(place.path("")));
+    assert!(output.status.success(), "{}", said(&output));
+    let zip = place.path("b.zip");
+    let whole = unpacked(&zip);
+    fuzz("bundle", vec![std::fs::read(&zip).expect("it was written")], Pool::bytes, |path| {
+        verify::verify(path)?;
+        assert!(unpacked(path) == whole, "something else is verified");
+        Ok(())
+    });
+}

@@ -1,0 +1,106 @@
+//! Every system call that a small study makes to write, in turn, fails: the study ends with an error and nothing half-written
+//! under a final name, and goes on to the same bytes; or it ends well, and then its results are whole.
+
+use std::process::{Command, Output};
+
+use crate::determinism::differences;
+use crate::replay::{run, said};
+use crate::study_disk::is_as_it_will_be;
+use crate::study_run::{Place, contents};
+use crate::{Missing, Outcome};
+
+const PLAN: &str = r#"
+name = "small"
+policies = ["drf", "fifo"]
+tables = ["runs", "users"]
+[cluster]
+machines = "4x4c8g"
+[workload]
+generator = "synthetic"
+jobs = 20
+arrival = { distribution = "exponential", mean = 2.0 }
+[[workload.class]]
+name = "wide"
+users = 3
+tasks = { distribution = "uniform", min = 1, max = 20 }
+duration = { distribution = "uniform", min = 4, max = 12 }
+demand = { cpu = 1, memory_gib = 1 }
+[[figure]]
+kind = "bars"
+x = "policy"
+y = "completion_mean_s"
+"#;
+
+/// The calls, by what they do; the number of them that fail grows with what a study writes.
+const CALLS: [&str; 9] = [
+    "write,pwrite64,writev",
+    "fsync,fdatasync",
+    "rename,renameat,renameat2",
+    "mkdir,mkdirat",
+    "openat",
+    "flock",
+    "unlink,unlinkat",
+    "read,pread64",
+    "getdents64",
+];
+
+/// More than any of them is made.
+const MOST: usize = 2000;
+
+pub fn every_call_may_fail() -> Outcome {
+    let there = Command::new("strace").args(["-f", "-e", "trace=none", "true"]).output();
+    match there {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return Err(Missing(format!("strace cannot trace: {}", said(&output).trim()))),
+        Err(error) => return Err(Missing(format!("strace: {error}"))),
+    }
+    let place = Place::new(PLAN);
+    place.run("whole", &["-j", "1"]);
+    let expected = contents(&place.path("whole"));
+    for calls in CALLS {
+        let mut failed = 0;
+        for nth in 1.. {
+            assert!(nth < MOST, "{calls}: still failing");
+            let (output, was_injected) = inject(&place, calls, nth);
+            let (message, when) = (said(&output), format!("{calls}, number {nth}"));
+            assert!(!message.contains("panicked"), "{when}: {message}");
+            if output.status.success() {
+                let mut found = contents(&place.path("out"));
+                // A lock that nobody holds is in nobody's way.
+                found.remove(".plimsoll-lock");
+                assert_eq!(differences(&expected, &found), [""; 0], "{when}");
+            } else {
+                // Not a signal, and not the code of a panic. The loader of programs has messages and codes of its own.
+                assert!(matches!(output.status.code(), Some(1 | 2 | 127)), "{when}: {:?} {message}", output.status);
+                // The call that fails may be the one that would say so.
+                assert!(!message.trim().is_empty() || calls.starts_with("write"), "{when}: not a word");
+                for (path, bytes) in
+                    contents(&place.path("out")).iter().filter(|(path, _)| !path.contains(".plimsoll-"))
+                {
+                    let folder = place.path("out");
+                    assert!(is_as_it_will_be(&folder, path, bytes, &expected), "{when}: {path} is not as it will be");
+                }
+                failed += 1;
+            }
+            place.run("out", &["-j", "1"]);
+            assert_eq!(differences(&expected, &contents(&place.path("out"))), [""; 0], "{when}: gone on with");
+            if !was_injected {
+                break;
+            }
+        }
+        assert!(failed > 0 || calls.starts_with("unlink"), "{calls}: no failure was noticed");
+    }
+    Ok(())
+}
+
+/// Runs the plan into a new folder while the n-th of these calls of each thread fails; whether any did.
+fn inject(place: &Place, calls: &str, nth: usize) -> (Output, bool) {
+    let (out, log) = (place.path("out"), place.path("calls.txt"));
+    let _ = std::fs::remove_dir_all(&out);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:error=EIO:when={nth}")]);
+    command.arg("-o").arg(&log).arg(env!("CARGO_BIN_EXE_plimsoll")).args(["run", "-j", "1"]);
+    let output = run(command.arg(place.path("plan.toml")).arg("-o").arg(&out).env("NO_COLOR", "1"));
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    (output, log.contains("(INJECTED)"))
+}
