@@ -6,7 +6,7 @@
 use std::process::Command;
 
 /// What the program is made of.
-const SOURCES: [&str; 4] = ["src", "build.rs", "Cargo.toml", "Cargo.lock"];
+const SOURCES: [&str; 5] = ["crates", "src", "build.rs", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
     SOURCES.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));

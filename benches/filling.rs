@@ -7,7 +7,7 @@ use std::time::Duration;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use plimsoll::fluid::{Levels, Problem, fill};
+use plimsoll::fair::{Levels, Problem, fill};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll::fluid::water::{Group, GroupId, Level, Semantics, Standing, Water, by_rounds, by_selection, by_sort};
+use plimsoll::fair::water::{Group, GroupId, Level, Semantics, Standing, Water, by_rounds, by_selection, by_sort};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -7,20 +7,13 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub mod books;
 pub mod cli;
-pub mod cluster;
-pub mod control;
-pub mod engine;
-pub mod error;
 pub mod experiment;
-pub mod fluid;
-pub mod metrics;
 pub mod output;
-pub mod pinned;
-pub mod policy;
-pub mod properties;
-pub mod record;
-pub mod rows;
-pub mod units;
-pub mod workload;
+
+pub use plimsoll_base::{error, pinned, rows, units};
+pub use plimsoll_sim::{books, cluster, engine, record, workload};
+pub use {
+    plimsoll_control as control, plimsoll_fair as fair, plimsoll_metrics as metrics, plimsoll_policies as policy,
+    plimsoll_promises as promises,
+};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll::error::Result;
-use plimsoll::fluid::water::Semantics;
+use plimsoll::fair::water::Semantics;
 use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_multiples};
 use plimsoll::output::table::{Cell, Kind};
 

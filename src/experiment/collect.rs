@@ -13,7 +13,7 @@ use super::totals::{Standing, StuckExample, Totals, UserTotals};
 use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
-use crate::fluid::Levels;
+use crate::fair::Levels;
 use crate::metrics::{Delays, FinishedJob, JainSum, Reference, SizeBins, Work, fairness::WHOLE, fixed_share};
 use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Reach, Recorder, State, Stuck, StuckRecord, TaskRecord};

@@ -3,7 +3,7 @@
 use crate::books::WEIGHT_ONE;
 use crate::cluster::Machines;
 use crate::error::Result;
-use crate::fluid::Levels;
+use crate::fair::Levels;
 use crate::metrics::{
     Deviation, Incentive, Standing, UserSnapshot, Wish, envy, fluid_shares, gap, gini, jain, ratio, standings,
     stranded, theorem7_broken,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll::error::Result;
-use plimsoll::fluid::{Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
+use plimsoll::fair::{Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
 use plimsoll::policy::{PolicySpec, Registry};
-use plimsoll::properties::{
+use plimsoll::promises::{
     Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Promise, Property, Reading, Search,
     survey,
 };

@@ -2,9 +2,9 @@
 
 use plimsoll::books::Books;
 use plimsoll::engine::OnBlocked;
-use plimsoll::fluid::{self, Exact, Mechanism, Norm, Order, Tasks, WholeTasks};
+use plimsoll::fair::{self, Exact, Mechanism, Norm, Order, Tasks, WholeTasks};
 use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
-use plimsoll::properties::{Candidate, Domain, Draft, DraftUser, Finding, Promise, Property, Reading};
+use plimsoll::promises::{Candidate, Domain, Draft, DraftUser, Finding, Promise, Property, Reading};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -52,8 +52,8 @@ fn whole_tasks_keep_promises_up_to_one_task() {
 /// whole tasks keep Pareto efficiency, the sharing incentive as it is, and envy-freeness up to one task of one's own.
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
-    let (on_blocked, ties) = (fluid::OnBlocked::Skip, fluid::Ties::LowestId);
-    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fluid::Onto::Pool };
+    let (on_blocked, ties) = (fair::OnBlocked::Skip, fair::Ties::LowestId);
+    let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fair::Onto::Pool };
     let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
     let candidate = Candidate::own("min-max", after);
     for (property, reading, expected) in [
@@ -80,12 +80,12 @@ fn a_round_of_the_engine_is_progressive_filling() {
         let draft = Draft { capacity: amounts(9, 60), users: (0..4).map(|_| DraftUser::new(amounts(1, 9))).collect() };
         for name in ["drf", "asset", "maxmin:cpu", "slot:2"] {
             for (engine, filling) in
-                [(OnBlocked::Skip, fluid::OnBlocked::Skip), (OnBlocked::Stop, fluid::OnBlocked::Stop)]
+                [(OnBlocked::Skip, fair::OnBlocked::Skip), (OnBlocked::Stop, fair::OnBlocked::Stop)]
             {
                 let candidate = simulated(name, engine);
                 let instance = draft.instance(candidate.resources()).expect("an instance");
                 let spec: PolicySpec = name.parse().expect("a built-in policy");
-                let whole = spec.whole_mechanism(instance.resources(), filling, fluid::Ties::LowestId);
+                let whole = spec.whole_mechanism(instance.resources(), filling, fair::Ties::LowestId);
                 let expected = whole.and_then(|whole| whole.allocate(&instance)).expect("whole tasks").tasks;
                 let given = candidate.allocate(&instance).expect("a round").tasks;
                 assert_eq!(given, expected, "{name}, {engine:?}: {draft:?}");

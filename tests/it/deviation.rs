@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll::fluid::fill;
+use plimsoll::fair::fill;
 use plimsoll::output::schema::partition;
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 use rand::{RngExt, SeedableRng};

@@ -18,7 +18,7 @@ use plimsoll::error::{Error, Result};
 use plimsoll::experiment::Study;
 use plimsoll::experiment::failover::FailoverPlan;
 use plimsoll::experiment::machines::{machine_events, machines_from};
-use plimsoll::fluid::read as instance;
+use plimsoll::fair::read as instance;
 use plimsoll::output::read::Results;
 use plimsoll::output::schema::Table;
 use plimsoll::output::trace::ParquetTrace;

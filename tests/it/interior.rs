@@ -6,7 +6,7 @@ use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
     DefaultSettings, DefaultSolver, ExponentialConeT, IPSolver, NonnegativeConeT, SolverStatus, SupportedConeT,
 };
-use plimsoll::fluid::Problem;
+use plimsoll::fair::Problem;
 
 /// What it is asked for; an optimum that is off by this much has tasks that are off by its root.
 const TOLERANCE: f64 = 1e-10;

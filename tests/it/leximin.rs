@@ -4,7 +4,7 @@
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
 use plimsoll::error::Error;
-use plimsoll::fluid::{Exact, Filling, Instance, Levels, Limit, Mechanism, Norm, Problem, User};
+use plimsoll::fair::{Exact, Filling, Instance, Levels, Limit, Mechanism, Norm, Problem, User};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

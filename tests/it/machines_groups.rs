@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use plimsoll::fluid::Exact;
+use plimsoll::fair::Exact;
 use plimsoll::policy::{Inside, QuotaFile, Reclaim};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,6 @@
 //! CEEI beside an interior-point solver on random problems.
 
-use plimsoll::fluid::{Market, Problem};
+use plimsoll::fair::{Market, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -1,8 +1,8 @@
 //! Envy and sharing incentive of a state of a run are those that `check` finds in the same allocation.
 
-use plimsoll::fluid::{Exact, Instance, Tasks, User};
+use plimsoll::fair::{Exact, Instance, Tasks, User};
 use plimsoll::metrics::{Incentive, UserSnapshot, envy, standings};
-use plimsoll::properties::{Case, Judgement, Promise, Property, Reading, judge};
+use plimsoll::promises::{Case, Judgement, Promise, Property, Reading, judge};
 use plimsoll::units::MAX_DIMS;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -27,7 +27,7 @@
 use plimsoll::books::{WEIGHT_ONE, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
 use plimsoll::engine::{self, OnBlocked, Options};
-use plimsoll::fluid::{Exact, Instance, Machines, User};
+use plimsoll::fair::{Exact, Instance, Machines, User};
 use plimsoll::policy::{PolicySpec, Setup};
 use plimsoll::record::{Launch, Recorder};
 use plimsoll::units::{Dim, Time};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll::fluid::quota::{Group, GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
-use plimsoll::fluid::{Exact, Number};
+use plimsoll::fair::quota::{Group, GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
+use plimsoll::fair::{Exact, Number};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! What `plimsoll check` finds of quotas when every user is a group: all is kept but efficiency.
 
-use plimsoll::fluid::{Exact, Instance, User};
+use plimsoll::fair::{Exact, Instance, User};
 use plimsoll::policy::Registry;
-use plimsoll::properties::{Candidate, Domain, Promise, Property};
+use plimsoll::promises::{Candidate, Domain, Promise, Property};
 
 use crate::check::check;
 use crate::replay::{plimsoll, run, said};

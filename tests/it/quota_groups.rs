@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll::books::Books;
 use plimsoll::engine::OnBlocked;
 use plimsoll::error::Result;
-use plimsoll::fluid::Exact;
+use plimsoll::fair::Exact;
 use plimsoll::metrics::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
 use plimsoll::policy::{GroupTree, Reclaim};
 use plimsoll::record::{Recorder, State};

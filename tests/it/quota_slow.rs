@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use plimsoll::engine::OnBlocked;
-use plimsoll::fluid::Exact;
+use plimsoll::fair::Exact;
 use plimsoll::policy::{Amount, Inside, QuotaFile, Reclaim, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

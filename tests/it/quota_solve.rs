@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use plimsoll::fluid::Exact;
-use plimsoll::fluid::quota::{Concern, Group, GroupInstance, Quota};
+use plimsoll::fair::Exact;
+use plimsoll::fair::quota::{Concern, Group, GroupInstance, Quota};
 use serde_json::Value;
 
 use crate::quota::{solved, whole};

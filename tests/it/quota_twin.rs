@@ -9,7 +9,7 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::Result;
-use plimsoll::fluid::water::{Group, Standing, UnusedMin, by_sort};
+use plimsoll::fair::water::{Group, Standing, UnusedMin, by_sort};
 use plimsoll::policy::{Amount, Ask, Policy, Queue, Quota, QuotaFile, Rank, Reclaim, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, TaskRecord};
 use plimsoll::units::{Dim, MAX_DIMS, Resources, Time, UserId};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll::fluid::Exact;
-use plimsoll::fluid::water::{
+use plimsoll::fair::Exact;
+use plimsoll::fair::water::{
     Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water, by_rounds, by_selection, by_sort,
 };
 use rand::{RngExt, SeedableRng};

@@ -1,6 +1,6 @@
 //! Whole tasks against a loop that looks at everybody before each, and how far apart they leave users.
 
-use plimsoll::fluid::{
+use plimsoll::fair::{
     Exact, Instance, Machines, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, User, WholeTasks,
 };
 use rand::{RngExt, SeedableRng};

@@ -19,7 +19,7 @@ use crate::output::file::Written;
 use crate::output::folder::check_output;
 use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
-use crate::properties::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
+use crate::promises::{Candidate, Domain, Effort, Finding, Promise, Property, Search, survey};
 
 /// Check fairness properties of policies, and show minimal counterexamples
 #[derive(clap::Args, Clone, Debug)]

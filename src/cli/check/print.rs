@@ -8,11 +8,11 @@ use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use super::{Column, Matrix};
 use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
-use crate::fluid::{self, Instance, Mechanism, Number, Tasks};
+use crate::fair::{self, Instance, Mechanism, Number, Tasks};
 use crate::output::file::Written;
 use crate::output::shell::quoted;
 use crate::policy::PolicySpec;
-use crate::properties::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
+use crate::promises::{Change, Counterexample, Finding, Phase, Promise, Property, Reading};
 
 /// Tables of all domains, then all counterexamples.
 pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBlocked>) -> String {
@@ -97,12 +97,12 @@ fn replay(file: &Path, policy: &str, world: (&Instance, &Tasks), whole: Option<O
     let command = format!("replay: plimsoll solve {file} --policy {}", quoted(policy));
     let Some(on_blocked) = whole else { return command };
     let rule = match on_blocked {
-        OnBlocked::Skip => fluid::OnBlocked::Skip,
-        OnBlocked::Stop => fluid::OnBlocked::Stop,
+        OnBlocked::Skip => fair::OnBlocked::Skip,
+        OnBlocked::Stop => fair::OnBlocked::Stop,
     };
     let (instance, tasks) = world;
     let same = |spec: PolicySpec| {
-        let whole = spec.whole_mechanism(instance.resources(), rule, fluid::Ties::default());
+        let whole = spec.whole_mechanism(instance.resources(), rule, fair::Ties::default());
         whole.and_then(|whole| whole.allocate(instance)).is_ok_and(|allocation| allocation.tasks == *tasks)
     };
     match policy.parse::<PolicySpec>().is_ok_and(same) {
@@ -223,11 +223,11 @@ fn example(found: &Counterexample, files: &[Written]) -> Json {
 
 /// An instance as `plimsoll solve` reads it, and what everybody is given.
 fn instance(instance: &Instance, tasks: &Tasks) -> Json {
-    let number = |value: &crate::fluid::Exact| match value.parts() {
+    let number = |value: &crate::fair::Exact| match value.parts() {
         Some((whole, 1)) => Json::from(whole),
         _ => Json::from(value.float()),
     };
-    let table = |values: &[crate::fluid::Exact]| -> Json {
+    let table = |values: &[crate::fair::Exact]| -> Json {
         instance.resources().iter().cloned().zip(values.iter().map(number)).collect::<Map<String, Json>>().into()
     };
     let floats = tasks.floats();

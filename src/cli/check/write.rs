@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::output::figure::{Data, GridRow, GridSection, GridWords, Mark, grid};
 use crate::output::file::write_whole;
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::properties::{Domain, Finding, Promise};
+use crate::promises::{Domain, Finding, Promise};
 
 /// Writes all counterexamples and notes where.
 pub(super) fn files(folder: &Path, matrices: &mut [Matrix]) -> Result<()> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::outcome::{Amount, Holding, Outcome};
-use crate::fluid::{Exact, Instance, Limit};
+use crate::fair::{Exact, Instance, Limit};
 
 /// One outcome. See docs/solve.md for the keys.
 pub fn json(instance: &Instance, outcome: &Outcome) -> Value {

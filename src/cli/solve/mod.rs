@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::fluid::Instance;
-use crate::fluid::quota::GroupInstance;
-use crate::fluid::read::{self, Question};
+use crate::fair::Instance;
+use crate::fair::quota::GroupInstance;
+use crate::fair::read::{self, Question};
 use crate::output::figure::Data;
 use crate::output::paper::Paper;
 use crate::output::picture::Picture;
@@ -172,7 +172,7 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
     let outcome = Outcome::new(name, instance, mechanism.allocate(instance)?);
     for (r, resource) in instance.resources().iter().enumerate() {
         let used = outcome.utilisation[r].as_ref().map_or(0.0, |used| used.float());
-        if used > 1.0 + crate::fluid::TOLERANCE {
+        if used > 1.0 + crate::fair::TOLERANCE {
             context.warn(&format!("{name} uses {:.1} % of {resource}: more than there is", 100.0 * used));
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use crate::fluid::{Allocation, Certificate, Limit, Tasks};
+    use crate::fair::{Allocation, Certificate, Limit, Tasks};
 
     fn outcome(tasks: Tasks, limits: Vec<Limit>) -> (Instance, Outcome) {
         let text = "[capacity]\ncpu = 9\nmemory = 18\n[[user]]\ndemand = { cpu = 1, memory = 4 }\n\
@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn long_fractions_stay_out_of_tables_only() {
-        let long = &crate::fluid::Exact::ratio(1, i64::MAX) + &crate::fluid::Exact::ratio(1, 3);
+        let long = &crate::fair::Exact::ratio(1, i64::MAX) + &crate::fair::Exact::ratio(1, 3);
         let text = long.to_string();
-        let tasks = Tasks::Exact(vec![long, crate::fluid::Exact::ratio(1, 2), crate::fluid::Exact::ONE]);
+        let tasks = Tasks::Exact(vec![long, crate::fair::Exact::ratio(1, 2), crate::fair::Exact::ONE]);
         let (instance, outcome) = outcome(tasks, vec![Limit::Demand; 3]);
         let shown = table::table(&instance, &outcome);
         assert!(shown.contains("= 1/2") && !shown.contains(&text), "{shown}");

@@ -1,6 +1,6 @@
 //! The meaning of an allocation for each user and resource, in numbers that are still exact where the solver was.
 
-use crate::fluid::{Allocation, Exact, Instance, Limit, Tasks, User};
+use crate::fair::{Allocation, Exact, Instance, Limit, Tasks, User};
 
 /// An amount to be shown.
 #[derive(Clone, Debug, PartialEq)]

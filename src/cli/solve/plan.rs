@@ -9,7 +9,7 @@ use super::super::static_plan::{self, About};
 use super::super::{Context, Format, print};
 use super::{Args, answer, quota, whole};
 use crate::error::{Error, Result};
-use crate::fluid::read::{self, Question};
+use crate::fair::read::{self, Question};
 use crate::output::gallery::Drawn;
 use crate::output::portable::file_name;
 use crate::workload::Input;

@@ -2,7 +2,7 @@
 
 use super::outcome::{Amount, Outcome};
 use crate::cli::screen::{Grid, Side};
-use crate::fluid::{Exact, Instance, Limit};
+use crate::fair::{Exact, Instance, Limit};
 use crate::output::numbers::number;
 
 /// The longest fraction that is shown; JSON has them all.

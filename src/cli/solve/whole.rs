@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 
 use crate::error::{Error, Result};
-use crate::fluid::{Instance, Mechanism, OnBlocked, Onto, Order, Ties};
+use crate::fair::{Instance, Mechanism, OnBlocked, Onto, Order, Ties};
 use crate::policy::Registry;
 
 /// Whole tasks instead of divisible ones.

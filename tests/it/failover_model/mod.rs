@@ -1,7 +1,7 @@
 //! The Fuxi control plane, exhaustively: every order of events in a small cluster with a bounded number of faults.
 //!
-//! The step functions of `src/control` are run as they are; only clocks, network and faults are modelled here (`step`).
-//! The invariants are not those of `src/control/world` called again but a second formulation of them (`watch`), so that
+//! The step functions of `crates/control/src` are run as they are; only clocks, network and faults are modelled here (`step`).
+//! The invariants are not those of `crates/control/src/world` called again but a second formulation of them (`watch`), so that
 //! the two check each other. What a run finds is printed: `cargo test --release --test it failover_model -- --nocapture`.
 //! See `docs/failover-model.md` for what the bounds mean.
 

@@ -1,4 +1,4 @@
-//! The state of a small cluster: the roles as they are in `src/control`, what is in flight, and a ledger.
+//! The state of a small cluster: the roles as they are in `crates/control/src`, what is in flight, and a ledger.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The invariants, said once more and otherwise than in `src/control/world`: of states where a state shows them, and of
+//! The invariants, said once more and otherwise than in `crates/control/src/world`: of states where a state shows them, and of
 //! single steps where only a step does. Also what was seen happen: the ways to recover.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Quotas as a picture: a panel a resource and parent.
 
-use crate::fluid::quota::{GroupAllocation, GroupInstance, Variant};
+use crate::fair::quota::{GroupAllocation, GroupInstance, Variant};
 use crate::output::figure::{Bucket, Data, Pool, buckets};
 use crate::output::numbers::number;
 

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::fluid::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
+use crate::fair::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
 use crate::output::paper::Paper;
 
 /// The one policy that divides among groups.
@@ -190,7 +190,7 @@ fn warn(instance: &GroupInstance, allocation: &GroupAllocation, context: &Contex
             }
         };
         let bases = instance.children(parent).iter().map(|&child| &allocation.groups[child].base[r]);
-        let base = bases.sum::<crate::fluid::Exact>().to_f64();
+        let base = bases.sum::<crate::fair::Exact>().to_f64();
         let total = total.map_or(0.0, |total| total.to_f64());
         context.warn(&format!("the mins of {whom} ask for {base} {resource}, and there is {total}; see --overcommit"));
     }

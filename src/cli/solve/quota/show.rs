@@ -6,8 +6,8 @@ use crate::cli::screen::{Grid, Side, paragraphs};
 use crate::cli::solve::json::put_vector;
 use crate::cli::solve::outcome::Amount;
 use crate::cli::solve::table::fraction;
-use crate::fluid::Exact;
-use crate::fluid::quota::{GroupAllocation, GroupInstance};
+use crate::fair::Exact;
+use crate::fair::quota::{GroupAllocation, GroupInstance};
 use crate::output::numbers::number;
 
 /// One block a resource, with the groups as a tree.
@@ -62,7 +62,7 @@ pub fn json(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'
     let mut object = Map::new();
     object.insert("policy".to_owned(), super::POLICY.into());
     object.extend(rules.iter().map(|(key, value)| ((*key).to_owned(), value.clone().into())));
-    let one = |(group, share): (&crate::fluid::quota::Group, &crate::fluid::quota::GroupShare)| {
+    let one = |(group, share): (&crate::fair::quota::Group, &crate::fair::quota::GroupShare)| {
         let mut object = Map::new();
         object.insert("name".to_owned(), group.name.clone().into());
         object.insert("parent".to_owned(), parent(group.parent).into());

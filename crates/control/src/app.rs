@@ -1,0 +1,324 @@
+//! The application master: asks for units, plans workers where it has hints, and alone may give stable units back.
+//!
+//! Its request is part of its own job state, which survives it. The hints of stable roles are on disk before they are
+//! acted upon. It stops a stable worker only by giving the unit back, never because a hint has vanished.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::counts::Counts;
+use super::message::{Message, Node, Output, Position, Sender, Units};
+use super::rules::Rule;
+use super::setup::{AppId, RoleId, Setup};
+use plimsoll_base::units::MachineId;
+
+/// Units given back in a message that FuxiMaster has not confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Return {
+    /// The number of the message.
+    pub number: u32,
+    /// The units.
+    pub units: Units<u32>,
+}
+
+/// An application master.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppMaster {
+    /// Its application.
+    pub app: AppId,
+    /// A later master of the same application has a larger epoch.
+    pub epoch: u32,
+    /// Units wanted of each role.
+    pub want: Counts,
+    /// Units it knows to have.
+    pub hints: BTreeMap<(MachineId, RoleId), u32>,
+    /// Machines with units of its own that FuxiMaster has lost from sight.
+    pub away: BTreeSet<MachineId>,
+    /// How far it has heard FuxiMaster.
+    pub at: Position,
+    /// Another master has taken its place.
+    pub fenced: bool,
+    /// It has been started and has not heard a full hint yet.
+    pub restarted: bool,
+    held: Counts,
+    /// The number of the last increment or report it sent.
+    pub sent: u32,
+    /// The number of the last plan it sent.
+    pub plans: u32,
+    /// The units that it gave back and FuxiMaster has not confirmed.
+    pub returns: Vec<Return>,
+}
+
+/// An input of an application master.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Input {
+    /// A message arrives.
+    Message(Message),
+    /// Time to say that it is alive.
+    Beat,
+    /// The application now wants so many units of a role.
+    Want(RoleId, u32),
+    /// The application gives up the stable units on a machine, and wants others instead.
+    Move(MachineId),
+}
+
+impl AppMaster {
+    /// The first master of an application, which wants nothing yet, and what it sends.
+    pub fn start(app: AppId) -> (AppMaster, Vec<Output>) {
+        let master = AppMaster {
+            app,
+            epoch: 1,
+            want: Counts::default(),
+            hints: BTreeMap::new(),
+            away: BTreeSet::new(),
+            at: Position::default(),
+            fenced: false,
+            restarted: true,
+            held: Counts::default(),
+            sent: 0,
+            plans: 0,
+            returns: Vec::new(),
+        };
+        let beat = master.beat();
+        (master, vec![beat])
+    }
+
+    /// The next master of the application, with what the last one left on disk, and what it sends.
+    pub fn restart(&self, setup: &Setup, epoch: u32) -> (AppMaster, Vec<Output>) {
+        let disk = setup.rules.has(Rule::HintCheckpoint);
+        let mut next = AppMaster { epoch, want: self.want.clone(), ..AppMaster::start(self.app).0 };
+        if disk {
+            let stable = |&(&(_, role), _): &(&(MachineId, RoleId), &u32)| setup.role(role).stable;
+            next.hints = self.hints.iter().filter(stable).map(|(&key, &count)| (key, count)).collect();
+            next.held = next.hints.iter().map(|(&(_, role), &count)| (role, count)).collect();
+        }
+        let beat = next.beat();
+        (next, vec![beat])
+    }
+
+    /// The next state of an application master, and its outputs. A pure function of its arguments.
+    pub fn step(mut self, setup: &Setup, input: Input) -> (AppMaster, Vec<Output>) {
+        let mut outputs = Vec::new();
+        if self.fenced {
+            return (self, outputs);
+        }
+        match input {
+            Input::Beat => outputs.push(self.beat()),
+            Input::Want(role, count) => self.resize(role, count, &mut outputs),
+            Input::Move(machine) => self.leave(setup, machine, &mut outputs),
+            Input::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => self.report(epoch, &mut outputs),
+            Input::Message(Message::Hints { at, heard, full, list, away, back }) => {
+                let first = self.restarted;
+                if self.is_news(setup, at, full, &mut outputs) {
+                    self.hear_hints(setup, heard, full, first, &list, &mut outputs);
+                    if full {
+                        self.away.clear();
+                    }
+                    self.away.extend(away);
+                    back.iter().for_each(|machine| {
+                        self.away.remove(machine);
+                    });
+                }
+            }
+            Input::Message(Message::Fenced) => self.fenced = true,
+            Input::Message(Message::NeedPlan { machine, role }) => {
+                if self.hint(machine, role) > 0 {
+                    self.plan(machine, role, &mut outputs);
+                }
+            }
+            Input::Message(_) => {}
+        }
+        (self, outputs)
+    }
+
+    /// Units of a role that it knows to have on a machine.
+    pub fn hint(&self, machine: MachineId, role: RoleId) -> u32 {
+        self.hints.get(&(machine, role)).copied().unwrap_or(0)
+    }
+
+    /// Units of a role that it knows to have.
+    pub fn held(&self, role: RoleId) -> u32 {
+        self.held.get(role)
+    }
+
+    fn sender(&self) -> Sender {
+        Sender { app: self.app, epoch: self.epoch, number: self.sent }
+    }
+
+    fn beat(&self) -> Output {
+        Output::Send(Node::Master, Message::AppBeat { from: self.sender(), at: self.at })
+    }
+
+    /// Tells the FuxiMaster that asks everything, and hears no earlier one from now on.
+    fn report(&mut self, epoch: u32, outputs: &mut Vec<Output>) {
+        if epoch > self.at.epoch {
+            self.at = Position { epoch, number: 0 };
+        }
+        self.sent += 1;
+        let units = |(&(machine, role), &count)| Units { machine, role, count };
+        let hints = self.hints.iter().map(units).collect();
+        let (request, restarted) = (self.want.clone(), self.restarted);
+        let report = Message::AppReport { from: self.sender(), epoch, request, hints, restarted };
+        outputs.push(Output::Send(Node::Master, report));
+    }
+
+    /// Whether hints are to be applied: not those that are old, and of increments only the next one.
+    fn is_news(&mut self, setup: &Setup, at: Position, full: bool, outputs: &mut Vec<Output>) -> bool {
+        if at.epoch < self.at.epoch {
+            return false;
+        }
+        if setup.rules.has(Rule::SequenceNumbers) {
+            if at <= self.at {
+                return false;
+            }
+            if !full && at != (Position { epoch: self.at.epoch, number: self.at.number + 1 }) {
+                outputs.push(self.beat());
+                return false;
+            }
+        }
+        self.at = if full { at } else { self.at.max(at) };
+        self.restarted &= !full;
+        true
+    }
+
+    /// Applies hints, plans workers for what is new, and gives back what it does not want.
+    fn hear_hints(
+        &mut self,
+        setup: &Setup,
+        heard: u32,
+        full: bool,
+        first: bool,
+        list: &[Units<i32>],
+        outputs: &mut Vec<Output>,
+    ) {
+        let mut before: BTreeMap<(MachineId, RoleId), u32> = BTreeMap::new();
+        if full {
+            before = std::mem::take(&mut self.hints);
+            self.held = Counts::default();
+        }
+        for &Units { machine, role, count } in list {
+            if !full {
+                before.entry((machine, role)).or_insert_with(|| self.hint(machine, role));
+            }
+            self.set(machine, role, self.hint(machine, role).saturating_add_signed(count));
+        }
+        self.returns.retain(|back| back.number > heard);
+        if full && setup.rules.has(Rule::SequenceNumbers) {
+            // FuxiMaster has not heard of these yet.
+            for Return { units: Units { machine, role, count }, .. } in self.returns.clone() {
+                self.set(machine, role, self.hint(machine, role).saturating_sub(count));
+            }
+        }
+        let keys: BTreeSet<(MachineId, RoleId)> = match full {
+            true => before.keys().chain(self.hints.keys()).copied().collect(),
+            false => before.keys().copied().collect(),
+        };
+        let change = |&(machine, role): &(MachineId, RoleId)| {
+            let had = before.get(&(machine, role)).copied().unwrap_or(0);
+            (had, self.hint(machine, role))
+        };
+        let grown: Vec<_> = keys.iter().filter(|key| change(key).1 > change(key).0).copied().collect();
+        // A new master plans everything again, so that Tubos no longer listen to the last one.
+        let plans: Vec<_> = keys
+            .iter()
+            .filter(|key| {
+                let (had, has) = change(key);
+                has > had || has < had && !setup.role(key.1).stable || has > 0 && first
+            })
+            .copied()
+            .collect();
+        let returned = self.surplus(setup, &grown);
+        for &(machine, role) in plans.iter().filter(|key| !returned.iter().any(|u| (u.machine, u.role) == **key)) {
+            self.plan(machine, role, outputs);
+        }
+        self.give_back(returned, Vec::new(), outputs);
+    }
+
+    fn set(&mut self, machine: MachineId, role: RoleId, count: u32) {
+        let had = self.hint(machine, role);
+        match count {
+            0 => self.hints.remove(&(machine, role)),
+            _ => self.hints.insert((machine, role), count),
+        };
+        self.held.add(role, count as i32 - had as i32);
+    }
+
+    /// The units that it has above its demand: the newest first, then those out of sight, then those of the highest machine.
+    fn surplus(&self, setup: &Setup, grown: &[(MachineId, RoleId)]) -> Vec<Units<u32>> {
+        let mut returned = Vec::new();
+        for role in setup.roles_of(self.app) {
+            let excess = self.held.get(role).saturating_sub(self.want.get(role));
+            returned.extend(self.choose(role, excess, grown));
+        }
+        returned
+    }
+
+    /// Chooses units of a role to give up.
+    fn choose(&self, role: RoleId, mut excess: u32, grown: &[(MachineId, RoleId)]) -> Vec<Units<u32>> {
+        if excess == 0 {
+            return Vec::new();
+        }
+        let mut units: Vec<(MachineId, u32)> = self
+            .hints
+            .iter()
+            .filter(|((_, r), _)| *r == role)
+            .map(|(&(machine, _), &count)| (machine, count))
+            .collect();
+        units.sort_by_key(|(machine, _)| {
+            (!grown.contains(&(*machine, role)), !self.away.contains(machine), std::cmp::Reverse(*machine))
+        });
+        let mut chosen = Vec::new();
+        for (machine, count) in units {
+            let count = count.min(excess);
+            excess -= count;
+            if count > 0 {
+                chosen.push(Units { machine, role, count });
+            }
+        }
+        chosen
+    }
+
+    /// The application wants more or fewer units of a role; of fewer, it gives back what it has too many of.
+    fn resize(&mut self, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
+        let change = count as i32 - self.want.get(role) as i32;
+        self.want.set(role, count);
+        let returned = self.choose(role, self.held.get(role).saturating_sub(count), &[]);
+        if change != 0 {
+            self.give_back(returned, vec![(role, change)], outputs);
+        }
+    }
+
+    /// Gives up the stable units on a machine and asks for as many elsewhere.
+    fn leave(&mut self, setup: &Setup, machine: MachineId, outputs: &mut Vec<Output>) {
+        let roles = setup.roles_of(self.app).filter(|role| setup.role(*role).stable);
+        let units = roles.map(|role| Units { machine, role, count: self.hint(machine, role) });
+        let returned: Vec<Units<u32>> = units.filter(|units| units.count > 0).collect();
+        self.give_back(returned, Vec::new(), outputs);
+    }
+
+    /// Consents to the loss of units: first on disk, then to FuxiMaster and the Tubo.
+    fn give_back(&mut self, returned: Vec<Units<u32>>, request: Vec<(RoleId, i32)>, outputs: &mut Vec<Output>) {
+        if returned.is_empty() && request.is_empty() {
+            return;
+        }
+        self.sent += 1;
+        for &units in &returned {
+            let Units { machine, role, count } = units;
+            self.set(machine, role, self.hint(machine, role).saturating_sub(count));
+            self.returns.push(Return { number: self.sent, units });
+        }
+        let change =
+            Message::AppChange { from: self.sender(), epoch: self.at.epoch, request, returned: returned.clone() };
+        outputs.push(Output::Send(Node::Master, change));
+        for Units { machine, role, .. } in returned {
+            self.plan(machine, role, outputs);
+        }
+    }
+
+    /// Sends the plan for a role on a machine: as many workers as there are hints.
+    fn plan(&mut self, machine: MachineId, role: RoleId, outputs: &mut Vec<Output>) {
+        self.plans += 1;
+        let at = Position { epoch: self.epoch, number: self.plans };
+        let plan = Message::Plan { at, role, count: self.hint(machine, role) };
+        outputs.push(Output::Send(Node::Tubo(machine), plan));
+    }
+}

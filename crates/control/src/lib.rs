@@ -1,0 +1,25 @@
+//! The Fuxi control plane: FuxiMaster, application masters and Tubos, which keep online services alive while any of
+//! them fails.
+//!
+//! Each role is a state with a pure transition function, `step(state, input) -> (state, outputs)`, that knows neither
+//! clock nor network: [`master::Master`], [`app::AppMaster`] and [`tubo::Tubo`]. States are plain values that can be
+//! compared, hashed and ordered, so the same functions run in the event loop of [`world`] and in a model checker.
+//!
+//! Not modelled: resources of several kinds, locality of requests, and workers that fail of themselves.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod chaos;
+pub mod counts;
+pub mod master;
+pub mod message;
+pub mod rules;
+pub mod scenario;
+pub mod setup;
+pub mod storm;
+pub mod study;
+pub mod trial;
+pub mod tubo;
+pub mod world;

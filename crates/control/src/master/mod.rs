@@ -1,0 +1,356 @@
+//! FuxiMaster: the account of all allocations, rebuilt from the reports of others after a failure.
+//!
+//! It keeps nothing on disk. A new one listens for the length of the window (`Phase::Recovering`), rebuilds its tables
+//! from caps, requests and hints when the window ends, and only then speaks. The tables are: for each machine what is
+//! allocated on it, for each role how much is wanted and granted. A unit goes to the machine with the most room, the
+//! lowest of equals, so that the units of a service spread.
+//!
+//! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules
+//! that it leaves out; see `docs/failover.md`.
+
+mod grant;
+mod recover;
+mod report;
+mod turn;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::counts::Counts;
+use super::message::{Message, Node, Note, Output, Position, Sender, Units, Why};
+use super::rules::Rule;
+use super::setup::{AppId, RoleId, Setup};
+use plimsoll_base::units::MachineId;
+use turn::Turn;
+
+/// The phase of a FuxiMaster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It only listens.
+    Recovering,
+    /// It grants and answers.
+    Normal,
+}
+
+/// Whether FuxiMaster hears somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Contact {
+    /// Never heard by this FuxiMaster.
+    Unknown,
+    /// Heard.
+    Here,
+    /// Not heard for too long.
+    Away,
+}
+
+/// A machine, as FuxiMaster knows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// Whether its Tubo is heard.
+    pub contact: Contact,
+    /// The units allocated on it.
+    pub alloc: Counts,
+    used: u32,
+    /// The number of the last message to it.
+    pub sent: u32,
+    /// The caps that its Tubo was last told, or reported before it was told any.
+    told: Counts,
+    /// By role, the last message that made its cap smaller, until the Tubo has acknowledged it.
+    pub shrunk: BTreeMap<RoleId, u32>,
+    /// The caps that its Tubo reported, until the window ends.
+    caps: Option<Counts>,
+    /// Hints for units that it has no room for.
+    claims: Counts,
+}
+
+impl Site {
+    /// Whether a cap of this role has become smaller and the Tubo has not acknowledged that.
+    ///
+    /// Until then the role gets nothing more here: the plan for a new unit could meet the old cap, and the smaller cap,
+    /// still on its way, would stop the worker.
+    fn is_shrinking(&self, role: RoleId) -> bool {
+        self.shrunk.contains_key(&role)
+    }
+
+    /// Whether the Tubo has acknowledged all caps that became smaller.
+    pub fn is_settled(&self) -> bool {
+        self.shrunk.is_empty()
+    }
+
+    /// The Tubo is told its caps as they are now; the number of the message.
+    fn tell(&mut self) -> u32 {
+        self.sent += 1;
+        let smaller = self.told.iter().filter(|&(role, count)| self.alloc.get(role) < count);
+        self.shrunk.extend(smaller.map(|(role, _)| (role, self.sent)));
+        self.told.clone_from(&self.alloc);
+        self.sent
+    }
+
+    /// The Tubo has heard everything up to this message.
+    fn acknowledged(&mut self, number: u32) {
+        self.shrunk.retain(|_, message| *message > number);
+    }
+}
+
+/// An application, as FuxiMaster knows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tenant {
+    /// Whether its master is heard.
+    pub contact: Contact,
+    /// The epoch of its master; 0 before any has reported.
+    pub epoch: u32,
+    /// Masters with smaller epochs are superseded.
+    pub least: u32,
+    /// The machine that its newest master was started on.
+    pub home: MachineId,
+    /// The number of the last increment or report of its master that was heard.
+    pub heard: u32,
+    /// The number of the last message to its master.
+    pub sent: u32,
+    /// Hints reported, until the window ends.
+    hints: Vec<Units<u32>>,
+}
+
+impl Tenant {
+    /// Whether a master of this epoch is not superseded.
+    pub fn accepts(&self, epoch: u32) -> bool {
+        epoch >= self.epoch.max(self.least)
+    }
+}
+
+/// A role, as FuxiMaster knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Account {
+    /// Units wanted, those granted included.
+    pub request: u32,
+    /// Units allocated.
+    pub granted: u32,
+}
+
+/// A FuxiMaster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Master {
+    /// A later FuxiMaster has a larger epoch.
+    pub epoch: u32,
+    /// Its phase.
+    pub phase: Phase,
+    /// By machine.
+    pub sites: Vec<Site>,
+    /// By application.
+    pub tenants: Vec<Tenant>,
+    /// By role.
+    pub accounts: Vec<Account>,
+    /// By quota group: what its units take together, invented requests included.
+    pub groups: Vec<u64>,
+    /// Machines that may be granted on, those with most room first.
+    room: BTreeSet<(Reverse<u32>, MachineId)>,
+    /// Roles that want more.
+    hungry: BTreeSet<RoleId>,
+}
+
+/// An input of a FuxiMaster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Input {
+    /// A message arrives.
+    Message(Message),
+    /// The recovery window is over.
+    WindowEnds,
+    /// A Tubo was not heard for too long.
+    TuboTimeout(MachineId),
+    /// An application master was not heard for too long.
+    AppTimeout(AppId),
+}
+
+impl Master {
+    /// A FuxiMaster with empty tables, which asks everybody to report. The window is to end by [`Input::WindowEnds`].
+    ///
+    /// `newest` holds the epoch and the machine of the newest master of each application: hard state, since only FuxiMaster
+    /// starts them.
+    pub fn start(setup: &Setup, epoch: u32, newest: &[(u32, MachineId)]) -> (Master, Vec<Output>) {
+        let site = Site {
+            contact: Contact::Unknown,
+            alloc: Counts::default(),
+            used: 0,
+            sent: 0,
+            told: Counts::default(),
+            shrunk: BTreeMap::new(),
+            caps: None,
+            claims: Counts::default(),
+        };
+        let tenant = |app: AppId| {
+            let (least, home) = newest.get(app.index()).copied().unwrap_or_default();
+            Tenant { contact: Contact::Unknown, epoch: 0, least, home, heard: 0, sent: 0, hints: Vec::new() }
+        };
+        let master = Master {
+            epoch,
+            phase: Phase::Recovering,
+            sites: vec![site; setup.machines.len()],
+            tenants: setup.app_ids().map(tenant).collect(),
+            accounts: vec![Account::default(); setup.roles.len()],
+            groups: vec![0; setup.groups.len()],
+            room: BTreeSet::new(),
+            hungry: BTreeSet::new(),
+        };
+        let ask = |node| Output::Send(node, Message::Ask { epoch });
+        let tubos = setup.machine_ids().map(|machine| ask(Node::Tubo(machine)));
+        let asks = tubos.chain(setup.app_ids().map(|app| ask(Node::App(app, 0)))).collect();
+        (master, asks)
+    }
+
+    /// The next state of a FuxiMaster, and its outputs. A pure function of its arguments.
+    pub fn step(mut self, setup: &Setup, input: Input) -> (Master, Vec<Output>) {
+        let mut turn = Turn::new(setup);
+        match input {
+            Input::Message(message) => self.hear(&mut turn, message),
+            Input::WindowEnds if self.phase == Phase::Recovering => self.recover(&mut turn),
+            Input::TuboTimeout(machine) => self.lose_machine(&mut turn, machine),
+            Input::AppTimeout(app) => self.lose_app(&mut turn, app),
+            Input::WindowEnds => {}
+        }
+        if self.phase == Phase::Normal {
+            self.grant(&mut turn);
+        }
+        let outputs = turn.finish(&mut self);
+        (self, outputs)
+    }
+
+    fn hear(&mut self, turn: &mut Turn, message: Message) {
+        match message {
+            Message::TuboBeat { machine, at, restarted } => self.tubo_beat(turn, machine, at, restarted),
+            Message::TuboReport { machine, epoch, caps } => self.tubo_report(turn, machine, epoch, caps),
+            Message::AppBeat { from, at } => self.app_beat(turn, from, at),
+            Message::AppReport { from, epoch, request, hints, restarted } => {
+                self.app_report(turn, from, epoch, request, hints, restarted);
+            }
+            Message::AppChange { from, epoch, request, returned } => {
+                self.app_change(turn, from, epoch, &request, &returned);
+            }
+            // Nobody sends these to a FuxiMaster.
+            Message::Ask { .. }
+            | Message::Caps { .. }
+            | Message::Hints { .. }
+            | Message::Fenced
+            | Message::Plan { .. }
+            | Message::NeedPlan { .. } => {}
+        }
+    }
+
+    /// A Tubo is alive. One that was away, is behind, or has been restarted gets its full cap.
+    fn tubo_beat(&mut self, turn: &mut Turn, machine: MachineId, at: Position, restarted: bool) {
+        if at.epoch == self.epoch {
+            self.sites[machine.index()].acknowledged(at.number);
+        }
+        let site = &self.sites[machine.index()];
+        if self.phase == Phase::Recovering {
+            if restarted && !turn.setup.rules.has(Rule::WaitWindow) {
+                turn.full_cap(machine);
+            }
+            if site.caps.is_none() {
+                turn.ask(Node::Tubo(machine), self.epoch);
+            }
+            return;
+        }
+        match site.contact {
+            Contact::Unknown => turn.ask(Node::Tubo(machine), self.epoch),
+            Contact::Away => self.welcome(turn, machine),
+            Contact::Here if restarted || at != self.position(machine) => turn.full_cap(machine),
+            Contact::Here => {}
+        }
+    }
+
+    /// How far a Tubo that has heard everything has heard.
+    pub fn position(&self, machine: MachineId) -> Position {
+        Position { epoch: self.epoch, number: self.sites[machine.index()].sent }
+    }
+
+    /// How far an application master that has heard everything has heard.
+    pub fn app_position(&self, app: AppId) -> Position {
+        Position { epoch: self.epoch, number: self.tenants[app.index()].sent }
+    }
+
+    /// A machine is back: it may be granted on, and gets its full cap.
+    fn welcome(&mut self, turn: &mut Turn, machine: MachineId) {
+        self.set_contact(turn.setup, machine, Contact::Here);
+        turn.full_cap(machine);
+        for app in self.stable_apps(turn.setup, machine) {
+            turn.machine_back(app, machine);
+        }
+    }
+
+    /// Applications with stable units on a machine.
+    fn stable_apps(&self, setup: &Setup, machine: MachineId) -> BTreeSet<AppId> {
+        let units = self.sites[machine.index()].alloc.iter();
+        units.map(|(role, _)| setup.role(role)).filter(|role| role.stable).map(|role| role.app).collect()
+    }
+
+    /// A machine is lost from sight: offline units are taken away and go elsewhere, stable ones stay.
+    fn lose_machine(&mut self, turn: &mut Turn, machine: MachineId) {
+        if self.phase == Phase::Recovering || self.sites[machine.index()].contact != Contact::Here {
+            return;
+        }
+        self.set_contact(turn.setup, machine, Contact::Away);
+        turn.note(Note::MachineAway(machine));
+        let units: Vec<(RoleId, u32)> = self.sites[machine.index()].alloc.iter().collect();
+        for (role, count) in units {
+            if !(turn.setup.role(role).stable && turn.setup.rules.has(Rule::KeepStable)) {
+                self.change(turn, Units { machine, role, count: -(count as i32) });
+                turn.note(Note::Dropped(Units { machine, role, count }, Why::MachineTimeout));
+            }
+        }
+        for app in self.stable_apps(turn.setup, machine) {
+            turn.machine_away(app, machine);
+        }
+    }
+
+    /// An application master is lost from sight: another one is started; nothing is taken away.
+    fn lose_app(&mut self, turn: &mut Turn, app: AppId) {
+        if self.phase == Phase::Recovering {
+            return;
+        }
+        let tenant = &mut self.tenants[app.index()];
+        if tenant.contact == Contact::Here {
+            tenant.contact = Contact::Away;
+            self.appetite(turn.setup, app);
+        }
+        self.replace_app(turn, app);
+    }
+
+    /// Orders a new master for an application on a new machine; the last one is superseded from now on.
+    ///
+    /// The machine is that with the most room among those that FuxiMaster hears, the lowest of equals, but never the one on
+    /// which the last master was, unless no other is heard. (A master takes no room itself.)
+    fn replace_app(&mut self, turn: &mut Turn, app: AppId) {
+        let failed = self.tenants[app.index()].home;
+        let heard = turn.setup.machine_ids().filter(|machine| self.sites[machine.index()].contact == Contact::Here);
+        // Machines that are full stand behind those with room.
+        let mut machines = self.room.iter().map(|(_, machine)| *machine).chain(heard);
+        let home = machines.find(|machine| *machine != failed).unwrap_or(failed);
+        let tenant = &mut self.tenants[app.index()];
+        tenant.least = tenant.least.max(tenant.epoch) + 1;
+        tenant.home = home;
+        turn.start_app(app, tenant.least, home);
+    }
+
+    /// An application master is alive. One that is not known, or has sent what never came, is asked to report.
+    fn app_beat(&mut self, turn: &mut Turn, from: Sender, at: Position) {
+        if self.refuses(turn, from) {
+            return;
+        }
+        let tenant = &self.tenants[from.app.index()];
+        let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch;
+        if !known || from.number != tenant.heard && turn.setup.rules.has(Rule::SequenceNumbers) {
+            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+        } else if self.phase == Phase::Normal && at != self.app_position(from.app) {
+            turn.full_hint(from.app);
+        }
+    }
+
+    /// Whether a message comes from a superseded application master, which is then told to stop.
+    fn refuses(&self, turn: &mut Turn, from: Sender) -> bool {
+        let old = !self.tenants[from.app.index()].accepts(from.epoch) && turn.setup.rules.has(Rule::Fencing);
+        if old {
+            turn.send(Node::App(from.app, from.epoch), Message::Fenced);
+        }
+        old
+    }
+}

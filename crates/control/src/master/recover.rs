@@ -1,0 +1,228 @@
+//! The end of the window, and machines that come later.
+//!
+//! The report of a Tubo is believed, since it repeats what a FuxiMaster once told it; hints are believed only for
+//! machines that have not reported, and only as far as the machine has room. (They also decide which offline units above the
+//! request stay.)
+
+use super::{Contact, Master, Phase, Turn};
+use crate::counts::Counts;
+use crate::message::{Node, Note, Source, Units, Why};
+use crate::rules::Rule;
+use crate::setup::{AppId, RoleId, Setup};
+use plimsoll_base::units::MachineId;
+
+impl Master {
+    /// The window is over: rebuilds the tables, then tells everybody everything.
+    pub(super) fn recover(&mut self, turn: &mut Turn) {
+        self.phase = Phase::Normal;
+        let reports: Vec<(MachineId, Counts)> =
+            turn.setup.machine_ids().filter_map(|m| Some((m, self.sites[m.index()].caps.take()?))).collect();
+        // Offline units that their application master knows come before those that are left over from an earlier life.
+        let rests: Vec<Counts> = reports.iter().map(|(machine, caps)| self.adopt_caps(turn, *machine, caps)).collect();
+        for ((machine, _), rest) in reports.iter().zip(rests) {
+            self.adopt_rest(turn, *machine, &rest);
+            turn.full_cap(*machine);
+        }
+        for app in turn.setup.app_ids() {
+            let hints = std::mem::take(&mut self.tenants[app.index()].hints);
+            if self.reported(app) {
+                self.adopt_hints(turn, &hints);
+                turn.full_hint(app);
+            } else {
+                // Whoever is missing now has timed out at once.
+                self.replace_app(turn, app);
+            }
+        }
+        turn.note(Note::Recovered);
+    }
+
+    /// Whether the master of an application has told this FuxiMaster everything.
+    pub(super) fn reported(&self, app: AppId) -> bool {
+        self.tenants[app.index()].epoch > 0
+    }
+
+    /// Hints for units on a machine that FuxiMaster has no room for, until the machine reports.
+    pub fn claims(&self, machine: MachineId) -> &Counts {
+        &self.sites[machine.index()].claims
+    }
+
+    /// Units that a role may still get before it has all that it asked for.
+    fn unmet(&self, role: RoleId) -> u32 {
+        let account = self.accounts[role.index()];
+        account.request.saturating_sub(account.granted)
+    }
+
+    /// Enters units that were there before; the request of an unknown application follows what it has.
+    fn rebuild(&mut self, turn: &mut Turn, units: Units<u32>, source: Source) {
+        self.change(turn, Units { machine: units.machine, role: units.role, count: units.count as i32 });
+        if source == Source::Mock {
+            let account = &mut self.accounts[units.role.index()];
+            account.request = account.granted;
+        }
+        if units.count > 0 {
+            turn.note(Note::Rebuilt(units, source));
+        }
+    }
+
+    /// Notes units that are not rebuilt.
+    fn leave(turn: &mut Turn, units: Units<u32>, why: Why) {
+        if units.count > 0 {
+            turn.note(Note::Dropped(units, why));
+        }
+    }
+
+    /// Rebuilds the units on a machine that reported within the window, and returns offline units whose application
+    /// master has reported without them.
+    fn adopt_caps(&mut self, turn: &mut Turn, machine: MachineId, caps: &Counts) -> Counts {
+        let rules = turn.setup.rules;
+        let mut rest = Counts::default();
+        for (role, count) in caps.iter() {
+            let spec = *turn.setup.role(role);
+            let (keep, source) = match self.reported(spec.app) {
+                true if spec.stable && rules.has(Rule::SurplusToAm) => (count, Source::Cap),
+                true if spec.stable => (count.min(self.unmet(role)), Source::Cap),
+                true => (count.min(self.unmet(role)).min(self.hinted(spec.app, machine, role)), Source::Cap),
+                false if spec.stable && rules.has(Rule::MockRequest) => (count, Source::Mock),
+                false => (0, Source::Mock),
+            };
+            self.rebuild(turn, Units { machine, role, count: keep }, source);
+            let left = Units { machine, role, count: count - keep };
+            match self.reported(spec.app) {
+                true if spec.stable => Master::leave(turn, left, Why::AboveRequest),
+                true => rest.set(role, left.count),
+                false => Master::leave(turn, left, Why::AppAbsent),
+            }
+        }
+        rest
+    }
+
+    /// Rebuilds what is left of offline units while the request allows.
+    fn adopt_rest(&mut self, turn: &mut Turn, machine: MachineId, rest: &Counts) {
+        for (role, count) in rest.iter() {
+            let keep = count.min(self.unmet(role));
+            self.rebuild(turn, Units { machine, role, count: keep }, Source::Cap);
+            Master::leave(turn, Units { machine, role, count: count - keep }, Why::AboveRequest);
+        }
+    }
+
+    /// Units of a role on a machine that the application master has reported.
+    ///
+    /// Departure from source: the article does not look at hints for a machine that has reported. Here they only order offline
+    /// units above the request; see `docs/failover.md`, "Departures from the article".
+    fn hinted(&self, app: AppId, machine: MachineId, role: RoleId) -> u32 {
+        let hints = &self.tenants[app.index()].hints;
+        let found = hints.binary_search_by_key(&(machine, role), |hint| (hint.machine, hint.role));
+        found.map_or(0, |at| hints[at].count)
+    }
+
+    /// Rebuilds stable units on machines that have not reported.
+    ///
+    /// A hint that finds no room is remembered as a claim: should the machine report the unit too, it is genuine.
+    pub(super) fn adopt_hints(&mut self, turn: &mut Turn, hints: &[Units<u32>]) {
+        let rules = turn.setup.rules;
+        if !rules.has(Rule::HintRecovery) {
+            return;
+        }
+        for &Units { machine, role, count } in hints {
+            let spec = *turn.setup.role(role);
+            let site = &self.sites[machine.index()];
+            if site.contact != Contact::Unknown || !spec.stable {
+                continue;
+            }
+            let mut new = count.saturating_sub(site.alloc.get(role));
+            if !rules.has(Rule::SurplusToAm) {
+                new = new.min(self.unmet(role));
+            }
+            let room = if rules.has(Rule::Clamp) { self.free(turn.setup, machine) / spec.size } else { new };
+            let keep = new.min(room);
+            self.sites[machine.index()].claims.set(role, new - keep);
+            self.rebuild(turn, Units { machine, role, count: keep }, Source::Hint);
+            Master::leave(turn, Units { machine, role, count: new - keep }, Why::NoRoom);
+        }
+    }
+
+    /// A machine reports after the window, for the first time.
+    ///
+    /// Offline units are gone. Stable units stay if the application master knows them too, or is away and cannot be
+    /// asked. A unit known by hint alone (its cap never arrived) yields to those that the machine reports.
+    fn late(&mut self, turn: &mut Turn, machine: MachineId, caps: &Counts) {
+        let (setup, rules) = (turn.setup, turn.setup.rules);
+        let site = &mut self.sites[machine.index()];
+        let (known, claims) = (site.alloc.clone(), std::mem::take(&mut site.claims));
+        let mut kept = Counts::default();
+        for (role, count) in caps.iter().filter(|(role, _)| setup.role(*role).stable) {
+            let had = known.get(role);
+            kept.set(
+                role,
+                match self.reported(setup.role(role).app) {
+                    true if rules.has(Rule::SurplusToAm) => count.min(had + claims.get(role)),
+                    true => count.min(had + claims.get(role).min(self.unmet(role))),
+                    false if rules.has(Rule::MockRequest) => count,
+                    false => 0,
+                },
+            );
+        }
+        let mut room = u64::from(setup.machines[machine.index()]).saturating_sub(setup.size_of(&kept));
+        for (role, count) in known.iter() {
+            let size = u64::from(setup.role(role).size);
+            let more = u64::from(count.saturating_sub(kept.get(role))).min(room / size);
+            room -= more * size;
+            kept.add(role, more as i32);
+        }
+        let roles: std::collections::BTreeSet<RoleId> = known.iter().chain(caps.iter()).map(|(role, _)| role).collect();
+        // First what shrinks, so that the machine is never over its capacity.
+        for shrinking in [true, false] {
+            for &role in &roles {
+                let (had, has) = (known.get(role), kept.get(role));
+                if (has < had) == shrinking && has != had {
+                    let source = if self.reported(setup.role(role).app) { Source::Cap } else { Source::Mock };
+                    match shrinking {
+                        true => self.change(turn, Units { machine, role, count: has as i32 - had as i32 }),
+                        false => self.rebuild(turn, Units { machine, role, count: has - had }, source),
+                    }
+                }
+            }
+        }
+        for &role in &roles {
+            let lost = known.get(role).max(caps.get(role)) - kept.get(role);
+            Master::leave(turn, Units { machine, role, count: lost }, Why::Late);
+        }
+        self.welcome(turn, machine);
+    }
+
+    /// A Tubo reports its caps: noted within the window, believed as far as [`Master::late`] says after it.
+    pub(super) fn tubo_report(&mut self, turn: &mut Turn, machine: MachineId, epoch: u32, caps: Counts) {
+        if epoch != self.epoch {
+            turn.ask(Node::Tubo(machine), self.epoch);
+        } else if self.phase == Phase::Recovering {
+            let site = &mut self.sites[machine.index()];
+            (site.told, site.caps) = (caps.clone(), Some(caps));
+            self.set_contact(turn.setup, machine, Contact::Here);
+        } else {
+            match self.sites[machine.index()].contact {
+                Contact::Unknown => {
+                    self.late(turn, machine, &caps);
+                    self.sites[machine.index()].told = caps;
+                }
+                Contact::Away => self.welcome(turn, machine),
+                // An answer to a question asked twice.
+                Contact::Here => turn.full_cap(machine),
+            }
+        }
+    }
+
+    /// Without the rule that leaves surplus to the application master: cuts a role at its request, machines with the
+    /// highest numbers first.
+    pub(super) fn cut_surplus(&mut self, turn: &mut Turn, app: AppId, setup: &Setup) {
+        for role in setup.roles_of(app).filter(|role| setup.role(*role).stable) {
+            let account = self.accounts[role.index()];
+            let mut excess = account.granted.saturating_sub(account.request);
+            for machine in (0..self.sites.len() as u32).rev().map(MachineId) {
+                let count = self.sites[machine.index()].alloc.get(role).min(excess);
+                excess -= count;
+                self.change(turn, Units { machine, role, count: -(count as i32) });
+                Master::leave(turn, Units { machine, role, count }, Why::AboveRequest);
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The messages of application masters: full reports and increments.
+
+use super::{Contact, Master, Phase, Turn};
+use crate::counts::Counts;
+use crate::message::{Node, Note, Sender, Units};
+use crate::rules::Rule;
+use crate::setup::RoleId;
+
+impl Master {
+    /// An application master tells everything. An invented request becomes the real one; units above it stay and are
+    /// reported back, for the application master to return what it does not want.
+    pub(super) fn app_report(
+        &mut self,
+        turn: &mut Turn,
+        from: Sender,
+        epoch: u32,
+        request: Counts,
+        hints: Vec<Units<u32>>,
+        restarted: bool,
+    ) {
+        if self.refuses(turn, from) {
+            return;
+        }
+        if epoch != self.epoch {
+            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+            return;
+        }
+        let (setup, rules) = (turn.setup, turn.setup.rules);
+        let tenant = &mut self.tenants[from.app.index()];
+        let stale = tenant.epoch == from.epoch && from.number < tenant.heard;
+        if stale && rules.has(Rule::SequenceNumbers) {
+            return;
+        }
+        let unknown = tenant.epoch == 0;
+        let new = tenant.epoch != from.epoch || tenant.contact != Contact::Here;
+        (tenant.epoch, tenant.heard, tenant.contact) = (from.epoch, from.number, Contact::Here);
+        if new {
+            turn.note(Note::Accepted(from.app, from.epoch));
+        }
+        for role in setup.roles_of(from.app) {
+            let account = &mut self.accounts[role.index()];
+            if unknown && account.request > 0 {
+                turn.note(Note::Converted(role, account.request));
+            }
+            account.request = request.get(role);
+        }
+        self.appetite(setup, from.app);
+        match self.phase {
+            Phase::Recovering => {
+                self.tenants[from.app.index()].hints = hints;
+                if rules.has(Rule::WaitWindow) || !restarted {
+                    return;
+                }
+            }
+            Phase::Normal => {
+                self.adopt_hints(turn, &hints);
+                if !rules.has(Rule::SurplusToAm) {
+                    self.cut_surplus(turn, from.app, setup);
+                }
+            }
+        }
+        turn.full_hint(from.app);
+    }
+
+    /// An application master changes its request, or gives units back.
+    pub(super) fn app_change(
+        &mut self,
+        turn: &mut Turn,
+        from: Sender,
+        epoch: u32,
+        request: &[(RoleId, i32)],
+        returned: &[Units<u32>],
+    ) {
+        if self.refuses(turn, from) {
+            return;
+        }
+        let numbered = turn.setup.rules.has(Rule::SequenceNumbers);
+        let tenant = &mut self.tenants[from.app.index()];
+        let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch && epoch == self.epoch;
+        if known && numbered && from.number <= tenant.heard {
+            return;
+        }
+        if !known || numbered && from.number != tenant.heard + 1 {
+            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+            return;
+        }
+        tenant.heard = from.number;
+        for &units in returned {
+            self.take_back(turn, units);
+        }
+        for &(role, change) in request {
+            let account = &mut self.accounts[role.index()];
+            account.request = account.request.saturating_add_signed(change);
+        }
+        self.appetite(turn.setup, from.app);
+    }
+
+    /// Units are given back. Within the window they leave what was reported of them.
+    fn take_back(&mut self, turn: &mut Turn, Units { machine, role, count }: Units<u32>) {
+        let app = turn.setup.role(role).app;
+        for hint in &mut self.tenants[app.index()].hints {
+            if (hint.machine, hint.role) == (machine, role) {
+                hint.count = hint.count.saturating_sub(count);
+            }
+        }
+        let site = &mut self.sites[machine.index()];
+        if let Some(caps) = &mut site.caps {
+            caps.add(role, -(count as i32));
+        }
+        let held = site.alloc.get(role);
+        site.claims.add(role, -(count.saturating_sub(held) as i32));
+        let count = count.min(held);
+        if count > 0 {
+            self.alter(turn, Units { machine, role, count: -(count as i32) });
+            turn.note(Note::Released(Units { machine, role, count }));
+        }
+    }
+}

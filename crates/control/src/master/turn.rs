@@ -1,0 +1,138 @@
+//! The messages of one step of FuxiMaster: collected first, so that a peer hears of all changes in one message.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Contact, Master};
+use crate::message::{Message, Node, Note, Output, Position, Units};
+use crate::setup::{AppId, RoleId, Setup};
+use plimsoll_base::units::MachineId;
+
+/// The words for one application master.
+#[derive(Default)]
+struct Words {
+    full: bool,
+    list: Vec<Units<i32>>,
+    away: Vec<MachineId>,
+    back: Vec<MachineId>,
+}
+
+/// The words for one Tubo.
+#[derive(Default)]
+struct Caps {
+    full: bool,
+    list: Vec<(RoleId, i32)>,
+}
+
+/// A step in the making.
+pub(super) struct Turn<'a> {
+    /// The hard state.
+    pub setup: &'a Setup,
+    outputs: Vec<Output>,
+    caps: BTreeMap<MachineId, Caps>,
+    words: BTreeMap<AppId, Words>,
+    asked: BTreeSet<Node>,
+}
+
+impl<'a> Turn<'a> {
+    pub fn new(setup: &'a Setup) -> Turn<'a> {
+        Turn { setup, outputs: Vec::new(), caps: BTreeMap::new(), words: BTreeMap::new(), asked: BTreeSet::new() }
+    }
+
+    pub fn note(&mut self, note: Note) {
+        self.outputs.push(Output::Note(note));
+    }
+
+    pub fn send(&mut self, to: Node, message: Message) {
+        self.outputs.push(Output::Send(to, message));
+    }
+
+    pub fn ask(&mut self, to: Node, epoch: u32) {
+        if self.asked.insert(to) {
+            self.send(to, Message::Ask { epoch });
+        }
+    }
+
+    pub fn start_app(&mut self, app: AppId, epoch: u32, machine: MachineId) {
+        self.outputs.push(Output::StartApp(app, epoch, machine));
+    }
+
+    pub fn full_cap(&mut self, machine: MachineId) {
+        self.caps.entry(machine).or_default().full = true;
+    }
+
+    pub fn full_hint(&mut self, app: AppId) {
+        self.words.entry(app).or_default().full = true;
+    }
+
+    pub fn machine_away(&mut self, app: AppId, machine: MachineId) {
+        self.words.entry(app).or_default().away.push(machine);
+    }
+
+    pub fn machine_back(&mut self, app: AppId, machine: MachineId) {
+        self.words.entry(app).or_default().back.push(machine);
+    }
+
+    /// An allocation changed: the Tubo is to hear of it.
+    pub fn cap_changed(&mut self, units: Units<i32>) {
+        self.caps.entry(units.machine).or_default().list.push((units.role, units.count));
+    }
+
+    /// An allocation changed: the application master is to hear of it.
+    pub fn hint_changed(&mut self, app: AppId, units: Units<i32>) {
+        self.words.entry(app).or_default().list.push(units);
+    }
+
+    /// Numbers and sends what was collected to the peers that are heard; the others get everything when they are back.
+    pub fn finish(mut self, master: &mut Master) -> Vec<Output> {
+        let quiet = master.phase == super::Phase::Recovering;
+        for (machine, caps) in std::mem::take(&mut self.caps) {
+            // Without the window's silence even a machine that has not reported is answered.
+            let site = &mut master.sites[machine.index()];
+            if site.contact != Contact::Here && !(quiet && caps.full) {
+                continue;
+            }
+            let at = Position { epoch: master.epoch, number: site.tell() };
+            let all = || site.alloc.iter().map(|(role, count)| (role, count as i32)).collect();
+            let list = if caps.full { all() } else { caps.list };
+            self.send(Node::Tubo(machine), Message::Caps { at, full: caps.full, list });
+        }
+        for (app, words) in std::mem::take(&mut self.words) {
+            let tenant = &mut master.tenants[app.index()];
+            if tenant.contact != Contact::Here {
+                continue;
+            }
+            tenant.sent += 1;
+            let at = Position { epoch: master.epoch, number: tenant.sent };
+            let (to, heard) = (Node::App(app, tenant.epoch), tenant.heard);
+            let message = match words.full {
+                true => {
+                    let (list, away) = master.all_hints(self.setup, app);
+                    Message::Hints { at, heard, full: true, list, away, back: Vec::new() }
+                }
+                false => {
+                    Message::Hints { at, heard, full: false, list: words.list, away: words.away, back: words.back }
+                }
+            };
+            self.send(to, message);
+        }
+        self.outputs
+    }
+}
+
+impl Master {
+    /// All units of an application, and the machines among theirs that are away.
+    fn all_hints(&self, setup: &Setup, app: AppId) -> (Vec<Units<i32>>, Vec<MachineId>) {
+        let (mut list, mut away) = (Vec::new(), Vec::new());
+        for machine in setup.machine_ids() {
+            let site = &self.sites[machine.index()];
+            let before = list.len();
+            for (role, count) in site.alloc.iter().filter(|(role, _)| setup.role(*role).app == app) {
+                list.push(Units { machine, role, count: count as i32 });
+            }
+            if list.len() > before && site.contact != Contact::Here {
+                away.push(machine);
+            }
+        }
+        (list, away)
+    }
+}

@@ -1,0 +1,224 @@
+//! The seventeen ways in which FuxiMaster, the application masters and a Tubo can fail together.
+//!
+//! FuxiMaster is well or fails over; application masters and the Tubo are well, fail over (a process dies and is back
+//! soon) or time out (nobody hears of them for long): 2 x 3 x 3, less the one in which all is well. In each scenario
+//! one machine and all application masters are struck, in several orders and for several lengths of time: a Tubo that
+//! fails over may be back before FuxiMaster notices or after; one that times out may be back within the recovery
+//! window, after it, or after the new application master. Services either wait for a machine out of sight or move.
+
+use super::rules::Rules;
+use super::setup::{AppId, RoleId, Setup};
+use super::world::plan::{Demand, Fault, Network, Script, Strike, Timing};
+use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::units::{MachineId, Span, Time};
+
+/// How an application master or a Tubo fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// It is well.
+    Well,
+    /// It dies and is back within the time that it is given.
+    Failover,
+    /// It is not heard for longer.
+    Timeout,
+}
+
+/// One of the seventeen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scenario {
+    /// FuxiMaster fails over.
+    pub master: bool,
+    /// The application masters.
+    pub app: State,
+    /// The Tubo.
+    pub tubo: State,
+}
+
+impl Scenario {
+    /// All of them in the order of the article.
+    pub fn all() -> Vec<Scenario> {
+        let failing = [State::Failover, State::Timeout];
+        let states = |fails: bool| if fails { &failing[..] } else { &[State::Well][..] };
+        // Who fails: FuxiMaster, the application masters, the Tubo.
+        let order = [
+            (true, false, false),
+            (false, true, false),
+            (false, false, true),
+            (false, true, true),
+            (true, true, false),
+            (true, false, true),
+            (true, true, true),
+        ];
+        let mut all = Vec::new();
+        for (master, apps, tubos) in order {
+            for &app in states(apps) {
+                all.extend(states(tubos).iter().map(|&tubo| Scenario { master, app, tubo }));
+            }
+        }
+        all
+    }
+
+    /// Its number in the article.
+    pub fn number(self) -> usize {
+        Scenario::all().iter().position(|other| *other == self).map_or(0, |at| at + 1)
+    }
+
+    /// Its name on the command line, such as `fm-failover+am-timeout`.
+    pub fn name(self) -> String {
+        let state = |who: &str, state: State| match state {
+            State::Well => None,
+            State::Failover => Some(format!("{who}-failover")),
+            State::Timeout => Some(format!("{who}-timeout")),
+        };
+        let master = self.master.then(|| "fm-failover".to_owned());
+        let parts: Vec<String> =
+            [master, state("am", self.app), state("tubo", self.tubo)].into_iter().flatten().collect();
+        parts.join("+")
+    }
+
+    /// The scenario of a name or a number. Errors: neither.
+    pub fn parse(text: &str) -> Result<Scenario> {
+        let all = Scenario::all();
+        let by_number = text.parse().ok().and_then(|number: usize| all.get(number.wrapping_sub(1)).copied());
+        by_number.or_else(|| all.iter().find(|scenario| scenario.name() == text).copied()).ok_or_else(|| {
+            let names: Vec<String> = all.iter().map(|scenario| scenario.name()).collect();
+            let hint = nearest(text, names.iter().map(String::as_str));
+            let hint = hint.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+            Error::plan(
+                "scenario",
+                format!("'{text}'{hint}"),
+                format!("1 to {}, or one of {}", all.len(), names.join(", ")),
+            )
+        })
+    }
+
+    /// The cluster of all scenarios: an offline job, and two online services, one with an offline role besides.
+    pub fn setup(rules: Rules) -> Setup {
+        let mut setup = Setup::new(vec![4, 12, 12]);
+        setup.app(&[("sql", false, 1)]);
+        setup.app(&[("web", true, 1)]);
+        setup.app(&[("search", true, 1), ("index", false, 1)]);
+        setup.rules = rules;
+        setup
+    }
+
+    /// The scripts to run, the plainest first: every order and length of the faults, with services that wait and
+    /// services that move.
+    pub fn scripts(self, network: Network, timing: Timing) -> Vec<Script> {
+        let mut scripts = Vec::new();
+        for patience in [None, Some(Span::from_secs(2))] {
+            for order in self.orders() {
+                for &length in self.lengths() {
+                    for cut in self.cuts() {
+                        let strikes = self.strikes(order, length, cut);
+                        let seed = scripts.len() as u64 + 1;
+                        let demands = Scenario::demands();
+                        scripts.push(Script { demands, strikes, network, timing, patience, seed });
+                    }
+                }
+            }
+        }
+        scripts
+    }
+
+    /// The offline job fills the large machines first and shrinks later, so that what is placed anew does not go back to
+    /// the machine it was lost on, just because that one is the emptiest then.
+    fn demands() -> Vec<Demand> {
+        let counts = [16, 3, 2, 2].into_iter().enumerate();
+        let first = counts.map(|(role, count)| Demand { at: Time::ZERO, role: RoleId(role as u16), count });
+        first.chain([Demand { at: Time(10_000_000), role: RoleId(0), count: 4 }]).collect()
+    }
+
+    /// When FuxiMaster and the application masters are struck, seen from the Tubo.
+    fn orders(self) -> Vec<Order> {
+        let masters: &[i64] = if self.master && self.tubo != State::Well { &[0, 22_000, -1_000, 50_000] } else { &[0] };
+        let apps: &[i64] = if self.app != State::Well { &[0, -500, 3_000] } else { &[0] };
+        let pairs = masters.iter().flat_map(|&master| apps.iter().map(move |&app| Order { master, app: master + app }));
+        pairs.collect()
+    }
+
+    /// How long the Tubo is gone: a failover before or after FuxiMaster notices; a time-out beyond the recovery window,
+    /// within it, or until shortly after it.
+    fn lengths(self) -> &'static [u64] {
+        match self.tubo {
+            State::Well => &[0],
+            State::Failover => &[3, 35],
+            State::Timeout => &[150, 40, 66],
+        }
+    }
+
+    /// Whether a process that times out is dead or only cut off.
+    fn cuts(self) -> Vec<Cut> {
+        let apps: &[bool] = if self.app == State::Timeout { &[false, true] } else { &[false] };
+        let dark: &[bool] = if self.tubo == State::Timeout { &[false, true] } else { &[false] };
+        apps.iter().flat_map(|&app| dark.iter().map(move |&dark| Cut { app, dark })).collect()
+    }
+
+    fn strikes(self, order: Order, length: u64, cut: Cut) -> Vec<Strike> {
+        let start = 30_000_i64;
+        let at = |offset: i64| Time((start + offset).unsigned_abs() * 1_000);
+        let (gone, machine) = (Span::from_secs(length), MachineId(0));
+        let mut strikes = Vec::new();
+        match self.tubo {
+            State::Well => {}
+            State::Failover => strikes.push(Strike { at: at(0), fault: Fault::TuboCrash(machine, gone) }),
+            State::Timeout if cut.dark => strikes.push(Strike { at: at(0), fault: Fault::TuboDark(machine, gone) }),
+            State::Timeout => strikes.push(Strike { at: at(0), fault: Fault::TuboCut(machine, gone) }),
+        }
+        let apps = (0..Scenario::setup(Rules::ALL).apps() as u16).map(AppId);
+        strikes.extend(apps.filter(|_| self.app != State::Well).map(|app| {
+            let fault = match self.app {
+                State::Timeout if cut.app => Fault::AppCut(app, Span::from_secs(100)),
+                State::Timeout => Fault::AppLost(app),
+                _ => Fault::AppCrash(app, Span::from_secs(5)),
+            };
+            Strike { at: at(order.app), fault }
+        }));
+        if self.master {
+            strikes.push(Strike { at: at(order.master), fault: Fault::MasterCrash(Span::from_secs(2)) });
+        }
+        strikes.sort_by_key(|strike| strike.at);
+        strikes
+    }
+}
+
+/// Milliseconds after the Tubo at which the others are struck.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    master: i64,
+    app: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    app: bool,
+    dark: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_seventeen_with_names_of_their_own() {
+        let names: Vec<String> = Scenario::all().into_iter().map(Scenario::name).collect();
+        assert_eq!(names.len(), 2 * 3 * 3 - 1);
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), 17);
+        for (number, shown) in [(1, "fm-failover"), (9, "am-timeout+tubo-timeout"), (11, "fm-failover+am-timeout")] {
+            assert_eq!(names[number - 1], shown);
+        }
+        for scenario in Scenario::all() {
+            assert_eq!(Scenario::parse(&scenario.name()).expect("known"), scenario);
+            assert_eq!(Scenario::parse(&scenario.number().to_string()).expect("known"), scenario);
+        }
+    }
+
+    #[test]
+    fn what_is_no_scenario_is_an_error() {
+        for text in ["0", "18", "fm-failovr", ""] {
+            let message = Scenario::parse(text).expect_err(text).to_string();
+            assert!(message.contains("am-failover+tubo-timeout"), "{message}");
+        }
+        assert!(Scenario::parse("fm-failovr").expect_err("wrong").to_string().contains("did you mean 'fm-failover'"));
+    }
+}

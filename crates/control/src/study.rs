@@ -1,0 +1,211 @@
+//! An experiment with the control plane: what becomes of workers in every scenario, with all rules and without each of
+//! them; how long recovery takes by heartbeat and window; what storms of faults cost. On all cores.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+
+use super::rules::{Rule, Rules};
+use super::scenario::Scenario;
+use super::storm::{Damage, Storm};
+use super::trial::Trial;
+use super::world::plan::{Network, Timing};
+use super::world::watch::Fate;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::Span;
+
+/// The questions of the study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// The scenarios whose workers are followed.
+    pub scenarios: Vec<Scenario>,
+    /// The rules that are removed, one at a time.
+    pub rules: Vec<Rule>,
+    /// The network.
+    pub network: Network,
+    /// The clocks.
+    pub timing: Timing,
+    /// How recovery depends on the clocks.
+    pub recovery: Sweep,
+    /// The cost of storms.
+    pub storms: Storms,
+}
+
+/// Clocks to try.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// In these scenarios.
+    pub scenarios: Vec<Scenario>,
+    /// Spans between two heartbeats; time-outs grow in proportion.
+    pub beats: Vec<Span>,
+    /// Lengths of the window.
+    pub windows: Vec<Span>,
+}
+
+/// Storms of several strengths.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Storms {
+    /// All but the rate; none are run without.
+    pub storm: Option<Storm>,
+    /// Failures of each process in an hour.
+    pub rates: Vec<f64>,
+    /// Seeds.
+    pub seeds: Vec<u64>,
+}
+
+/// Workers of a class of roles in one scenario, over all its timings in which services wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FateRow {
+    /// Which scenario.
+    pub scenario: Scenario,
+    /// Without which rule, if any.
+    pub without: Option<Rule>,
+    /// Whether these are the online services.
+    pub online: bool,
+    /// Workers.
+    pub fate: Fate,
+    /// Invariants that were violated in any timing.
+    pub violated: BTreeSet<&'static str>,
+}
+
+/// How long a scenario takes under some clocks, over all its timings in which services wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecoveryRow {
+    /// Which scenario.
+    pub scenario: Scenario,
+    /// Between two heartbeats.
+    pub beat: Span,
+    /// The window.
+    pub window: Span,
+    /// Seconds from the first fault to the last change that it caused: the mean.
+    pub mean_s: f64,
+    /// The longest.
+    pub longest_s: f64,
+    /// Offline workers.
+    pub offline: Fate,
+    /// Invariants that were violated.
+    pub violated: BTreeSet<&'static str>,
+}
+
+/// The cost of one storm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StormRow {
+    /// Failures of each process in an hour.
+    pub rate: f64,
+    /// Without which rule, if any.
+    pub without: Option<Rule>,
+    /// Which faults.
+    pub seed: u64,
+    /// Their damage.
+    pub damage: Damage,
+}
+
+/// All answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Scenario by scenario, all rules first.
+    pub fates: Vec<FateRow>,
+    /// Scenario by scenario, heartbeat by heartbeat.
+    pub recoveries: Vec<RecoveryRow>,
+    /// Rule by rule (all rules first), rate by rate.
+    pub storms: Vec<StormRow>,
+}
+
+/// Is told how far a study has come, and may end it.
+pub trait Watcher: Sync {
+    /// Asked now and then. Errors: when the study is to end.
+    fn go_on(&self) -> Result<()>;
+
+    /// So many more parts are to be run.
+    fn planned(&self, parts: usize);
+
+    /// A part has been run.
+    fn done(&self);
+}
+
+/// All rules, or all but one.
+pub fn rules_without(rule: Option<Rule>) -> Rules {
+    rule.map_or(Rules::ALL, |rule| Rules::ALL.without(rule))
+}
+
+impl Study {
+    /// No rule missing, then each of those that are removed.
+    fn variants(&self) -> Vec<Option<Rule>> {
+        [None].into_iter().chain(self.rules.iter().copied().map(Some)).collect()
+    }
+
+    /// Runs everything. Errors: those of the watcher.
+    pub fn run(&self, watcher: &dyn Watcher) -> Result<Findings> {
+        let (fates, recoveries, storms) = (self.fates(), self.recoveries(), self.storms());
+        watcher.planned(fates.len() + recoveries.len() + storms.len());
+        Ok(Findings {
+            fates: fates.par_iter().map(|cell| self.fate(cell, watcher)).collect::<Result<Vec<_>>>()?.concat(),
+            recoveries: recoveries.par_iter().map(|cell| self.recovery(cell, watcher)).collect::<Result<_>>()?,
+            storms: storms.par_iter().map(|cell| self.storm(cell, watcher)).collect::<Result<_>>()?,
+        })
+    }
+
+    fn fates(&self) -> Vec<(Scenario, Option<Rule>)> {
+        let of = |scenario| self.variants().into_iter().map(move |without| (scenario, without));
+        self.scenarios.iter().copied().flat_map(of).collect()
+    }
+
+    fn fate(&self, &(scenario, without): &(Scenario, Option<Rule>), watcher: &dyn Watcher) -> Result<[FateRow; 2]> {
+        watcher.go_on()?;
+        let trial = Trial::new(scenario, rules_without(without), self.network, self.timing);
+        let violated = trial.broken();
+        watcher.done();
+        Ok([true, false].map(|online| FateRow {
+            scenario,
+            without,
+            online,
+            fate: trial.fate_while_waiting(online),
+            violated: violated.clone(),
+        }))
+    }
+
+    fn recoveries(&self) -> Vec<(Scenario, Span, Span)> {
+        let Sweep { scenarios, beats, windows } = &self.recovery;
+        let clocks = || beats.iter().flat_map(|&beat| windows.iter().map(move |&window| (beat, window)));
+        scenarios.iter().flat_map(|&scenario| clocks().map(move |(beat, window)| (scenario, beat, window))).collect()
+    }
+
+    fn recovery(
+        &self,
+        &(scenario, beat, window): &(Scenario, Span, Span),
+        watcher: &dyn Watcher,
+    ) -> Result<RecoveryRow> {
+        watcher.go_on()?;
+        let timing = Timing { window, ..self.timing.with_beat(beat) };
+        let trial = Trial::new(scenario, Rules::ALL, self.network, timing);
+        let spans: Vec<f64> = trial.while_waiting().map(|outcome| outcome.watch.recovery().seconds()).collect();
+        watcher.done();
+        Ok(RecoveryRow {
+            scenario,
+            beat,
+            window,
+            mean_s: spans.iter().sum::<f64>() / spans.len().max(1) as f64,
+            longest_s: spans.iter().copied().fold(0.0, f64::max),
+            offline: trial.fate_while_waiting(false),
+            violated: trial.broken(),
+        })
+    }
+
+    fn storms(&self) -> Vec<(Storm, Option<Rule>, u64)> {
+        let mut storms = Vec::new();
+        let Some(storm) = self.storms.storm else { return storms };
+        for without in self.variants() {
+            for &rate in &self.storms.rates {
+                storms.extend(self.storms.seeds.iter().map(|&seed| (Storm { rate, ..storm }, without, seed)));
+            }
+        }
+        storms
+    }
+
+    fn storm(&self, &(storm, without, seed): &(Storm, Option<Rule>, u64), watcher: &dyn Watcher) -> Result<StormRow> {
+        watcher.go_on()?;
+        let damage = storm.run(rules_without(without), seed, &|| watcher.go_on())?;
+        watcher.done();
+        Ok(StormRow { rate: storm.rate, without, seed, damage })
+    }
+}

@@ -1,0 +1,199 @@
+//! One scenario under some rules: all its timings are run, and what came of them is gathered.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+
+use super::message::Node;
+use super::rules::{Rule, Rules};
+use super::scenario::Scenario;
+use super::setup::Setup;
+use super::world::World;
+use super::world::log::{Entry, What};
+use super::world::plan::{Network, Script, Timing};
+use super::world::watch::{Fate, Violation, Watch};
+use plimsoll_base::units::{MachineId, Span, Time};
+
+/// The outcome of one timing.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The ledger of the run.
+    pub watch: Watch,
+    /// Messages sent.
+    pub messages: u64,
+    /// Of them, heartbeats that would change nothing and were not carried.
+    pub idle: u64,
+}
+
+/// Runs a script to its end.
+pub fn run(setup: &Setup, script: &Script) -> Outcome {
+    let mut world = World::new(setup, script, false);
+    world.run(false);
+    world.close_accounts();
+    world.outcome()
+}
+
+/// The outcome of a scenario.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Which scenario.
+    pub scenario: Scenario,
+    /// Under which rules.
+    pub rules: Rules,
+    /// Each timing with its outcome; the first is the plain one that reports describe.
+    pub outcomes: Vec<(Script, Outcome)>,
+}
+
+impl Trial {
+    /// Runs all timings of a scenario.
+    pub fn new(scenario: Scenario, rules: Rules, network: Network, timing: Timing) -> Trial {
+        let setup = Scenario::setup(rules);
+        let outcomes = scenario.scripts(network, timing).into_iter().map(|script| {
+            let outcome = run(&setup, &script);
+            (script, outcome)
+        });
+        Trial { scenario, rules, outcomes: outcomes.collect() }
+    }
+
+    /// Whether nothing was violated.
+    pub fn ok(&self) -> bool {
+        self.violations().next().is_none()
+    }
+
+    /// Violations, each with the number of the timing (from 1).
+    pub fn violations(&self) -> impl Iterator<Item = (usize, &Violation)> {
+        let numbered = self.outcomes.iter().enumerate();
+        numbered.flat_map(|(at, (_, outcome))| outcome.watch.violations.iter().map(move |found| (at + 1, found)))
+    }
+
+    /// The invariants that were violated.
+    pub fn broken(&self) -> BTreeSet<&'static str> {
+        self.violations().map(|(_, violation)| violation.invariant).collect()
+    }
+
+    /// Whether a worker of an online service was stopped without consent.
+    pub fn harms_online(&self) -> bool {
+        self.violations().any(|(_, violation)| violation.invariant == "I1")
+    }
+
+    /// The outcome of the plain timing.
+    pub fn plain(&self) -> &Watch {
+        &self.outcomes[0].1.watch
+    }
+
+    /// The outcomes of the timings in which services wait for machines out of sight and do not move.
+    pub fn while_waiting(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
+    }
+
+    /// The fate of the workers of a class of roles in those timings together.
+    pub fn fate_while_waiting(&self, online: bool) -> Fate {
+        let setup = Scenario::setup(self.rules);
+        let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&setup, online));
+        fates.fold(Fate::default(), Fate::plus)
+    }
+
+    /// The longest time to recover of all timings.
+    pub fn slowest(&self) -> Span {
+        self.outcomes.iter().map(|(_, outcome)| outcome.watch.recovery()).max().unwrap_or_default()
+    }
+
+    /// The shortest of the traces that lead to a violation, harm to online services first.
+    pub fn shortest_trace(&self) -> Option<Trace> {
+        let setup = Scenario::setup(self.rules);
+        let worst = |watch: &Watch| {
+            let harm = watch.violations.iter().find(|found| found.invariant == "I1");
+            harm.or(watch.violations.first()).cloned()
+        };
+        let bad = self
+            .outcomes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (script, outcome))| worst(&outcome.watch).map(|violation| (at, script, violation)));
+        let traces =
+            bad.map(|(at, script, violation)| Trace { timing: at + 1, ..Trace::of(&setup, script, violation) });
+        traces.min_by_key(|trace| (trace.violation.invariant != "I1", trace.entries.len()))
+    }
+}
+
+/// The way to a violation: the lines of the log that concern its machine and its role.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Which timing of a scenario, from 1.
+    pub timing: usize,
+    /// The violation.
+    pub violation: Violation,
+    /// The lines, up to the violation.
+    pub entries: Vec<Entry>,
+}
+
+impl Trace {
+    /// Runs a script again and keeps what matters.
+    pub fn of(setup: &Setup, script: &Script, violation: Violation) -> Trace {
+        let mut world = World::new(setup, script, true);
+        world.run(false);
+        let struck = script.strikes.first().map_or(Time::ZERO, |strike| strike.at);
+        let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
+        let concerns = |entry: &Entry| {
+            let same = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
+            // Of the machines that were struck, what they report and what FuxiMaster does about it.
+            let says = match entry.what {
+                What::Message { to, .. } => to == Node::Master,
+                What::Note(node) => node == Node::Master,
+                _ => true,
+            };
+            let machine = same || says && entry.machine.is_some_and(|machine| machines.contains(&machine));
+            let role = violation.role.is_none_or(|role| entry.roles.is_empty() || entry.roles.contains(&role));
+            // Of the messages between application masters and others, those of the application concerned; of what was
+            // before the first fault, only what it led to.
+            let app = violation.role.map(|role| setup.role(role).app);
+            let other = |node: Node| matches!((node, app), (Node::App(id, _), Some(app)) if id != app);
+            let party = match entry.what {
+                What::Message { from, to, .. } => !other(from) && !other(to) && entry.at >= struck,
+                What::Note(node) | What::Start(node) => !other(node) && (entry.at >= struck || !entry.roles.is_empty()),
+                What::Fault(node) | What::Heal(node) => !other(node) && entry.at >= struck,
+                What::Violation => true,
+            };
+            entry.at <= violation.at && machine && role && party
+        };
+        let mut entries = std::mem::take(&mut world.log.entries);
+        let found = entries.iter().position(|entry| {
+            entry.what == What::Violation && entry.at == violation.at && entry.text.ends_with(&violation.what)
+        });
+        entries.truncate(found.map_or(entries.len(), |at| at + 1));
+        // Only the violation in question: there may be others on the way.
+        let last = entries.len().saturating_sub(1);
+        let kept = entries.into_iter().enumerate();
+        let kept = kept.filter(|(at, entry)| *at == last || concerns(entry) && entry.what != What::Violation);
+        // A message that is said again says nothing new.
+        let mut said = BTreeSet::new();
+        let kept = kept.filter(|(_, entry)| match entry.what {
+            What::Message { from, to, .. } => said.insert((from, to, entry.text.clone())),
+            _ => true,
+        });
+        Trace { timing: 1, violation: violation.clone(), entries: kept.map(|(_, entry)| entry).collect() }
+    }
+}
+
+/// All lines of the log of a script.
+pub fn log(setup: &Setup, script: &Script) -> Vec<Entry> {
+    let mut world = World::new(setup, script, true);
+    world.run(false);
+    std::mem::take(&mut world.log.entries)
+}
+
+/// The use of each rule: by scenario and rule, the invariants that are violated without the rule. On all cores.
+pub fn matrix(
+    scenarios: &[Scenario],
+    rules: &[Rule],
+    network: Network,
+    timing: Timing,
+) -> Vec<Vec<BTreeSet<&'static str>>> {
+    let cells: Vec<(Scenario, Rule)> =
+        scenarios.iter().flat_map(|&scenario| rules.iter().map(move |&rule| (scenario, rule))).collect();
+    let broken = cells
+        .par_iter()
+        .map(|&(scenario, rule)| Trial::new(scenario, Rules::ALL.without(rule), network, timing).broken());
+    let broken: Vec<BTreeSet<&'static str>> = broken.collect();
+    broken.chunks(rules.len().max(1)).map(<[BTreeSet<&'static str>]>::to_vec).collect()
+}

@@ -1,0 +1,208 @@
+//! Tubo: the agent of a machine, which runs a worker when it has both a cap for it and a plan.
+//!
+//! Caps are on disk before anything is done about them, so what a restarted Tubo reads there is what it last acted
+//! upon. Workers are processes of their own: they and their plans survive the Tubo.
+
+use super::counts::Counts;
+use super::message::{Message, Node, Note, Output, Position, Units};
+use super::rules::{Rule, Rules};
+use super::setup::{RoleId, Setup};
+use plimsoll_base::units::MachineId;
+
+/// How many workers an application master wants of a role here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Plan {
+    /// Of which role.
+    pub role: RoleId,
+    /// The epoch of the application master and the number of its plan.
+    pub at: Position,
+    /// How many.
+    pub count: u32,
+}
+
+/// A Tubo.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tubo {
+    /// Where it runs.
+    pub machine: MachineId,
+    /// How far it has heard FuxiMaster.
+    pub at: Position,
+    /// Workers that may run.
+    pub caps: Counts,
+    /// Workers that are wanted, by role.
+    pub plans: Vec<Plan>,
+    /// Workers that run.
+    pub running: Counts,
+    /// It does not know its caps: it came back without them and stops nobody until it is told.
+    pub blind: bool,
+}
+
+/// An input of a Tubo.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Input {
+    /// A message arrives.
+    Message(Message),
+    /// Time to say that it is alive.
+    Beat,
+}
+
+impl Tubo {
+    /// The Tubo of a machine that has never run anything.
+    pub fn new(machine: MachineId) -> Tubo {
+        Tubo {
+            machine,
+            at: Position::default(),
+            caps: Counts::default(),
+            plans: Vec::new(),
+            running: Counts::default(),
+            blind: false,
+        }
+    }
+
+    /// The state of a Tubo after a crash and a restart, and its outputs: it asks for its full cap.
+    pub fn restart(mut self, rules: Rules) -> (Tubo, Vec<Output>) {
+        if !rules.has(Rule::CapCheckpoint) {
+            self.caps = Counts::default();
+            self.at = Position::default();
+            self.blind = true;
+        }
+        let beat = self.beat(true);
+        (self, vec![beat])
+    }
+
+    /// The next state of a Tubo, and its outputs. A pure function of its arguments.
+    pub fn step(mut self, setup: &Setup, input: Input) -> (Tubo, Vec<Output>) {
+        let mut outputs = Vec::new();
+        match input {
+            Input::Beat => {
+                outputs.push(self.beat(false));
+                self.need_plans(setup, &mut outputs);
+            }
+            Input::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => {
+                if epoch > self.at.epoch {
+                    self.at = Position { epoch, number: 0 };
+                }
+                let report = Message::TuboReport { machine: self.machine, epoch, caps: self.caps.clone() };
+                outputs.push(Output::Send(Node::Master, report));
+            }
+            Input::Message(Message::Caps { at, full, list }) => self.hear_caps(setup, at, full, &list, &mut outputs),
+            Input::Message(Message::Plan { at, role, count }) => self.hear_plan(setup, at, role, count, &mut outputs),
+            Input::Message(_) => {}
+        }
+        (self, outputs)
+    }
+
+    fn beat(&self, restarted: bool) -> Output {
+        Output::Send(Node::Master, Message::TuboBeat { machine: self.machine, at: self.at, restarted })
+    }
+
+    /// Applies caps unless they are old; of increments, only the next one.
+    fn hear_caps(
+        &mut self,
+        setup: &Setup,
+        at: Position,
+        full: bool,
+        list: &[(RoleId, i32)],
+        outputs: &mut Vec<Output>,
+    ) {
+        if at.epoch < self.at.epoch {
+            return;
+        }
+        if setup.rules.has(Rule::SequenceNumbers) {
+            if at <= self.at {
+                return;
+            }
+            let next = Position { epoch: self.at.epoch, number: self.at.number + 1 };
+            if !full && at != next {
+                outputs.push(self.beat(false));
+                return;
+            }
+        }
+        self.at = if full { at } else { self.at.max(at) };
+        let before = if full { std::mem::take(&mut self.caps) } else { self.caps.clone() };
+        for &(role, change) in list {
+            self.caps.add(role, change);
+        }
+        self.blind &= !full;
+        let mut roles: Vec<RoleId> = before.iter().chain(self.caps.iter()).map(|(role, _)| role).collect();
+        if full {
+            roles.extend(self.running.iter().map(|(role, _)| role));
+        }
+        roles.sort_unstable();
+        roles.dedup();
+        for &role in &roles {
+            self.void_plan(role, before.get(role));
+        }
+        // First what stops, so that the machine is never over its capacity.
+        for starts in [false, true] {
+            for &role in &roles {
+                self.settle(role, starts, outputs);
+            }
+        }
+        if roles.iter().any(|&role| self.caps.get(role) < before.get(role)) {
+            // FuxiMaster grants what it has taken back when it knows that it is gone.
+            outputs.push(self.beat(false));
+        }
+        if full {
+            self.need_plans(setup, outputs);
+        }
+    }
+
+    /// A plan for units that are gone is void: units that come later have a plan of their own, and an old one
+    /// that is still on its way must not meet a worker that an older one has started.
+    fn void_plan(&mut self, role: RoleId, before: u32) {
+        let cap = self.caps.get(role);
+        if cap < before
+            && let Ok(found) = self.plans.binary_search_by_key(&role, |plan| plan.role)
+        {
+            self.plans[found].count = self.plans[found].count.min(cap);
+        }
+    }
+
+    /// Takes a plan unless it is older than the one there is.
+    fn hear_plan(&mut self, setup: &Setup, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
+        let plan = Plan { role, at, count };
+        match self.plans.binary_search_by_key(&role, |plan| plan.role) {
+            Ok(found) => {
+                let there = self.plans[found].at;
+                let old = if setup.rules.has(Rule::Fencing) {
+                    at < there
+                } else {
+                    at.epoch == there.epoch && at.number < there.number
+                };
+                if old {
+                    return;
+                }
+                self.plans[found] = plan;
+            }
+            Err(place) => self.plans.insert(place, plan),
+        }
+        for starts in [false, true] {
+            self.settle(role, starts, outputs);
+        }
+    }
+
+    /// How many workers of a role are wanted.
+    pub fn plan(&self, role: RoleId) -> u32 {
+        self.plans.binary_search_by_key(&role, |plan| plan.role).map_or(0, |found| self.plans[found].count)
+    }
+
+    /// Runs as many workers of a role as cap and plan both allow.
+    fn settle(&mut self, role: RoleId, starts: bool, outputs: &mut Vec<Output>) {
+        let (runs, target) = (self.running.get(role), self.caps.get(role).min(self.plan(role)));
+        if self.blind || runs == target || (runs < target) != starts {
+            return;
+        }
+        self.running.set(role, target);
+        let units = Units { machine: self.machine, role, count: runs.abs_diff(target) };
+        outputs.push(Output::Note(if starts { Note::Started(units) } else { Note::Stopped(units) }));
+    }
+
+    /// Asks for the plans of caps that wait for one.
+    fn need_plans(&self, setup: &Setup, outputs: &mut Vec<Output>) {
+        for (role, _) in self.caps.iter().filter(|&(role, count)| count > self.plan(role)) {
+            let message = Message::NeedPlan { machine: self.machine, role };
+            outputs.push(Output::Send(Node::App(setup.role(role).app, 0), message));
+        }
+    }
+}

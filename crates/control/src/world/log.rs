@@ -1,0 +1,274 @@
+//! The log of a run, for traces and sequence diagrams. Heartbeats are left out.
+
+use super::net::Letter;
+use super::plan::Fault;
+use crate::counts::Counts;
+use crate::message::{Message, Node, Note, Units};
+use crate::rules::Rule;
+use crate::setup::{AppId, RoleId, Setup};
+use plimsoll_base::units::{MachineId, Time};
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it happened, or arrived.
+    pub at: Time,
+    /// What.
+    pub what: What,
+    /// Its text.
+    pub text: String,
+    /// The machine and the roles concerned; empty for all.
+    pub machine: Option<MachineId>,
+    /// The roles concerned; empty for all.
+    pub roles: Vec<RoleId>,
+}
+
+/// The kind of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A message that arrived, or could not be delivered.
+    Message {
+        /// The sender.
+        from: Node,
+        /// The receiver.
+        to: Node,
+        /// When it was sent.
+        sent: Time,
+        /// Whether it arrived.
+        arrived: bool,
+    },
+    /// A process did something.
+    Note(Node),
+    /// A process started.
+    Start(Node),
+    /// A fault struck a process or a link.
+    Fault(Node),
+    /// A fault is over, or FuxiMaster has recovered.
+    Heal(Node),
+    /// An invariant was violated.
+    Violation,
+}
+
+/// The log of a run: empty unless it is to be kept.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    keep: bool,
+    /// Its lines in order.
+    pub entries: Vec<Entry>,
+}
+
+impl Log {
+    pub(super) fn new(keep: bool) -> Log {
+        Log { keep, entries: Vec::new() }
+    }
+
+    fn push(&mut self, at: Time, what: What, text: String, machine: Option<MachineId>, roles: Vec<RoleId>) {
+        self.entries.push(Entry { at, what, text, machine, roles });
+    }
+
+    pub(super) fn delivered(&mut self, now: Time, setup: &Setup, letter: &Letter) {
+        if self.keep && !is_beat(&letter.message) {
+            let what = What::Message { from: letter.from, to: letter.to, sent: letter.sent, arrived: true };
+            self.message(now, what, setup, letter.from, letter.to, &letter.message);
+        }
+    }
+
+    pub(super) fn unreachable(&mut self, now: Time, setup: &Setup, from: Node, to: Node, message: &Message) {
+        // FuxiMaster asks everybody; that some are not there is nothing new.
+        if self.keep && !is_beat(message) && !matches!(message, Message::Ask { .. }) {
+            let what = What::Message { from, to, sent: now, arrived: false };
+            self.message(now, what, setup, from, to, message);
+        }
+    }
+
+    fn message(&mut self, now: Time, what: What, setup: &Setup, from: Node, to: Node, message: &Message) {
+        let machine = [from, to].into_iter().find_map(|node| match node {
+            Node::Tubo(machine) => Some(machine),
+            _ => None,
+        });
+        let (text, roles) = describe(setup, message);
+        self.push(now, what, text, machine, roles);
+    }
+
+    pub(super) fn note(&mut self, now: Time, setup: &Setup, by: Node, note: &Note) {
+        if self.keep {
+            let (text, machine, role) = tell(setup, note);
+            let what = if *note == Note::Recovered { What::Heal(by) } else { What::Note(by) };
+            self.push(now, what, text, machine, role.into_iter().collect());
+        }
+    }
+
+    pub(super) fn started(&mut self, now: Time, setup: &Setup, node: Node) {
+        if self.keep {
+            let listens = node == Node::Master && setup.rules.has(Rule::WaitWindow);
+            let text = if listens { "starts, and only listens" } else { "starts" };
+            self.push(now, What::Start(node), text.to_owned(), machine_of(node), roles_of(setup, node));
+        }
+    }
+
+    /// An application master starts on a machine.
+    pub(super) fn app_started(&mut self, now: Time, setup: &Setup, node: Node, machine: MachineId) {
+        if self.keep {
+            let text = format!("starts on machine {machine}");
+            self.push(now, What::Start(node), text, None, roles_of(setup, node));
+        }
+    }
+
+    pub(super) fn fault(&mut self, now: Time, setup: &Setup, fault: Fault) {
+        if self.keep {
+            let (node, text) = fault.describe();
+            self.push(now, What::Fault(node), text, machine_of(node), roles_of(setup, node));
+        }
+    }
+
+    pub(super) fn healed(&mut self, now: Time, setup: &Setup, fault: Fault) {
+        if self.keep {
+            let (node, _) = fault.describe();
+            self.push(now, What::Heal(node), "is heard again".to_owned(), machine_of(node), roles_of(setup, node));
+        }
+    }
+
+    pub(super) fn violated(&mut self, now: Time, invariant: &str, what: &str) {
+        if self.keep {
+            self.push(now, What::Violation, format!("{invariant} violated: {what}"), None, Vec::new());
+        }
+    }
+}
+
+fn is_beat(message: &Message) -> bool {
+    matches!(message, Message::TuboBeat { restarted: false, .. } | Message::AppBeat { .. })
+}
+
+fn machine_of(node: Node) -> Option<MachineId> {
+    match node {
+        Node::Tubo(machine) => Some(machine),
+        _ => None,
+    }
+}
+
+fn roles_of(setup: &Setup, node: Node) -> Vec<RoleId> {
+    match node {
+        Node::App(app, _) => setup.roles_of(app).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Fault {
+    /// The process that it strikes, and how.
+    pub fn describe(self) -> (Node, String) {
+        let app = |app: AppId| Node::App(app, 0);
+        match self {
+            Fault::MasterCrash(span) => (Node::Master, format!("dies; another starts after {:.1} s", span.seconds())),
+            Fault::AppCrash(id, span) => (app(id), format!("dies; restarts after {:.1} s", span.seconds())),
+            Fault::AppLost(id) => (app(id), "dies for good".to_owned()),
+            Fault::AppCut(id, span) => (app(id), format!("is cut from FuxiMaster for {:.1} s", span.seconds())),
+            Fault::TuboCrash(machine, span) => {
+                (Node::Tubo(machine), format!("dies; restarts after {:.1} s", span.seconds()))
+            }
+            Fault::TuboCut(machine, span) => {
+                (Node::Tubo(machine), format!("is cut from FuxiMaster for {:.1} s", span.seconds()))
+            }
+            Fault::TuboDark(machine, span) => {
+                (Node::Tubo(machine), format!("is cut from everybody for {:.1} s", span.seconds()))
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Its name in reports.
+    pub fn name(self) -> String {
+        match self {
+            Node::Master => "FuxiMaster".to_owned(),
+            Node::App(app, 0) => format!("AM {}", app.0),
+            Node::App(app, epoch) => format!("AM {}.{epoch}", app.0),
+            Node::Tubo(machine) => format!("Tubo {machine}"),
+        }
+    }
+}
+
+fn counts(setup: &Setup, counts: &Counts) -> String {
+    listed(counts.iter().map(|(role, count)| format!("{count} {}", setup.names[role.index()])))
+}
+
+fn listed(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+fn placed<T: Copy + std::fmt::Display>(setup: &Setup, units: &Units<T>) -> String {
+    format!("{} {} on {}", units.count, setup.names[units.role.index()], units.machine)
+}
+
+fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
+    let name = |role: &RoleId| setup.names[role.index()].clone();
+    match message {
+        Message::TuboBeat { restarted, .. } => {
+            (if *restarted { "restarted: what is my cap?" } else { "alive" }.to_owned(), Vec::new())
+        }
+        Message::TuboReport { caps, .. } => (format!("report: caps {}", counts(setup, caps)), Vec::new()),
+        Message::AppBeat { from, .. } => ("alive".to_owned(), setup.roles_of(from.app).collect()),
+        Message::AppReport { from, request, hints, .. } => {
+            let hints = listed(hints.iter().map(|units| placed(setup, units)));
+            let text = format!("report: request {}; hints {hints}", counts(setup, request));
+            (text, setup.roles_of(from.app).collect())
+        }
+        Message::AppChange { request, returned, .. } => {
+            let wants = request.iter().map(|(role, change)| format!("want {change:+} {}", name(role)));
+            let gives = returned.iter().map(|units| format!("return {}", placed(setup, units)));
+            let roles = request.iter().map(|(role, _)| *role).chain(returned.iter().map(|units| units.role)).collect();
+            (listed(wants.chain(gives)), roles)
+        }
+        Message::Ask { epoch } => (format!("FuxiMaster {epoch} asks for a report"), Vec::new()),
+        Message::Caps { full, list, .. } => {
+            let sign = |count: i32| if *full { count.to_string() } else { format!("{count:+}") };
+            let list = listed(list.iter().map(|(role, count)| format!("{} {}", sign(*count), name(role))));
+            (format!("{} {list}", if *full { "full cap:" } else { "cap" }), Vec::new())
+        }
+        Message::Hints { full, list, away, back, .. } => {
+            let sign = |count: i32| if *full { count.to_string() } else { format!("{count:+}") };
+            let unit = |u: &Units<i32>| format!("{} {} on {}", sign(u.count), name(&u.role), u.machine);
+            let mut parts: Vec<String> = list.iter().map(unit).collect();
+            parts.extend(away.iter().map(|machine| format!("{machine} is away")));
+            parts.extend(back.iter().map(|machine| format!("{machine} is back")));
+            let roles = list.iter().map(|units| units.role).collect();
+            (format!("{} {}", if *full { "full hint:" } else { "hint" }, listed(parts.into_iter())), roles)
+        }
+        Message::Fenced => ("stop: another master has your place".to_owned(), Vec::new()),
+        Message::Plan { role, count, .. } => (format!("plan {count} {}", name(role)), vec![*role]),
+        Message::NeedPlan { role, .. } => (format!("cap without plan: {}", name(role)), vec![*role]),
+    }
+}
+
+fn tell(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId>) {
+    let about = |verb: &str, units: &Units<u32>, more: &str| {
+        (format!("{verb} {}{more}", placed(setup, units)), Some(units.machine), Some(units.role))
+    };
+    match note {
+        Note::Granted(units) => about("grants", units, ""),
+        Note::Released(units) => about("takes back", units, ""),
+        Note::Rebuilt(units, source) => about("rebuilds", units, &format!(" ({source:?})").to_lowercase()),
+        Note::Dropped(units, why) => about("drops", units, &format!(" ({})", why.name())),
+        Note::Converted(role, count) => {
+            (format!("request of {count} {} is real now", setup.names[role.index()]), None, Some(*role))
+        }
+        Note::Recovered => ("has recovered".to_owned(), None, None),
+        Note::MachineAway(machine) => (format!("does not hear machine {machine}"), Some(*machine), None),
+        Note::Accepted(app, epoch) => (format!("accepts AM {}.{epoch}", app.0), None, setup.roles_of(*app).next()),
+        Note::Started(units) => about("starts", units, ""),
+        Note::Stopped(units) => about("stops", units, ""),
+    }
+}
+
+impl crate::message::Why {
+    /// The reason in a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MachineTimeout => "machine timed out",
+            Self::Late => "machine came late",
+            Self::AppAbsent => "application master absent",
+            Self::AboveRequest => "above request",
+            Self::NoRoom => "no room",
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The ledger of a running cluster: the invariants, and the fates of the workers.
+//!
+//! | name | at all times |
+//! |---|---|
+//! | I1 | no worker of a stable role stops unless its application master gave the unit back |
+//! | I2 | the caps on a Tubo, and what is allocated on a machine, are within its capacity |
+//! | I3 | a worker starts only with a plan and a cap |
+//! | I4 | FuxiMaster never grants on a machine that it does not hear |
+//! | I5 | what is granted by scheduling is within the request |
+//! | I6 | an offline worker stops only for a reason the article gives, and its application master learns of it (by I8) |
+//! | I7 | a superseded application master is not accepted again |
+//! | I8 | when faults have stopped, caps = allocations = hints, and they are what requests and capacity allow |
+//! | I9 | invented requests count against quota groups and machines |
+//! | I10 | FuxiMaster takes nothing away while it recovers |
+//! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
+//! | I12 | a new application master starts on a machine that FuxiMaster hears and that is not the last one's, if there is one |
+
+use std::collections::BTreeMap;
+
+use super::plan::Script;
+use super::work::Work;
+use crate::app::AppMaster;
+use crate::counts::Counts;
+use crate::message::{Message, Node, Note, Output, Source, Why};
+use crate::setup::{AppId, RoleId, Setup};
+use crate::tubo::Tubo;
+use plimsoll_base::units::{MachineId, Span, Time};
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Its name: `I1` to `I12`.
+    pub invariant: &'static str,
+    /// When.
+    pub at: Time,
+    /// The violation in words.
+    pub what: String,
+    /// The machine concerned, if there is one.
+    pub machine: Option<MachineId>,
+    /// The role concerned, if there is one.
+    pub role: Option<RoleId>,
+}
+
+/// Where FuxiMaster had something from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// Caps in the memory of a Tubo.
+    Cap,
+    /// Caps that a Tubo had on disk.
+    CapCheckpoint,
+    /// Caps, with an invented request.
+    Mock,
+    /// Hints in the memory of an application master.
+    Hint,
+    /// Hints that an application master had on disk.
+    HintCheckpoint,
+}
+
+impl Origin {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Cap => "cap",
+            Origin::CapCheckpoint => "cap checkpoint",
+            Origin::Mock => "mock",
+            Origin::Hint => "hint",
+            Origin::HintCheckpoint => "hint checkpoint",
+        }
+    }
+}
+
+/// The fate of the workers of a role since the first fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Workers that ran when the first fault struck.
+    pub before: u32,
+    /// Of those, workers that stopped.
+    pub stopped: u32,
+    /// Workers that run at the end.
+    pub after: u32,
+}
+
+impl Fate {
+    /// Both together: kept, replaced and lost workers are the sums of either side's.
+    pub fn plus(self, other: Fate) -> Fate {
+        let sum = |part: fn(&Fate) -> u32| part(&self).min(self.before) + part(&other).min(other.before);
+        Fate { before: sum(|fate| fate.before), stopped: sum(|fate| fate.stopped), after: sum(|fate| fate.after) }
+    }
+
+    /// Workers that ran all the time.
+    pub fn kept(&self) -> u32 {
+        self.before.saturating_sub(self.stopped)
+    }
+
+    /// Workers that were stopped and run elsewhere, or again.
+    pub fn replaced(&self) -> u32 {
+        self.after.min(self.before).saturating_sub(self.kept())
+    }
+
+    /// Workers that were stopped and do not run again.
+    pub fn lost(&self) -> u32 {
+        self.before.saturating_sub(self.after)
+    }
+}
+
+/// The ledger of a run.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// Violations, in order; at most [`Watch::MOST`].
+    pub violations: Vec<Violation>,
+    /// When the first fault struck.
+    pub struck: Option<Time>,
+    /// When a process was last taken back, or a unit or a worker last changed.
+    pub changed: Time,
+    /// Workers by role.
+    pub fates: Vec<Fate>,
+    /// Offline and stable units that FuxiMaster rebuilt, by where it had them from.
+    pub rebuilt: BTreeMap<Origin, u32>,
+    /// Units of which FuxiMaster knew the request from a report at the end of a window.
+    pub requested: u32,
+    /// Units it did not rebuild or took away, by role and reason.
+    pub dropped: BTreeMap<(RoleId, Why), u32>,
+    /// Invented requests that became real.
+    pub converted: u32,
+    /// Units that were forgotten: in the tables of FuxiMaster, the hints of application masters, the caps of Tubos.
+    pub forgotten: [u64; 3],
+    /// Units that application masters gave back after the first fault.
+    pub returned: u32,
+    /// Workers of stable roles that were stopped without consent.
+    pub harmed: u64,
+    /// The work of workers, if that is to be counted.
+    pub work: Option<Work>,
+    /// Workers that an application master wants and has not given back, by machine.
+    pub(super) intent: Vec<Counts>,
+    /// Units that an application master has given back, until their caps are gone: a worker that runs by one may stop.
+    pub(super) consent: Vec<Counts>,
+    /// The newest master of each application that has planned anything.
+    planner: Vec<u32>,
+    /// The newest master of each application that this FuxiMaster accepted.
+    pub(super) accepted: Vec<u32>,
+    /// Tubos that read their caps from disk and have not heard a full cap since.
+    from_disk: Vec<bool>,
+    app_restarted: Vec<bool>,
+    /// Machines and applications that FuxiMaster has lost from sight since the machine's workers last agreed.
+    pub(super) excused_machines: Vec<bool>,
+    pub(super) excused_apps: Vec<bool>,
+}
+
+impl Watch {
+    /// The most violations that are kept.
+    pub const MOST: usize = 100;
+
+    pub(super) fn new(setup: &Setup, script: &Script) -> Watch {
+        let (machines, apps) = (setup.machines.len(), setup.apps());
+        Watch {
+            violations: Vec::new(),
+            struck: None,
+            changed: script.strikes.first().map_or(Time::ZERO, |strike| strike.at),
+            fates: vec![Fate::default(); setup.roles.len()],
+            rebuilt: BTreeMap::new(),
+            requested: 0,
+            dropped: BTreeMap::new(),
+            converted: 0,
+            forgotten: [0; 3],
+            returned: 0,
+            harmed: 0,
+            work: None,
+            intent: vec![Counts::default(); machines],
+            consent: vec![Counts::default(); machines],
+            planner: vec![0; apps],
+            accepted: vec![0; apps],
+            from_disk: vec![false; machines],
+            app_restarted: vec![false; apps],
+            excused_machines: vec![false; machines],
+            excused_apps: vec![false; apps],
+        }
+    }
+
+    /// From the first fault until all processes that died were replaced, and nothing changed any more.
+    pub fn recovery(&self) -> Span {
+        self.struck.map_or(Span::ZERO, |struck| self.changed.max(struck).since(struck))
+    }
+
+    /// The fate of the workers of a class of roles.
+    pub fn fate(&self, setup: &Setup, online: bool) -> Fate {
+        let of_class = self.fates.iter().zip(&setup.roles).filter(|(_, role)| role.stable == online);
+        of_class.map(|(fate, _)| *fate).fold(Fate::default(), Fate::plus)
+    }
+
+    pub(super) fn violated(
+        &mut self,
+        invariant: &'static str,
+        at: Time,
+        machine: Option<MachineId>,
+        role: Option<RoleId>,
+        what: String,
+    ) {
+        if self.violations.len() < Watch::MOST {
+            self.violations.push(Violation { invariant, at, what, machine, role });
+        }
+    }
+
+    /// A fault strikes: the first one opens the account of the workers.
+    pub(super) fn struck(&mut self, now: Time, tubos: &[Tubo]) {
+        if self.struck.is_none() {
+            self.struck = Some(now);
+            self.changed = now;
+            for (role, count) in tubos.iter().flat_map(|tubo| tubo.running.iter()) {
+                self.fates[role.index()].before += count;
+            }
+        }
+    }
+
+    pub(super) fn master_started(&mut self, epoch: u32) {
+        self.accepted.fill(0);
+        if epoch > 1 {
+            self.requested = 0;
+        }
+    }
+
+    pub(super) fn tubo_restarted(&mut self, machine: MachineId) {
+        self.from_disk[machine.index()] = true;
+    }
+
+    /// A Tubo has heard everything; if it was restarted, it is whole again now.
+    pub(super) fn tubo_informed(&mut self, now: Time, machine: MachineId) {
+        if std::mem::replace(&mut self.from_disk[machine.index()], false) {
+            self.changed = now;
+        }
+    }
+
+    /// Follows what an application master wants: its plans, and what it gives back.
+    ///
+    /// A plan for fewer workers of a stable role is no consent: only giving units back is.
+    pub(super) fn app_stepped(&mut self, setup: &Setup, master: &AppMaster, outputs: &[Output], tubos: &[Tubo]) {
+        let newest = &mut self.planner[master.app.index()];
+        if master.epoch < *newest {
+            return;
+        }
+        self.app_restarted[master.app.index()] |= master.epoch > 1;
+        *newest = master.epoch;
+        for output in outputs {
+            match output {
+                Output::Send(_, Message::AppChange { returned, .. }) => {
+                    for units in returned {
+                        let (at, role) = (units.machine.index(), units.role);
+                        self.intent[at].add(role, -(units.count as i32));
+                        let given = self.consent[at].get(role) + units.count;
+                        let held = tubos[at].caps.get(role).max(tubos[at].running.get(role));
+                        self.consent[at].set(role, given.min(held));
+                        self.returned += if self.struck.is_some() { units.count } else { 0 };
+                    }
+                }
+                Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. }) => {
+                    let intent = &mut self.intent[machine.index()];
+                    let least = if setup.role(*role).stable { intent.get(*role) } else { 0 };
+                    intent.set(*role, least.max(*count));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Units given back whose caps are gone have been taken.
+    pub(super) fn settle_consent(&mut self, tubo: &Tubo) {
+        let consent = &mut self.consent[tubo.machine.index()];
+        if !consent.is_empty() {
+            let left =
+                |(role, count): (RoleId, u32)| (role, count.min(tubo.caps.get(role).max(tubo.running.get(role))));
+            *consent = consent.iter().map(left).collect();
+        }
+    }
+
+    /// Follows what FuxiMaster does.
+    pub(super) fn master_noted(&mut self, now: Time, setup: &Setup, note: &Note) {
+        if self.struck.is_none() {
+            return;
+        }
+        match *note {
+            Note::Rebuilt(units, source) => {
+                let disk = self.from_disk[units.machine.index()];
+                let again = self.app_restarted[setup.role(units.role).app.index()];
+                let origin = match source {
+                    Source::Mock => Origin::Mock,
+                    Source::Cap if disk => Origin::CapCheckpoint,
+                    Source::Cap => Origin::Cap,
+                    Source::Hint if again => Origin::HintCheckpoint,
+                    Source::Hint => Origin::Hint,
+                };
+                *self.rebuilt.entry(origin).or_default() += units.count;
+                if source == Source::Mock && disk {
+                    *self.rebuilt.entry(Origin::CapCheckpoint).or_default() += units.count;
+                }
+            }
+            Note::Dropped(units, why) => {
+                *self.dropped.entry((units.role, why)).or_default() += units.count;
+                self.changed = now;
+            }
+            Note::Converted(_, units) => self.converted += units,
+            Note::Granted(_) | Note::Released(_) | Note::Recovered | Note::MachineAway(_) | Note::Accepted(..) => {
+                self.changed = now;
+            }
+            Note::Started(_) | Note::Stopped(_) => {}
+        }
+    }
+
+    /// Follows what workers do.
+    pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
+        if let Some(work) = &mut self.work {
+            work.noted(now, note);
+        }
+        if let (Note::Stopped(units), Some(_)) = (note, self.struck) {
+            self.fates[units.role.index()].stopped += units.count;
+            self.changed = now;
+        }
+        if let (Note::Started(_), Some(_)) = (note, self.struck) {
+            self.changed = now;
+        }
+    }
+
+    /// Whether FuxiMaster has had a reason to take offline units from a machine or an application.
+    pub(super) fn excuses(&self, machine: MachineId, app: AppId) -> bool {
+        self.excused_machines[machine.index()] || self.excused_apps[app.index()]
+    }
+}

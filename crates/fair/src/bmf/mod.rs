@@ -1,0 +1,169 @@
+//! Bottleneck max-min fairness: each user has a bottleneck, a used-up resource of which no other user has more.
+//!
+//! With a level for every resource (infinite where it holds nobody back),
+//! `x_i = min(tasks_i, min_r w_ir level_r / d_ir)`; no resource is overfull, and those with a finite level are used up.
+//! [`path`] says why such levels always exist and finds them with certainty, [`newton`] finds them fast, [`fractions`]
+//! makes them exact.
+//!
+//! With one weight a user, nobody's weighted share of another resource is above that one's level. So in the Jacobian of
+//! the usages in the logarithms of the levels, rows divided by levels, no entry is above the diagonal one of its
+//! column: for two resources no minor is negative, and ties apart the solution is unique (Gale and Nikaido,
+//! Mathematische Annalen 159, 1965). A minor of three rows may be negative.
+//!
+//! Source: Bonald and Roberts, Multi-resource fairness: objectives, algorithms and performance, SIGMETRICS 2015.
+
+mod fractions;
+mod newton;
+mod path;
+mod shape;
+
+use self::shape::{Position, Shape, TASKS};
+use super::{Allocation, Certificate, Exact, Instance, Limit, Mechanism, Problem, TOLERANCE, Tasks};
+use plimsoll_base::error::{Error, Result};
+
+/// Up to how many demands (users times resources) the path is followed before anything else is tried.
+const PATH: usize = 4000;
+/// Up to how many demands the answer is sought in fractions.
+const EXACT: usize = 1000;
+/// How near to the best, relatively, a float counts as a bottleneck, when fractions are sought: ever less strictly.
+const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
+
+/// Bottleneck max-min fairness (BMF): every user runs all its tasks or has a resource that is used up and of which its
+/// weighted share `u_ir / w_ir` is the largest.
+///
+/// It is Pareto efficient, and with one weight a user everybody holds at least `w_i / sum w` of its bottleneck. Weights
+/// may differ by resource. Such an allocation always exists; for one and two resources and one weight a user there is
+/// one. For three there may be more: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have
+/// three, with `(1, 1, 1)`, `(28/27, 14/15, 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of
+/// the path on which the limit on everybody's weighted dominant share rises from 0 (here the last of the three); beyond
+/// 4000 demands (users times resources), the one that Newton's method finds.
+///
+/// Up to 1000 demands tasks are fractions. For larger instances, and should no fraction be found, they are floats with
+/// a certificate. Errors: [`Error::NotConverged`]. Source: Bonald and Roberts, SIGMETRICS 2015.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bmf;
+
+impl Mechanism for Bmf {
+    fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+        let shape = Shape::of_instance(instance);
+        let mut at = Position::default();
+        let found = cold(&shape, &mut at)?;
+        if instance.users().len() * instance.resources().len() <= EXACT {
+            for near in NEAR {
+                let source = bottlenecks(&shape, &at, near);
+                if let Some(allocation) = fractions::allocate(instance, &shape, &source) {
+                    return Ok(allocation);
+                }
+            }
+        }
+        Ok(Allocation {
+            tasks: Tasks::Float(shape.tasks(&at.units)),
+            limits: float_limits(instance, &shape, &at),
+            prices: None,
+            certificate: Some(Certificate { residual: found.residual, gap: 0.0 }),
+        })
+    }
+}
+
+/// A solution in floats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BmfSolution {
+    /// How many tasks each user runs.
+    pub tasks: Vec<f64>,
+    /// By how much the definition is missed, relative to capacities, tasks and levels: at most [`TOLERANCE`].
+    pub certificate: Certificate,
+    /// Steps of the search, and pieces of the path if it was followed.
+    pub steps: usize,
+}
+
+/// Solves in floats, starting from the last solution: for instances that change little and often.
+///
+/// The first solution is that of [`Bmf`]; where there are several, later ones may depend on earlier ones.
+/// Cost: O(users · resources) a step, a few steps a change.
+#[derive(Clone, Debug, Default)]
+pub struct BmfSolver {
+    levels: Vec<f64>,
+    shape: Shape,
+    at: Position,
+}
+
+impl BmfSolver {
+    /// A bottleneck max fair allocation. Errors: [`Error::NotConverged`]; the next solve then starts anew.
+    pub fn solve(&mut self, problem: &Problem) -> Result<BmfSolution> {
+        let shape = &mut self.shape;
+        shape.set(problem);
+        let mut levels = std::mem::take(&mut self.levels);
+        let warm = match levels.len() == shape.dims {
+            true => newton::search(shape, &mut levels, &mut self.at),
+            false => None,
+        };
+        let warm = warm.map(|steps| (steps, shape.residual(&self.at.units))).filter(|(_, off)| *off <= TOLERANCE);
+        let found = match warm {
+            Some((steps, residual)) => Found { levels, residual, steps },
+            None => cold(shape, &mut self.at)?,
+        };
+        self.levels = found.levels;
+        let certificate = Certificate { residual: found.residual, gap: 0.0 };
+        Ok(BmfSolution { tasks: shape.tasks(&self.at.units), certificate, steps: found.steps })
+    }
+}
+
+struct Found {
+    levels: Vec<f64>,
+    residual: f64,
+    steps: usize,
+}
+
+/// Solves from nothing: small shapes by the path and then Newton's method, large ones the other way round.
+fn cold(shape: &Shape, at: &mut Position) -> Result<Found> {
+    let mut steps = 0;
+    let mut least = f64::INFINITY;
+    let large = shape.users * shape.dims > PATH;
+    for by_path in [!large, large] {
+        let begin = if by_path { path::follow(shape) } else { Some((newton::start(shape), 0)) };
+        let Some((mut levels, pieces)) = begin else { continue };
+        let searched = newton::search(shape, &mut levels, at);
+        steps += pieces + searched.unwrap_or(0);
+        let residual = shape.residual(&at.units);
+        least = least.min(residual);
+        if residual <= TOLERANCE {
+            return Ok(Found { levels, residual, steps });
+        }
+    }
+    let problem = format!("a user lacks {least:e} of its tasks or of the largest share of a used-up resource");
+    Err(Error::NotConverged { solver: "bmf".to_owned(), problem })
+}
+
+/// The constraint of each user of the shape: of several within `near`, its tasks, else the lowest resource.
+fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
+    let full = |r: usize| at.usage[r] >= 1.0 - near;
+    let level = |i: usize, r: usize| at.units[i] / shape.per_level(r)[i];
+    let highest: Vec<f64> =
+        (0..shape.dims).map(|r| (0..shape.users).map(|i| level(i, r)).fold(0.0, f64::max)).collect();
+    let holds = |i: usize, r: usize| {
+        !shape.covered[r] && full(r) && level(i, r) > 0.0 && level(i, r) >= highest[r] * (1.0 - near)
+    };
+    let of = |i: usize| match at.units[i] >= shape.cap[i] * (1.0 - near) {
+        true => TASKS,
+        false => (0..shape.dims).find(|&r| holds(i, r)).unwrap_or(at.source[i]),
+    };
+    (0..shape.users).map(of).collect()
+}
+
+/// Checks the definition in fractions: the constraint of each user (its tasks, else the lowest of its bottlenecks),
+/// if these tasks are feasible and bottleneck max fair; otherwise `None`.
+pub fn bmf_limits(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
+    fractions::limits_of(instance, tasks)
+}
+
+fn float_limits(instance: &Instance, shape: &Shape, at: &Position) -> Vec<Limit> {
+    let apart = |user| fractions::apart(instance, user);
+    let mut limits: Vec<Limit> = instance.users().iter().map(apart).collect();
+    for (i, source) in shape.names().zip(bottlenecks(shape, at, TOLERANCE)) {
+        limits[i] = if source == TASKS { Limit::Demand } else { Limit::Resource(source) };
+    }
+    limits
+}
+
+#[cfg(test)]
+mod tests;

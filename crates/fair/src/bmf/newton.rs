@@ -1,0 +1,101 @@
+//! The fast way to bottleneck max fairness: guess each user's bottleneck, solve for the levels, look again.
+
+use super::shape::{Position, Shape};
+use crate::linear;
+
+/// By how much a resource's usage may miss 1 when the search stops; the residual is certified apart.
+const CLOSE: f64 = 1e-13;
+/// By how much it may miss 1 if that is rounding: when a further step does not bring it nearer.
+const SETTLED: f64 = 1e-10;
+/// Steps until the search gives up: a dozen is common, a cycle has no end.
+const STEPS: usize = 60;
+/// So many steps without progress are answered by a sweep.
+const PATIENCE: usize = 4;
+
+/// Moves `levels` to a solution. Says how many steps that took; `None` when it found none.
+///
+/// Newton's method on the piecewise linear system: with the assignment of users to bottlenecks held fixed, the levels
+/// at which all used-up resources are just used up solve linear equations. A resource that turns out overfull gets the
+/// level that fits; one that holds nobody back loses its level. When that cycles, a sweep moves each level in turn
+/// half way (by ratio) to its best answer to the others.
+pub(super) fn search(shape: &Shape, levels: &mut [f64], at: &mut Position) -> Option<usize> {
+    let mut others = Vec::new();
+    let mut best = f64::INFINITY;
+    let mut stalled = 0;
+    for (level, _) in levels.iter_mut().zip(&shape.covered).filter(|(_, covered)| **covered) {
+        *level = f64::INFINITY;
+    }
+    for step in 1..=STEPS {
+        shape.place(levels, at);
+        let missed = release(levels, at);
+        stalled = if missed < best { 0 } else { stalled + 1 };
+        if missed <= CLOSE || (missed <= SETTLED && stalled > 0) {
+            return Some(step);
+        }
+        best = best.min(missed);
+        let overfull = |r: &usize| at.held[*r] == 0 && at.usage[*r] > 1.0 + CLOSE;
+        // The lowest first: the others may fit once it does.
+        if let Some(r) = (0..shape.dims).filter(|&r| !shape.covered[r]).find(overfull) {
+            levels[r] = shape.best_level(r, levels, &mut others);
+        } else if stalled >= PATIENCE || !solve(shape, levels, at) {
+            sweep(shape, levels, &mut others);
+            stalled = 0;
+        }
+    }
+    None
+}
+
+/// One after the other gets the level that fits the others: where to begin.
+pub(super) fn start(shape: &Shape) -> Vec<f64> {
+    let mut others = Vec::new();
+    let mut levels = vec![f64::INFINITY; shape.dims];
+    for _ in 0..2 {
+        for r in (0..shape.dims).filter(|&r| !shape.covered[r]) {
+            levels[r] = shape.best_level(r, &levels, &mut others);
+        }
+    }
+    levels
+}
+
+/// Drops the levels that hold nobody back. Says by how much usage misses 1 where it should not.
+fn release(levels: &mut [f64], at: &Position) -> f64 {
+    let mut missed = 0.0f64;
+    for (r, level) in levels.iter_mut().enumerate() {
+        missed = missed.max(match at.held[r] {
+            0 => at.usage[r] - 1.0,
+            _ => (at.usage[r] - 1.0).abs(),
+        });
+        if at.held[r] == 0 {
+            *level = f64::INFINITY;
+        }
+    }
+    missed
+}
+
+/// The levels at which all that hold users back are used up, if these stay where they are; `false` if there are none.
+fn solve(shape: &Shape, levels: &mut [f64], at: &Position) -> bool {
+    let active: Vec<usize> = (0..shape.dims).filter(|&r| at.held[r] > 0).collect();
+    let size = active.len();
+    let mut rows = Vec::with_capacity(size * (size + 1));
+    for &r in &active {
+        let slopes = &at.slopes[r * shape.dims..][..shape.dims];
+        rows.extend(active.iter().map(|&s| slopes[s]));
+        // In differences, so that the last digits settle.
+        rows.push(1.0 - at.usage[r]);
+    }
+    let Some(steps) = linear::solve(&mut rows, size) else { return false };
+    if active.iter().zip(&steps).any(|(&r, step)| !(levels[r] + step > 0.0 && step.is_finite())) {
+        return false;
+    }
+    for (&r, step) in active.iter().zip(steps) {
+        levels[r] += step;
+    }
+    true
+}
+
+fn sweep(shape: &Shape, levels: &mut [f64], others: &mut Vec<f64>) {
+    for r in (0..shape.dims).filter(|&r| !shape.covered[r]) {
+        let best = shape.best_level(r, levels, others);
+        levels[r] = if best.is_finite() && levels[r].is_finite() { (levels[r] * best).sqrt() } else { best };
+    }
+}

@@ -1,0 +1,405 @@
+//! Progressive filling for a million users: the fast twin of [`fill`](super::fill), in floats, column by column.
+//!
+//! The total of a resource that all users hold, as a function of the level, is increasing, concave and made of straight
+//! pieces: `f_r(level) = sum_i d_ir rate_i min(level, stop_i)`. The first level at which some resource is used up is
+//! therefore found by Newton's method: where the tangents say, until no user stops between the tangent's point and
+//! its answer. From the left it never oversteps; from a guess on the right the first step lands on the left. The
+//! product of the rest and the slope falls at least fourfold a step (Dinkelbach's method), so the steps are few
+//! whatever the numbers; without finite demands there is one. Users that need a resource that is used up stop, and the
+//! next round goes on with the others: at most one round a resource.
+//!
+//! Sums are taken in blocks, always in the same order; for a million users they are right to 1e-13 of their size.
+
+use super::levels_pass::{Group, Sums, View, blocks, dot, evaluate, extremes, freeze};
+use super::{Certificate, Limit, Norm, Problem, TOLERANCE};
+use plimsoll_base::error::{Error, Result};
+
+/// By how much a resource may miss its capacity and still count as used up.
+const SLACK: f64 = 1e-12;
+
+/// More passes than any input can cause.
+const MOST_PASSES: usize = 20_000;
+
+/// The limit of a user that none stops.
+const NO_LIMIT: u32 = u32::MAX;
+
+/// How many users the first guess looks at.
+const SAMPLE: usize = 4096;
+
+/// From how many users on it pays to guess first, and to look at few in the end.
+const MANY: usize = 8 * SAMPLE;
+
+/// Fast progressive filling. It owns its buffers: keep one and solve many problems with it.
+///
+/// Cost: every demand is read twice, or with finite demands three times; each round after the first looks only at the
+/// users that still rise, once they are fewer than half.
+#[derive(Clone, Debug, Default)]
+pub struct Levels {
+    rates: Vec<f64>,
+    /// The level at which a user stops: where it has all its tasks, or where a resource it needs was used up.
+    stops: Vec<f64>,
+    limits: Vec<u32>,
+    tasks: Vec<f64>,
+    rounds: Vec<(f64, Vec<usize>)>,
+    used: Vec<f64>,
+    residual: f64,
+    rising: Group,
+    spare: Group,
+}
+
+impl Levels {
+    /// Without anything solved.
+    pub fn new() -> Levels {
+        Levels::default()
+    }
+
+    /// Dominant resource fairness: users rise at `w_i / max_r d_ir` tasks a unit of level. Errors: as
+    /// [`Levels::fill`].
+    pub fn drf(&mut self, problem: &Problem) -> Result<()> {
+        let columns: Vec<&[f64]> = (0..problem.dims()).map(|r| problem.column(r)).collect();
+        self.solve(problem, &vec![0.0; problem.dims()], |start, rates: &mut [f64]| {
+            let end = start + rates.len();
+            rates.fill(0.0);
+            for columns in columns.chunks(4) {
+                // Four at a time, one of them more than once where there are fewer.
+                let [a, b, c, d] = [0, 1, 2, 3].map(|k| &columns[k % columns.len()][start..end]);
+                for ((((largest, &a), &b), &c), &d) in rates.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                    *largest = larger(*largest, larger(larger(a, b), larger(c, d)));
+                }
+            }
+            for (rate, weight) in rates.iter_mut().zip(&problem.weight()[start..end]) {
+                // A user that needs nothing gets the rate 1; dividing always is quicker than branching.
+                *rate = weight / if *rate > 0.0 { *rate } else { *weight };
+            }
+        })
+    }
+
+    /// Max-min fairness of a norm of users' shares over their weights, as [`Filling`](super::Filling): users with
+    /// a norm of 0 are served first. Errors: as [`Levels::fill`].
+    pub fn norm(&mut self, problem: &Problem, norm: Norm) -> Result<()> {
+        if norm == Norm::Largest {
+            return self.drf(problem);
+        }
+        let (mut first, mut second) = (vec![0.0; problem.users()], vec![0.0; problem.users()]);
+        for (i, weight) in problem.weight().iter().enumerate() {
+            let (length, dominant) = (norm.float(problem.row(i)), Norm::Largest.float(problem.row(i)));
+            match (length > 0.0, dominant > 0.0) {
+                (true, _) => second[i] = weight / length,
+                (false, true) => first[i] = weight / dominant,
+                (false, false) => second[i] = 1.0,
+            }
+        }
+        if first.iter().all(|rate| *rate == 0.0) {
+            return self.fill(problem, &second);
+        }
+        self.fill(problem, &first)?;
+        let before = self.clone();
+        self.solve(problem, &before.used, |start, rates| rates.copy_from_slice(&second[start..][..rates.len()]))?;
+        for i in (0..problem.users()).filter(|&i| first[i] > 0.0) {
+            (self.tasks[i], self.limits[i]) = (before.tasks[i], before.limits[i]);
+        }
+        self.rounds.splice(0..0, before.rounds);
+        self.residual = self.residual.max(before.residual);
+        Ok(())
+    }
+
+    /// Raises every user at its rate (tasks a unit of level, at least 0), until it has all its tasks or a resource that
+    /// it needs is used up. A user of rate 0 stands still.
+    ///
+    /// Errors: [`Error::Plan`] for a user without end of tasks that needs nothing; [`Error::NotConverged`] where the
+    /// solution is off by more than [`TOLERANCE`]; after an error there is no solution to look at. Panics: when there
+    /// is not one rate a user.
+    pub fn fill(&mut self, problem: &Problem, rates: &[f64]) -> Result<()> {
+        assert_eq!(rates.len(), problem.users(), "one rate a user");
+        let base = vec![0.0; problem.dims()];
+        self.solve(problem, &base, |start, out| out.copy_from_slice(&rates[start..][..out.len()]))
+    }
+
+    /// How many tasks each user runs.
+    pub fn tasks(&self) -> &[f64] {
+        &self.tasks
+    }
+
+    /// The constraint that stopped a user.
+    pub fn limit(&self, user: usize) -> Limit {
+        match self.limits[user] {
+            NO_LIMIT => Limit::Demand,
+            r => Limit::Resource(r as usize),
+        }
+    }
+
+    /// The level of each round and the resources that were used up there.
+    pub fn rounds(&self) -> &[(f64, Vec<usize>)] {
+        &self.rounds
+    }
+
+    /// The share of each resource that is in use.
+    pub fn used(&self) -> &[f64] {
+        &self.used
+    }
+
+    /// The error of the solution as the solution alone shows it: by how much a resource is overfull, or how far
+    /// the constraint of a stopped user is from binding.
+    pub fn certificate(&self) -> Certificate {
+        Certificate { residual: self.residual, gap: 0.0 }
+    }
+
+    /// Fills on top of the amounts in use already, with the rates that `rate` writes for the users from its first
+    /// argument on.
+    fn solve(&mut self, problem: &Problem, base: &[f64], rate: impl Fn(usize, &mut [f64])) -> Result<()> {
+        let (users, dims) = (problem.users(), problem.dims());
+        let columns: Vec<&[f64]> = (0..dims).map(|r| problem.column(r)).collect();
+        self.rounds.clear();
+        for buffer in [&mut self.rates, &mut self.stops, &mut self.tasks] {
+            buffer.resize(users, 0.0);
+        }
+        self.limits.clear();
+        self.limits.resize(users, NO_LIMIT);
+        let mut search = Search::new(base);
+        let mut guess = Sums::new(self.guess(problem, &search, &rate), dims);
+        for block in blocks(users) {
+            let rates = &mut self.rates[block.clone()];
+            rate(block.start, rates);
+            let stops = &mut self.stops[block.clone()];
+            for ((stop, rate), tasks) in stops.iter_mut().zip(&*rates).zip(&problem.tasks()[block.clone()]) {
+                let full = tasks / rate;
+                *stop = if *rate > 0.0 { full } else { 0.0 };
+            }
+            guess.add(&columns, &search.open, rates, stops, block);
+        }
+        let (mut group, mut spare) = (std::mem::take(&mut self.rising), std::mem::take(&mut self.spare));
+        let solved = self.rounds_of(&columns, &mut search, guess, &mut group, &mut spare);
+        (self.rising, self.spare) = (group, spare);
+        solved?;
+        self.finish(problem, &columns, base)
+    }
+
+    /// Round after round: to the next level, and the users that stop there.
+    fn rounds_of(
+        &mut self,
+        columns: &[&[f64]],
+        search: &mut Search,
+        guess: Sums,
+        group: &mut Group,
+        spare: &mut Group,
+    ) -> Result<()> {
+        let mut sums = guess;
+        let mut compact = false;
+        loop {
+            let view = if compact { group.view(columns.len()) } else { View::new(columns, &self.rates, &self.stops) };
+            let Some(used) = search.next_level(&view, sums)? else { break };
+            let used_up: Vec<usize> =
+                (0..columns.len()).filter(|&r| search.open[r] && used[r] >= 1.0 - SLACK).collect();
+            used_up.iter().for_each(|&r| search.open[r] = false);
+            let level = search.level;
+            let rising = if compact {
+                group.freeze(columns.len(), level, &used_up)
+            } else {
+                freeze(columns, &mut self.stops, &mut self.limits, level, &used_up)
+            };
+            self.rounds.push((level, used_up));
+            if rising == 0 {
+                break;
+            }
+            let view = if compact { group.view(columns.len()) } else { View::new(columns, &self.rates, &self.stops) };
+            if 2 * rising <= view.stops.len() {
+                spare.take_rising(&view, level, rising);
+                if compact {
+                    spare.members_of(group);
+                    group.write_back(&mut self.stops, &mut self.limits);
+                }
+                std::mem::swap(group, spare);
+                compact = true;
+                sums = evaluate(&group.view(columns.len()), &search.open, level);
+                // Users left behind hold the amounts in use without those of the users that go on.
+                for r in 0..columns.len() {
+                    search.base[r] = used[r] - sums.used[r];
+                }
+            } else {
+                sums = evaluate(&view, &search.open, level);
+            }
+        }
+        if compact {
+            group.write_back(&mut self.stops, &mut self.limits);
+        }
+        Ok(())
+    }
+
+    /// Where the first round of every so many users ends, if the others are like them; 0 for few users.
+    fn guess(&self, problem: &Problem, search: &Search, rate: &impl Fn(usize, &mut [f64])) -> f64 {
+        let users = problem.users();
+        if users < MANY || search.base.iter().any(|used| *used > 0.0) {
+            return 0.0;
+        }
+        // Odd, so that users that alternate are all seen.
+        let stride = (users / SAMPLE) | 1;
+        let mut group = Group::default();
+        let sampled = || (0..users).step_by(stride);
+        for i in sampled() {
+            let mut own = [0.0];
+            rate(i, &mut own);
+            group.rates.push(own[0]);
+            group.stops.push(if own[0] > 0.0 { problem.tasks()[i] / own[0] } else { 0.0 });
+        }
+        for r in 0..problem.dims() {
+            group.demand.extend(sampled().map(|i| problem.column(r)[i] * stride as f64));
+        }
+        let mut search = Search::new(&search.base);
+        let sums = evaluate(&group.view(problem.dims()), &search.open, 0.0);
+        match search.next_level(&group.view(problem.dims()), sums) {
+            Ok(Some(_)) if search.level.is_finite() => search.level,
+            _ => 0.0,
+        }
+    }
+
+    /// The tasks, and how far they are from max-min fair, computed from the tasks, levels and limits alone.
+    ///
+    /// A user is stopped rightly when it has all its tasks, or when the resource it names is one that it needs, is
+    /// used up, and no user that needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
+    fn finish(&mut self, problem: &Problem, columns: &[&[f64]], base: &[f64]) -> Result<()> {
+        let named: Vec<usize> = self.rounds.iter().flat_map(|(_, used_up)| used_up.iter().copied()).collect();
+        let (mut lowest, mut highest) = (vec![f64::INFINITY; columns.len()], vec![0.0f64; columns.len()]);
+        self.used.clear();
+        self.used.extend_from_slice(base);
+        for block in blocks(problem.users()) {
+            let (tasks, all) = (&mut self.tasks[block.clone()], &problem.tasks()[block.clone()]);
+            let (rates, stops) = (&self.rates[block.clone()], &self.stops[block.clone()]);
+            for (((tasks, &all), &rate), &stop) in tasks.iter_mut().zip(all).zip(rates).zip(stops) {
+                let reached = rate * stop;
+                // The product may stay a little below.
+                let full = reached >= all * (1.0 - 4.0 * f64::EPSILON);
+                *tasks = if full & (rate > 0.0) { all } else { reached };
+            }
+            for (used, column) in self.used.iter_mut().zip(columns) {
+                *used += dot(&column[block.clone()], tasks);
+            }
+            for &r in &named {
+                let (low, high) = extremes(&columns[r][block.clone()], stops, &self.limits[block.clone()], r as u32);
+                (lowest[r], highest[r]) = (lowest[r].min(low), highest[r].max(high));
+            }
+        }
+        if let Some(i) = self.tasks.iter().position(|tasks| !tasks.is_finite()) {
+            let expected = "a demand above 0 for some resource, or a number of tasks";
+            return Err(Error::plan(
+                format!("user {i} (from 0), demand"),
+                "a demand of 0 with endless tasks",
+                expected,
+            ));
+        }
+        let overfull = self.used.iter().map(|used| used - 1.0).fold(0.0, worse);
+        self.residual = named.iter().fold(overfull, |residual, &r| {
+            let (lowest, highest) = (lowest[r], highest[r]);
+            let below = if lowest < highest { 1.0 - lowest / highest } else { 0.0 };
+            let stops_somebody = lowest.is_finite();
+            worse(residual, if stops_somebody { worse((1.0 - self.used[r]).abs(), below) } else { 0.0 })
+        });
+        match self.residual <= TOLERANCE {
+            true => Ok(()),
+            false => Err(not_converged(format!("the filling is off by {:e} of a capacity or a level", self.residual))),
+        }
+    }
+}
+
+/// The larger of two numbers, in one instruction.
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The larger of two, or the one that is no number.
+fn worse(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
+}
+
+fn not_converged(problem: String) -> Error {
+    Error::NotConverged { solver: "progressive filling".to_owned(), problem }
+}
+
+/// The search for the next level at which a resource is used up.
+struct Search {
+    /// Where the last round ended.
+    level: f64,
+    /// The amounts in use by users out of view, at that level.
+    base: Vec<f64>,
+    /// How fast that grows.
+    base_speed: Vec<f64>,
+    /// Resources that are not used up.
+    open: Vec<bool>,
+    passes: usize,
+}
+
+impl Search {
+    fn new(base: &[f64]) -> Search {
+        let dims = base.len();
+        Search { level: 0.0, base: base.to_vec(), base_speed: vec![0.0; dims], open: vec![true; dims], passes: 0 }
+    }
+
+    /// The amounts in use at the level of these sums.
+    fn used(&self, sums: &Sums, r: usize) -> f64 {
+        self.base[r] + self.base_speed[r] * (sums.level - self.level) + sums.used[r]
+    }
+
+    fn speed(&self, sums: &Sums, r: usize) -> f64 {
+        self.base_speed[r] + sums.speed[r]
+    }
+
+    /// Goes to the next level, from sums at any level; returns the amounts in use there. `None` when no open resource
+    /// stops anyone.
+    fn next_level(&mut self, view: &View, mut sums: Sums) -> Result<Option<Vec<f64>>> {
+        loop {
+            let open = || (0..self.base.len()).filter(|&r| self.open[r]);
+            let fullest = open().map(|r| self.used(&sums, r)).fold(0.0, worse);
+            self.passes += 1;
+            if self.passes > MOST_PASSES || !fullest.is_finite() {
+                let passes = self.passes;
+                let problem =
+                    format!("{fullest} of a resource is in use at level {} after {passes} passes", sums.level);
+                return Err(not_converged(problem));
+            }
+            let next = if (fullest - 1.0).abs() <= SLACK {
+                sums.level
+            } else if open().any(|r| self.used(&sums, r) > 1.0 && self.speed(&sums, r) == 0.0) {
+                // Too far to the right for a tangent to lead back.
+                sums = evaluate(view, &self.open, self.level);
+                continue;
+            } else {
+                let tangent = |r: usize| sums.level + (1.0 - self.used(&sums, r)) / self.speed(&sums, r);
+                let next = open().filter(|&r| self.speed(&sums, r) > 0.0).map(tangent).reduce(f64::min);
+                let Some(next) = next else { return Ok(None) };
+                next.max(self.level)
+            };
+            if sums.last_stop <= next && next <= sums.next_stop {
+                let step = next - sums.level;
+                let used = (0..self.base.len()).map(|r| self.used(&sums, r) + step * self.speed(&sums, r)).collect();
+                self.level = next;
+                return Ok(Some(used));
+            }
+            let step = (next - sums.level).abs();
+            sums = evaluate(view, &self.open, next);
+            if view.stops.len() >= MANY && step < next / 8.0 && next > self.level {
+                let near = self.next_level_near(view, &sums, next + step)?;
+                if near.is_some() {
+                    return Ok(near);
+                }
+            }
+        }
+    }
+
+    /// Looks for the next level up to `end` from sums short of it, among those alone that stop between the two; returns
+    /// the amounts in use there. All others either have stopped or rise all the way.
+    fn next_level_near(&mut self, view: &View, sums: &Sums, end: f64) -> Result<Option<Vec<f64>>> {
+        let mut near = Group::default();
+        near.take_between(view, sums.level, end);
+        let near = near.view(view.columns.len());
+        let start = evaluate(&near, &self.open, sums.level);
+        let dims = 0..self.base.len();
+        let base = dims.clone().map(|r| self.used(sums, r) - start.used[r]).collect();
+        let base_speed = dims.map(|r| self.speed(sums, r) - start.speed[r]).collect();
+        let mut search = Search { level: sums.level, base, base_speed, open: self.open.clone(), passes: self.passes };
+        let found = search.next_level(&near, start)?.filter(|_| search.level <= end);
+        self.passes = search.passes;
+        if found.is_some() {
+            self.level = search.level;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,44 @@
+//! Fair static allocations of divisible tasks, and their whole-task counterparts.
+//!
+//! Pure functions of an [`Instance`] (or, for the fast solvers, of a [`Problem`]): no clock, no engine. A [`Mechanism`]
+//! turns an instance into an [`Allocation`]; fractions come out as fractions ([`Exact`]), the rest with a
+//! certificate. Groups with quotas ask another question, which [`quota`] answers.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod allocation;
+mod bmf;
+mod ceei;
+mod exact;
+mod filling;
+mod instance;
+mod leontief;
+mod levels;
+mod levels_pass;
+mod linear;
+mod norm;
+mod problem;
+pub mod quota;
+pub mod read;
+mod slots;
+mod tree;
+pub mod water;
+mod whole;
+
+pub use allocation::{Allocation, Certificate, Limit, Mechanism, Tasks};
+pub use bmf::{Bmf, BmfSolution, BmfSolver, bmf_limits};
+pub use ceei::{Ceei, Market};
+pub use exact::{Exact, Number};
+pub use filling::{Filled, Filling, fill};
+pub use instance::{Instance, Machines, User};
+pub use leontief::Wants;
+pub use levels::Levels;
+pub use norm::Norm;
+pub use problem::Problem;
+pub use slots::Slots;
+pub use whole::{OnBlocked, Onto, Order, Ties, WholeTasks};
+
+/// By how much, relatively, a converged solution may miss its optimality conditions; more is
+/// [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
+pub const TOLERANCE: f64 = 1e-9;

@@ -1,0 +1,77 @@
+//! The static question in floats, laid out for speed: one column a resource.
+
+use super::{Instance, Number};
+use plimsoll_base::error::{Error, Result};
+
+/// Users, their shares a task, weights and numbers of tasks, in floats.
+///
+/// Capacities are 1: a demand is the share of the whole that one task needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Problem {
+    users: usize,
+    dims: usize,
+    /// Column by column: `demand[r * users + i]`.
+    demand: Vec<f64>,
+    weight: Vec<f64>,
+    tasks: Vec<f64>,
+}
+
+impl Problem {
+    /// From columns: `demand[r * users + i]` is the demand of a task of user `i` for resource `r`, as a share of its
+    /// capacity (finite, at least 0); `weight[i]` is above 0; `tasks[i]` may be infinite. Panics: when the lengths do
+    /// not agree (a programmer error).
+    pub fn new(dims: usize, demand: Vec<f64>, weight: Vec<f64>, tasks: Vec<f64>) -> Problem {
+        let users = weight.len();
+        assert!(demand.len() == users * dims && tasks.len() == users, "one column of {users} a resource");
+        Problem { users, dims, demand, weight, tasks }
+    }
+
+    /// An instance in floats. Demands of resources of capacity 0 are left out; their users have 0 tasks. Errors:
+    /// [`Error::Plan`] where somebody has a weight a resource.
+    pub fn of(instance: &Instance) -> Result<Problem> {
+        let (users, dims) = (instance.users().len(), instance.resources().len());
+        let mut problem = Problem { users, dims, demand: vec![0.0; users * dims], ..Problem::default() };
+        for (i, user) in instance.users().iter().enumerate() {
+            for (r, capacity) in instance.capacity().iter().enumerate().filter(|(_, capacity)| !capacity.is_zero()) {
+                problem.demand[r * users + i] = (&user.demand[r] / capacity).to_f64();
+            }
+            let weight = user.one_weight().ok_or_else(|| {
+                Error::plan(format!("user '{}', weight", user.name), "one a resource", "one number for this policy")
+            })?;
+            problem.weight.push(weight.to_f64());
+            let tasks = user.tasks.as_ref().map_or(f64::INFINITY, |tasks| tasks.to_f64());
+            problem.tasks.push(if instance.lacking(user).is_some() { 0.0 } else { tasks });
+        }
+        Ok(problem)
+    }
+
+    /// How many users there are.
+    pub fn users(&self) -> usize {
+        self.users
+    }
+
+    /// How many resources there are.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// The demand of a task of each user for resource `r`, as a share of its capacity.
+    pub fn column(&self, r: usize) -> &[f64] {
+        &self.demand[r * self.users..][..self.users]
+    }
+
+    /// The users' weights.
+    pub fn weight(&self) -> &[f64] {
+        &self.weight
+    }
+
+    /// How many tasks each user has.
+    pub fn tasks(&self) -> &[f64] {
+        &self.tasks
+    }
+
+    /// The demand of a task of user `i`, resource by resource.
+    pub fn row(&self, i: usize) -> impl Iterator<Item = f64> + Clone + '_ {
+        (0..self.dims).map(move |r| self.demand[r * self.users + i])
+    }
+}

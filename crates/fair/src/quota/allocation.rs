@@ -1,0 +1,293 @@
+//! Runtime quotas of a tree of groups: requests go up, totals come down.
+
+use super::instance::{Group, GroupInstance};
+use super::pour::{Bucket, Method, Poured, pour};
+use super::rounding;
+use super::tree::by_tree;
+use crate::Exact;
+use plimsoll_base::error::{Error, Result};
+
+/// The meaning of a minimum. With b for the amount that must be given (the minimum, as far as it is requested) and d
+/// for the amount that can be used (the request, cut to the max):
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// A right beside the ratio: `b + min(d - b, h ratio)`; the level counts on top of it. The article, Koordinator.
+    #[default]
+    MinPlusShare,
+    /// An insurance: `min(d, max(b, h ratio))`; the level counts it. YARN's fair scheduler.
+    MaxMinLevel,
+}
+
+/// How fractions become whole units. Both kinds hand out all units; each keeps a law that the other breaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounding {
+    /// They do not.
+    #[default]
+    Exact,
+    /// The largest remainder in every round of sharing, as Koordinator does it: near the fraction, but a group may
+    /// lose a unit when there is one more. For [`Variant::MinPlusShare`].
+    LargestRemainder,
+    /// Unit by unit in the order of the levels at which they are reached: nobody loses a unit when there is one more,
+    /// but a group of a large ratio may have more than its fraction rounded up.
+    Monotone,
+}
+
+/// The rule for minimums that add up to more than the total.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overcommit {
+    /// Every group is given its minimum as far as it is requested, and the sum exceeds the total.
+    #[default]
+    Keep,
+    /// All are cut to the same part of it.
+    Scale,
+    /// The total is divided in proportion to the minimums; a group that requests less than its part gets its request.
+    Level,
+}
+
+/// The rules by which runtime quotas are worked out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// The meaning of a minimum.
+    pub variant: Variant,
+    /// Fractions or whole units.
+    pub rounding: Rounding,
+    /// How the level is found. [`Rounding::LargestRemainder`] is defined by rounds and has its own.
+    pub method: Method,
+    /// The rule for minimums that exceed the total.
+    pub overcommit: Overcommit,
+}
+
+/// The amounts of one group, one entry a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupShare {
+    /// Its request: its own and, each cut to its max, those of the groups under it.
+    pub request: Vec<Exact>,
+    /// The most it can use: the request cut to its max; at least its minimum if it does not lend that.
+    pub limited: Vec<Exact>,
+    /// The least it must be given.
+    pub base: Vec<Exact>,
+    /// Its runtime quota: the most it may use now.
+    pub runtime: Vec<Exact>,
+    /// The level of the water among the groups of its parent.
+    pub level: Vec<Exact>,
+}
+
+/// Runtime quotas. Entries follow the groups of the instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupAllocation {
+    /// One a group.
+    pub groups: Vec<GroupShare>,
+    /// Parents (`None` is the top) and resources where minimums add up to more than the total.
+    pub overcommitted: Vec<(Option<usize>, usize)>,
+    /// The most rounds that the groups of one parent took, one entry a resource; empty without rounds.
+    pub rounds: Vec<usize>,
+}
+
+impl Quota {
+    /// Works out every group's runtime quota, resource by resource.
+    ///
+    /// Up the tree go requests, each cut to its max, and at least the minimum of a group that does not lend it; with
+    /// any `used` in the instance also the amount that must stay, as Koordinator does it: the group's own use plus, for
+    /// each group under it, the larger of that and its minimum. Down the tree each group's runtime quota is the total
+    /// for the groups under it. The tree is not flattening: a group's ratio counts among the children of its parent.
+    ///
+    /// Where `b` exceeds the total [`Overcommit`] decides. Ratio 0: `b` only. A max below the min cuts it. A resource
+    /// without capacity: 0 for all. Cost: O(resources groups log groups) by [`Method::Sort`].
+    ///
+    /// Errors: [`Error::Plan`] for rounding amounts that are not whole, for numbers too fine for [`Method::Tree`], and
+    /// for [`Rounding::LargestRemainder`] with [`Variant::MaxMinLevel`].
+    pub fn allocate(&self, instance: &GroupInstance) -> Result<GroupAllocation> {
+        self.check(instance)?;
+        let shares = instance.groups().iter().map(|_| GroupShare::default()).collect();
+        let in_rounds = self.method == Method::Iterative || self.rounding == Rounding::LargestRemainder;
+        let rounds = vec![0; if in_rounds { instance.resources().len() } else { 0 }];
+        let mut result = GroupAllocation { groups: shares, overcommitted: Vec::new(), rounds };
+        for r in 0..instance.resources().len() {
+            let claims = Claims::new(instance, r);
+            let mut runtime = vec![Exact::ZERO; instance.groups().len()];
+            let mut level = runtime.clone();
+            if let Some(capacity) = &instance.capacity()[r] {
+                let parents = std::iter::once(None).chain(instance.top_down().iter().copied().map(Some));
+                for parent in parents.filter(|parent| !instance.children(*parent).is_empty()) {
+                    let total = parent.map_or(capacity, |group| &runtime[group]).clone();
+                    let children = instance.children(parent);
+                    let shared = self.share(&total, children, &claims, instance, r)?;
+                    if let Some(rounds) = result.rounds.get_mut(r) {
+                        *rounds = shared.rounds.max(*rounds);
+                    }
+                    for (&child, content) in children.iter().zip(shared.content) {
+                        (runtime[child], level[child]) = (content, shared.level.clone());
+                    }
+                    if claims.base(children) > total {
+                        result.overcommitted.push((parent, r));
+                    }
+                }
+            }
+            for (i, group) in result.groups.iter_mut().enumerate() {
+                group.request.push(claims.request[i].clone());
+                group.limited.push(claims.limited[i].clone());
+                group.base.push(claims.base[i].clone());
+                group.runtime.push(runtime[i].clone());
+                group.level.push(level[i].clone());
+            }
+        }
+        Ok(result)
+    }
+
+    /// The amounts of one parent's groups, base included.
+    fn share(
+        &self,
+        total: &Exact,
+        groups: &[usize],
+        claims: &Claims,
+        instance: &GroupInstance,
+        r: usize,
+    ) -> Result<Poured<Exact>> {
+        let names: Vec<&str> = groups.iter().map(|&i| instance.groups()[i].name.as_str()).collect();
+        let base = claims.base(groups);
+        let buckets = |bucket: &dyn Fn(usize) -> Bucket<Exact>| groups.iter().map(|&i| bucket(i)).collect::<Vec<_>>();
+        let floors = || groups.iter().map(|&i| claims.base[i].clone());
+        let ratio = |i: usize| instance.groups()[i].ratio[r].clone();
+        if base > *total {
+            let by = |weight: &[Exact]| {
+                let cut =
+                    |i: usize| Bucket { low: Exact::ZERO, high: claims.base[i].clone(), ratio: weight[i].clone() };
+                self.poured(total, &buckets(&cut), &names)
+            };
+            let shared = match self.overcommit {
+                Overcommit::Keep => Poured { content: floors().collect(), level: Exact::ZERO, rounds: 0 },
+                // Of equal saturation, so that all are cut to the same part.
+                Overcommit::Scale => by(&claims.base)?,
+                Overcommit::Level => by(&claims.promised)?,
+            };
+            // Nothing is left for the water above the minimums.
+            return Ok(Poured { level: Exact::ZERO, ..shared });
+        }
+        match self.variant {
+            Variant::MinPlusShare => {
+                let above = |i: usize| {
+                    let high = &claims.limited[i] - &claims.base[i];
+                    Bucket { low: Exact::ZERO, high, ratio: ratio(i) }
+                };
+                let mut shared = self.poured(&(total - &base), &buckets(&above), &names)?;
+                shared.content = shared.content.iter().zip(floors()).map(|(share, floor)| share + &floor).collect();
+                Ok(shared)
+            }
+            Variant::MaxMinLevel => {
+                let whole = |i: usize| {
+                    let (low, high) = (claims.base[i].clone(), claims.limited[i].clone());
+                    Bucket { low, high, ratio: ratio(i) }
+                };
+                self.poured(total, &buckets(&whole), &names)
+            }
+        }
+    }
+
+    fn poured(&self, total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> Result<Poured<Exact>> {
+        let mut poured = match self.method {
+            Method::Tree => by_tree(total, buckets)?,
+            method => pour(method, total, buckets),
+        };
+        match self.rounding {
+            Rounding::Exact => {}
+            Rounding::LargestRemainder => {
+                (poured.content, poured.rounds) = rounding::largest_remainder(total, buckets, names);
+            }
+            Rounding::Monotone => poured.content = rounding::monotone(&poured, buckets, names),
+        }
+        Ok(poured)
+    }
+
+    fn check(&self, instance: &GroupInstance) -> Result<()> {
+        if self.rounding == Rounding::Exact {
+            return Ok(());
+        }
+        if (self.rounding, self.variant) == (Rounding::LargestRemainder, Variant::MaxMinLevel) {
+            let expected = "min-plus-share with it, or monotone: it is defined by rounds that share what is above the \
+                            minimums";
+            return Err(Error::plan("rounding of max-min-level", "largest-remainder", expected));
+        }
+        let whole = |what: String, amount: &Exact| match amount.is_integer() {
+            true => Ok(()),
+            false => Err(Error::plan(what, amount, "a whole number to round to whole units, or rounding exact")),
+        };
+        for (r, resource) in instance.resources().iter().enumerate() {
+            if let Some(capacity) = &instance.capacity()[r] {
+                whole(format!("capacity, {resource}"), capacity)?;
+            }
+            for group in instance.groups() {
+                let of = |what: &str| format!("group '{}', {what}, {resource}", group.name);
+                whole(of("request"), &group.request[r])?;
+                whole(of("min"), &group.min[r])?;
+                group.max[r].as_ref().map_or(Ok(()), |max| whole(of("max"), max))?;
+                group.used.as_ref().map_or(Ok(()), |used| whole(of("used"), &used[r]))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The groups' claims on one resource, worked out from the leaves up.
+struct Claims {
+    request: Vec<Exact>,
+    limited: Vec<Exact>,
+    base: Vec<Exact>,
+    /// The minimum cut to the max, or the amount used if that is more.
+    promised: Vec<Exact>,
+}
+
+impl Claims {
+    fn new(instance: &GroupInstance, r: usize) -> Claims {
+        let groups = instance.groups();
+        let none = || vec![Exact::ZERO; groups.len()];
+        let floors = groups.iter().any(|group| group.used.is_some());
+        let mut claims = Claims { request: none(), limited: none(), base: none(), promised: none() };
+        for &i in instance.top_down().iter().rev() {
+            let group = &groups[i];
+            let sum = |own: Exact, of: &dyn Fn(usize) -> Exact| {
+                instance.children(Some(i)).iter().fold(own, |sum, &child| &sum + &of(child))
+            };
+            let used = group.used.as_ref().map_or(Exact::ZERO, |used| used[r].clone());
+            let request = group.request[r].clone().max(used.clone());
+            claims.request[i] = sum(request, &|child| claims.limited[child].clone());
+            // The amounts that it and the groups under it do not give back.
+            let held = if floors { sum(used, &|child| claims.promised[child].clone()) } else { Exact::ZERO };
+            let min = cut(group, r, group.min[r].clone());
+            let asked = claims.request[i].clone();
+            claims.limited[i] = cut(group, r, if group.lend { asked } else { asked.max(min.clone()) });
+            claims.promised[i] = min.max(held);
+            claims.base[i] = claims.promised[i].clone().min(claims.limited[i].clone());
+        }
+        claims
+    }
+
+    /// The amount that the groups must be given together.
+    fn base(&self, groups: &[usize]) -> Exact {
+        groups.iter().map(|&i| &self.base[i]).sum()
+    }
+}
+
+/// An amount, cut to the group's max.
+fn cut(group: &Group, r: usize, amount: Exact) -> Exact {
+    match &group.max[r] {
+        Some(max) if *max < amount => max.clone(),
+        _ => amount,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_amounts_are_rounded() {
+        let group = Group::new("a", vec![Exact::ratio(1, 2)]);
+        let instance = GroupInstance::new(vec!["cpu".to_owned()], vec![Some(Exact::ONE)], vec![group]).expect("good");
+        let rounded = Quota { rounding: Rounding::Monotone, ..Quota::default() };
+        let error = rounded.allocate(&instance).expect_err("a half").to_string();
+        assert!(error.starts_with("group 'a', request, cpu: 1/2 is not accepted; expected a whole number"), "{error}");
+        let rounding = Rounding::LargestRemainder;
+        let wrong = Quota { rounding, variant: Variant::MaxMinLevel, ..Quota::default() };
+        assert!(wrong.allocate(&instance).expect_err("no such rounds").to_string().contains("min-plus-share"));
+    }
+}

@@ -1,0 +1,190 @@
+//! Water in buckets: one resource of one parent, by the level or in rounds.
+//!
+//! A bucket holds `min(high, max(low, h ratio))` at the level h; the sum over all never falls as h rises, so that the
+//! least level at which all that can be given is given is unique, and with it the content of each bucket.
+
+use std::cmp::Ordering;
+
+use crate::Number;
+
+/// The part of its parent's quota that one group may take. `0 <= low <= high`, `0 <= ratio`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket<N> {
+    /// Its content at level 0.
+    pub low: N,
+    /// Its content when it is full.
+    pub high: N,
+    /// Its content per unit of level: the width of its floor. With ratio 0 it stays at `low`.
+    pub ratio: N,
+}
+
+impl<N: Number> Bucket<N> {
+    /// Its content at a level.
+    pub fn at(&self, level: &N) -> N {
+        let share = level.times(&self.ratio);
+        if share <= self.low {
+            self.low.clone()
+        } else if share >= self.high {
+            self.high.clone()
+        } else {
+            share
+        }
+    }
+
+    /// Whether its content depends on the level at all.
+    fn moves(&self) -> bool {
+        !self.ratio.is_zero() && self.low < self.high
+    }
+}
+
+/// How the level is found. All give the same numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Order the buckets by saturation and find the boundary between the full and the others: O(n log n).
+    #[default]
+    Sort,
+    /// Hand out by ratio, take back the excess over a request, hand that out again: O(n rounds).
+    Iterative,
+    /// The structure that follows changes in O(log n), filled once: [`by_tree`](super::by_tree), on fractions only.
+    Tree,
+}
+
+/// The outcome of pouring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poured<N> {
+    /// The content of each bucket.
+    pub content: Vec<N>,
+    /// The least level at which they hold it.
+    pub level: N,
+    /// How many rounds the iterative method took; 0 for one that has none.
+    pub rounds: usize,
+}
+
+/// Pours `total` into the buckets ([`Method::Tree`], which is no loop over buckets, counts as its plain form
+/// [`Method::Sort`] here): all hold `min(total, sum of high)` together, or their `low` if those exceed the total.
+pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
+    match method {
+        Method::Sort | Method::Tree => sorted(total, buckets),
+        Method::Iterative => in_rounds(total, buckets),
+    }
+}
+
+/// The content of all buckets at a level.
+pub fn filled<N: Number>(buckets: &[Bucket<N>], level: &N) -> N {
+    buckets.iter().fold(N::zero(), |sum, bucket| sum.plus(&bucket.at(level)))
+}
+
+/// The level by order of saturation. A bucket starts to move at `low / ratio` and is full at `high / ratio`; between two
+/// such points all hold `still + h moving` together.
+///
+/// The boundary is the first of these points at which as much is held as there is, found by bisection: amounts that have
+/// long fractions are added up once, and compared O(log n) times.
+fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
+    // Where, and whether the bucket moves from here on.
+    let mut points: Vec<(N, &Bucket<N>, bool)> = Vec::with_capacity(2 * buckets.len());
+    for bucket in buckets.iter().filter(|bucket| bucket.moves()) {
+        points.push((bucket.low.over(&bucket.ratio), bucket, true));
+        points.push((bucket.high.over(&bucket.ratio), bucket, false));
+    }
+    points.sort_by(|(a, ..), (b, ..)| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+    let mut before = Held { still: filled(buckets, &N::zero()), moving: N::zero() };
+    let level = if before.still >= *total {
+        N::zero()
+    } else {
+        let (mut low, mut high) = (0, points.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut there = before.clone();
+            points[low..middle].iter().for_each(|(_, bucket, starts)| there.pass(bucket, *starts));
+            let (point, bucket, starts) = &points[middle];
+            if there.still.with_product(&there.moving, point, total) == Some(Ordering::Less) {
+                there.pass(bucket, *starts);
+                (before, low) = (there, middle + 1);
+            } else {
+                high = middle;
+            }
+        }
+        match points.get(low) {
+            // There is more than enough.
+            None => points.last().map_or(N::zero(), |(point, ..)| point.clone()),
+            Some((point, ..)) if before.still.with_product(&before.moving, point, total) == Some(Ordering::Equal) => {
+                point.clone()
+            }
+            Some(_) => total.minus(&before.still).over(&before.moving),
+        }
+    };
+    Poured { content: buckets.iter().map(|bucket| bucket.at(&level)).collect(), level, rounds: 0 }
+}
+
+/// The contents of all buckets together between two points: an amount, and so much more for each unit of level.
+#[derive(Clone)]
+struct Held<N> {
+    still: N,
+    moving: N,
+}
+
+impl<N: Number> Held<N> {
+    /// A bucket starts to move, or is full.
+    fn pass(&mut self, bucket: &Bucket<N>, starts: bool) {
+        if starts {
+            self.still = self.still.minus(&bucket.low);
+            self.moving = self.moving.plus(&bucket.ratio);
+        } else {
+            self.still = self.still.plus(&bucket.high);
+            self.moving = self.moving.minus(&bucket.ratio);
+        }
+    }
+}
+
+/// The article's method: in each round the rest is split by ratio among the groups that still take part. A group that
+/// gets more than its request is held at the request; with a minimum, a group that gets less is held at the minimum. If
+/// both happen at once only the side that weighs more is certain, and the other is asked again.
+fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
+    let mut content: Vec<N> = buckets.iter().map(|bucket| bucket.low.clone()).collect();
+    let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].moves()).collect();
+    let lows = filled(buckets, &N::zero());
+    let wants = taking.iter().fold(N::zero(), |sum, &i| sum.plus(&buckets[i].high.minus(&buckets[i].low)));
+    if lows >= *total {
+        taking.clear();
+    } else if lows.plus(&wants) <= *total {
+        // There is enough for everybody: the article's step 2.
+        taking.drain(..).for_each(|i| content[i] = buckets[i].high.clone());
+    }
+    // A group that takes part shares its minimum with the others until it is certain that it keeps it.
+    let mut left = taking.iter().fold(total.minus(&lows), |sum, &i| sum.plus(&buckets[i].low));
+    let mut rounds = 0;
+    while !taking.is_empty() {
+        rounds += 1;
+        let ratios = taking.iter().fold(N::zero(), |sum, &i| sum.plus(&buckets[i].ratio));
+        let (mut surplus, mut lack) = (N::zero(), N::zero());
+        for &i in &taking {
+            let (bucket, share) = (&buckets[i], left.times(&buckets[i].ratio).over(&ratios));
+            content[i] = if share >= bucket.high {
+                surplus = surplus.plus(&share.minus(&bucket.high));
+                bucket.high.clone()
+            } else if share < bucket.low {
+                lack = lack.plus(&bucket.low.minus(&share));
+                bucket.low.clone()
+            } else {
+                share
+            };
+        }
+        let settled = |i: usize| match (surplus > lack, surplus < lack) {
+            (true, _) => content[i] == buckets[i].high,
+            (_, true) => content[i] == buckets[i].low,
+            _ => true,
+        };
+        let (out, still): (Vec<usize>, Vec<usize>) = taking.iter().partition(|&&i| settled(i));
+        left = out.iter().fold(left, |left, &i| left.minus(&content[i]));
+        taking = still;
+    }
+    let level = least_level(buckets, &content);
+    Poured { content, level, rounds }
+}
+
+/// The least level at which each bucket has its content: that of the last bucket to rise above its `low`.
+fn least_level<N: Number>(buckets: &[Bucket<N>], content: &[N]) -> N {
+    let risen = buckets.iter().zip(content).filter(|(bucket, content)| bucket.moves() && **content > bucket.low);
+    let levels = risen.map(|(bucket, content)| content.over(&bucket.ratio));
+    levels.fold(N::zero(), |most, level| if level > most { level } else { most })
+}

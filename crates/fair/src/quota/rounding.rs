@@ -1,0 +1,78 @@
+//! Whole units instead of fractions of them. All of the total is handed out either way.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::pour::{Bucket, Poured};
+use crate::{Exact, Number};
+
+/// Largest remainder (Hamilton) in every round: the rest is split by ratio, each part cut to whole units, and the
+/// units that this leaves go to the largest remainders, ties by name. A group that reaches its request gives the rest
+/// back for the next round.
+///
+/// Amounts and total are whole and each `low` is 0. Returns the content of every bucket, and how many rounds it took.
+/// Keeps the sum; is not monotone in the total. Source: Koordinator, `quotaTree.redistribution` (elastic quota core).
+pub fn largest_remainder(total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> (Vec<Exact>, usize) {
+    let mut content = vec![Exact::ZERO; buckets.len()];
+    let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].high.is_positive()).collect();
+    let mut left = total.clone();
+    let mut rounds = 0;
+    loop {
+        let ratios = taking.iter().fold(Exact::ZERO, |sum, &i| &sum + &buckets[i].ratio);
+        if !left.is_positive() || !ratios.is_positive() {
+            return (content, rounds);
+        }
+        rounds += 1;
+        let mut rest = left.clone();
+        let mut remainders = Vec::with_capacity(taking.len());
+        for &i in taking.iter().filter(|&&i| buckets[i].ratio.is_positive()) {
+            let share = &(&buckets[i].ratio * &left) / &ratios;
+            let whole = share.floor();
+            remainders.push((Reverse(&share - &whole), names[i], i));
+            rest = &rest - &whole;
+            content[i] = &content[i] + &whole;
+        }
+        remainders.sort();
+        for (_, _, i) in remainders {
+            if !rest.is_positive() {
+                break;
+            }
+            content[i] = &content[i] + &Exact::ONE;
+            rest = &rest - &Exact::ONE;
+        }
+        left = Exact::ZERO;
+        taking.retain(|&i| {
+            let hungry = content[i] < buckets[i].high;
+            if !hungry {
+                left = &left + &(&content[i] - &buckets[i].high);
+                content[i] = buckets[i].high.clone();
+            }
+            hungry
+        });
+    }
+}
+
+/// The water rises unit by unit: the group that reaches its next whole unit at the lowest level has it first, ties by
+/// name.
+///
+/// So the order in which units are given away does not depend on how many there are, and nobody loses one when there
+/// are more: the divisor method of Jefferson and D'Hondt between `low` and `high`. The level of `poured` says at once
+/// which units come first, fewer than one a group are left, and no group has less than the exact share cut to whole
+/// units. Amounts and total are whole.
+pub fn monotone(poured: &Poured<Exact>, buckets: &[Bucket<Exact>], names: &[&str]) -> Vec<Exact> {
+    let mut content: Vec<Exact> = poured.content.iter().map(Exact::floor).collect();
+    let mut rest = poured.content.iter().zip(&content).fold(Exact::ZERO, |sum, (all, whole)| &sum + &(all - whole));
+    let next = |i: usize, held: &Exact| {
+        let bucket = &buckets[i];
+        let room = *held < bucket.high && !bucket.ratio.is_zero();
+        room.then(|| Reverse((&(held + &Exact::ONE) / &bucket.ratio, names[i], i)))
+    };
+    let mut queue: BinaryHeap<_> = content.iter().enumerate().filter_map(|(i, held)| next(i, held)).collect();
+    while rest.is_positive() {
+        let Some(Reverse((_, _, i))) = queue.pop() else { break };
+        content[i] = &content[i] + &Exact::ONE;
+        rest = &rest - &Exact::ONE;
+        queue.extend(next(i, &content[i]));
+    }
+    content
+}

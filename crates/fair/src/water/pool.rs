@@ -1,0 +1,450 @@
+//! The level kept under changes of one group.
+
+use super::group::{Break, Group, Semantics, Side, Standing, Sums, Target, Weight};
+use super::level::{DISTINCT, Level, key};
+use super::order::{Order, Place, Point, Source};
+use super::seek::{Gap, Window, Zone};
+use crate::Exact;
+use plimsoll_base::error::{Error, Result};
+
+/// A group of a [`Water`]. A group that leaves gives its identifier to one that joins later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+impl GroupId {
+    /// The identifier as an index: dense, from 0.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The most groups at once.
+const GROUPS: u32 = 1 << 31;
+
+/// Points between an old level and the new one that are passed one by one; the tree finds those farther away.
+const STEPS: usize = 24;
+
+/// Sibling groups, the total they share, and the level between them.
+///
+/// One change (a request, a limit, a ratio, a join, a leave, the total) and the level after it take O(log n),
+/// amortised; the runtime quota of a group at the level takes O(1). The level is looked for when it is asked for,
+/// starting from where it was, so changes in between cost no search.
+///
+/// The order is late on purpose: while the total is enough for all, it is not needed; and where the level was last,
+/// only points near it must be in their places, those farther away count as below or above wherever they stand. Points
+/// that have moved wait in a list, and all of them are put in their places when the level leaves the neighbourhood.
+///
+/// Equal inputs in equal order give equal answers and identifiers.
+#[derive(Clone, Debug)]
+pub struct Water {
+    pub(super) members: Members,
+    free: Vec<u32>,
+    total: u64,
+    sums: Sums,
+    pub(super) order: Order,
+    /// Where the level last was, with the sums below it in the order now.
+    gap: Gap,
+    /// The shape of the order for which the gap holds.
+    shape: u64,
+    /// Around the level; every point that is within, or was within when it last stood in its place, stands in its
+    /// place.
+    pub(super) window: Option<Window>,
+    /// The true sums below the window less those below it in the order.
+    drift: Weight,
+    /// Until something changes.
+    level: Option<Level>,
+}
+
+impl Water {
+    /// No groups, and nothing to share.
+    pub fn new(semantics: Semantics) -> Water {
+        Water {
+            members: Members { semantics, records: Vec::new(), late: Vec::new(), amounts: 0, ratios: 0 },
+            free: Vec::new(),
+            total: 0,
+            sums: Sums::default(),
+            order: Order::new(),
+            gap: Gap { leaf: 0, at: 0, below: Weight::ZERO },
+            shape: 0,
+            window: None,
+            drift: Weight::ZERO,
+            level: Some(Level::ZERO),
+        }
+    }
+
+    /// How a minimum and the level go together here.
+    pub fn semantics(&self) -> Semantics {
+        self.members.semantics
+    }
+
+    /// Sets the amount that the groups share. Less than the sum of the bases leaves each group its base.
+    pub fn set_total(&mut self, total: u64) {
+        if total != self.total {
+            self.total = total;
+            self.level = None;
+        }
+    }
+
+    /// Adds a group. Errors: a sum would pass [`LIMIT`](super::LIMIT), or there are 2^31 groups; nothing has changed
+    /// then.
+    pub fn join(&mut self, group: &Group) -> Result<GroupId> {
+        let standing = Standing::of(group);
+        let sums = self.sums.replace(self.semantics(), &Standing::default(), &standing)?;
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => {
+                let id = self.members.records.len() as u32;
+                if id >= GROUPS {
+                    return Err(Error::plan("group", format!("one more than {GROUPS}"), "fewer groups"));
+                }
+                self.members.records.push(Record::NEW);
+                id
+            }
+        };
+        self.members.records[id as usize] = Record::NEW;
+        self.put(id, group, &Standing::default(), &standing, sums);
+        Ok(GroupId(id))
+    }
+
+    /// Changes a group. Errors: a sum would pass [`LIMIT`](super::LIMIT); nothing has changed then.
+    ///
+    /// Panics: only if the group has left (a programmer error).
+    #[inline]
+    pub fn change(&mut self, id: GroupId, group: &Group) -> Result<()> {
+        let old = self.member(id).standing();
+        let new = Standing::of(group);
+        let sums = self.sums.replace(self.semantics(), &old, &new)?;
+        self.put(id.0, group, &old, &new, sums);
+        Ok(())
+    }
+
+    /// Changes a group's request. Errors and panics: as [`Water::change`].
+    pub fn set_request(&mut self, id: GroupId, request: u64) -> Result<()> {
+        self.set_use(id, request, self.member(id).group.held)
+    }
+
+    /// Changes a group's request, and the part of it that is its floor. Errors and panics: as
+    /// [`Water::change`].
+    #[inline]
+    pub fn set_use(&mut self, id: GroupId, request: u64, held: u64) -> Result<()> {
+        let group = Group { request, held, ..self.member(id).group };
+        self.change(id, &group)
+    }
+
+    /// Removes a group. Panics: only if it has left before (a programmer error).
+    pub fn leave(&mut self, id: GroupId) {
+        let old = self.member(id).standing();
+        let nobody = Standing::default();
+        let sums = self.sums.replace(self.semantics(), &old, &nobody).expect("sums without a group are no larger");
+        self.put(id.0, &Group::NONE, &old, &nobody, sums);
+        self.settle();
+        self.members.records[id.index()].key = Record::GONE;
+        self.free.push(id.0);
+    }
+
+    /// How many groups there are.
+    pub fn len(&self) -> usize {
+        self.members.records.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A group as it is. Panics: only if it has left (a programmer error).
+    pub fn group(&self, id: GroupId) -> &Group {
+        &self.member(id).group
+    }
+
+    /// The deciding numbers of a group. Panics: only if it has left (a programmer error).
+    pub fn standing(&self, id: GroupId) -> Standing {
+        self.member(id).standing()
+    }
+
+    /// The lowest level at which the total is handed out, or all that is requested; the ground when the total does not
+    /// pass the bases.
+    pub fn level(&mut self) -> Level {
+        match self.level {
+            Some(level) => level,
+            None => self.find_level(),
+        }
+    }
+
+    /// Whether the total is enough for all: everybody has its reach, at the level or at any above.
+    pub fn is_enough(&self) -> bool {
+        self.sums.enough(self.total)
+    }
+
+    /// The runtime quota, rounded down to a base unit. Panics: only if the group has left (a programmer error).
+    pub fn runtime(&mut self, id: GroupId) -> u64 {
+        if self.is_enough() {
+            return self.standing(id).reach;
+        }
+        let level = self.level();
+        self.standing(id).runtime(self.semantics(), level)
+    }
+
+    /// The runtime quota as it is. Panics: only if the group has left (a programmer error).
+    pub fn runtime_exact(&mut self, id: GroupId) -> Exact {
+        let level = self.level();
+        self.standing(id).runtime_exact(self.semantics(), level)
+    }
+
+    fn member(&self, id: GroupId) -> &Record {
+        let record = &self.members.records[id.index()];
+        assert!(record.key != Record::GONE, "the group has left");
+        record
+    }
+
+    fn find_level(&mut self) -> Level {
+        let target = self.sums.target(self.total);
+        let level = if target.above == 0 {
+            // The gap stays where it is: the next level is nearer to it than to the ground.
+            Level::ZERO
+        } else {
+            self.near_level(&target).unwrap_or_else(|| {
+                self.settle();
+                self.seek(&target);
+                let level = target.level(self.gap.below);
+                self.window = Some(Window::around(level));
+                level
+            })
+        };
+        self.level = Some(level);
+        level
+    }
+
+    /// The level, if it is within the window.
+    fn near_level(&mut self, target: &Target) -> Option<Level> {
+        let window = self.window?;
+        self.seek(target);
+        target.level_within(self.gap.below + self.drift, &window)
+    }
+
+    /// Moves the gap to the level. Within the window, if there is one: beyond it, it is only beyond.
+    fn seek(&mut self, target: &Target) {
+        let (drift, window) = (self.drift, self.window);
+        let reached = |at, below: Weight| match window.map_or(Zone::Within, |window| window.zone(at)) {
+            Zone::Below => false,
+            Zone::Within => target.reached(at, below + drift),
+            Zone::Above => true,
+        };
+        let near = if self.shape == self.order.shape {
+            self.order.walk(self.gap, reached, &self.members, STEPS)
+        } else {
+            None
+        };
+        self.gap = near.unwrap_or_else(|| self.order.search(reached, &self.members));
+        self.shape = self.order.shape;
+    }
+
+    /// Gives a member a new standing, in the records and the sums, and in the order if it matters there now.
+    #[inline(always)]
+    fn put(&mut self, id: u32, group: &Group, old: &Standing, new: &Standing, sums: Sums) {
+        let record = &mut self.members.records[id as usize];
+        record.group = *group;
+        if old == new {
+            return;
+        }
+        (self.sums, self.level) = (sums, None);
+        let late = record.late;
+        if late == 0 {
+            self.members.late.push((id, *old));
+            record.late = self.members.late.len() as u32;
+        }
+        let Some(window) = self.window else { return };
+        if sums.enough(self.total) {
+            self.window = None;
+            return;
+        }
+        let semantics = self.semantics();
+        let was = window.below(old.breaks(semantics));
+        if let (Some(was), Some(is)) = (was, window.below(new.breaks(semantics))) {
+            self.drift = self.drift + is - was;
+            return;
+        }
+        if let (Some(was), true) = (was, late > 0) {
+            let stands = self.members.late[late as usize - 1].1;
+            self.drift = self.drift - was + window.below(stands.breaks(semantics)).unwrap_or_default();
+        }
+        self.catch_up(id);
+    }
+
+    /// Puts all points in their places.
+    pub(super) fn settle(&mut self) {
+        (self.window, self.drift) = (None, Weight::ZERO);
+        while let Some(&(id, _)) = self.members.late.last() {
+            self.catch_up(id);
+        }
+    }
+
+    /// Puts the points of one that is late in their places.
+    fn catch_up(&mut self, id: u32) {
+        let record = &mut self.members.records[id as usize];
+        let at = std::mem::take(&mut record.late) as usize - 1;
+        let new = record.standing();
+        let (_, old) = self.members.late.swap_remove(at);
+        if let Some(&(moved, _)) = self.members.late.get(at) {
+            self.members.records[moved as usize].late = at as u32 + 1;
+        }
+        self.place(id, old.breaks(self.semantics()), new.breaks(self.semantics()));
+    }
+
+    /// Moves the points of a member in the order.
+    fn place(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
+        let moves = |side: Side| was[side as usize] != is[side as usize];
+        let (Some(gone), Some(new), false) = (was[Side::Leave as usize], is[Side::Leave as usize], moves(Side::Enter))
+        else {
+            return self.place_apart(id, was, is);
+        };
+        if gone == new {
+            return;
+        }
+        let key = self.members.records[id as usize].key;
+        let point = self.members.point(id, &new);
+        let old = Point { key, id: point.id, fraction: gone.fraction() };
+        let (mut ahead, mut place) = (Place::NONE, Place::NONE);
+        self.order.descend(&mut ahead, &point, &self.members);
+        self.order.descend(&mut place, &old, &self.members);
+        ahead.at = self.order.locate(ahead.leaf, &point, &self.members);
+        place.at = self.order.locate(place.leaf, &old, &self.members);
+        let shape = self.order.shape;
+        self.remove(&place, &old, gone.weight());
+        self.members.records[id as usize].key = point.key;
+        // Beside a tie with its old self the search said nothing.
+        if shape != self.order.shape || key == point.key {
+            ahead = self.order.find(&point, &self.members);
+        } else if ahead.leaf == place.leaf && ahead.at > place.at {
+            ahead.at -= 1;
+        }
+        self.insert(&ahead, &point, new.weight());
+    }
+
+    /// The same with points that only come or only go, or with two of them: all go, and then all come.
+    #[inline(never)]
+    fn place_apart(&mut self, id: u32, was: [Option<Break>; 2], is: [Option<Break>; 2]) {
+        for gone in was.into_iter().flatten() {
+            let key = match gone.side {
+                Side::Leave => self.members.records[id as usize].key,
+                Side::Enter => key(gone.amount, gone.ratio),
+            };
+            let point = Point { key, id: entry(id, gone.side), fraction: gone.fraction() };
+            let place = self.order.find(&point, &self.members);
+            self.remove(&place, &point, gone.weight());
+        }
+        self.members.records[id as usize].key = 0;
+        for new in is.into_iter().flatten() {
+            let point = self.members.point(id, &new);
+            if new.side == Side::Leave {
+                self.members.records[id as usize].key = point.key;
+            }
+            let place = self.order.find(&point, &self.members);
+            self.insert(&place, &point, new.weight());
+        }
+    }
+
+    fn insert(&mut self, place: &Place, point: &Point, weight: Weight) {
+        let before = self.before_gap(place, point);
+        self.gap.at += u32::from(before && place.leaf == self.gap.leaf);
+        self.gap.below = self.gap.below + weight.only_if(before);
+        self.order.insert(place, point, weight, &self.members);
+    }
+
+    fn remove(&mut self, place: &Place, point: &Point, weight: Weight) {
+        let before = self.before_gap(place, point);
+        self.gap.at -= u32::from(before && place.leaf == self.gap.leaf);
+        self.gap.below = self.gap.below - weight.only_if(before);
+        self.order.remove(place, weight);
+    }
+
+    /// Whether a place is before the gap, if that still holds.
+    #[inline]
+    fn before_gap(&self, place: &Place, point: &Point) -> bool {
+        if self.shape != self.order.shape {
+            return false;
+        }
+        if place.leaf == self.gap.leaf {
+            return place.at < self.gap.at;
+        }
+        self.order.before_leaf(point, self.gap.leaf, &self.members)
+    }
+}
+
+/// The record of a group: one cache line, so that a change waits for memory once.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Record {
+    group: Group,
+    /// Of the point where it leaves, if it has one; [`Record::GONE`] for nobody.
+    key: u64,
+    /// Place among those that are late, from 1; 0 if its points stand in their places.
+    late: u32,
+}
+
+impl Record {
+    const GONE: u64 = u64::MAX;
+    const NEW: Record = Record { group: Group::NONE, key: 0, late: 0 };
+
+    fn standing(&self) -> Standing {
+        Standing::of(&self.group)
+    }
+}
+
+/// The groups, as the order asks for them.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    semantics: Semantics,
+    records: Vec<Record>,
+    /// Groups with points out of their places, and the standings with points in place.
+    pub(super) late: Vec<(u32, Standing)>,
+    /// All bits that break points ever had.
+    amounts: u64,
+    ratios: u64,
+}
+
+/// A group's point in the order.
+fn entry(id: u32, side: Side) -> u32 {
+    id << 1 | side as u32
+}
+
+impl Members {
+    /// The standing with points in the order.
+    #[inline]
+    fn placed(&self, id: u32) -> Standing {
+        let record = &self.records[id as usize];
+        match record.late {
+            0 => record.standing(),
+            late => self.late[late as usize - 1].1,
+        }
+    }
+
+    /// A new point; its bits count from now on.
+    fn point(&mut self, id: u32, point: &Break) -> Point {
+        self.amounts |= point.amount;
+        self.ratios |= point.ratio;
+        Point { key: key(point.amount, point.ratio), id: entry(id, point.side), fraction: point.fraction() }
+    }
+}
+
+impl Source for Members {
+    #[inline]
+    fn fraction(&self, id: u32) -> (u64, u64) {
+        let standing = self.placed(id >> 1);
+        let amount = if id & 1 == Side::Leave as u32 { standing.room(self.semantics) } else { standing.base };
+        (amount, standing.ratio)
+    }
+
+    #[inline]
+    fn weight(&self, id: u32) -> Weight {
+        let (amount, ratio) = self.fraction(id);
+        let weight = Weight { amount: amount as i64, ratio: ratio as i64 };
+        if id & 1 == Side::Leave as u32 { weight } else { Weight::ZERO - weight }
+    }
+
+    #[inline]
+    fn distinct(&self) -> bool {
+        let bits = |all: u64| u64::BITS - all.leading_zeros();
+        bits(self.amounts) + bits(self.ratios) <= DISTINCT
+    }
+}

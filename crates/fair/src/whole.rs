@@ -1,0 +1,411 @@
+//! Whole tasks: the discrete counterparts of the divisible mechanisms, by progressive filling one task at a time.
+//!
+//! The user that stands lowest in the order gets one more task, until no user's task fits. Nothing ends here, so a user
+//! with a task that did not fit once will not get another there. Comparisons are exact, and ties are broken by a rule
+//! that is given. Sources: Ghodsi et al., NSDI 2011, Algorithm 1 and theorem 7 (DRF); Parkes, Procaccia and Shah, EC
+//! 2012 (SequentialMinMax).
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::filling::weighted_shares;
+use super::{Allocation, Exact, Instance, Limit, Mechanism, Norm, Number, Slots, Tasks, User};
+use plimsoll_base::error::{Error, Result};
+
+/// The key of the order: the user with the lowest is next.
+#[derive(Clone)]
+pub enum Order {
+    /// The norm of its present shares: DRF's Algorithm 1 for [`Norm::Largest`]. Users with a norm of 0 go first, the
+    /// lowest dominant share before the others.
+    Before(Norm),
+    /// The norm of its shares with one task more: SequentialMinMax for [`Norm::Largest`].
+    After(Norm),
+    /// Its tasks over its tasks in a divisible allocation; users that have none there come last.
+    Target(Arc<dyn Mechanism>),
+    /// Its slots over its weight. A task takes one slot and no resource, as in [`Slots`].
+    Slots(Slots),
+}
+
+/// The rule for a next task that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBlocked {
+    /// The next user in order is tried.
+    #[default]
+    Skip,
+    /// That is the end, as in DRF's Algorithm 1.
+    Stop,
+}
+
+/// The order among equals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// The user that the instance names first.
+    #[default]
+    LowestId,
+    /// The user that the instance names last: gives the order of the DRF paper's Table 1.
+    HighestId,
+}
+
+/// The room to fill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Onto {
+    /// The capacity as one pool, whether or not it consists of machines.
+    #[default]
+    Pool,
+    /// One machine after the other, each until the filling ends there: the construction of theorem 7 (with
+    /// [`OnBlocked::Stop`]). A capacity without machines counts as one machine.
+    EachMachine,
+}
+
+/// Progressive filling with whole tasks.
+///
+/// Every user but the blocked ones is within one task of the others: where `i` got the last of its tasks, nobody that
+/// still could have had one stood lower. A number of tasks that is no whole number counts as the whole number below.
+/// A user of which not one task fits gets nothing and blocks no other, as in the simulation. Cost: O(resources + log
+/// users) a task, and O(users) a machine; more than 30 million tasks are an error.
+#[derive(Clone)]
+pub struct WholeTasks {
+    /// The key of the order.
+    pub order: Order,
+    /// When a task does not fit.
+    pub on_blocked: OnBlocked,
+    /// Among equals.
+    pub ties: Ties,
+    /// The room to fill.
+    pub onto: Onto,
+}
+
+impl Mechanism for WholeTasks {
+    /// The limit of a user that is blocked is the resource of which nothing is left (all slots, for slots), else
+    /// [`Limit::WholeTask`]; that also stands for users behind the one that ended the filling.
+    fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+        let mut pool = Pool::new(self, instance)?;
+        pool.fill(self, |_| {});
+        let limits = (0..instance.users().len()).map(|i| pool.limit(i, instance)).collect();
+        let tasks = pool.tasks.iter().map(|&tasks| Exact::from(tasks)).collect();
+        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+    }
+}
+
+impl WholeTasks {
+    /// The users in the order in which they got their tasks, one entry a task. A user that needs nothing has all its
+    /// tasks before the first decision and does not appear. Errors: those of [`WholeTasks::allocate`].
+    pub fn decisions(&self, instance: &Instance) -> Result<Vec<usize>> {
+        let mut log = Vec::new();
+        Pool::new(self, instance)?.fill(self, |user| log.push(user));
+        Ok(log)
+    }
+
+    /// Each user's stage, and the increment of its key in the order per task.
+    fn units(&self, instance: &Instance) -> Result<Vec<(Stage, Exact)>> {
+        let users = instance.users();
+        match &self.order {
+            Order::Before(norm) | Order::After(norm) => {
+                Ok(users.iter().map(|user| unit_of_norm(*norm, instance, user)).collect())
+            }
+            Order::Slots(_) => {
+                let unit = |user| Ok((Stage::Second, &Exact::ONE / Slots::weight(user)?));
+                users.iter().map(unit).collect()
+            }
+            Order::Target(mechanism) => {
+                let unit = |target: Exact| match target.is_positive() {
+                    true => (Stage::Second, &Exact::ONE / &target),
+                    false => (Stage::Last, Exact::ONE),
+                };
+                Ok(match mechanism.allocate(instance)?.tasks {
+                    Tasks::Exact(targets) => targets.into_iter().map(unit).collect(),
+                    Tasks::Float(targets) => {
+                        targets.into_iter().map(of_target).map(|t| t.map(unit)).collect::<Result<_>>()?
+                    }
+                })
+            }
+        }
+    }
+}
+
+fn of_target(value: f64) -> Result<Exact> {
+    Exact::of_float(value).ok_or_else(|| Error::NotConverged {
+        solver: "the mechanism that sets targets".to_owned(),
+        problem: format!("a target of {value} tasks"),
+    })
+}
+
+fn unit_of_norm(norm: Norm, instance: &Instance, user: &User) -> (Stage, Exact) {
+    let length = |norm: Norm| {
+        let float = || norm.float(weighted_shares(instance, user).into_iter());
+        norm.exact(instance, user).or_else(|| Exact::of_float(float())).expect("norms of finite shares are finite")
+    };
+    let unit = length(norm);
+    if unit.is_zero() { (Stage::First, length(Norm::Largest)) } else { (Stage::Second, unit) }
+}
+
+/// The stages that are served one after the other, whatever users hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    First,
+    Second,
+    Last,
+}
+
+/// A user in line.
+#[derive(Debug, PartialEq, Eq)]
+struct Next {
+    stage: Stage,
+    key: Exact,
+    tie: usize,
+    user: usize,
+}
+
+impl Ord for Next {
+    /// The greatest is next.
+    fn cmp(&self, other: &Next) -> Ordering {
+        let rank = |next: &Next| (next.stage, next.tie);
+        let (own, others) = (rank(self), rank(other));
+        others.0.cmp(&own.0).then_with(|| other.key.cmp(&self.key)).then_with(|| others.1.cmp(&own.1))
+    }
+}
+
+impl PartialOrd for Next {
+    fn partial_cmp(&self, other: &Next) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The room to fill, of resources or of slots, and the number of tasks of each user.
+struct Pool {
+    /// So many equal ones, and the capacity of each.
+    rooms: Vec<(u64, Vec<Exact>)>,
+    /// Of which nothing is left anywhere.
+    used_up: Vec<bool>,
+    /// Whether it is slots.
+    slots: bool,
+    /// The need of one task: (resource, amount) where it is above 0.
+    takes: Vec<Vec<(usize, Exact)>>,
+    /// Whole tasks that there are; `None` without end.
+    all: Vec<Option<u64>>,
+    units: Vec<(Stage, Exact)>,
+    /// Users that may get tasks.
+    served: Vec<bool>,
+    tasks: Vec<u64>,
+}
+
+impl Pool {
+    fn new(whole: &WholeTasks, instance: &Instance) -> Result<Pool> {
+        let users = instance.users();
+        let units = whole.units(instance)?;
+        let takes: Vec<Vec<(usize, Exact)>> = match &whole.order {
+            Order::Slots(_) => vec![vec![(0, Exact::ONE)]; users.len()],
+            _ => users.iter().map(needs).collect(),
+        };
+        let rooms = match (&whole.order, whole.onto, instance.machines()) {
+            (Order::Slots(slots), Onto::Pool, _) => vec![(1, vec![slots.total(instance)])],
+            (Order::Slots(slots), Onto::EachMachine, _) => {
+                vec![(instance.machine_count(), vec![Exact::from(u64::from(slots.per_machine))])]
+            }
+            (_, Onto::Pool, _) | (_, Onto::EachMachine, []) => vec![(1, instance.capacity().to_vec())],
+            (_, Onto::EachMachine, groups) => {
+                groups.iter().map(|group| (group.count, group.capacity.clone())).collect()
+            }
+        };
+        let used_up = vec![true; rooms.first().map_or(0, |(_, capacity)| capacity.len())];
+        // More than fits 64 bits is without end: nobody gets there one by one.
+        let whole_number = |tasks: &Exact| tasks.floor().parts().map(|(number, _)| number.unsigned_abs());
+        let all: Vec<Option<u64>> = users.iter().map(|user| user.tasks.as_ref().and_then(whole_number)).collect();
+        let fits = |takes: &[(usize, Exact)], room: &[Exact]| takes.iter().all(|(r, amount)| *amount <= room[*r]);
+        let somewhere = |i: usize| rooms.iter().any(|(_, room)| fits(&takes[i], room));
+        let served = (0..users.len()).map(|i| instance.lacking(&users[i]).is_none() && somewhere(i)).collect();
+        let most = most_tasks(&rooms, &takes);
+        if most > MOST_TASKS {
+            let expected = format!("at most {MOST_TASKS:e}, for they are served one by one: take a larger unit");
+            return Err(Error::plan("whole tasks", format!("up to {most:.1e} of them"), expected));
+        }
+        let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };
+        let tasks = (0..users.len()).map(needs_nothing).collect();
+        Ok(Pool { rooms, used_up, slots: matches!(whole.order, Order::Slots(_)), takes, all, units, served, tasks })
+    }
+
+    /// Fills room after room, and tells `decided` of each task.
+    fn fill(&mut self, whole: &WholeTasks, mut decided: impl FnMut(usize)) {
+        for (count, capacity) in std::mem::take(&mut self.rooms) {
+            for _ in 0..count {
+                let mut left = capacity.clone();
+                self.fill_room(whole, &mut left, &mut decided);
+                self.used_up.iter_mut().zip(&left).for_each(|(used_up, left)| *used_up &= left.is_zero());
+            }
+        }
+    }
+
+    /// Serves all users in order from the rest of one room.
+    fn fill_room(&mut self, whole: &WholeTasks, left: &mut [Exact], decided: &mut impl FnMut(usize)) {
+        let ahead = u64::from(matches!(whole.order, Order::After(_)));
+        let next = |pool: &Pool, user: usize| {
+            let (stage, unit) = &pool.units[user];
+            let key = &Exact::from(pool.tasks[user] + ahead) * unit;
+            let tie = match whole.ties {
+                Ties::LowestId => user,
+                Ties::HighestId => usize::MAX - user,
+            };
+            Next { stage: *stage, key, tie, user }
+        };
+        let wants = |pool: &Pool, user: usize| pool.all[user].is_none_or(|all| pool.tasks[user] < all);
+        let starts = (0..self.tasks.len()).filter(|&i| self.served[i] && !self.takes[i].is_empty() && wants(self, i));
+        let mut line: BinaryHeap<Next> = starts.map(|user| next(self, user)).collect();
+        while let Some(Next { user, .. }) = line.pop() {
+            let takes = &self.takes[user];
+            if takes.iter().any(|(r, amount)| *amount > left[*r]) {
+                match whole.on_blocked {
+                    OnBlocked::Skip => continue,
+                    OnBlocked::Stop => break,
+                }
+            }
+            takes.iter().for_each(|(r, amount)| left[*r] = &left[*r] - amount);
+            self.tasks[user] += 1;
+            decided(user);
+            if wants(self, user) {
+                line.push(next(self, user));
+            }
+        }
+    }
+
+    fn limit(&self, user: usize, instance: &Instance) -> Limit {
+        if self.all[user].is_some_and(|all| self.tasks[user] >= all) {
+            return Limit::Demand;
+        }
+        if let Some(r) = instance.lacking(&instance.users()[user]) {
+            return Limit::Resource(r);
+        }
+        match self.takes[user].iter().find(|(r, _)| self.used_up[*r]) {
+            Some(_) if self.slots => Limit::Slots,
+            Some((r, _)) => Limit::Resource(*r),
+            None => Limit::WholeTask,
+        }
+    }
+}
+
+/// More whole tasks than this are not served.
+const MOST_TASKS: f64 = 3e7;
+
+/// No more tasks than this fit: of each resource, the tasks that its least needy user would run with all of it.
+fn most_tasks(rooms: &[(u64, Vec<Exact>)], takes: &[Vec<(usize, Exact)>]) -> f64 {
+    let dims = rooms.first().map_or(0, |(_, room)| room.len());
+    let least = |r: usize| takes.iter().flatten().filter(|(of, _)| *of == r).map(|(_, amount)| amount).min();
+    let of_room =
+        |room: &[Exact]| -> f64 { (0..dims).filter_map(|r| least(r).map(|least| (&room[r] / least).to_f64())).sum() };
+    rooms.iter().map(|(count, room)| *count as f64 * of_room(room)).sum()
+}
+
+fn needs(user: &User) -> Vec<(usize, Exact)> {
+    user.demand.iter().cloned().enumerate().filter(|(_, amount)| amount.is_positive()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(values: &[u64]) -> Vec<Exact> {
+        values.iter().map(|&value| Exact::from(value)).collect()
+    }
+
+    fn instance(capacity: &[u64], demands: &[&[u64]]) -> Instance {
+        let users = demands.iter().enumerate().map(|(i, demand)| User::new(format!("user {i}"), numbers(demand)));
+        let names = (0..capacity.len()).map(|r| format!("resource {r}")).collect();
+        Instance::new(names, numbers(capacity), users.collect()).expect("a good instance")
+    }
+
+    fn whole(order: Order) -> WholeTasks {
+        WholeTasks { order, on_blocked: OnBlocked::Skip, ties: Ties::LowestId, onto: Onto::Pool }
+    }
+
+    fn tasks(whole: &WholeTasks, instance: &Instance) -> Vec<f64> {
+        whole.allocate(instance).expect("a filling ends").tasks.floats()
+    }
+
+    /// Ghodsi et al., NSDI 2011, 4.1 and Table 1.
+    #[test]
+    fn the_papers_table_1_comes_out_in_its_order() {
+        let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
+        for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
+            let drf = WholeTasks { on_blocked, ..whole(Order::Before(Norm::Largest)) };
+            assert_eq!(drf.decisions(&example).expect("it ends"), [0, 1, 0, 1, 0]);
+            let highest = WholeTasks { ties: Ties::HighestId, ..drf };
+            assert_eq!(highest.decisions(&example).expect("it ends"), [1, 0, 0, 1, 0]);
+            let allocation = highest.allocate(&example).expect("it ends");
+            assert_eq!(allocation.tasks, Tasks::Exact(numbers(&[3, 2])));
+            // Nothing of the first resource is left.
+            assert_eq!(allocation.limits, [Limit::Resource(0), Limit::Resource(0)]);
+        }
+    }
+
+    #[test]
+    fn what_never_fits_blocks_nobody_and_too_many_tasks_are_refused() {
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..whole(Order::Before(Norm::Largest)) };
+        assert_eq!(tasks(&stop, &instance(&[10, 10], &[&[1, 11], &[5, 1]])), [0.0, 2.0]);
+        let endless = stop.allocate(&instance(&[1 << 40], &[&[1]])).unwrap_err().to_string();
+        assert!(endless.contains("one by one"), "{endless}");
+    }
+
+    #[test]
+    fn blocked_users_are_passed_or_end_it() {
+        // At 4 of 10 each the first user is next, and its task no longer fits.
+        let example = instance(&[10, 10], &[&[4, 4], &[1, 2]]);
+        let drf = whole(Order::Before(Norm::Largest));
+        assert_eq!(tasks(&drf, &example), [1.0, 3.0]);
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..drf };
+        let allocation = stop.allocate(&example).expect("it ends");
+        assert_eq!(allocation.tasks.floats(), [1.0, 2.0]);
+        assert_eq!(allocation.limits, [Limit::WholeTask, Limit::WholeTask]);
+    }
+
+    /// With small tasks against large ones, to look ahead is to wait with the large ones.
+    #[test]
+    fn shares_before_and_after_a_task_differ() {
+        let example = instance(&[10, 10], &[&[6, 1], &[1, 1]]);
+        assert_eq!(whole(Order::Before(Norm::Largest)).decisions(&example).expect("it ends"), [0, 1, 1, 1, 1]);
+        assert_eq!(whole(Order::After(Norm::Largest)).decisions(&example).expect("it ends")[..4], [1, 1, 1, 1]);
+        assert_eq!(tasks(&whole(Order::After(Norm::Largest)), &example), [0.0, 10.0]);
+    }
+
+    /// Returns a given allocation.
+    struct Fixed(Tasks);
+
+    impl Mechanism for Fixed {
+        fn allocate(&self, instance: &Instance) -> Result<Allocation> {
+            let limits = vec![Limit::Demand; instance.users().len()];
+            Ok(Allocation { tasks: self.0.clone(), limits, prices: None, certificate: None })
+        }
+    }
+
+    #[test]
+    fn targets_are_approached_in_step() {
+        // CEEI gives 45/11 and 18/11 tasks (Ghodsi et al., NSDI 2011, 5.2).
+        let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);
+        let exact = Tasks::Exact(vec![Exact::ratio(45, 11), Exact::ratio(18, 11)]);
+        for targets in [exact, Tasks::Float(vec![45.0 / 11.0, 18.0 / 11.0])] {
+            let near = whole(Order::Target(Arc::new(Fixed(targets))));
+            assert_eq!(near.decisions(&example).expect("it ends"), [0, 1, 0, 0, 1]);
+        }
+        let one_sided = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![0.0, 2.5])))));
+        assert_eq!(one_sided.decisions(&example).expect("it ends"), [1, 1, 1]);
+        let none = whole(Order::Target(Arc::new(Fixed(Tasks::Float(vec![f64::NAN, 2.5])))));
+        assert!(none.allocate(&example).expect_err("no number").to_string().contains("a target of NaN tasks"));
+    }
+
+    #[test]
+    fn what_needs_nothing_or_cannot_be_had_is_settled_first() {
+        let mut users = instance(&[10, 10], &[&[1, 0], &[2, 1]]).users().to_vec();
+        users.push(User { tasks: Some(Exact::ratio(7, 2)), ..User::new("idle", numbers(&[0, 0])) });
+        users[0].tasks = Some(Exact::ratio(5, 2));
+        let names = || vec!["cpu".to_owned(), "memory".to_owned()];
+        let some = Instance::new(names(), numbers(&[10, 10]), users.clone()).expect("a good instance");
+        let drf = whole(Order::Before(Norm::Largest));
+        let allocation = drf.allocate(&some).expect("it ends");
+        assert_eq!(allocation.tasks.floats(), [2.0, 4.0, 3.0]);
+        assert_eq!(allocation.limits, [Limit::Demand, Limit::Resource(0), Limit::Demand]);
+        let none = Instance::new(names(), numbers(&[10, 0]), users).expect("a good instance");
+        let stop = WholeTasks { on_blocked: OnBlocked::Stop, ..drf };
+        let allocation = stop.allocate(&none).expect("it ends");
+        assert_eq!(allocation.tasks.floats(), [2.0, 0.0, 3.0]);
+        assert_eq!(allocation.limits, [Limit::Demand, Limit::Resource(1), Limit::Demand]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Which candidates have the best mean, and which cannot be ruled out: places that noise does not hand out.
+
+use super::compare::{LEVEL, is_significant};
+use super::difference::{Design, difference};
+use super::holm::holm;
+
+/// Which end of a metric is the good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Small values are better.
+    Lower,
+    /// Large values are better.
+    Higher,
+    /// It says nothing of good or bad.
+    Neither,
+}
+
+/// One metric of all candidates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contest {
+    /// Its good end.
+    pub better: Better,
+    /// By candidate and seed.
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
+/// Where a candidate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Its mean is significantly better than every other.
+    Best,
+    /// It has the best mean, or one that does not differ significantly from the best, and is not alone in that.
+    Tied,
+    /// The best mean is significantly better; or nothing is known: no candidate differs from the best, or there is one seed.
+    Unmarked,
+}
+
+/// Places, and how many comparisons they rest on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// By contest and candidate.
+    pub places: Vec<Vec<Place>>,
+    /// The size of the family that p-values were corrected for.
+    pub family: usize,
+}
+
+/// Finds the places in contests that are shown together.
+///
+/// All pairs of candidates in all contests with a good end are one family (Holm), whichever turns out to be best: so picking
+/// the winner first costs nothing. With candidates that are all equal, a place is given with probability at most 5 %. Panics: as
+/// [`difference()`].
+pub fn places(design: Design, contests: &[Contest]) -> Places {
+    let mut pairs: Vec<(usize, [usize; 2])> = Vec::new();
+    for (at, contest) in contests.iter().enumerate().filter(|(_, contest)| contest.better != Better::Neither) {
+        let candidates = contest.values.len();
+        pairs.extend((0..candidates).flat_map(|a| (a + 1..candidates).map(move |b| (at, [a, b]))));
+    }
+    let test = |(at, [a, b]): &(usize, [usize; 2])| {
+        let values = &contests[*at].values;
+        difference(design, &values[*a], &values[*b], LEVEL).and_then(|found| found.test.p)
+    };
+    let p = holm(&pairs.iter().map(test).collect::<Vec<_>>());
+    let differ = |contest: usize, a: usize, b: usize| {
+        let pair = [a.min(b), a.max(b)];
+        let found = pairs.iter().position(|one| *one == (contest, pair));
+        found.is_some_and(|at| is_significant(p[at]))
+    };
+    let one = |(at, contest): (usize, &Contest)| {
+        let means: Vec<Option<f64>> = contest.values.iter().map(|values| mean(values)).collect();
+        let Some(top) = top(&means, contest.better) else { return vec![Place::Unmarked; means.len()] };
+        let ruled_out = |candidate: usize| candidate != top && differ(at, top, candidate);
+        let there = means.iter().flatten().count();
+        let behind = (0..means.len()).filter(|&candidate| ruled_out(candidate)).count();
+        let place = |candidate: usize| match means[candidate] {
+            None => Place::Unmarked,
+            Some(_) if behind == 0 || ruled_out(candidate) => Place::Unmarked,
+            Some(_) if behind + 1 == there => Place::Best,
+            Some(_) => Place::Tied,
+        };
+        (0..means.len()).map(place).collect()
+    };
+    let family = p.iter().flatten().count();
+    Places { places: contests.iter().enumerate().map(one).collect(), family }
+}
+
+fn mean(values: &[Option<f64>]) -> Option<f64> {
+    let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
+    (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
+}
+
+/// The candidate with the best mean, the first of equals.
+fn top(means: &[Option<f64>], better: Better) -> Option<usize> {
+    let sign = match better {
+        Better::Lower => -1.0,
+        Better::Higher => 1.0,
+        Better::Neither => return None,
+    };
+    let there = (0..means.len()).filter_map(|at| Some((at, sign * means[at]?)));
+    there.reduce(|best, one| if one.1 > best.1 { one } else { best }).map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+    use plimsoll_sim::workload::synthetic::random::stream;
+
+    fn some(values: &[f64]) -> Vec<Option<f64>> {
+        values.iter().map(|&value| Some(value)).collect()
+    }
+
+    #[test]
+    fn only_what_tests_carry_is_best() {
+        let clear =
+            [some(&[1.0, 1.1, 0.9, 1.0, 1.05]), some(&[3.0, 3.2, 2.8, 3.1, 3.0]), some(&[5.0, 5.1, 4.9, 5.0, 5.2])];
+        let place = |better, values: &[Vec<Option<f64>>]| {
+            places(Design::Paired, &[Contest { better, values: values.to_vec() }]).places.remove(0)
+        };
+        use Place::{Best, Tied, Unmarked};
+        assert_eq!(place(Better::Lower, &clear), [Best, Unmarked, Unmarked]);
+        assert_eq!(place(Better::Higher, &clear), [Unmarked, Unmarked, Best]);
+        assert_eq!(place(Better::Neither, &clear), [Unmarked; 3]);
+        // The second is a little better in the mean, by noise.
+        let noisy = [clear[0].clone(), some(&[0.9, 1.1, 1.0, 0.9, 1.1]), clear[2].clone(), vec![None; 5]];
+        assert_eq!(place(Better::Lower, &noisy), [Tied, Tied, Unmarked, Unmarked]);
+        assert_eq!(place(Better::Lower, &noisy[..2]), [Unmarked; 2], "nobody is ruled out");
+        assert_eq!(place(Better::Lower, &[some(&[1.0]), some(&[9.0])]), [Unmarked; 2], "one seed says nothing");
+        assert_eq!(place(Better::Lower, &[some(&[1.0; 3]), some(&[1.0; 3])]), [Unmarked; 2]);
+        let found = places(Design::Paired, &vec![Contest { better: Better::Lower, values: clear.to_vec() }; 4]);
+        assert_eq!((found.family, found.places.len()), (12, 4));
+    }
+
+    /// Tables of equal candidates: a place is given in at most about 5 % of them.
+    #[test]
+    fn equals_are_seldom_placed() {
+        let mut rng = stream(11, "places");
+        let mut draw = || some(&(0..5).map(|_| StandardNormal.sample(&mut rng)).collect::<Vec<f64>>());
+        let mut tables = [0, 0];
+        for _ in 0..400 {
+            let contests: Vec<Contest> =
+                (0..4).map(|_| Contest { better: Better::Lower, values: (0..4).map(|_| draw()).collect() }).collect();
+            for (count, design) in tables.iter_mut().zip([Design::Paired, Design::Unpaired]) {
+                let placed = places(design, &contests).places.concat().iter().any(|place| *place != Place::Unmarked);
+                *count += usize::from(placed);
+            }
+        }
+        // 20 of 400 at most in the mean, with a standard deviation of 4.4.
+        assert!(tables.iter().all(|&count| count <= 33), "{tables:?} of 400");
+    }
+}

@@ -1,0 +1,314 @@
+//! How long jobs wait and take, over all jobs and by job size.
+//!
+//! [`Delays`] hears of each finished job once and keeps histograms, so memory does not grow with the number of jobs.
+//! [`SizeBins`] keeps the mean completion time by number of tasks, as the DRF paper's Figure 14 does.
+
+use super::histogram::LogHistogram;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Span, Time};
+
+/// Slowdowns are counted in millionths.
+pub const SLOWDOWN_SCALE: u64 = 1_000_000;
+
+/// The threshold τ of the bounded slowdown: 10 s, its usual value.
+pub const TAU: Span = Span::from_secs(10);
+
+/// A job whose last task has finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedJob {
+    /// When it was submitted.
+    pub submit: Time,
+    /// When its first task was launched.
+    pub start: Time,
+    /// When its last task finished.
+    pub finish: Time,
+    /// How many tasks it had.
+    pub tasks: u64,
+    /// Its critical path: what it would take on a cluster without limits.
+    pub ideal: Span,
+}
+
+impl FinishedJob {
+    /// Completion time, finish − submit.
+    pub fn completion(&self) -> Span {
+        self.finish.since(self.submit)
+    }
+
+    /// Wait, launch of the first task − submit.
+    pub fn wait(&self) -> Span {
+        self.start.since(self.submit)
+    }
+
+    /// Slowdown, completion / ideal, in millionths to the nearest; `None` when the ideal is 0.
+    pub fn slowdown(&self) -> Option<u64> {
+        millionths(self.completion(), self.ideal)
+    }
+
+    /// Bounded slowdown, max(1, completion / max(ideal, τ)), in millionths to the nearest.
+    ///
+    /// Very short jobs do not dominate its mean, and it is defined when the ideal is 0.
+    /// Source: Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, JSSPP 1997.
+    pub fn bounded_slowdown(&self) -> u64 {
+        millionths(self.completion(), self.ideal.max(TAU)).map_or(SLOWDOWN_SCALE, |ratio| ratio.max(SLOWDOWN_SCALE))
+    }
+}
+
+fn millionths(part: Span, whole: Span) -> Option<u64> {
+    let (part, whole) = (u128::from(part.0), u128::from(whole.0));
+    let rounded = (part * u128::from(SLOWDOWN_SCALE) + whole / 2).checked_div(whole)?;
+    Some(u64::try_from(rounded).unwrap_or(u64::MAX))
+}
+
+/// The delays of finished jobs, each as a histogram; sums are exact, whatever the order of the jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Completion times, in microseconds.
+    pub completion: LogHistogram,
+    /// Waits, in microseconds.
+    pub wait: LogHistogram,
+    /// Slowdowns, in millionths; jobs whose ideal is 0 are not among them.
+    pub slowdown: LogHistogram,
+    /// Bounded slowdowns, in millionths.
+    pub bounded_slowdown: LogHistogram,
+}
+
+impl Delays {
+    /// Takes in a finished job.
+    pub fn record(&mut self, job: &FinishedJob) {
+        self.completion.record(job.completion().0);
+        self.wait.record(job.wait().0);
+        if let Some(slowdown) = job.slowdown() {
+            self.slowdown.record(slowdown);
+        }
+        self.bounded_slowdown.record(job.bounded_slowdown());
+    }
+
+    /// Takes in all jobs of `other`.
+    pub fn merge(&mut self, other: &Delays) {
+        self.completion.merge(&other.completion);
+        self.wait.merge(&other.wait);
+        self.slowdown.merge(&other.slowdown);
+        self.bounded_slowdown.merge(&other.bounded_slowdown);
+    }
+}
+
+/// A distribution in a few numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// Their mean, from the exact sum.
+    pub mean: f64,
+    /// The median, as every quantile here by nearest rank: exact for up to [`LogHistogram::EXACT`] values, of more
+    /// within [`LogHistogram::RELATIVE_ERROR`].
+    pub p50: f64,
+    /// 90 % are at most this.
+    pub p90: f64,
+    /// 99 % are at most this.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Sums up a histogram, with `scale` counts in one unit of the summary: 1,000,000 turns microseconds into seconds
+    /// and millionths into ratios. `None` when it is empty.
+    pub fn of(values: &LogHistogram, scale: u64) -> Option<Summary> {
+        let scale = scale as f64;
+        let quantiles = values.quantiles();
+        let quantile = |q| quantiles.at(q).map(|value| value as f64 / scale);
+        Some(Summary {
+            count: values.count(),
+            mean: values.mean()? / scale,
+            p50: quantile(0.5)?,
+            p90: quantile(0.9)?,
+            p99: quantile(0.99)?,
+            max: values.max()? as f64 / scale,
+        })
+    }
+}
+
+/// The most tasks of a job in each bin of the DRF paper's Figure 14; the seventh bin has no end.
+pub const FIG_14_BOUNDS: [u64; 6] = [500, 1000, 1500, 2000, 2500, 3000];
+
+/// The labels of Figure 14's bins. The paper prints "2501-3000" under the fifth bin and the sixth; the fifth is surely
+/// 2001-2500. Source: Ghodsi et al., NSDI 2011, §7.3, Figure 14.
+pub const FIG_14_LABELS: [&str; 7] =
+    ["1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500", "2501-3000", "3001 and more"];
+
+/// Completion times by the number of tasks of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeBins {
+    bounds: Vec<u64>,
+    bins: Vec<Bin>,
+}
+
+/// The jobs of one bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// How many jobs.
+    pub count: u64,
+    /// The exact sum of their completion times, in microseconds.
+    pub completion_us: u128,
+}
+
+impl Bin {
+    /// The mean completion time, in microseconds; `None` without jobs.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.completion_us as f64 / self.count as f64)
+    }
+}
+
+impl Default for SizeBins {
+    /// The bins of Figure 14.
+    fn default() -> SizeBins {
+        SizeBins { bounds: FIG_14_BOUNDS.to_vec(), bins: vec![Bin::default(); FIG_14_LABELS.len()] }
+    }
+}
+
+impl SizeBins {
+    /// Makes bins that end at `bounds` tasks each (inclusive), and one more without an end.
+    ///
+    /// Errors: [`Error::Plan`] under the name `key` unless the bounds rise from at least 1. No bounds make one bin.
+    pub fn new(key: &str, bounds: &[u64]) -> Result<SizeBins> {
+        if bounds.first() == Some(&0) || !bounds.is_sorted_by(|a, b| a < b) {
+            return Err(Error::plan(key, format!("{bounds:?}"), "rising numbers of tasks from 1, such as [500, 1000]"));
+        }
+        Ok(SizeBins { bounds: bounds.to_vec(), bins: vec![Bin::default(); bounds.len() + 1] })
+    }
+
+    /// Takes in a finished job.
+    pub fn record(&mut self, job: &FinishedJob) {
+        let bin = &mut self.bins[self.bounds.partition_point(|&bound| bound < job.tasks)];
+        bin.count += 1;
+        bin.completion_us += u128::from(job.completion().0);
+    }
+
+    /// Takes in all jobs of `other`. Panics: only if the bins differ (programmer error).
+    pub fn merge(&mut self, other: &SizeBins) {
+        assert_eq!(self.bounds, other.bounds, "only equal bins merge");
+        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
+            mine.count += theirs.count;
+            mine.completion_us += theirs.completion_us;
+        }
+    }
+
+    /// The bins, in order of size.
+    pub fn bins(&self) -> &[Bin] {
+        &self.bins
+    }
+
+    /// The mean completion time of each bin, in microseconds; `None` for a bin without jobs.
+    pub fn means(&self) -> Vec<Option<f64>> {
+        self.bins.iter().map(Bin::mean).collect()
+    }
+
+    /// The labels of the bins: `1-500`, ..., `3001 and more`.
+    pub fn labels(&self) -> Vec<String> {
+        let lows = std::iter::once(1).chain(self.bounds.iter().map(|bound| bound.saturating_add(1)));
+        let ends = self.bounds.iter().map(|bound| format!("-{bound}")).chain(std::iter::once(" and more".to_owned()));
+        lows.zip(ends).map(|(low, end)| format!("{low}{end}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(submit_s: u64, start_s: u64, finish_s: u64, ideal_s: u64) -> FinishedJob {
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        let (submit, start, finish) = (at(submit_s), at(start_s), at(finish_s));
+        FinishedJob { submit, start, finish, tasks: 1, ideal: Span::from_secs(ideal_s) }
+    }
+
+    fn sized(tasks: u64, completion_s: u64) -> FinishedJob {
+        FinishedJob { tasks, ..job(0, 0, completion_s, 1) }
+    }
+
+    #[test]
+    fn delays_of_one_job_by_hand() {
+        let long = job(10, 30, 110, 40);
+        assert_eq!((long.completion(), long.wait()), (Span::from_secs(100), Span::from_secs(20)));
+        assert_eq!((long.slowdown(), long.bounded_slowdown()), (Some(2_500_000), 2_500_000));
+        // A job of 2 s that takes 30 s: slowed down 15-fold, but 3-fold against 10 s.
+        let short = job(0, 28, 30, 2);
+        assert_eq!((short.slowdown(), short.bounded_slowdown()), (Some(15_000_000), 3_000_000));
+        // At most 10 s is no delay to speak of.
+        assert_eq!(job(0, 3, 5, 2).bounded_slowdown(), SLOWDOWN_SCALE);
+        // No work at all: no slowdown, yet a bounded one.
+        assert_eq!((job(5, 25, 25, 0).slowdown(), job(5, 25, 25, 0).bounded_slowdown()), (None, 2_000_000));
+        // To the nearest millionth.
+        assert_eq!((job(0, 0, 2, 3).slowdown(), job(0, 0, 1, 3).slowdown()), (Some(666_667), Some(333_333)));
+        let endless = FinishedJob { finish: Time(u64::MAX), ideal: Span(1), ..job(0, 0, 0, 0) };
+        assert_eq!(endless.slowdown(), Some(u64::MAX));
+    }
+
+    #[test]
+    fn delays_of_many_jobs() {
+        let mut delays = Delays::default();
+        assert_eq!(Summary::of(&delays.completion, 1_000_000), None);
+        (1..=100).for_each(|n| delays.record(&job(0, n - 1, 2 * n, n)));
+        delays.record(&job(0, 0, 0, 0));
+        let completion = Summary::of(&delays.completion, 1_000_000).unwrap();
+        assert_eq!((completion.count, completion.max), (101, 200.0));
+        assert!((completion.mean - 10_100.0 / 101.0).abs() < 1e-9);
+        // Sorted: 0, 2, 4, ..., 200; nearest rank 51, 91 and 100.
+        assert_eq!([completion.p50, completion.p90, completion.p99], [100.0, 180.0, 198.0]);
+        let slowdown = Summary::of(&delays.slowdown, SLOWDOWN_SCALE).unwrap();
+        assert_eq!((slowdown.count, slowdown.mean, slowdown.max), (100, 2.0, 2.0));
+        assert_eq!(delays.bounded_slowdown.count(), 101);
+        assert_eq!(delays.wait.sum(), 4950 * 1_000_000);
+    }
+
+    #[test]
+    fn parts_merge_to_the_whole() {
+        let (mut whole, mut parts) = ((Delays::default(), SizeBins::default()), vec![]);
+        for part in 0..3 {
+            let mut one = (Delays::default(), SizeBins::default());
+            for n in 0..40 {
+                let job = FinishedJob { tasks: 1 + 97 * n, ..job(n, n + part, 3 * n + 7 * part, n) };
+                one.0.record(&job);
+                one.1.record(&job);
+                whole.0.record(&job);
+                whole.1.record(&job);
+            }
+            parts.push(one);
+        }
+        let mut merged = (Delays::default(), SizeBins::default());
+        for part in parts.iter().rev() {
+            merged.0.merge(&part.0);
+            merged.1.merge(&part.1);
+        }
+        assert_eq!(merged, whole);
+    }
+
+    #[test]
+    fn figure_14_bins_end_where_the_paper_says() {
+        let mut bins = SizeBins::default();
+        assert_eq!(bins.labels(), FIG_14_LABELS);
+        assert_eq!(bins.means(), [None; 7]);
+        for bound in FIG_14_BOUNDS {
+            bins.record(&sized(bound, 10));
+            bins.record(&sized(bound + 1, 20));
+        }
+        bins.record(&sized(1, 40));
+        bins.record(&sized(u64::MAX, 50));
+        assert_eq!(bins.bins().iter().map(|bin| bin.count).collect::<Vec<_>>(), [2; 7]);
+        let seconds = [25.0, 15.0, 15.0, 15.0, 15.0, 15.0, 35.0].map(|mean| Some(mean * 1e6));
+        assert_eq!(bins.means(), seconds);
+    }
+
+    #[test]
+    fn bins_are_chosen_freely_but_must_rise() {
+        let mut bins = SizeBins::new("size_bins", &[1, 50]).unwrap();
+        bins.record(&sized(1, 3));
+        bins.record(&sized(51, 5));
+        assert_eq!(bins.labels(), ["1-1", "2-50", "51 and more"]);
+        assert_eq!(bins.means(), [Some(3e6), None, Some(5e6)]);
+        assert_eq!(SizeBins::new("size_bins", &[]).unwrap().labels(), ["1 and more"]);
+        for bounds in [&[0, 5][..], &[5, 5], &[6, 5]] {
+            let message = SizeBins::new("size_bins", bounds).unwrap_err().to_string();
+            assert!(message.contains("size_bins") && message.contains("rising"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The difference of two means over seeds: its confidence interval, whether it is statistically significant, and whether
+//! the two are equivalent within a margin.
+//!
+//! Under the paired design runs of one seed saw the same workload, so the differences seed by seed are free of what the
+//! seeds have in common (common random numbers). Where the workload depends on the policy, as in a closed loop, no two runs
+//! saw the same one: means are compared by Welch's test.
+//!
+//! That a difference is not significant is no evidence of equality: there may be too few seeds. Equality within a margin is
+//! claimed by two one-sided tests (TOST), which reject that the difference is as large as the margin or larger.
+
+use rand::RngExt;
+
+use super::interval::{Interval, mean_interval};
+use super::student::{t_above, t_quantile, t_tail};
+use plimsoll_sim::workload::synthetic::random::stream;
+
+/// The margin of equivalence, as a part of the mean that another is compared with: 5 %.
+pub const MARGIN: f64 = 0.05;
+
+/// How the runs of two treatments belong together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Design {
+    /// Runs of one seed saw the same workload, and are compared with one another.
+    #[default]
+    Paired,
+    /// Every run saw a workload of its own, and only means are compared.
+    Unpaired,
+}
+
+impl Design {
+    /// Its name, as in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Design::Paired => "paired",
+            Design::Unpaired => "unpaired",
+        }
+    }
+
+    /// The test, in words.
+    pub fn test(self) -> &'static str {
+        match self {
+            Design::Paired => "t tests paired by seed",
+            Design::Unpaired => "Welch's unpaired t tests",
+        }
+    }
+}
+
+/// The results of the tests of one difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Test {
+    /// The mean difference with its t interval. Its `n` is the number of seeds; unpaired the smaller one of two.
+    pub difference: Interval,
+    /// The probability of a mean difference as far from 0 or farther, if there were none: two-sided t test. `None` for
+    /// one seed.
+    pub p: Option<f64>,
+    /// The margin of equivalence, in the unit of the values; `None` where the mean that it is a part of is 0.
+    pub margin: Option<f64>,
+    /// The larger p-value of two one-sided t tests: that the difference is below the margin, and above its negative.
+    /// `None` for one seed or without a margin.
+    pub p_equivalent: Option<f64>,
+}
+
+impl Test {
+    /// The same in another unit, a positive `factor` times as many.
+    pub fn scaled(self, factor: f64) -> Test {
+        let Interval { mean, low, high, n } = self.difference;
+        let times = |value: Option<f64>| value.map(|value| value * factor);
+        let difference = Interval { mean: mean * factor, low: times(low), high: times(high), n };
+        Test { difference, margin: times(self.margin), ..self }
+    }
+}
+
+/// Tests differences that were taken seed by seed, with the interval at `level`. `None` without any.
+///
+/// Where they do not vary there is no t; then p is the smallest that the sign-flip permutation test of so many values can
+/// have, 2^(1 − n), half of it one-sided: two seeds that happen to agree prove nothing. Units: those of the values, which are
+/// finite. Sources: Student, Biometrika 6, 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two
+/// one-sided tests).
+pub fn paired(differences: &[f64], margin: Option<f64>, level: f64) -> Option<Test> {
+    let difference = mean_interval(differences, level)?;
+    let n = differences.len() as f64;
+    let least = 2.0 * 0.5f64.powf(n);
+    Some(test(difference, variance(differences) / n, n - 1.0, least, margin))
+}
+
+/// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. `None` if one
+/// of them has no value.
+///
+/// Variances need not be equal. Where neither varies, p is the smallest that the permutation test can have. Source:
+/// Welch, Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
+pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Option<Test> {
+    let (first, second) = (mean_interval(base, level)?, mean_interval(new, level)?);
+    let part = |values: &[f64]| variance(values) / values.len() as f64;
+    let (a, b) = (part(base), part(new));
+    let freedom = |part: f64, values: &[f64]| part * part / (values.len() as f64 - 1.0);
+    let df = (a + b).powi(2) / (freedom(a, base) + freedom(b, new));
+    let mean = second.mean - first.mean;
+    let n = base.len().min(new.len());
+    let half = t_quantile(level, df).map(|t| t * (a + b).sqrt()).or((a + b == 0.0).then_some(0.0)).filter(|_| n > 1);
+    let difference = Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n };
+    // One of the ways to choose the runs of one treatment from all of them, and its mirror.
+    let ways = (1..=new.len()).fold(1.0, |ways, at| ways * (base.len() + at) as f64 / at as f64);
+    Some(test(difference, a + b, df, 2.0 / ways, margin))
+}
+
+/// The tests of a mean difference whose variance is `spread`; `least` is the two-sided p-value where that is 0.
+fn test(difference: Interval, spread: f64, df: f64, least: f64, margin: Option<f64>) -> Test {
+    let (mean, error) = (difference.mean, spread.sqrt());
+    let (p, p_equivalent) = if difference.n < 2 {
+        (None, None)
+    } else if error > 0.0 {
+        let outside = |margin: f64| {
+            let (below, above) = ((margin - mean) / error, (mean + margin) / error);
+            t_above(below, df).max(t_above(above, df))
+        };
+        (Some(t_tail(mean / error, df)), margin.map(outside))
+    } else {
+        let outside = |margin: f64| if mean.abs() < margin { least / 2.0 } else { 1.0 };
+        (Some(if mean == 0.0 { 1.0 } else { least.min(1.0) }), margin.map(outside))
+    };
+    Test { difference, p, margin, p_equivalent }
+}
+
+/// The sample variance; NaN for one value.
+fn variance(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)
+}
+
+/// Two treatments compared over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanDifference {
+    /// How their runs belong together.
+    pub design: Design,
+    /// Mean of the base; paired over the seeds that have both values.
+    pub base: f64,
+    /// Mean of the new one, likewise.
+    pub new: f64,
+    /// New minus base; the margin is [`MARGIN`] of the base.
+    pub test: Test,
+    /// Mean difference over a standard deviation, corrected for few seeds (Hedges' g): paired that of the differences,
+    /// unpaired the root of the mean of both variances. `None` for one seed, or where nothing varies.
+    pub effect: Option<f64>,
+}
+
+impl MeanDifference {
+    /// The difference in percent of the base; `None` where that is 0.
+    pub fn percent(&self) -> Option<f64> {
+        (self.base != 0.0).then(|| 100.0 * self.test.difference.mean / self.base.abs())
+    }
+}
+
+/// Compares `new` with `base`, with the interval at `level`; the values at one index belong to one seed.
+///
+/// Paired, seeds that lack one of the two values are left out; unpaired, absent values are. `None` if none is left. Units:
+/// those of the values. Panics: only if the slices of a paired design differ in length (programmer error). Source: Hedges,
+/// Journal of Educational Statistics 6, 1981 (correction of the effect size).
+pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Option<MeanDifference> {
+    let (base, new) = values(design, base, new);
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    let margin = (!base.is_empty()).then(|| MARGIN * mean(&base).abs()).filter(|margin| *margin > 0.0);
+    let differences = |(base, new): (&f64, &f64)| new - base;
+    let (test, deviation, df) = match design {
+        Design::Paired => {
+            let differences: Vec<f64> = base.iter().zip(&new).map(differences).collect();
+            let df = differences.len() as f64 - 1.0;
+            (paired(&differences, margin, level)?, variance(&differences).sqrt(), df)
+        }
+        Design::Unpaired => {
+            let both = ((variance(&base) + variance(&new)) / 2.0).sqrt();
+            (welch(&base, &new, margin, level)?, both, (base.len() + new.len()) as f64 - 2.0)
+        }
+    };
+    // 1 − 3 / (4 df − 1); with one degree of freedom that is 0.
+    let effect = (deviation > 0.0).then(|| test.difference.mean / deviation * (1.0 - 3.0 / (4.0 * df - 1.0)));
+    Some(MeanDifference { design, base: mean(&base), new: mean(&new), test, effect })
+}
+
+/// The values that a design compares: finite ones, paired of seeds that have both.
+fn values(design: Design, base: &[Option<f64>], new: &[Option<f64>]) -> (Vec<f64>, Vec<f64>) {
+    let there = |value: &Option<f64>| value.filter(|value| value.is_finite());
+    match design {
+        Design::Paired => {
+            assert_eq!(base.len(), new.len(), "one base and one new value for each seed");
+            base.iter().zip(new).filter_map(|(base, new)| Some((there(base)?, there(new)?))).unzip()
+        }
+        Design::Unpaired => (base.iter().filter_map(there).collect(), new.iter().filter_map(there).collect()),
+    }
+}
+
+/// How often the bootstrap draws.
+const RESAMPLES: usize = 2000;
+
+/// Computes the percentile bootstrap interval of the difference of two means; `None` for one seed.
+///
+/// It assumes no distribution, but is too narrow for few seeds: where it disagrees with the t interval, look at the runs.
+/// It draws from a random stream of its own, named `purpose`: the same values give the same interval. Source: Efron,
+/// Annals of Statistics 7, 1979.
+pub fn bootstrap(
+    design: Design,
+    base: &[Option<f64>],
+    new: &[Option<f64>],
+    level: f64,
+    purpose: &str,
+) -> Option<(f64, f64)> {
+    let (base, new) = values(design, base, new);
+    if base.len().min(new.len()) < 2 {
+        return None;
+    }
+    let mut rng = stream(0, &format!("bootstrap/{purpose}"));
+    let mut drawn = |values: &[f64]| {
+        let n = values.len() as u64;
+        (0..n).map(|_| values[rng.random_range(0..n) as usize]).sum::<f64>() / n as f64
+    };
+    let differences: Vec<f64> = base.iter().zip(&new).map(|(base, new)| new - base).collect();
+    let mut one = || match design {
+        Design::Paired => drawn(&differences),
+        Design::Unpaired => -drawn(&base) + drawn(&new),
+    };
+    let mut means: Vec<f64> = (0..RESAMPLES).map(|_| one()).collect();
+    means.sort_unstable_by(f64::total_cmp);
+    let tail = ((1.0 - level) / 2.0 * RESAMPLES as f64) as usize;
+    Some((means[tail.min(RESAMPLES - 1)], means[RESAMPLES - 1 - tail.min(RESAMPLES - 1)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+
+    fn some(values: &[f64]) -> Vec<Option<f64>> {
+        values.iter().map(|&value| Some(value)).collect()
+    }
+
+    /// Gosset's data on soporifics (Student 1908): extra hours of sleep.
+    const A: [f64; 10] = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+    const B: [f64; 10] = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+    }
+
+    #[test]
+    fn a_pair_by_hand() {
+        // t = 4.0621, p = 0.00283, d = 1.2845.
+        let found = difference(Design::Paired, &some(&A), &some(&B), 0.95).expect("ten pairs");
+        let test = found.test;
+        assert!((test.difference.mean - 1.58).abs() < 1e-12);
+        assert!((test.difference.low.expect("an end") - 0.700_114).abs() < 1e-5);
+        assert!((test.p.expect("ten pairs") - 0.002_833).abs() < 1e-6, "{:?}", test.p);
+        assert!((found.effect.expect("they vary") - 1.284_558 * (1.0 - 3.0 / 35.0)).abs() < 1e-5);
+        let draw = |purpose| bootstrap(Design::Paired, &some(&A), &some(&B), 0.95, purpose).expect("ten pairs");
+        let (low, high) = draw("sleep");
+        assert!((0.8..1.2).contains(&low) && (2.0..2.6).contains(&high), "{low} {high}");
+        assert_eq!(draw("sleep"), (low, high), "the same draws again");
+        assert_ne!(draw("other"), (low, high));
+        let (low, high) = bootstrap(Design::Unpaired, &some(&A), &some(&B), 0.95, "sleep").expect("ten of each");
+        assert!((-0.3..0.4).contains(&low) && (2.8..3.5).contains(&high), "{low} {high}");
+    }
+
+    /// scipy 1.17.1, `ttest_ind(b, a, equal_var=False)`; the second time with the first six of `b`.
+    #[test]
+    fn welch_equals_scipy() {
+        let found = welch(&A, &B, None, 0.95).expect("ten of each");
+        near(found.p.expect("several"), 0.079_394_140_187_358_3);
+        near(found.difference.low.expect("several"), -0.205_483_230_711_711_37);
+        near(found.difference.high.expect("several"), 3.365_483_230_711_710_4);
+        let found = welch(&A, &B[..6], None, 0.95).expect("ten and six");
+        near(found.p.expect("several"), 0.497_553_158_298_755_1);
+        near(found.difference.low.expect("several"), -1.312_354_569_945_501_3);
+        near(found.difference.high.expect("several"), 2.545_687_903_278_835);
+        assert_eq!((found.difference.n, found.p_equivalent), (6, None));
+    }
+
+    /// statsmodels 0.15.0, `ttost_paired(b, a, -margin, margin)` and `ttost_ind(.., usevar="unequal")`.
+    #[test]
+    fn equivalence_equals_statsmodels() {
+        let table = [
+            (0.5, 0.989_240_756_621_612_7, 0.890_109_961_251_447_7),
+            (2.0, 0.154_157_235_669_097_4, 0.313_453_625_975_157_1),
+            (3.0, 0.002_655_570_292_658_671, 0.055_978_914_532_244_51),
+        ];
+        let differences: Vec<f64> = A.iter().zip(B).map(|(a, b)| b - a).collect();
+        for (margin, in_pairs, apart) in table {
+            near(paired(&differences, Some(margin), 0.95).and_then(|test| test.p_equivalent).expect("ten"), in_pairs);
+            near(welch(&A, &B, Some(margin), 0.95).and_then(|test| test.p_equivalent).expect("ten"), apart);
+        }
+        let base = some(&[101.2, 98.7, 103.5, 99.9, 100.4, 97.8]);
+        let new = some(&[102.0, 99.1, 103.0, 101.2, 100.1, 98.9]);
+        for (design, p) in [(Design::Paired, 1.169_053_951_913_317_7e-5), (Design::Unpaired, 8.427_352_273_293_713e-4)]
+        {
+            let found = difference(design, &base, &new, 0.95).expect("six of each").test;
+            near(found.margin.expect("the base is not 0"), 5.012_5);
+            near(found.p_equivalent.expect("six of each"), p);
+        }
+    }
+
+    #[test]
+    fn equivalence_is_a_narrower_interval_inside_of_the_margin() {
+        let mut rng = stream(4, "equivalence");
+        let mut both = [0, 0];
+        for _ in 0..300 {
+            let differences: [f64; 6] = std::array::from_fn(|_| StandardNormal.sample(&mut rng));
+            for margin in [0.2, 0.8, 1.5] {
+                let ninety = mean_interval(&differences, 0.9).expect("six");
+                let inside =
+                    ninety.low.is_some_and(|low| low > -margin) && ninety.high.is_some_and(|high| high < margin);
+                let p = paired(&differences, Some(margin), 0.95).and_then(|test| test.p_equivalent).expect("six");
+                assert_eq!(p < 0.05, inside, "{differences:?} within {margin}");
+                both[usize::from(inside)] += 1;
+            }
+        }
+        assert!(both.iter().all(|&count| count > 100), "{both:?}");
+    }
+
+    /// A difference as large as the margin is called equivalent no more often than at the level of the tests.
+    #[test]
+    fn what_differs_by_the_margin_is_seldom_called_equivalent() {
+        let mut rng = stream(5, "margin");
+        let mut wrong = 0;
+        for _ in 0..2000 {
+            let differences: [f64; 5] = std::array::from_fn(|_| {
+                let noise: f64 = StandardNormal.sample(&mut rng);
+                1.0 + 0.2 * noise
+            });
+            let p = paired(&differences, Some(1.0), 0.95).and_then(|test| test.p_equivalent).expect("five");
+            wrong += usize::from(p < 0.05);
+        }
+        // 100 expected, with a standard deviation of 10.
+        assert!((60..=140).contains(&wrong), "{wrong} of 2000");
+    }
+
+    #[test]
+    fn absent_values_single_seeds_and_no_spread() {
+        let of = |base: &[Option<f64>], new: &[Option<f64>]| difference(Design::Paired, base, new, 0.95);
+        assert_eq!(of(&[None, Some(1.0)], &[Some(1.0), None]), None);
+        let one = of(&[Some(2.0), None], &[Some(5.0), Some(1.0)]).expect("one pair");
+        assert_eq!((one.base, one.new, one.test.difference.mean, one.test.difference.low), (2.0, 5.0, 3.0, None));
+        assert_eq!((one.test.p, one.effect, one.test.p_equivalent), (None, None, None));
+        let same = of(&some(&[1.0, 2.0]), &some(&[1.0, 2.0])).expect("two pairs");
+        assert_eq!((same.test.p, same.effect, same.test.p_equivalent), (Some(1.0), None, Some(0.25)));
+        // Differences that are all the same are as good as the permutation test says, not certain.
+        let shifted = of(&some(&[1.0, 2.0]), &some(&[2.0, 3.0])).expect("two pairs");
+        assert_eq!((shifted.test.p, shifted.effect, shifted.test.p_equivalent), (Some(0.5), None, Some(1.0)));
+        let ten = of(&some(&[1.0; 10]), &some(&[2.0; 10])).expect("ten pairs");
+        assert_eq!(ten.test.p, Some(2.0 / 1024.0));
+        let zero = of(&some(&[0.0, 0.0]), &some(&[0.0, 0.0])).expect("two pairs");
+        assert_eq!((zero.test.margin, zero.test.p_equivalent), (None, None), "5 % of 0 is no margin");
+        let apart = difference(Design::Unpaired, &some(&[1.0; 3]), &some(&[2.0; 3]), 0.95).expect("three of each");
+        assert_eq!((apart.test.p, apart.test.difference.high), (Some(0.1), Some(1.0)));
+        let alone = difference(Design::Unpaired, &[Some(1.0)], &[Some(2.0), Some(4.0)], 0.95).expect("one and two");
+        assert_eq!((alone.test.p, alone.test.difference.low, alone.effect), (None, None, None));
+        assert_eq!(difference(Design::Unpaired, &[None], &[Some(2.0)], 0.95), None);
+    }
+}

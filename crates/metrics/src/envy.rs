@@ -1,0 +1,229 @@
+//! Envy: users that could run more of their tasks with another user's bundle.
+//!
+//! The envy of a user is how many more of its tasks, relatively, it could run with another's bundle, taken w_ij / w_kj
+//! times, than with its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i counts no more tasks than the user has. The
+//! counting is that of the property check ([`Wants`](plimsoll_fair::Wants)). v never falls when a bundle grows, so that
+//! only the Pareto-maximal bundles per weight (the skyline) can be envied most, and only they are compared. Backlogged
+//! users complain; any user that holds something may be envied.
+//!
+//! A user that runs nothing and could run something has no bounded envy. It counts in [`Envy::unbounded`], besides in
+//! [`Envy::count`], and not in [`Envy::max_bounded`].
+//! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
+
+use super::snapshot::{TOLERANCE, UserSnapshot};
+use plimsoll_base::units::MAX_DIMS;
+
+/// Envy at one instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Envy {
+    /// The largest envy among users with bounded envy, 0 upwards (0.5: half as many tasks again); 0 when it is
+    /// within [`TOLERANCE`]. `None` when the envy of every complaining user is unbounded.
+    pub max_bounded: Option<f64>,
+    /// How many users envy somebody, by more than [`TOLERANCE`].
+    pub count: usize,
+    /// How many of them can run nothing with their own bundle but something with another's: their envy has no bound.
+    pub unbounded: usize,
+    /// How many users were asked: backlogged, and needing something.
+    pub users: usize,
+}
+
+/// Computes the envy among `users`, over the first `dims` resources.
+///
+/// `None` when nobody may complain. Cost: O(n log n + n · skyline · dims).
+pub fn envy(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
+    let skyline = skyline(users.iter().map(|user| per_weight(user, dims)).collect(), dims);
+    let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
+    for user in users.iter().filter(|user| user.backlogged) {
+        let Some(own) = user.own(dims) else { continue };
+        let wants = user.wants(dims);
+        let with = |bundle: &[f64; MAX_DIMS]| wants.runs(|r| wants.scaled(r, &bundle[r], &1.0));
+        let best = skyline.iter().filter_map(with).fold(own, f64::max);
+        result.users += 1;
+        if own == 0.0 && best > 0.0 {
+            result.unbounded += 1;
+            result.count += 1;
+            continue;
+        }
+        let relative = if own > 0.0 { best / own - 1.0 } else { 0.0 };
+        result.count += usize::from(relative > TOLERANCE);
+        let relative = if relative > TOLERANCE { relative } else { 0.0 };
+        result.max_bounded = Some(result.max_bounded.map_or(relative, |max| max.max(relative)));
+    }
+    (result.users > 0).then_some(result)
+}
+
+/// A user's bundle per unit of weight.
+fn per_weight(user: &UserSnapshot, dims: usize) -> [f64; MAX_DIMS] {
+    debug_assert!(user.weight[..dims].iter().all(|&w| w > 0.0), "weights are above 0");
+    std::array::from_fn(|j| if j < dims { user.bundle[j] / user.weight[j] } else { 0.0 })
+}
+
+/// Keeps the bundles that no other one reaches in every resource, one of each set of equal ones.
+///
+/// In order of falling sum (ties: the lexicographically larger first) a bundle comes after all that dominate it, so
+/// each needs to be compared with the kept ones only.
+fn skyline(bundles: Vec<[f64; MAX_DIMS]>, dims: usize) -> Vec<[f64; MAX_DIMS]> {
+    let mut by_sum: Vec<(f64, [f64; MAX_DIMS])> =
+        bundles.into_iter().map(|bundle| (bundle[..dims].iter().sum(), bundle)).collect();
+    by_sum.sort_unstable_by(|(a_sum, a), (b_sum, b)| {
+        let lexicographic = || b.iter().zip(a).map(|(b, a)| b.total_cmp(a)).find(|order| order.is_ne());
+        b_sum.total_cmp(a_sum).then_with(|| lexicographic().unwrap_or(std::cmp::Ordering::Equal))
+    });
+    let mut kept: Vec<[f64; MAX_DIMS]> = Vec::new();
+    for (_, bundle) in by_sum {
+        if !kept.iter().any(|other| (0..dims).all(|j| other[j] >= bundle[j])) {
+            kept.push(bundle);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// With more tasks than anything here could run.
+    fn user(bundle: &[f64], demand: &[f64], weight: &[f64]) -> UserSnapshot {
+        let pad = |part: &[f64]| std::array::from_fn(|j| part.get(j).copied().unwrap_or(0.0));
+        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), tasks: 1e9, backlogged: true }
+    }
+
+    /// How many of its tasks a user runs with a bundle, by the formula as it is written.
+    fn value(user: &UserSnapshot, bundle: &[f64; MAX_DIMS], dims: usize) -> Option<f64> {
+        let needed = (0..dims).filter(|&j| user.demand[j] > 0.0);
+        needed.map(|j| bundle[j] / user.demand[j]).reduce(f64::min).map(|value| value.min(user.tasks))
+    }
+
+    /// Every pair, by the formula as it is written.
+    fn slow(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
+        let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
+        for i in users.iter().filter(|i| i.backlogged) {
+            let Some(own) = value(i, &i.bundle, dims) else { continue };
+            let (mut most, mut unbounded) = (0.0f64, false);
+            for k in users {
+                let scaled =
+                    std::array::from_fn(
+                        |j| {
+                            if k.weight[j] > 0.0 { k.bundle[j] * i.weight[j] / k.weight[j] } else { 0.0 }
+                        },
+                    );
+                let other = value(i, &scaled, dims).unwrap();
+                if own > 0.0 {
+                    most = most.max(other / own - 1.0);
+                }
+                unbounded |= own == 0.0 && other > 0.0;
+            }
+            result.users += 1;
+            result.unbounded += usize::from(unbounded);
+            result.count += usize::from(unbounded || most > TOLERANCE);
+            if !unbounded {
+                let most = if most > TOLERANCE { most } else { 0.0 };
+                result.max_bounded = Some(result.max_bounded.map_or(most, |max| max.max(most)));
+            }
+        }
+        (result.users > 0).then_some(result)
+    }
+
+    #[test]
+    fn the_drf_example_is_envy_free_until_a_user_loses_tasks() {
+        // Ghodsi et al., §4.1: A runs 3 tasks of <1/9, 4/18>, B 2 of <3/9, 1/18>.
+        let a = user(&[3.0 / 9.0, 12.0 / 18.0], &[1.0 / 9.0, 4.0 / 18.0], &[1.0, 1.0]);
+        let b = user(&[6.0 / 9.0, 2.0 / 18.0], &[3.0 / 9.0, 1.0 / 18.0], &[1.0, 1.0]);
+        let fair = envy(&[a, b], 2).unwrap();
+        assert_eq!(fair, Envy { max_bounded: Some(0.0), count: 0, unbounded: 0, users: 2 });
+        // B keeps a quarter, half a task; with A's bundle it could run a whole one.
+        let b_short = UserSnapshot { bundle: b.bundle.map(|held| held / 4.0), ..b };
+        let unfair = envy(&[a, b_short], 2).unwrap();
+        assert!((unfair.max_bounded.unwrap() - 1.0).abs() < 1e-12, "{unfair:?}");
+        assert_eq!((unfair.count, unfair.users), (1, 2));
+    }
+
+    #[test]
+    fn weights_scale_what_is_envied() {
+        let (one, double) = (user(&[0.2], &[0.01], &[1.0]), user(&[0.4], &[0.01], &[2.0]));
+        assert_eq!(envy(&[one, double], 1).unwrap().count, 0);
+        // The heavier one with an equal bundle envies by a factor of 2.
+        let short = user(&[0.2], &[0.01], &[2.0]);
+        let result = envy(&[one, short], 1).unwrap();
+        assert!((result.max_bounded.unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!(result.count, 1);
+    }
+
+    #[test]
+    fn empty_hands_make_unbounded_envy_and_no_maximum() {
+        let (poor, rich) = (user(&[0.0], &[0.01], &[1.0]), user(&[0.5], &[0.01], &[1.0]));
+        let result = envy(&[poor, rich], 1).unwrap();
+        assert_eq!(result, Envy { max_bounded: Some(0.0), count: 1, unbounded: 1, users: 2 });
+        // Nobody holds anything: nothing to envy.
+        assert_eq!(envy(&[poor, poor], 1).unwrap().max_bounded, Some(0.0));
+    }
+
+    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100.
+    #[test]
+    fn nobody_envies_tasks_that_it_does_not_have() {
+        let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0], &[1.0 / 24.0], &[1.0]) };
+        let many = UserSnapshot { tasks: 100.0, ..user(&[20.0 / 24.0], &[1.0 / 24.0], &[1.0]) };
+        let result = envy(&[few, many], 1).unwrap();
+        assert!((result.max_bounded.unwrap() - 0.25).abs() < 1e-12, "{result:?}");
+        assert_eq!(result.count, 1);
+    }
+
+    #[test]
+    fn only_backlogged_users_with_a_demand_complain_and_all_are_envied() {
+        let poor = user(&[0.1], &[0.01], &[1.0]);
+        let rich = UserSnapshot { backlogged: false, ..user(&[0.5], &[0.01], &[1.0]) };
+        let result = envy(&[poor, rich], 1).unwrap();
+        assert_eq!((result.count, result.users), (1, 1));
+        assert_eq!(envy(&[rich], 1), None);
+        assert_eq!(envy(&[user(&[0.1], &[0.0], &[1.0])], 1), None);
+        assert_eq!(envy(&[], 2), None);
+    }
+
+    #[test]
+    fn the_skyline_is_each_bundle_that_no_other_one_reaches_once() {
+        let pad = |[a, b]: [f64; 2]| [a, b, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let bundles = [[0.0, 0.0], [1.0, 5.0], [3.0, 3.0], [3.0, 2.0], [1.0, 5.0], [5.0, 0.0], [0.0, 5.0], [3.0, 3.0]];
+        let kept = skyline(bundles.map(pad).to_vec(), 2);
+        assert_eq!(kept, [[3.0, 3.0], [1.0, 5.0], [5.0, 0.0]].map(pad));
+    }
+
+    #[test]
+    fn the_skyline_finds_what_all_pairs_find() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut seen = [0usize; 3];
+        for case in 0..3000 {
+            let dims = rng.random_range(1..=4);
+            // Few distinct amounts, so that ties, zeros and equal bundles are common.
+            let mut amounts = |least: u32, most: u32| {
+                (0..dims).map(|_| f64::from(rng.random_range(least..=most))).collect::<Vec<_>>()
+            };
+            let mut users: Vec<UserSnapshot> = (0..1 + case % 9)
+                .map(|_| {
+                    let (bundle, weight) = (amounts(0, 4), amounts(1, 3));
+                    let mut demand = amounts(0, 3);
+                    demand.iter_mut().for_each(|d| *d /= 7.0);
+                    user(&bundle, &demand, &weight)
+                })
+                .collect();
+            users.iter_mut().for_each(|user| user.backlogged = rng.random_range(0..4) > 0);
+            users.iter_mut().for_each(|user| user.tasks = f64::from(rng.random_range(1..40u32)));
+            let (fast, slow) = (envy(&users, dims), slow(&users, dims));
+            let (Some(fast), Some(slow)) = (fast, slow) else {
+                assert_eq!(fast, slow);
+                continue;
+            };
+            assert_eq!((fast.count, fast.unbounded, fast.users), (slow.count, slow.unbounded, slow.users), "{users:?}");
+            match (fast.max_bounded, slow.max_bounded) {
+                (Some(a), Some(b)) => assert!((a - b).abs() <= 1e-9 * (1.0 + b), "{a} {b} {users:?}"),
+                (a, b) => assert_eq!(a, b, "{users:?}"),
+            }
+            seen[0] += usize::from(slow.count > 0);
+            seen[1] += usize::from(slow.unbounded > 0);
+            seen[2] += usize::from(slow.count == 0);
+        }
+        assert!(seen.iter().all(|&cases| cases > 100), "the instances are one-sided: {seen:?}");
+    }
+}

@@ -1,0 +1,393 @@
+//! How promises to groups of users were kept: time below the minimum, what was borrowed, how long a return took.
+//!
+//! Made from the log of the amounts that users hold and request alone, in integers: between two changes all is constant, so
+//! every integral is exact. A change costs O(groups above the user · resources).
+//!
+//! A group's *request* of a resource is what its users hold and wait for, and what the groups under it request, each cut
+//! to its maximum; its *demand* is that, cut to its own maximum; its *due* is its demand cut to its minimum. While it
+//! uses less than its due, in any resource, it is *below its minimum*. If that begins because its due has grown (a lender
+//! asks for its own again), the time until it is below it no longer is a *return*; if it begins because tasks of it have
+//! ended, it is not.
+//!
+//! Source: the first article on FuxiMaster (quota groups), for minimum, lending and reclaim; the definitions are ours.
+
+use plimsoll_base::units::{MAX_DIMS, Span, Time};
+
+/// The promise to a group, in base units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The group above it, by place.
+    pub parent: Option<usize>,
+    /// Its minimum of each resource.
+    pub min: [u64; MAX_DIMS],
+    /// Its maximum of each resource.
+    pub max: [u64; MAX_DIMS],
+}
+
+/// A user's amounts of one resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// The use of its running tasks.
+    pub used: u64,
+    /// The demand of its running and waiting tasks together.
+    pub request: u128,
+}
+
+/// Integrals of a group in one resource, in base units times microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSums {
+    /// Its use.
+    pub used_us: u128,
+    /// Its demand.
+    pub demand_us: u128,
+    /// Its use above its minimum.
+    pub borrowed_us: u128,
+    /// The part of its minimum that it did not ask for and others may have.
+    pub spare_us: u128,
+    /// The amount by which it fell short of its due.
+    pub short_us: u128,
+    /// For how long it was, in microseconds.
+    pub below_us: u64,
+    /// The use of tasks that were stopped before their end: lost work.
+    pub lost_us: u128,
+    /// The amount that it held above its runtime quota although it was due to be taken back.
+    pub unreturned_us: u128,
+}
+
+/// Times of a group, in any resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupTimes {
+    /// For how long it was below its minimum, in microseconds.
+    pub below_us: u64,
+    /// How often the amounts that it lent came back to it.
+    pub returns: u64,
+    /// How long that took in all, in microseconds.
+    pub returns_us: u128,
+    /// How long it took at most.
+    pub longest: Span,
+    /// How long it has waited for a return that had not come by the end.
+    pub open: Option<Span>,
+    /// How many of its tasks were stopped before their end.
+    pub stopped: u64,
+}
+
+impl GroupTimes {
+    /// The mean time of a return, in microseconds; `None` without any.
+    pub fn mean_return(&self) -> Option<f64> {
+        (self.returns > 0).then(|| self.returns_us as f64 / self.returns as f64)
+    }
+}
+
+/// A group in one resource.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    min: u64,
+    max: u64,
+    held: Holding,
+    /// Its due when the last instant was over.
+    due: u64,
+    sums: GroupSums,
+}
+
+impl Account {
+    fn demand(&self) -> u64 {
+        u64::try_from(self.held.request).unwrap_or(u64::MAX).min(self.max)
+    }
+
+    fn due(&self) -> u64 {
+        self.demand().min(self.min)
+    }
+
+    fn short(&self) -> u64 {
+        self.due().saturating_sub(self.held.used)
+    }
+}
+
+/// A group in all resources.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    parent: Option<usize>,
+    /// Until when it is integrated.
+    until: Time,
+    /// It has changed at this instant.
+    touched: bool,
+    below: bool,
+    /// Since when it waits for the return of the amounts that it lent.
+    waits: Option<Time>,
+    times: GroupTimes,
+}
+
+/// All groups of a run.
+#[derive(Clone, Debug)]
+pub struct GroupLog {
+    dims: usize,
+    groups: Vec<Group>,
+    /// `dims` a group.
+    accounts: Vec<Account>,
+    touched: Vec<usize>,
+    /// When something last changed.
+    now: Time,
+}
+
+impl GroupLog {
+    /// Groups that hold nothing at time 0. Parents are a forest (a programmer error if they are not).
+    pub fn new(dims: usize, promises: &[Promise]) -> GroupLog {
+        let group = |promise: &Promise| Group {
+            parent: promise.parent,
+            until: Time::ZERO,
+            touched: false,
+            below: false,
+            waits: None,
+            times: GroupTimes::default(),
+        };
+        let account = |promise: &Promise, d: usize| Account {
+            min: promise.min[d].min(promise.max[d]),
+            max: promise.max[d],
+            ..Account::default()
+        };
+        GroupLog {
+            dims,
+            groups: promises.iter().map(group).collect(),
+            accounts: promises.iter().flat_map(|promise| (0..dims).map(move |d| account(promise, d))).collect(),
+            touched: Vec::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// From `now` on a user of a group holds `after` and no longer `before`, resource by resource. Time runs forward;
+    /// changes within an instant leave no trace.
+    pub fn change(&mut self, now: Time, group: usize, before: &[Holding], after: &[Holding]) {
+        if now > self.now {
+            self.settle();
+            self.now = now;
+        }
+        let (mut before_above, mut after_above) = ([Holding::default(); MAX_DIMS], [Holding::default(); MAX_DIMS]);
+        before_above[..self.dims].copy_from_slice(before);
+        after_above[..self.dims].copy_from_slice(after);
+        let mut next = Some(group);
+        while let Some(at) = next {
+            self.integrate(at, now);
+            if !std::mem::replace(&mut self.groups[at].touched, true) {
+                self.touched.push(at);
+            }
+            for d in 0..self.dims {
+                let account = &mut self.accounts[at * self.dims + d];
+                let (before, after) = (&mut before_above[d], &mut after_above[d]);
+                let demand = account.demand();
+                account.held.used = account.held.used - before.used + after.used;
+                account.held.request = account.held.request - before.request + after.request;
+                // The group above hears of no more than this one may use.
+                (before.request, after.request) = (demand.into(), account.demand().into());
+            }
+            next = self.groups[at].parent;
+        }
+    }
+
+    /// Equal tasks of a user of a group were stopped after they had `ran` so long: that is lost to it and all above it.
+    pub fn stopped(&mut self, group: usize, count: u32, ran: Span, demand: &[u64]) {
+        let mut next = Some(group);
+        while let Some(at) = next {
+            for (account, &demand) in self.accounts[at * self.dims..][..self.dims].iter_mut().zip(demand) {
+                account.sums.lost_us += u128::from(demand) * u128::from(ran.0) * u128::from(count);
+            }
+            self.groups[at].times.stopped += u64::from(count);
+            next = self.groups[at].parent;
+        }
+    }
+
+    /// For a span of time a group held `amount` that was due to be taken back and could not be.
+    pub fn unreturned(&mut self, group: usize, amount: &[u64], span: Span) {
+        for (account, &amount) in self.accounts[group * self.dims..][..self.dims].iter_mut().zip(amount) {
+            account.sums.unreturned_us += u128::from(amount) * u128::from(span.0);
+        }
+    }
+
+    /// Closes the last instant: finds the groups that are below their minimum from there on, and those that are no longer.
+    fn settle(&mut self) {
+        let now = self.now;
+        for at in std::mem::take(&mut self.touched) {
+            let group = &mut self.groups[at];
+            group.touched = false;
+            let (mut below, mut grown) = (false, false);
+            for account in &mut self.accounts[at * self.dims..][..self.dims] {
+                let short = account.short() > 0;
+                below |= short;
+                grown |= short && account.due() > account.due;
+                account.due = account.due();
+            }
+            match (group.below, below) {
+                (false, true) => group.waits = grown.then_some(now),
+                (true, false) => {
+                    if let Some(since) = group.waits.take() {
+                        let took = now.since(since);
+                        group.times.returns += 1;
+                        group.times.returns_us += u128::from(took.0);
+                        group.times.longest = group.times.longest.max(took);
+                    }
+                }
+                _ => {}
+            }
+            group.below = below;
+        }
+    }
+
+    /// Brings all integrals up to the end of the run, and counts returns that have not come as open.
+    pub fn finish(&mut self, end: Time) {
+        self.settle();
+        for at in 0..self.groups.len() {
+            self.integrate(at, end);
+            let group = &mut self.groups[at];
+            group.times.open = group.waits.map(|since| end.since(since));
+        }
+    }
+
+    /// Lets time pass for a group as it is.
+    fn integrate(&mut self, at: usize, now: Time) {
+        let group = &mut self.groups[at];
+        let span = now.since(group.until).0;
+        group.until = now;
+        if span == 0 {
+            return;
+        }
+        let mut below = false;
+        for account in &mut self.accounts[at * self.dims..][..self.dims] {
+            let (used, demand, short) = (account.held.used, account.demand(), account.short());
+            let add = |sum: &mut u128, amount: u64| *sum += u128::from(amount) * u128::from(span);
+            add(&mut account.sums.used_us, used);
+            add(&mut account.sums.demand_us, demand);
+            add(&mut account.sums.borrowed_us, used.saturating_sub(account.min));
+            add(&mut account.sums.spare_us, account.min.saturating_sub(demand));
+            add(&mut account.sums.short_us, short);
+            account.sums.below_us += if short > 0 { span } else { 0 };
+            below |= short > 0;
+        }
+        group.times.below_us += if below { span } else { 0 };
+    }
+
+    /// The integrals of a group in resource `d`, up to the last change or the end.
+    pub fn sums(&self, group: usize, d: usize) -> &GroupSums {
+        &self.accounts[group * self.dims + d].sums
+    }
+
+    /// The times of a group.
+    pub fn times(&self, group: usize) -> &GroupTimes {
+        &self.groups[group].times
+    }
+
+    /// A group's use and request of resource `d` now.
+    pub fn holding(&self, group: usize, d: usize) -> Holding {
+        self.accounts[group * self.dims + d].held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000;
+
+    fn promise(parent: Option<usize>, min: u64, max: u64) -> Promise {
+        Promise { parent, min: [min; MAX_DIMS], max: [max; MAX_DIMS] }
+    }
+
+    /// A log of one resource, told of one user a group.
+    struct Told {
+        log: GroupLog,
+        users: Vec<Holding>,
+    }
+
+    impl Told {
+        fn new(promises: &[Promise]) -> Told {
+            Told { log: GroupLog::new(1, promises), users: vec![Holding::default(); promises.len()] }
+        }
+
+        fn at(&mut self, second: u64, changes: &[(usize, u64, u128)]) {
+            for &(group, used, request) in changes {
+                let after = Holding { used, request };
+                self.log.change(Time(second * S), group, &[self.users[group]], &[after]);
+                self.users[group] = after;
+            }
+        }
+    }
+
+    #[test]
+    fn a_lender_asks_for_its_own_again() {
+        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(None, 4, u64::MAX)]);
+        // The second group holds all 10; the first asks for 8 at 5, gets 3 at 7 and its due of 6 at 9.
+        told.at(0, &[(1, 10, 30)]);
+        told.at(5, &[(0, 0, 8)]);
+        told.at(7, &[(1, 7, 27), (0, 3, 8)]);
+        told.at(9, &[(1, 4, 24), (0, 6, 8)]);
+        told.log.finish(Time(12 * S));
+        let lender = GroupSums {
+            used_us: u128::from((2 * 3 + 3 * 6) * S),
+            demand_us: u128::from(7 * 8 * S),
+            borrowed_us: 0,
+            spare_us: u128::from(5 * 6 * S),
+            short_us: u128::from((2 * 6 + 2 * 3) * S),
+            below_us: 4 * S,
+            lost_us: 0,
+            unreturned_us: 0,
+        };
+        assert_eq!(*told.log.sums(0, 0), lender);
+        let borrower = told.log.sums(1, 0);
+        assert_eq!((borrower.borrowed_us, borrower.below_us), (u128::from((7 * 6 + 2 * 3) * S), 0));
+        let times = told.log.times(0);
+        assert_eq!((times.below_us, times.returns, times.returns_us), (4 * S, 1, u128::from(4 * S)));
+        assert_eq!((times.longest, times.open, times.mean_return()), (Span(4 * S), None, Some(4e6)));
+        assert_eq!(*told.log.times(1), GroupTimes::default());
+    }
+
+    #[test]
+    fn what_has_not_come_back_is_open_and_what_ends_is_no_return() {
+        let mut told = Told::new(&[promise(None, 4, u64::MAX), promise(None, 4, u64::MAX)]);
+        told.at(0, &[(0, 4, 9), (1, 0, 9)]);
+        // A task of the first ends and its next cannot start: below, but it lent nothing.
+        told.at(3, &[(0, 3, 8)]);
+        // Within an instant anything may be; what lasts counts.
+        told.at(4, &[(0, 0, 8), (0, 4, 8)]);
+        told.at(6, &[(0, 2, 6), (0, 2, 7)]);
+        told.log.finish(Time(10 * S));
+        let (first, second) = (told.log.times(0), told.log.times(1));
+        assert_eq!((first.below_us, first.returns, first.open), (5 * S, 0, None));
+        assert_eq!((second.below_us, second.returns, second.open), (10 * S, 0, Some(Span(10 * S))));
+        assert_eq!(second.mean_return(), None);
+    }
+
+    #[test]
+    fn parents_hear_of_no_more_than_their_groups_may_use() {
+        // A parent of min 6 over a (min 4, max 5) and b (no min).
+        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(Some(0), 4, 5), promise(Some(0), 0, u64::MAX)]);
+        told.at(0, &[(1, 0, 100)]);
+        assert_eq!(told.log.holding(0, 0), Holding { used: 0, request: 5 });
+        told.at(2, &[(1, 4, 100), (2, 0, 7)]);
+        assert_eq!(told.log.holding(0, 0), Holding { used: 4, request: 12 });
+        told.at(5, &[(2, 3, 3), (1, 4, 4)]);
+        assert_eq!(told.log.holding(0, 0), Holding { used: 7, request: 7 });
+        told.log.finish(Time(6 * S));
+        // Due 5 and then 6, using 0 and then 4.
+        let parent = told.log.sums(0, 0);
+        assert_eq!((parent.below_us, parent.short_us), (5 * S, u128::from((2 * 5 + 3 * 2) * S)));
+        assert_eq!((parent.borrowed_us, parent.spare_us), (u128::from(S), u128::from(2 * S)));
+        assert_eq!((told.log.times(0).returns, told.log.times(0).longest), (1, Span(5 * S)));
+        assert_eq!((told.log.times(1).returns, told.log.times(1).longest), (1, Span(2 * S)));
+        assert_eq!(told.log.sums(1, 0).demand_us, u128::from((5 * 5 + 4) * S));
+    }
+
+    #[test]
+    fn what_stopped_tasks_had_done_is_lost_to_all_above() {
+        let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(Some(0), 4, 5), promise(None, 0, 1)]);
+        told.log.stopped(1, 3, Span(7 * S), &[2]);
+        told.log.stopped(0, 1, Span(S), &[5]);
+        let lost = |group: usize| (told.log.sums(group, 0).lost_us / u128::from(S), told.log.times(group).stopped);
+        assert_eq!([lost(0), lost(1), lost(2)], [(47, 4), (42, 3), (0, 0)]);
+    }
+
+    #[test]
+    fn the_largest_amounts_do_not_overflow() {
+        let mut told = Told::new(&[promise(None, u64::MAX, u64::MAX)]);
+        told.at(0, &[(0, 1, u128::from(u64::MAX) * 1000)]);
+        told.log.finish(Time(u64::MAX));
+        assert_eq!(told.log.sums(0, 0).short_us, u128::from(u64::MAX - 1) * u128::from(u64::MAX));
+    }
+}

@@ -1,0 +1,43 @@
+//! Measures of a run: fairness, envy, sharing incentive, delay, and how each varies over time and over seeds.
+//!
+//! Pure functions on plain slices and small accumulators: the same code serves live records and a file read back.
+//! Accumulators are integers inside, so they do not depend on the order of their input and merge bit for bit;
+//! floats appear where a number leaves. A measure without a value (no user, no job, 0/0) is `None`, never NaN and never 0.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod best;
+pub mod compare;
+pub mod delay;
+pub mod deviation;
+pub mod difference;
+pub mod envy;
+pub mod fairness;
+pub mod groups;
+pub mod histogram;
+pub mod holm;
+pub mod incentive;
+pub mod interval;
+pub mod reference;
+pub mod snapshot;
+pub mod stranded;
+pub mod student;
+pub mod time_weighted;
+
+pub use best::{Better, Contest, Place, Places, places};
+pub use compare::{BinRuns, Compared, Comparison, PolicyRuns};
+pub use delay::{Delays, FinishedJob, SizeBins, Summary};
+pub use deviation::{Deviation, Wish, fluid_shares, theorem7_broken};
+pub use difference::{Design, MARGIN, MeanDifference, Test, bootstrap, difference};
+pub use envy::{Envy, envy};
+pub use fairness::{JainSum, fixed_share, gap, gini, jain, ratio};
+pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
+pub use histogram::{LogHistogram, Quantiles};
+pub use holm::{Corrected, corrected, holm};
+pub use incentive::{Incentive, Standing, standings};
+pub use interval::{Interval, Reduction, mean_interval, reduction};
+pub use reference::{Reference, Service, Work};
+pub use snapshot::UserSnapshot;
+pub use stranded::stranded;
+pub use time_weighted::{FractionAbove, TimeWeighted};

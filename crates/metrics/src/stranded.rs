@@ -1,0 +1,93 @@
+//! Stranded capacity: what is free on machines and too little, or of the wrong shape, for every task that waits for it.
+
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
+use plimsoll_sim::cluster::Machines;
+
+/// Stranded capacity, as a share of the cluster: the sum of what is free of resource r on *stranded* machines, over c_r.
+///
+/// A machine is stranded if it is there, if some head (the next task of a queue) may use it by its labels and place, and if
+/// it has no room for any of these heads. A machine that no head may use is idle, not stranded; so is, by definition, one with
+/// room for a head that waits for something else, such as quota or the other tasks of its gang.
+///
+/// `heads` are the scope of each head and its need; `may_use` tells whether a scope has a machine. Shape: `dims` resources, then
+/// zeros; 0 for a resource that the cluster has none of. Cost: O(machines · (scopes + least needs of their heads)).
+pub fn stranded(
+    machines: &Machines,
+    capacity: &Resources,
+    dims: usize,
+    heads: &[(u32, &[u64])],
+    may_use: impl Fn(u32, MachineId) -> bool,
+) -> [f64; MAX_DIMS] {
+    // A machine has room for some need exactly if it has room for one that no other undercuts everywhere.
+    let under = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a <= b);
+    let mut scopes: Vec<(u32, Vec<&[u64]>)> = Vec::new();
+    for &(scope, need) in heads {
+        let at = scopes.iter().position(|(known, _)| *known == scope).unwrap_or_else(|| {
+            scopes.push((scope, Vec::new()));
+            scopes.len() - 1
+        });
+        let least = &mut scopes[at].1;
+        if !least.iter().any(|other| under(other, need)) {
+            least.retain(|other| !under(need, other));
+            least.push(need);
+        }
+    }
+    let mut free = [0u64; MAX_DIMS];
+    for machine in (0..machines.len() as u32).map(MachineId).filter(|machine| machines.is_present(*machine)) {
+        let mut asked = scopes.iter().filter(|(scope, _)| may_use(*scope, machine)).peekable();
+        let wanted = asked.peek().is_some();
+        if wanted && !asked.any(|(_, least)| least.iter().any(|need| machines.fits(machine, need))) {
+            free.iter_mut().zip(machines.free(machine).0).for_each(|(sum, free)| *sum += free);
+        }
+    }
+    std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { free[d] as f64 / capacity.0[d] as f64 } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_sim::cluster::Placement;
+
+    fn amounts(amounts: &[u64]) -> Resources {
+        let mut all = Resources::ZERO;
+        all.0.iter_mut().zip(amounts).for_each(|(to, from)| *to = *from);
+        all
+    }
+
+    /// Two machines of 4 and 8 cores and as many GiB, of which 1 is free on the first and 2 on the second.
+    fn machines() -> Machines {
+        let mut machines = Machines::new(2, Placement::FirstFit, &[amounts(&[4, 4]), amounts(&[8, 8])]);
+        machines.take(MachineId(0), &[3, 3]);
+        machines.take(MachineId(1), &[6, 6]);
+        machines
+    }
+
+    fn share(machines: &Machines, heads: &[(u32, &[u64])]) -> [f64; 2] {
+        // Scope 0 is both machines, scope m + 1 machine m.
+        let may_use = |scope: u32, machine: MachineId| scope == 0 || scope == machine.0 + 1;
+        let all = stranded(machines, &amounts(&[12, 12]), 2, heads, may_use);
+        assert!(all[2..].iter().all(|share| *share == 0.0));
+        [all[0], all[1]]
+    }
+
+    #[test]
+    fn a_machine_is_judged_by_the_heads_that_may_use_it() {
+        let machines = machines();
+        assert_eq!(share(&machines, &[(0, &[3, 1])]), [3.0 / 12.0; 2], "too large for both");
+        assert_eq!(share(&machines, &[(0, &[2, 1])]), [1.0 / 12.0; 2], "the second has room");
+        assert_eq!(share(&machines, &[(0, &[3, 1]), (0, &[1, 3]), (0, &[1, 1])]), [0.0; 2]);
+        // Room on the second is of no use to who may only use the first, and what nobody may use is not stranded.
+        assert_eq!(share(&machines, &[(1, &[2, 2])]), [1.0 / 12.0; 2]);
+        assert_eq!(share(&machines, &[(2, &[3, 3])]), [2.0 / 12.0; 2]);
+        assert_eq!(share(&machines, &[(1, &[2, 2]), (2, &[2, 2])]), [1.0 / 12.0; 2]);
+        assert_eq!(share(&machines, &[(1, &[1, 1]), (2, &[3, 2]), (0, &[4, 4])]), [2.0 / 12.0; 2]);
+        assert_eq!(share(&machines, &[]), [0.0; 2]);
+    }
+
+    #[test]
+    fn a_machine_that_is_away_strands_nothing() {
+        let mut machines = machines();
+        machines.remove(MachineId(1));
+        assert_eq!(share(&machines, &[(0, &[3, 1])]), [1.0 / 12.0; 2]);
+    }
+}

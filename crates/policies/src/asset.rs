@@ -1,0 +1,27 @@
+//! Asset fairness: the user with the least sum of shares is next.
+//!
+//! Source: Ghodsi et al., NSDI 2011, §5.1. It has neither sharing incentive nor bottleneck fairness (theorems 1, 2).
+
+use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use plimsoll_base::error::Result;
+use plimsoll_sim::books::Books;
+
+/// Serves the user with the lowest `sum_r u_r / (c_r w_r)`.
+///
+/// Cost: O(resources) per rank.
+pub struct Asset {
+    prices: Prices,
+}
+
+impl Asset {
+    /// Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
+    pub fn new(setup: &Setup) -> Result<Asset> {
+        Ok(Asset { prices: Prices::new("asset", Shape::Sum, setup, |_| true)? })
+    }
+}
+
+impl Policy for Asset {
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+    }
+}

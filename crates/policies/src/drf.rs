@@ -1,0 +1,28 @@
+//! Dominant Resource Fairness: the user with the least dominant share is next.
+//!
+//! Source: Ghodsi et al., NSDI 2011, §4.1 Algorithm 1 and §4.3 (weights).
+
+use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use plimsoll_base::error::Result;
+use plimsoll_sim::books::Books;
+
+/// Serves the user with the lowest `max_r u_r / (c_r w_r)`.
+///
+/// Cost: O(resources) per rank. Departure from the source: whether a blocked user stops the round is the engine's
+/// option (`on_blocked`), not the policy's.
+pub struct Drf {
+    prices: Prices,
+}
+
+impl Drf {
+    /// Errors: [`CapacityTooFine`](plimsoll_base::error::Error::CapacityTooFine).
+    pub fn new(setup: &Setup) -> Result<Drf> {
+        Ok(Drf { prices: Prices::new("drf", Shape::Largest, setup, |_| true)? })
+    }
+}
+
+impl Policy for Drf {
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+    }
+}

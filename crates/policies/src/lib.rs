@@ -1,0 +1,35 @@
+//! Allocation policies behind one small trait: which user is served next.
+//!
+//! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
+//! everything else (placement, gangs, blocking, retries) stays out of a policy. To add one: write one file that
+//! implements [`Policy`], give it a variant and a line in [`PolicySpec`], and a row in `docs/policies.md`; the command
+//! line and every generic test pick it up from [`PolicySpec::all`].
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod asset;
+mod bmf;
+mod ceei;
+mod drf;
+mod fifo;
+mod maxmin;
+mod only;
+mod pnorm;
+mod price;
+mod quota;
+mod registry;
+mod resolve;
+mod slot;
+mod spec;
+mod target;
+
+pub use plimsoll_sim::policy::{
+    Ask, GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners, Policy, Queue, Rank, Stale, TakeBack, Verdict,
+};
+pub use price::{Prices, Shape};
+pub use quota::{Amount, GroupEntry, Inside, LabelTree, Quota, QuotaFile, Reclaim, Variant};
+pub use registry::{NamedPolicy, Registry};
+pub use resolve::{Parameter, Resolve};
+pub use spec::{About, PolicySpec, Setup};
+pub use target::{Target, TargetSolver};

@@ -1,0 +1,39 @@
+//! Single-resource max-min fairness: only one resource counts, but the whole demand is reserved.
+//!
+//! Source: Ghodsi et al., NSDI 2011, §7.2 ("CPU-fair").
+
+use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_sim::books::Books;
+
+/// Serves the user with the lowest `u_R / (c_R w_R)` for one resource R.
+///
+/// Cost: O(resources) per rank.
+pub struct MaxMin {
+    prices: Prices,
+}
+
+impl MaxMin {
+    /// Errors: [`Error::Plan`] if there is no such resource.
+    pub fn new(setup: &Setup, resource: &str) -> Result<MaxMin> {
+        Ok(MaxMin { prices: single("maxmin", setup, resource)?.1 })
+    }
+}
+
+/// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.
+pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Result<(usize, Prices)> {
+    let Some(wanted) = setup.dims.iter().position(|dim| dim.name == resource) else {
+        let known: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();
+        let hint = nearest(resource, known.iter().copied());
+        let hint = hint.map(|hint| format!(" (did you mean '{policy}:{hint}'?)")).unwrap_or_default();
+        let expected = format!("a resource of the workload or the cluster: {}{hint}", known.join(", "));
+        return Err(Error::plan(format!("policy {policy}"), format!("'{resource}'"), expected));
+    };
+    Ok((wanted, Prices::new(policy, Shape::Largest, setup, |dim| dim == wanted)?))
+}
+
+impl Policy for MaxMin {
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+    }
+}

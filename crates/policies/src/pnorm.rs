@@ -1,0 +1,127 @@
+//! The family between asset fairness and DRF: the user with the least p-norm of its shares is next.
+//!
+//! `pnorm:1` is asset fairness and `pnorm:inf` DRF, both compared exactly. In between shares are irrational: they are
+//! computed in floats and rounded to 2^-44 of the cluster. Equal holdings at equal weights have equal ranks, and users
+//! with shares that differ by less than that may tie.
+//! Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and
+//! §5.1.
+
+use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::MAX_DIMS;
+use plimsoll_fair::Norm;
+use plimsoll_sim::books::{Books, WEIGHT_ONE};
+
+/// Serves the user with the lowest `(sum_r (u_r / (c_r w_r))^p)^(1/p)`.
+///
+/// Cost: O(resources) powers per rank.
+pub struct PNorm {
+    level: Level,
+}
+
+enum Level {
+    Exact(Prices),
+    /// 1 / (c_r w_r) by class of weights; 0 where the cluster has none.
+    Power(Norm, Vec<[f64; MAX_DIMS]>),
+}
+
+/// How fine ranks are: shares above 2^80 clusters, which only tiny weights give, all rank alike.
+const STEPS: f64 = (1u64 << 44) as f64;
+
+impl PNorm {
+    /// Errors: [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and for the ends of the family those of
+    /// [`Prices::new`].
+    pub fn new(setup: &Setup, p: f64) -> Result<PNorm> {
+        let exact = |shape| Ok(PNorm { level: Level::Exact(Prices::new("pnorm", shape, setup, |_| true)?) });
+        let norm = Norm::power(p)?;
+        match norm {
+            Norm::Sum => exact(Shape::Sum),
+            Norm::Largest => exact(Shape::Largest),
+            norm => {
+                let inverse = |class: usize| {
+                    let weights = setup.weights.each(class);
+                    std::array::from_fn(|d| match setup.capacity.0[d] {
+                        0 => 0.0,
+                        capacity => WEIGHT_ONE as f64 / (capacity as f64 * weights[d] as f64),
+                    })
+                };
+                Ok(PNorm { level: Level::Power(norm, (0..setup.weights.classes()).map(inverse).collect()) })
+            }
+        }
+    }
+}
+
+impl Policy for PNorm {
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let (held, class) = (books.held(queue.user), books.weight_class(queue.user));
+        match &self.level {
+            Level::Exact(prices) => prices.rank(held, class),
+            Level::Power(norm, inverse) => {
+                let shares = held.iter().zip(&inverse[class]).map(|(&held, inverse)| held as f64 * inverse);
+                // The cast saturates.
+                Rank::new((norm.float(shares) * STEPS).round() as u128)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
+    use plimsoll_sim::books::{Partition, Weights};
+
+    /// Ranks of users that hold these amounts of 9 CPU and 18 GB.
+    fn ranks(p: f64, held: &[[u64; 2]]) -> Vec<Rank> {
+        let dims: Vec<Dim> = ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).into();
+        let capacity = Resources([9000, 18_000, 0, 0, 0, 0, 0, 0]);
+        let weights = Weights::default();
+        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+        let policy = PNorm::new(&setup, p).expect("p is at least 1");
+        let mut books = Books::new(2, capacity, capacity, true, weights);
+        let rank = |(user, held): (u32, &[u64; 2])| {
+            books.open("somebody");
+            books.queue(UserId(user), 1, held);
+            books.launch(UserId(user), held, held);
+            policy.rank(
+                &Queue {
+                    user: UserId(user),
+                    partition: Partition::DEFAULT,
+                    release: Time::ZERO,
+                    place: 0,
+                    priority: 0,
+                },
+                &books,
+            )
+        };
+        (0..).zip(held).map(rank).collect()
+    }
+
+    #[test]
+    fn the_ends_are_exact_and_what_lies_between_lies_between() {
+        // 1/3 and 1/3, against 1/2 and 0: the sum is larger, the largest smaller, and they meet at p = ln 2 / ln 1.5.
+        let held = [[3000, 6000], [4500, 0]];
+        let meet = 2f64.ln() / 1.5f64.ln();
+        for (p, first) in [(1.0, 1), (1.5, 1), (meet - 1e-6, 1), (meet + 1e-6, 0), (8.0, 0), (f64::INFINITY, 0)] {
+            let ranks = ranks(p, &held);
+            assert_eq!(usize::from(ranks[1] < ranks[0]), first, "{p}");
+        }
+        let resolved = ranks(2.0, &[[4500, 0], [0, 9000], [0, 9001]]);
+        assert!(resolved[0] == resolved[1] && resolved[1] < resolved[2]);
+    }
+
+    #[test]
+    fn more_of_anything_ranks_no_earlier() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for _ in 0..2000 {
+            let p = [1.01, 1.5, 2.0, 3.0, 17.0, 400.0][rng.random_range(0..6)];
+            let less = [rng.random_range(0..9000), rng.random_range(0..18_000)];
+            let more = less.map(|held| held + [0, 1, 1000][rng.random_range(0..3)]);
+            let ranks = ranks(p, &[less, more]);
+            assert!(ranks[0] <= ranks[1], "{p}: {less:?} {more:?}");
+        }
+    }
+}

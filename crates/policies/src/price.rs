@@ -1,0 +1,288 @@
+//! Shares as integers, so that two of them compare exactly.
+//!
+//! A share is `u_r / (c_r w_r)`, summed or maximised over resources. With `L` the least common multiple of all
+//! denominators, `price = L / (c_r w_r)` puts every user's share on one integer scale: [`Prices::rank`] is then a
+//! product a resource. `L` of a few resources fits 124 bits, of many 252. Beyond that a share is written as a binary
+//! fraction of so many places that two different ones differ in it: fractions with denominators below `2^b` lie at
+//! least `2^-2b` apart. All three forms order users alike; a test compares them.
+
+use ethnum::U256;
+
+use super::{Rank, Setup};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::MAX_DIMS;
+
+/// How the shares of a user in several resources make one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The largest of them: the dominant share.
+    Largest,
+    /// All of them together: the asset share.
+    Sum,
+}
+
+/// The prices of a run's resources, for every class of weights.
+#[derive(Clone, Debug)]
+pub struct Prices {
+    shape: Shape,
+    dims: usize,
+    scale: Scale,
+}
+
+#[derive(Clone, Debug)]
+enum Scale {
+    /// `L` below 2^124.
+    Narrow(Vec<[u128; MAX_DIMS]>),
+    /// `L` below 2^252.
+    Wide(Vec<[U256; MAX_DIMS]>),
+    /// Binary fractions of this many places.
+    Places(u32, Vec<Fraction>),
+}
+
+/// `sum or max of u_r * multiplier_r / denominator_r`; a denominator of 0 marks a resource that does not count.
+#[derive(Clone, Copy, Debug)]
+struct Fraction {
+    multiplier: [u128; MAX_DIMS],
+    denominator: [u128; MAX_DIMS],
+}
+
+/// `L` in fewer bits than this is [`Scale::Narrow`], or [`Scale::Wide`].
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    narrow: u32,
+    wide: u32,
+}
+
+const LIMITS: Limits = Limits { narrow: 124, wide: 252 };
+
+impl Prices {
+    /// Prices over the resources that `counts` names and that the cluster has at all.
+    ///
+    /// Users' holdings must stay within `setup.capacity`. Errors: [`Error::CapacityTooFine`] when sums of shares over
+    /// many resources and many weights need more than 256 bits; maxima never do.
+    pub fn new(policy: &str, shape: Shape, setup: &Setup, counts: impl Fn(usize) -> bool) -> Result<Prices> {
+        Prices::within(policy, shape, setup, counts, LIMITS)
+    }
+
+    fn within(
+        policy: &str,
+        shape: Shape,
+        setup: &Setup,
+        counts: impl Fn(usize) -> bool,
+        limits: Limits,
+    ) -> Result<Prices> {
+        let dims = setup.dims.len();
+        let denominators: Vec<[u128; MAX_DIMS]> = (0..setup.weights.classes())
+            .map(|class| {
+                std::array::from_fn(|d| {
+                    let counted = d < dims.max(1) && counts(d) && setup.capacity.0[d] > 0;
+                    let weight = setup.weights.each(class)[d];
+                    if counted { u128::from(setup.capacity.0[d]) * u128::from(weight) } else { 0 }
+                })
+            })
+            .collect();
+        let all = denominators.iter().flatten().filter(|&&denominator| denominator > 0);
+        let multiple = all.clone().try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)));
+        let bits = |value: U256| 256 - value.leading_zeros();
+        let scale = match multiple.filter(|multiple| bits(*multiple) <= limits.wide) {
+            Some(multiple) => {
+                let price = |&d: &u128| if d == 0 { U256::ZERO } else { multiple / U256::from(d) };
+                let wide: Vec<[U256; MAX_DIMS]> =
+                    denominators.iter().map(|row| std::array::from_fn(|d| price(&row[d]))).collect();
+                if bits(multiple) <= limits.narrow {
+                    Scale::Narrow(wide.iter().map(|row| std::array::from_fn(|d| row[d].as_u128())).collect())
+                } else {
+                    Scale::Wide(wide)
+                }
+            }
+            None => fractions(policy, shape, &denominators)?,
+        };
+        Ok(Prices { shape, dims: dims.max(1), scale })
+    }
+
+    /// The rank of a user that holds these amounts and has this class of weights.
+    pub fn rank(&self, held: &[u64], class: usize) -> Rank {
+        match &self.scale {
+            Scale::Narrow(prices) => {
+                let priced = held.iter().zip(&prices[class]).map(|(&held, &price)| u128::from(held) * price);
+                Rank::new(match self.shape {
+                    Shape::Largest => priced.max().unwrap_or(0),
+                    Shape::Sum => priced.sum(),
+                })
+            }
+            Scale::Wide(prices) => {
+                let priced = held.iter().zip(&prices[class]).map(|(&held, &price)| U256::from(held) * price);
+                let value = match self.shape {
+                    Shape::Largest => priced.max().unwrap_or(U256::ZERO),
+                    Shape::Sum => priced.fold(U256::ZERO, |sum, part| sum + part),
+                };
+                Rank::wide(*value.high(), *value.low())
+            }
+            Scale::Places(places, fractions) => {
+                let fraction = &fractions[class];
+                let part = |d: usize| u128::from(held[d]) * fraction.multiplier[d];
+                let counted = |d: &usize| fraction.denominator[*d] > 0;
+                let value = match self.shape {
+                    Shape::Largest => (0..self.dims)
+                        .filter(counted)
+                        .map(|d| binary_fraction(part(d), fraction.denominator[d], *places))
+                        .max()
+                        .unwrap_or(U256::ZERO),
+                    Shape::Sum => {
+                        let denominator = fraction.denominator.iter().copied().max().unwrap_or(0);
+                        let numerator = (0..self.dims).filter(counted).map(part).sum();
+                        binary_fraction(numerator, denominator.max(1), *places)
+                    }
+                };
+                Rank::wide(*value.high(), *value.low())
+            }
+        }
+    }
+}
+
+/// The form that needs no common multiple over all users.
+fn fractions(policy: &str, shape: Shape, denominators: &[[u128; MAX_DIMS]]) -> Result<Scale> {
+    let too_fine = |problem: &str| Error::CapacityTooFine { policy: policy.to_owned(), problem: problem.to_owned() };
+    let mut fractions = Vec::with_capacity(denominators.len());
+    let mut bits = 1;
+    for row in denominators {
+        let counted = row.iter().filter(|&&d| d > 0);
+        let fraction = match shape {
+            Shape::Largest => {
+                bits = counted.map(|d| 128 - d.leading_zeros()).fold(bits, u32::max);
+                Fraction { multiplier: [1; MAX_DIMS], denominator: *row }
+            }
+            Shape::Sum => {
+                let common = counted
+                    .clone()
+                    .try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)))
+                    .filter(|common| *common < U256::ONE << 125)
+                    .ok_or_else(|| {
+                        too_fine("the least common multiple of capacity x weight exceeds 2^125; use rounder numbers")
+                    })?
+                    .as_u128();
+                bits = bits.max(128 - common.leading_zeros());
+                Fraction {
+                    multiplier: row.map(|d| common.checked_div(d).unwrap_or(0)),
+                    denominator: row.map(|d| if d == 0 { 0 } else { common }),
+                }
+            }
+        };
+        fractions.push(fraction);
+    }
+    if bits > 125 {
+        return Err(too_fine("capacity x weight exceeds 2^125; use a larger unit or rounder weights"));
+    }
+    Ok(Scale::Places(2 * bits, fractions))
+}
+
+/// `floor(2^places * numerator / denominator)`, for a quotient below 16, a denominator below 2^125 and at most 250
+/// places.
+fn binary_fraction(numerator: u128, denominator: u128, places: u32) -> U256 {
+    let whole = numerator / denominator;
+    let mut rest = U256::from(numerator % denominator);
+    let mut value = U256::from(whole);
+    let mut left = places;
+    while left > 0 {
+        let step = left.min(125);
+        let shifted = rest << step;
+        value = (value << step) | (shifted / U256::from(denominator));
+        rest = shifted % U256::from(denominator);
+        left -= step;
+    }
+    value
+}
+
+fn lcm(a: U256, b: U256) -> Option<U256> {
+    let (mut x, mut y) = (a, b);
+    while y != U256::ZERO {
+        (x, y) = (y, x % y);
+    }
+    (a / x).checked_mul(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_base::units::{Dim, Resources, Unit};
+    use plimsoll_sim::books::Weights;
+    use rand::RngExt;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn dims(count: usize) -> Vec<Dim> {
+        (0..count).map(|d| Dim { name: format!("r{d}"), unit: Unit::Milli }).collect()
+    }
+
+    /// The definition: fractions compared by cross-multiplication, summed over a common denominator.
+    fn compare(shape: Shape, capacity: &[u64], a: (&[u64], u64), b: (&[u64], u64)) -> std::cmp::Ordering {
+        let wide = |value: u64| U256::from(value);
+        let product: U256 = capacity.iter().fold(U256::ONE, |product, &c| product * wide(c));
+        let value = |held: &[u64]| -> U256 {
+            let parts = held.iter().zip(capacity).map(|(&u, &c)| wide(u) * (product / wide(c)));
+            match shape {
+                Shape::Largest => parts.max().expect("a resource"),
+                Shape::Sum => parts.fold(U256::ZERO, |sum, part| sum + part),
+            }
+        };
+        (value(a.0) * wide(b.1)).cmp(&(value(b.0) * wide(a.1)))
+    }
+
+    #[test]
+    fn all_three_forms_order_users_as_cross_multiplication_does() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut ties = 0;
+        for case in 0..300 {
+            let count = rng.random_range(1..=4);
+            let dims = dims(count);
+            let mut capacity = Resources::ZERO;
+            for d in 0..count {
+                capacity.0[d] = rng.random_range(1..=if case % 2 == 0 { 12 } else { 1 << 20 });
+            }
+            let weights: Vec<(String, u64)> =
+                (0..3).map(|u| (u.to_string(), rng.random_range(1..=3) * 500_000)).collect();
+            let weights = Weights::from_scalars(weights.iter().map(|(name, weight)| (name.as_str(), *weight)));
+            let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+            for shape in [Shape::Largest, Shape::Sum] {
+                let forms: Vec<Prices> = [LIMITS, Limits { narrow: 0, ..LIMITS }, Limits { narrow: 0, wide: 0 }]
+                    .map(|limits| Prices::within("test", shape, &setup, |_| true, limits).expect("few resources"))
+                    .into();
+                for _ in 0..20 {
+                    let mut draw = || -> Vec<u64> { (0..count).map(|d| rng.random_range(0..=capacity.0[d])).collect() };
+                    let (a, b) = (draw(), draw());
+                    let (i, j) = (rng.random_range(0..weights.classes()), rng.random_range(0..weights.classes()));
+                    let wanted =
+                        compare(shape, capacity.slice(count), (&a, weights.each(i)[0]), (&b, weights.each(j)[0]));
+                    ties += usize::from(wanted.is_eq());
+                    for form in &forms {
+                        assert_eq!(
+                            form.rank(&a, i).cmp(&form.rank(&b, j)),
+                            wanted,
+                            "{shape:?} {capacity:?} {a:?} {b:?}"
+                        );
+                    }
+                }
+            }
+        }
+        assert!(ties > 100, "only {ties} ties were tried");
+    }
+
+    #[test]
+    fn eight_awkward_resources_still_compare() {
+        let dims = dims(8);
+        let mut capacity = Resources::ZERO;
+        capacity.0 =
+            [999_999_937, 999_999_929, 999_999_893, 999_999_883, 999_999_797, 999_999_761, 999_999_757, 999_999_751];
+        let weights = Weights::default();
+        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+        let prices = Prices::new("drf", Shape::Largest, &setup, |_| true).expect("maxima always compare");
+        let holds = |d: usize, amount: u64| {
+            let mut held = [0u64; 8];
+            held[d] = amount;
+            prices.rank(&held, 0)
+        };
+        assert!(holds(0, 500_000_000) < holds(1, 500_000_000));
+        assert!(holds(7, 1) > holds(0, 1));
+        assert_eq!(holds(3, capacity.0[3]), holds(5, capacity.0[5]));
+    }
+}

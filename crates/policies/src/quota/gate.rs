@@ -1,0 +1,131 @@
+//! The users that wait for quota, and the changes that could end the wait: so that a round asks only users with an
+//! answer that may have changed.
+//!
+//! A leaf group with users that were refused waits at one group (itself or one above) for one resource: as long as that
+//! is short even for the least that any of them asks, none of them may start. It is looked at again when that group
+//! changes, or when the water of its siblings has risen to the level that would do.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use plimsoll_fair::water::Level;
+
+/// A leaf that waits, and which of its waits it is: an entry of an earlier one means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    leaf: u32,
+    stamp: u32,
+}
+
+/// Leaves that wait for a set's water to rise in one resource, the lowest level first.
+type Heap = BinaryHeap<Reverse<(Level, Entry)>>;
+
+/// All waits.
+#[derive(Clone, Debug)]
+pub(super) struct Gates {
+    dims: usize,
+    /// By set and resource.
+    heaps: Vec<Heap>,
+    /// Sets that have anybody in a heap, perhaps.
+    watched: Vec<u32>,
+    is_watched: Vec<bool>,
+    /// By group: leaves that wait at it.
+    at: Vec<Vec<Entry>>,
+    /// By leaf: its present stamp, odd while it waits.
+    stamps: Vec<u32>,
+    waiting: usize,
+}
+
+impl Gates {
+    pub fn new(groups: usize, sets: usize, dims: usize) -> Gates {
+        Gates {
+            dims,
+            heaps: vec![Heap::new(); sets * dims],
+            watched: Vec::new(),
+            is_watched: vec![false; sets],
+            at: vec![Vec::new(); groups],
+            stamps: vec![0; groups],
+            waiting: 0,
+        }
+    }
+
+    /// A leaf waits at a group for resource `d`: until the group changes, or its set stands at `level`.
+    pub fn wait(&mut self, leaf: u32, group: u32, set: u32, d: usize, level: Option<Level>) {
+        self.leave(leaf);
+        self.stamps[leaf as usize] += 1;
+        self.waiting += 1;
+        let entry = Entry { leaf, stamp: self.stamps[leaf as usize] };
+        let stamps = &self.stamps;
+        let holds = |entry: &Entry| stamps[entry.leaf as usize] == entry.stamp;
+        let at = &mut self.at[group as usize];
+        if at.len() == at.capacity() {
+            at.retain(holds);
+        }
+        at.push(entry);
+        let Some(level) = level else { return };
+        let heap = &mut self.heaps[set as usize * self.dims + d];
+        if heap.len() > 2 * self.waiting + 64 {
+            heap.retain(|Reverse((_, entry))| holds(entry));
+        }
+        heap.push(Reverse((level, entry)));
+        if !std::mem::replace(&mut self.is_watched[set as usize], true) {
+            self.watched.push(set);
+        }
+    }
+
+    /// Whether any leaf waits.
+    pub fn any(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Whether a leaf waits.
+    pub fn waits(&self, leaf: u32) -> bool {
+        self.stamps[leaf as usize] % 2 == 1
+    }
+
+    /// A leaf waits no longer.
+    pub fn leave(&mut self, leaf: u32) {
+        if self.waits(leaf) {
+            self.stamps[leaf as usize] = self.stamps[leaf as usize].wrapping_add(1);
+            self.waiting -= 1;
+        }
+    }
+
+    /// Leaves that waited at a group that has changed; they wait no longer.
+    pub fn changed(&mut self, group: u32, woken: &mut Vec<u32>) {
+        let mut at = std::mem::take(&mut self.at[group as usize]);
+        for entry in at.drain(..) {
+            if self.stamps[entry.leaf as usize] == entry.stamp {
+                self.leave(entry.leaf);
+                woken.push(entry.leaf);
+            }
+        }
+        self.at[group as usize] = at;
+    }
+
+    /// Leaves that wait no longer, as the water has risen enough for them. `level` knows how high it stands;
+    /// `None` is as high as anybody waits for.
+    pub fn risen(&mut self, mut level: impl FnMut(u32, usize) -> Option<Level>, woken: &mut Vec<u32>) {
+        let mut watched = std::mem::take(&mut self.watched);
+        watched.retain(|&set| {
+            let mut anybody = false;
+            for d in 0..self.dims {
+                let at = set as usize * self.dims + d;
+                while let Some(&Reverse((needed, entry))) = self.heaps[at].peek() {
+                    if self.stamps[entry.leaf as usize] == entry.stamp {
+                        if level(set, d).is_some_and(|level| needed > level) {
+                            break;
+                        }
+                        self.leave(entry.leaf);
+                        woken.push(entry.leaf);
+                    }
+                    self.heaps[at].pop();
+                }
+                anybody |= !self.heaps[at].is_empty();
+            }
+            self.is_watched[set as usize] = anybody;
+            anybody
+        });
+        self.watched = watched;
+    }
+}

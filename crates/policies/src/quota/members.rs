@@ -1,0 +1,150 @@
+//! The users of the groups: the holdings and demand of each as last seen, and the waiting users of a group.
+//!
+//! Lists are threaded through the users, so that ten thousand groups of one user each have no allocation each.
+
+use plimsoll_base::units::UserId;
+
+/// No user.
+const NONE: u32 = u32::MAX;
+
+/// How a user stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    Idle,
+    Open,
+    Refused,
+}
+
+/// Resources of which a user's amounts stand beside the rest: most runs have two.
+const NEAR: usize = 2;
+
+/// A user as the policy last saw it: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Member {
+    pub leaf: u32,
+    pub stand: Stand,
+    /// The round in which it ceased to be idle.
+    pub since: u32,
+    /// Neighbours in the list in which it stands.
+    previous: u32,
+    next: u32,
+    /// Its holdings and demand.
+    near: [(u64, u64); NEAR],
+}
+
+/// Users of one group that stand alike, in no particular order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    first: u32,
+    pub len: u32,
+}
+
+impl List {
+    pub const EMPTY: List = List { first: NONE, len: 0 };
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn push(&mut self, user: u32, members: &mut [Member]) {
+        let next = std::mem::replace(&mut self.first, user);
+        (members[user as usize].previous, members[user as usize].next) = (NONE, next);
+        if next != NONE {
+            members[next as usize].previous = user;
+        }
+        self.len += 1;
+    }
+
+    fn remove(&mut self, user: u32, members: &mut [Member]) {
+        let Member { previous, next, .. } = members[user as usize];
+        match previous {
+            NONE => self.first = next,
+            _ => members[previous as usize].next = next,
+        }
+        if next != NONE {
+            members[next as usize].previous = previous;
+        }
+        self.len -= 1;
+    }
+}
+
+/// All users.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    dims: usize,
+    all: Vec<Member>,
+    /// The holdings and demand of each, `dims` per user, where there are more than fit the record.
+    far: Vec<(u64, u64)>,
+    /// The amounts that each asked for when it was refused, `dims` per user.
+    asks: Vec<u64>,
+}
+
+impl Members {
+    pub fn new(dims: usize) -> Members {
+        Members { dims, all: Vec::new(), far: Vec::new(), asks: Vec::new() }
+    }
+
+    /// A further user, of this leaf.
+    pub fn open(&mut self, leaf: u32) {
+        let near = [(0, 0); NEAR];
+        self.all.push(Member { leaf, stand: Stand::Idle, since: 0, previous: NONE, next: NONE, near });
+        if self.dims > NEAR {
+            self.far.resize(self.all.len() * self.dims, (0, 0));
+        }
+        self.asks.resize(self.all.len() * self.dims, 0);
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// All users.
+    pub fn all(&self) -> impl Iterator<Item = UserId> + use<> {
+        (0..self.all.len() as u32).map(UserId)
+    }
+
+    #[inline]
+    pub fn of(&self, user: UserId) -> &Member {
+        &self.all[user.index()]
+    }
+
+    /// Its holdings and demand of each resource as last seen.
+    #[inline]
+    pub fn seen(&mut self, user: UserId) -> &mut [(u64, u64)] {
+        if self.dims <= NEAR {
+            return &mut self.all[user.index()].near[..self.dims];
+        }
+        &mut self.far[user.index() * self.dims..][..self.dims]
+    }
+
+    /// The amounts it asked for when it was refused.
+    pub fn ask(&self, user: UserId) -> &[u64] {
+        &self.asks[user.index() * self.dims..][..self.dims]
+    }
+
+    pub fn set_ask(&mut self, user: UserId, ask: &[u64]) {
+        self.asks[user.index() * self.dims..][..self.dims].copy_from_slice(ask);
+    }
+
+    /// Moves a user from the list in which it stands, if it stands in one, to another.
+    pub fn set_stand(&mut self, user: UserId, stand: Stand, round: u32, open: &mut List, refused: &mut List) {
+        let before = std::mem::replace(&mut self.all[user.index()].stand, stand);
+        match before {
+            Stand::Idle => self.all[user.index()].since = round,
+            Stand::Open => open.remove(user.0, &mut self.all),
+            Stand::Refused => refused.remove(user.0, &mut self.all),
+        }
+        match stand {
+            Stand::Idle => {}
+            Stand::Open => open.push(user.0, &mut self.all),
+            Stand::Refused => refused.push(user.0, &mut self.all),
+        }
+    }
+
+    /// The users in a list.
+    pub fn list(&self, list: &List) -> impl Iterator<Item = UserId> + use<'_> {
+        let some = |user: u32| (user != NONE).then_some(user);
+        std::iter::successors(some(list.first), move |&user| some(self.all[user as usize].next)).map(UserId)
+    }
+}

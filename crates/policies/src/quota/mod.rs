@@ -1,0 +1,201 @@
+//! Quota groups: a user's tasks start only while its group, and every group above it, stays within its runtime quota.
+//!
+//! In each resource by itself the cluster is poured over the groups as water over buckets as wide as the ratios: a
+//! group's runtime quota is its amount at the level, between its minimum and its request (all that its users hold
+//! and wait for, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime
+//! quota, of the resource in which that is largest; inside a group priority decides, then FIFO or FAIR.
+//! When a lender's request returns, others may be above their quota: `reclaim` is the rule for these.
+//!
+//! Labels may have trees of their own: the present capacity of the machines that carry one is poured over the amounts
+//! that groups hold and wait for of it, and the default tree is left with the machines that carry none of these labels.
+//!
+//! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone);
+//! Koordinator's elastic quotas for the tree and admission; YARN's node labels for a tree a label.
+
+mod checks;
+mod file;
+mod gate;
+mod labels;
+mod members;
+mod overdue;
+mod roster;
+mod sharing;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use file::{Amount, GroupEntry, Inside, LabelTree, QuotaFile, Reclaim, Variant};
+
+use std::path::Path;
+
+use super::{
+    Ask, GroupAbout, GroupLevel, GroupTree, Groups, Owners, Policy, Queue, Rank, Setup, Stale, TakeBack, Verdict,
+};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Time, UserId};
+use plimsoll_sim::books::{Books, Partition};
+
+use sharing::Sharing;
+
+impl QuotaFile {
+    /// Reads a quota file. Errors: [`Error::Io`], and [`Error::PlanSyntax`] with the line and the values that would be
+    /// accepted.
+    pub fn read(path: &Path) -> Result<QuotaFile> {
+        file::read(path)
+    }
+
+    /// Reads the text of a quota file; `path` is for messages. Errors: as [`QuotaFile::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
+        file::parse(path, text)
+    }
+
+    /// The groups of every tree: the default one, then those of the labels.
+    fn trees(&self) -> impl Iterator<Item = &[GroupEntry]> {
+        std::iter::once(&*self.groups).chain(self.labels.iter().map(|tree| &*tree.groups))
+    }
+}
+
+/// Serves the group furthest below its runtime quota, and nobody beyond it.
+///
+/// Cost of a round: O(log groups) per changed user and tree that it has to do with, plus O(waiting users of the groups
+/// that are neither refused nor satisfied); refused groups cost nothing until something changes that could admit them.
+#[derive(Debug)]
+pub struct Quota {
+    file: QuotaFile,
+    about: GroupTree,
+    /// By partition.
+    trees: Vec<Sharing>,
+    /// Kept from one round to the next for its memory only.
+    concerned: Vec<UserId>,
+}
+
+impl Quota {
+    /// Errors: a resource of the file that the run does not have, with its line.
+    pub fn new(file: &QuotaFile, setup: &Setup) -> Result<Quota> {
+        let tree = |(at, groups): (usize, &[GroupEntry])| Sharing::new(Partition(at as u8), file, groups, setup);
+        let trees = file.trees().enumerate().map(tree).collect::<Result<Vec<_>>>()?;
+        let about = about(file, &trees);
+        Ok(Quota { file: file.clone(), about, trees, concerned: Vec::new() })
+    }
+
+    /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as the last round saw it, rounded
+    /// down, and what the group holds. A group in which nobody waits may have been seen by an earlier round.
+    pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
+        let groups = self.file.groups.len();
+        self.trees[group / groups].standing(group % groups)
+    }
+
+    /// The group of a user, by place in the file.
+    pub fn group_of(&self, user: UserId) -> usize {
+        self.trees[0].group_of(user)
+    }
+}
+
+/// The group of each user, by place in the file.
+fn owners(file: &QuotaFile) -> Owners {
+    let users =
+        file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
+    Owners::new(users, file.groups.iter().position(|group| group.default))
+}
+
+/// The groups of a file, for recorders.
+fn about(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
+    let mut groups = Vec::new();
+    for (partition, (entries, tree)) in file.trees().zip(trees).enumerate() {
+        let first = groups.len();
+        groups.extend(entries.iter().enumerate().map(|(at, entry)| GroupAbout {
+            name: entry.name.clone(),
+            label: partition.checked_sub(1).map(|label| file.labels[label].name.clone()),
+            stated: entry.stated,
+            parent: entry.parent.map(|parent| first + parent),
+            limits: tree.limits(at),
+        }));
+    }
+    GroupTree::new(file.variant, groups, trees.len(), owners(file))
+}
+
+impl Groups for Quota {
+    fn tree(&self) -> &GroupTree {
+        &self.about
+    }
+
+    fn levels(&self) -> Result<Vec<GroupLevel>> {
+        let mut all = Vec::new();
+        for tree in &self.trees {
+            all.extend(tree.levels()?);
+        }
+        Ok(all)
+    }
+}
+
+impl Policy for Quota {
+    fn open(&mut self, user: UserId, name: &str) -> Result<()> {
+        let Some(leaf) = self.about.group_of(name) else {
+            let expected = format!("a user of a group in {}, or a group with default = true", self.file.path.display());
+            return Err(Error::plan("user", format!("'{name}'"), expected));
+        };
+        debug_assert_eq!(user.index(), self.trees[0].users(), "users appear in order");
+        self.trees.iter_mut().for_each(|tree| tree.open(leaf as u32));
+        Ok(())
+    }
+
+    fn partitions(&self, known: Option<&[&str]>) -> Result<Vec<String>> {
+        self.file.partitions(known)
+    }
+
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+        let mut stale = Vec::new();
+        if let [tree] = &mut *self.trees {
+            stale = tree.prepare(now, books, changed)?;
+        } else {
+            for (at, tree) in self.trees.iter_mut().enumerate() {
+                let books = books.partition(Partition(at as u8));
+                tree.follow(books);
+                self.concerned.clear();
+                self.concerned.extend(changed.iter().filter(|user| tree.concerns(**user, books)));
+                stale.extend(tree.prepare(now, books, &self.concerned)?);
+            }
+        }
+        Ok(if stale.is_empty() { Stale::None } else { Stale::Some(stale) })
+    }
+
+    fn take_back(&mut self, now: Time, _books: &Books) -> Vec<TakeBack> {
+        self.trees.iter_mut().flat_map(|tree| tree.take_back(now)).collect()
+    }
+
+    fn takes_back(&self) -> bool {
+        self.trees.iter().any(Sharing::takes_back)
+    }
+
+    fn wake(&self, now: Time) -> Option<Time> {
+        self.trees.iter().filter_map(|tree| tree.next(now)).min()
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        self.trees[queue.partition.index()].rank(queue, books.partition(queue.partition))
+    }
+
+    fn admit(&self, queue: &Queue, ask: &Ask, _books: &Books) -> Verdict {
+        self.trees[queue.partition.index()].admit(queue, ask)
+    }
+
+    fn launched(&mut self, queue: &Queue, ask: &Ask, books: &Books) {
+        self.trees[queue.partition.index()].launched(queue, ask, books.partition(queue.partition));
+    }
+
+    fn refused(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
+        self.trees[queue.partition.index()].refused(queue, ask);
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        Some(self)
+    }
+
+    fn moves_others(&self) -> bool {
+        true
+    }
+
+    fn wants_waiting_demand(&self) -> bool {
+        true
+    }
+}

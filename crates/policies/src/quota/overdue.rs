@@ -1,0 +1,144 @@
+//! Groups that hold more than their runtime quota, and since when: `reclaim = "kill-after:SPAN"` takes the excess back.
+//!
+//! A group that holds more than its base is over its quota while the water of its siblings stands below the level that
+//! would give it the amount it holds. Those levels are kept in order, so that a round meets only the groups that are
+//! over.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tree::{TOP, Tree};
+use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
+use plimsoll_fair::water::Level;
+
+/// The level that a group needs for the amount it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Needed {
+    At(Level),
+    /// No level gives it as much.
+    None,
+}
+
+/// A group that has been over its quota for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// Its place in the tree.
+    pub group: u32,
+    /// The groups under it that have been over for too long as well.
+    pub below: Vec<u32>,
+    /// By how much it is over, in base units.
+    pub excess: Resources,
+}
+
+/// The groups that are over their quota.
+#[derive(Clone, Debug)]
+pub(super) struct Overdue {
+    after: Span,
+    dims: usize,
+    /// The levels needed by groups that hold more than their base, by set of siblings and resource.
+    needed: Vec<BTreeSet<(Needed, u32)>>,
+    /// Sets and resources with any.
+    watched: BTreeSet<usize>,
+    /// By group and resource, its entry of `needed`.
+    entries: Vec<Option<Needed>>,
+    /// Leaves that have changed since anybody was last looked at.
+    changed: BTreeSet<u32>,
+    /// Groups that are over, and since when without a break.
+    since: BTreeMap<u32, Time>,
+}
+
+impl Overdue {
+    pub fn new(tree: &Tree, after: Span) -> Overdue {
+        Overdue {
+            after,
+            dims: tree.dims,
+            needed: vec![BTreeSet::new(); tree.sets() * tree.dims],
+            watched: BTreeSet::new(),
+            entries: vec![None; tree.nodes.len() * tree.dims],
+            changed: BTreeSet::new(),
+            since: BTreeMap::new(),
+        }
+    }
+
+    /// A group holds or asks for something else than before.
+    fn update(&mut self, tree: &Tree, group: u32) {
+        for d in 0..self.dims {
+            let needed = tree.needs_water(group, d).map(|level| level.map_or(Needed::None, Needed::At));
+            let before = std::mem::replace(&mut self.entries[group as usize * self.dims + d], needed);
+            if needed == before {
+                continue;
+            }
+            let at = tree.set_of(group) as usize * self.dims + d;
+            if let Some(before) = before {
+                self.needed[at].remove(&(before, group));
+            }
+            if let Some(needed) = needed {
+                self.needed[at].insert((needed, group));
+                self.watched.insert(at);
+            } else if self.needed[at].is_empty() {
+                self.watched.remove(&at);
+            }
+        }
+    }
+
+    /// Finds the groups that are over their quota at `now`, given the leaves that have changed.
+    pub fn look(&mut self, tree: &mut Tree, changed: &[u32], now: Time) {
+        self.changed.extend(changed);
+        if tree.is_easy() {
+            self.since.clear();
+            return;
+        }
+        for leaf in std::mem::take(&mut self.changed) {
+            let mut at = leaf;
+            while at != TOP {
+                self.update(tree, at);
+                at = tree.nodes[at as usize].parent;
+            }
+        }
+        let mut over = BTreeMap::new();
+        for &at in &self.watched {
+            // Where there is enough for all nobody is over.
+            let Some(level) = tree.level((at / self.dims) as u32, at % self.dims) else { continue };
+            let level = Needed::At(level);
+            // The highest need first: those behind the level have what they hold.
+            for &(needed, group) in self.needed[at].iter().rev() {
+                if needed <= level {
+                    break;
+                }
+                over.insert(group, self.since.get(&group).copied().unwrap_or(now));
+            }
+        }
+        self.since = over;
+    }
+
+    /// When the next of them has been over for too long, after `now`: some may have been for long, and unable to give
+    /// back.
+    pub fn next(&self, now: Time) -> Option<Time> {
+        self.since.values().map(|since| *since + self.after).filter(|at| *at > now).min()
+    }
+
+    /// Groups that have been over for too long, those above others behind all that have none of them below.
+    pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<Due> {
+        let due = self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group);
+        let mut below: BTreeMap<u32, Vec<u32>> = due.map(|group| (group, Vec::new())).collect();
+        for group in below.keys().copied().collect::<Vec<u32>>() {
+            for above in tree.path(group).skip(1) {
+                below.entry(above).and_modify(|below| below.push(group));
+            }
+        }
+        let mut due: Vec<(u32, Vec<u32>)> = below.into_iter().collect();
+        // What is taken back from a group below is taken back from those above too.
+        due.sort_by_cached_key(|(group, below)| match below.is_empty() {
+            true => (false, Reverse(0)),
+            false => (true, Reverse(tree.path(*group).count())),
+        });
+        due.into_iter()
+            .map(|(group, below)| {
+                tree.read(group);
+                let mut excess = [0; MAX_DIMS];
+                excess.iter_mut().zip(tree.excess(group)).for_each(|(excess, more)| *excess = more);
+                Due { group, below, excess: Resources(excess) }
+            })
+            .collect()
+    }
+}

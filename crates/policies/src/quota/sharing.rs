@@ -1,0 +1,405 @@
+//! One tree of groups and the users that share by it: of the cluster, or of the machines of a label.
+//!
+//! All that a user holds and waits for here is its account in the books of the tree's partition.
+
+use super::file::{GroupEntry, Inside, QuotaFile, Reclaim};
+use super::gate::Gates;
+use super::members::{List, Members, Stand};
+use super::overdue::{Due, Overdue};
+use super::tree::{self, Tree};
+use crate::{Ask, GroupLevel, GroupLimits, Queue, Rank, Setup, TakeBack, Verdict};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MAX_DIMS, Time, UserId};
+use plimsoll_sim::books::{Books, Partition, WEIGHT_ONE};
+
+/// The quotas of a tree's groups, and the users that wait for quota.
+///
+/// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor
+/// satisfied); refused groups cost nothing until something changes that could admit them.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    partition: Partition,
+    inside: Inside,
+    tree: Tree,
+    gates: Gates,
+    /// The groups above their quota, if the excess is ever taken back.
+    overdue: Option<Overdue>,
+    leaves: Vec<Leaf>,
+    users: Members,
+    /// Leaves with users that wait and are not refused.
+    open: Vec<u32>,
+    /// Leaves to look at again in the next round, though nobody says that anything has changed.
+    again: Vec<u32>,
+    /// Leaves whose users have changed since the last round; empty between rounds.
+    changed: Vec<u32>,
+    seen: Seen,
+}
+
+/// A group's record of its users; unused for groups above others.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Leaf {
+    /// Its place in line: used over runtime quota.
+    key: u128,
+    /// Users that wait and are not refused.
+    open: List,
+    /// Users that were refused.
+    refused: List,
+    /// Place among the open leaves, from 1; 0 if it is none.
+    place: u32,
+    /// While the leaf waits: the resource that is short, and for how little.
+    short: (u32, u64),
+    /// Somebody of it may stand in line under an earlier key.
+    moved: bool,
+}
+
+const LEAF: Leaf = Leaf { key: 0, open: List::EMPTY, refused: List::EMPTY, place: 0, short: (0, 0), moved: false };
+
+/// Groups that were met in this round, each once.
+#[derive(Clone, Debug)]
+struct Seen {
+    round: u32,
+    at: Vec<u32>,
+}
+
+impl Seen {
+    /// Whether it is met for the first time in this round.
+    fn first(&mut self, group: u32) -> bool {
+        std::mem::replace(&mut self.at[group as usize], self.round) != self.round
+    }
+}
+
+/// Binary places of used / runtime quota, and all bits kept of it.
+const PLACES: u32 = 64;
+const KEY_BITS: u32 = 92;
+
+impl Sharing {
+    /// From a file's description of these groups. Errors: a resource of the file that the run does not have, with its
+    /// line.
+    pub fn new(partition: Partition, file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Sharing> {
+        let tree = Tree::new(file, groups, setup)?;
+        let groups = groups.len();
+        Ok(Sharing {
+            partition,
+            inside: file.inside,
+            gates: Gates::new(groups, tree.sets(), tree.dims),
+            overdue: match file.reclaim {
+                Reclaim::KillAfter(span) => Some(Overdue::new(&tree, span)),
+                Reclaim::Never | Reclaim::Wait => None,
+            },
+            tree,
+            leaves: vec![LEAF; groups],
+            users: Members::new(setup.dims.len()),
+            open: Vec::new(),
+            again: Vec::new(),
+            changed: Vec::new(),
+            seen: Seen { round: 0, at: vec![0; groups] },
+        })
+    }
+
+    /// A further user, of this group.
+    pub fn open(&mut self, leaf: u32) {
+        self.users.open(leaf);
+    }
+
+    /// How many users there are.
+    pub fn users(&self) -> usize {
+        self.users.len()
+    }
+
+    /// The group of a user.
+    pub fn group_of(&self, user: UserId) -> usize {
+        self.users.of(user).leaf as usize
+    }
+
+    /// A group's minimum and maximum of every resource.
+    pub fn limits(&self, group: usize) -> Vec<GroupLimits> {
+        self.tree.limits(group)
+    }
+
+    /// Every group's quota, computed from scratch. Errors: amounts too large to add.
+    pub fn levels(&self) -> Result<Vec<GroupLevel>> {
+        self.tree.look()
+    }
+
+    /// The runtime quota of a group as the last round saw it, and the group's holdings.
+    pub fn standing(&self, group: usize) -> (Vec<u64>, Vec<u64>) {
+        (self.tree.runtime(group as u32).collect(), self.tree.held(group as u32).collect())
+    }
+
+    /// The capacity changes with machines: it is that of the books.
+    pub fn follow(&mut self, books: &Books) {
+        self.tree.set_total(books.capacity());
+    }
+
+    /// Whether a user has anything to do with this tree, now or when it was last seen.
+    pub fn concerns(&mut self, user: UserId, books: &Books) -> bool {
+        books.waiting(user) > 0
+            || books.running(user) > 0
+            || self.users.of(user).stand != Stand::Idle
+            || self.users.seen(user).iter().any(|seen| *seen != (0, 0))
+    }
+
+    /// Takes note of a user's holdings and demand now.
+    fn note(&mut self, user: UserId, books: &Books) {
+        let leaf = self.users.of(user).leaf;
+        let seen = self.users.seen(user);
+        let held = books.held(user);
+        if seen.iter().zip(held).any(|((before, _), now)| before != now) {
+            self.tree.hold(leaf, seen.iter().zip(held).map(|((before, _), &now)| (now, *before)));
+        }
+        for (d, (before, held)) in seen.iter_mut().zip(held).enumerate() {
+            // More than fits a word is more than there is.
+            let wanted = u64::try_from(books.wanted(user, d)).unwrap_or(u64::MAX);
+            self.tree.request(leaf, d, wanted, before.1);
+            *before = (*held, wanted);
+        }
+        // Its next task may be another one than was refused.
+        self.set_stand(user, if books.waiting(user) > 0 { Stand::Open } else { Stand::Idle });
+    }
+
+    /// Moves a user between the lists of its group.
+    fn set_stand(&mut self, user: UserId, stand: Stand) {
+        let (leaf, before) = (self.users.of(user).leaf, self.users.of(user).stand);
+        if stand == before {
+            return;
+        }
+        let group = &mut self.leaves[leaf as usize];
+        self.users.set_stand(user, stand, self.seen.round, &mut group.open, &mut group.refused);
+        self.set_open(leaf);
+    }
+
+    /// Keeps the list of open leaves.
+    fn set_open(&mut self, leaf: u32) {
+        let group = &mut self.leaves[leaf as usize];
+        match (group.open.is_empty(), group.place) {
+            (false, 0) => {
+                self.open.push(leaf);
+                group.place = self.open.len() as u32;
+            }
+            (true, place @ 1..) => {
+                group.place = 0;
+                self.open.swap_remove(place as usize - 1);
+                if let Some(&last) = self.open.get(place as usize - 1) {
+                    self.leaves[last as usize].place = place;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads a leaf's quotas and its key anew.
+    fn look(&mut self, leaf: u32) {
+        self.tree.read(leaf);
+        self.set_key(leaf);
+    }
+
+    fn set_key(&mut self, leaf: u32) {
+        let key = self.key(leaf);
+        let group = &mut self.leaves[leaf as usize];
+        group.moved |= std::mem::replace(&mut group.key, key) != key;
+    }
+
+    /// Used over runtime quota where that is largest, in steps of 2^-64.
+    fn key(&self, leaf: u32) -> u128 {
+        const MOST: u128 = (1 << KEY_BITS) - 1;
+        let (mut used, mut quota) = (0, 1);
+        for (held, runtime) in self.tree.held(leaf).zip(self.tree.runtime(leaf)) {
+            if held > 0 && runtime == 0 {
+                return MOST;
+            }
+            // Without this, 0 of a quota of 0 would be less than nothing.
+            if held > 0 && u128::from(held) * u128::from(quota) > u128::from(used) * u128::from(runtime) {
+                (used, quota) = (held, runtime);
+            }
+        }
+        let (whole, rest) = (used / quota, used % quota);
+        let places = (u128::from(rest) << PLACES) / u128::from(quota);
+        (u128::from(whole) << PLACES | places).min(MOST)
+    }
+
+    /// Looks again at a leaf whose refused users may start, perhaps, and says which of them.
+    fn recall(&mut self, leaf: u32, recalled: &mut Vec<UserId>) {
+        self.gates.leave(leaf);
+        if self.leaves[leaf as usize].refused.is_empty() {
+            return;
+        }
+        self.look(leaf);
+        if self.bar(leaf) {
+            return;
+        }
+        let from = recalled.len();
+        let fits = |user: &UserId| self.tree.above_quota(leaf, self.users.ask(*user)).is_none();
+        recalled.extend(self.users.list(&self.leaves[leaf as usize].refused).filter(fits));
+        for &user in &recalled[from..] {
+            self.set_stand(user, Stand::Open);
+        }
+        if !self.leaves[leaf as usize].refused.is_empty() && !self.bar(leaf) {
+            self.again.push(leaf);
+        }
+    }
+
+    /// Recalls users with a wait that may be over.
+    fn wake(&mut self, recalled: &mut Vec<UserId>) {
+        let mut woken = std::mem::take(&mut self.again);
+        if self.gates.any() {
+            self.seen.round = self.seen.round.wrapping_add(1);
+            for &leaf in &self.changed {
+                let mut at = leaf;
+                while at != tree::TOP && self.seen.first(at) {
+                    self.gates.changed(at, &mut woken);
+                    at = self.tree.nodes[at as usize].parent;
+                }
+            }
+            let tree = &mut self.tree;
+            self.gates.risen(|set, d| tree.level(set, d), &mut woken);
+        }
+        // In the order of the file, so that nothing depends on the order in which they came to wait.
+        woken.sort_unstable();
+        woken.dedup();
+        for leaf in woken {
+            self.recall(leaf, recalled);
+        }
+    }
+
+    /// Sets a leaf to wait for what is short even for the least that its refused users ask; whether anything is.
+    fn bar(&mut self, leaf: u32) -> bool {
+        let mut least = [u64::MAX; MAX_DIMS];
+        for user in self.users.list(&self.leaves[leaf as usize].refused) {
+            least.iter_mut().zip(self.users.ask(user)).for_each(|(least, ask)| *least = (*least).min(*ask));
+        }
+        let Some((group, d)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
+        let level = self.tree.level_for(group, d, least[d]);
+        self.gates.wait(leaf, group, self.tree.nodes[group as usize].set, d, level);
+        self.leaves[leaf as usize].short = (d as u32, least[d]);
+        true
+    }
+
+    /// The key of a FAIR group: the user's dominant share over its weight, in steps of 2^-64.
+    fn dominant_share(&self, user: UserId, books: &Books) -> u128 {
+        let weights = books.weights().each(books.weight_class(user));
+        let share = |(d, &held): (usize, &u64)| {
+            let capacity = u128::from(books.capacity().0[d]).max(1);
+            (u128::from(held) << PLACES) / capacity * u128::from(WEIGHT_ONE) / u128::from(weights[d])
+        };
+        books.held(user).iter().enumerate().map(share).max().unwrap_or(0)
+    }
+}
+
+impl Sharing {
+    /// Brings all up to date with what these users hold and wait for now; whose place may have changed, and who may be
+    /// asked again. Errors: amounts too large to add.
+    pub fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Vec<UserId>> {
+        self.seen.round = self.seen.round.wrapping_add(1);
+        let round = self.seen.round;
+        self.tree.look_again();
+        let mut stale = Vec::new();
+        for &user in changed {
+            if self.users.of(user).stand == Stand::Refused {
+                stale.push(user);
+            }
+            self.note(user, books);
+            let leaf = self.users.of(user).leaf;
+            if changed.len() == 1 || self.seen.first(leaf) {
+                self.changed.push(leaf);
+            }
+        }
+        self.tree.update(&self.changed)?;
+        if let Some(overdue) = &mut self.overdue {
+            overdue.look(&mut self.tree, &self.changed, now);
+        }
+        self.wake(&mut stale);
+        self.changed.clear();
+        for at in 0..self.open.len() {
+            let leaf = self.open[at];
+            self.look(leaf);
+            if std::mem::take(&mut self.leaves[leaf as usize].moved) {
+                // Who has just come stands nowhere yet.
+                let there = |user: &UserId| self.users.of(*user).since != round;
+                stale.extend(self.users.list(&self.leaves[leaf as usize].open).filter(there));
+            }
+        }
+        Ok(stale)
+    }
+
+    /// The amounts that groups have held above their quota for too long.
+    pub fn take_back(&mut self, now: Time) -> Vec<TakeBack> {
+        let Some(overdue) = &self.overdue else { return Vec::new() };
+        let due = overdue.due(&mut self.tree, now);
+        let of = |group: u32| {
+            let below = |user: &UserId| self.tree.path(self.users.of(*user).leaf).any(|at| at == group);
+            self.users.all().filter(below).collect()
+        };
+        let partition = self.partition;
+        let place = |group: u32| partition.index() * self.leaves.len() + group as usize;
+        due.into_iter()
+            .map(|Due { group, below, excess }| {
+                let below = below.into_iter().map(place).collect();
+                TakeBack { group: place(group), below, users: of(group), partition, amount: excess }
+            })
+            .collect()
+    }
+
+    /// Whether anything is ever taken back.
+    pub fn takes_back(&self) -> bool {
+        self.overdue.is_some()
+    }
+
+    /// When something is next taken back after `now`, if nothing changes before.
+    pub fn next(&self, now: Time) -> Option<Time> {
+        self.overdue.as_ref().and_then(|overdue| overdue.next(now))
+    }
+
+    /// See [`Policy::rank`](crate::Policy::rank).
+    pub fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let leaf = self.users.of(queue.user).leaf;
+        let key = self.leaves[leaf as usize].key << (128 - KEY_BITS);
+        let low = match self.inside {
+            Inside::Fifo => u128::from(queue.release.0) << 64 | u128::from(queue.place),
+            Inside::Fair => self.dominant_share(queue.user, books),
+        };
+        Rank::wide(key | u128::from(leaf) << 4 | u128::from(queue.priority), low)
+    }
+
+    /// See [`Policy::admit`](crate::Policy::admit).
+    pub fn admit(&self, queue: &Queue, ask: &Ask) -> Verdict {
+        match self.tree.above_quota(self.users.of(queue.user).leaf, &whole(ask)[..self.tree.dims]) {
+            None => Verdict::Yes,
+            Some(_) => Verdict::Wait,
+        }
+    }
+
+    /// See [`Policy::launched`](crate::Policy::launched).
+    pub fn launched(&mut self, queue: &Queue, ask: &Ask, books: &Books) {
+        let leaf = self.users.of(queue.user).leaf;
+        let (whole, seen) = (whole(ask), self.users.seen(queue.user));
+        self.tree.hold(leaf, whole.iter().map(|&more| (more, 0)));
+        seen.iter_mut().zip(whole).for_each(|((held, _), more)| *held += more);
+        // With nobody of it in line, its place is asked for when it has been looked at again.
+        if books.waiting(queue.user) > 0 || self.leaves[leaf as usize].open.len > 1 {
+            self.set_key(leaf);
+        }
+    }
+
+    /// See [`Policy::refused`](crate::Policy::refused).
+    pub fn refused(&mut self, queue: &Queue, ask: &Ask) {
+        self.set_stand(queue.user, Stand::Refused);
+        let (leaf, whole) = (self.users.of(queue.user).leaf, whole(ask));
+        self.users.set_ask(queue.user, &whole[..self.tree.dims]);
+        let (d, least) = self.leaves[leaf as usize].short;
+        // What is too little for less is too little for this.
+        let known = self.gates.waits(leaf) && whole[d as usize] >= least;
+        if !known && !self.bar(leaf) {
+            self.again.push(leaf);
+        }
+    }
+}
+
+/// The amounts that an ask would hold.
+fn whole(ask: &Ask) -> [u64; MAX_DIMS] {
+    let mut whole = [0; MAX_DIMS];
+    for (whole, part) in whole.iter_mut().zip(ask.footprint) {
+        *whole = part.saturating_mul(u64::from(ask.tasks));
+    }
+    whole
+}

@@ -1,0 +1,387 @@
+//! The groups of a run: the holdings, request and quota of each.
+//!
+//! Requests go up, each cut to its group's limit; totals go down: the amount shared under a group is the group's
+//! runtime quota. A change touches the path from its leaf; levels elsewhere follow when somebody looks.
+
+mod look;
+
+use super::file::{GroupEntry, QuotaFile, Reclaim, wrong};
+use crate::Setup;
+use plimsoll_base::error::{Result, nearest};
+use plimsoll_base::units::{MAX_DIMS, Resources};
+use plimsoll_fair::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
+
+/// No group: the cluster itself is above.
+pub(super) const TOP: u32 = u32::MAX;
+
+/// A group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub parent: u32,
+    /// The set of siblings it belongs to, and its name there.
+    pub set: u32,
+    member: GroupId,
+    /// Its siblings have not heard of a change yet.
+    changed: bool,
+    /// It stands among those that are behind.
+    behind: bool,
+    /// The look at which its runtime quotas were read.
+    read: u64,
+}
+
+/// A group in one resource: half a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Account {
+    held: u64,
+    /// Its quota as last seen, rounded down.
+    runtime: u64,
+    /// The amount requested in it, not cut.
+    request: u128,
+}
+
+/// Siblings.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    parent: u32,
+    /// The look at which the totals were set.
+    read: u64,
+}
+
+/// All groups.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub nodes: Vec<Node>,
+    /// `dims` a group, one after the other: a change touches all of a group, and little else.
+    accounts: Vec<Account>,
+    /// The part of its request that the parent of a group has heard, likewise; unused where there is none.
+    passed: Vec<u64>,
+    sets: Vec<Set>,
+    /// `dims` a set.
+    waters: Vec<Water>,
+    pub dims: usize,
+    capacity: [u64; MAX_DIMS],
+    /// No siblings ever share more: the cluster, or a minimum above that.
+    ceiling: [u64; MAX_DIMS],
+    reclaim: Reclaim,
+    look: u64,
+    /// One set of siblings that lend all: where they ask for no more than there is, each may use what it asks for,
+    /// whatever the others do, and none needs to hear of another.
+    plain: bool,
+    /// It is plain, and they ask for no more than there is.
+    easy: bool,
+    /// The amount requested in all leaves, not cut.
+    requested: [u128; MAX_DIMS],
+    /// Leaves with a change that their siblings have not heard of, though that was some rounds ago.
+    behind: Vec<u32>,
+}
+
+impl Tree {
+    /// A file's description of these groups: its own, or those of a label. Errors: a resource that the run has not, or
+    /// has in another unit; with its line.
+    pub fn new(file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Tree> {
+        let dims = setup.dims.len();
+        let mut tree = Tree {
+            nodes: Vec::with_capacity(groups.len()),
+            accounts: vec![Account::default(); groups.len() * dims],
+            passed: vec![0; groups.len() * dims],
+            sets: Vec::new(),
+            waters: Vec::new(),
+            dims,
+            capacity: setup.capacity.0,
+            ceiling: setup.capacity.0,
+            reclaim: file.reclaim,
+            look: 1,
+            plain: groups.iter().all(|group| group.lend && group.parent.is_none())
+                && setup.capacity.0.iter().all(|&capacity| capacity <= LIMIT),
+            easy: false,
+            requested: [0; MAX_DIMS],
+            behind: Vec::new(),
+        };
+        // The set under a group, by its place, and under the cluster, last.
+        let mut under: Vec<Option<u32>> = vec![None; groups.len() + 1];
+        for entry in groups {
+            let parent = entry.parent.map_or(TOP, |parent| parent as u32);
+            let set = *under[entry.parent.unwrap_or(groups.len())].get_or_insert_with(|| {
+                tree.sets.push(Set { parent, read: 0 });
+                tree.waters.extend((0..dims).map(|_| Water::new(file.variant)));
+                tree.sets.len() as u32 - 1
+            });
+            let limits = limits(file, entry, setup)?;
+            let mut member = GroupId(0);
+            for (d, group) in limits[..dims].iter().enumerate() {
+                // The same name in every resource.
+                member = tree.waters[set as usize * dims + d].join(group)?;
+                tree.ceiling[d] = tree.ceiling[d].max(group.min);
+            }
+            tree.nodes.push(Node { parent, set, member, changed: true, behind: false, read: 0 });
+        }
+        for at in 0..tree.nodes.len() as u32 {
+            tree.tell(at)?;
+        }
+        Ok(tree)
+    }
+
+    /// Sets the amount that all groups share from the next [`Tree::update`] on: no more than the cluster has.
+    pub fn set_total(&mut self, total: &Resources) {
+        self.capacity = total.0;
+    }
+
+    /// A group and those above it, upwards.
+    pub fn path(&self, group: u32) -> impl Iterator<Item = u32> + use<'_> {
+        std::iter::successors(Some(group), |&at| Some(self.nodes[at as usize].parent).filter(|&above| above != TOP))
+    }
+
+    /// The amount of each resource that a group holds.
+    pub fn held(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.of(group).iter().map(|account| account.held)
+    }
+
+    /// A group's quota of each resource, as it was last read.
+    pub fn runtime(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.of(group).iter().map(|account| account.runtime)
+    }
+
+    #[inline]
+    fn of(&self, group: u32) -> &[Account] {
+        &self.accounts[group as usize * self.dims..][..self.dims]
+    }
+
+    #[inline]
+    fn of_mut(&mut self, group: u32) -> &mut [Account] {
+        &mut self.accounts[group as usize * self.dims..][..self.dims]
+    }
+
+    /// Books the amounts that a leaf and all above it hold of each resource, now and before.
+    pub fn hold(&mut self, leaf: u32, amounts: impl Iterator<Item = (u64, u64)> + Clone) {
+        let mut at = leaf;
+        while at != TOP {
+            for (account, (now, before)) in self.of_mut(at).iter_mut().zip(amounts.clone()) {
+                account.held = account.held - before + now;
+            }
+            let node = &mut self.nodes[at as usize];
+            node.changed |= self.reclaim == Reclaim::Never;
+            at = node.parent;
+        }
+    }
+
+    /// Sets the amount requested in a leaf of resource `d`, by one user now and before; [`Tree::update`] tells the
+    /// others.
+    pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
+        if amount == before {
+            return;
+        }
+        let (amount, before) = (u128::from(amount), u128::from(before));
+        self.requested[d] = self.requested[d] - before + amount;
+        let account = &mut self.of_mut(leaf)[d];
+        account.request = account.request - before + amount;
+        self.nodes[leaf as usize].changed = true;
+    }
+
+    /// Makes known the amounts requested and held in these leaves now. Errors: amounts too large to add.
+    pub fn update(&mut self, leaves: &[u32]) -> Result<()> {
+        for &leaf in leaves {
+            let node = &mut self.nodes[leaf as usize];
+            if node.changed && !std::mem::replace(&mut node.behind, true) {
+                self.behind.push(leaf);
+            }
+        }
+        let there = self.requested.iter().zip(&self.capacity);
+        self.easy = self.plain && there.take(self.dims).all(|(sum, total)| *sum <= u128::from(*total));
+        while !self.easy
+            && let Some(leaf) = self.behind.pop()
+        {
+            self.nodes[leaf as usize].behind = false;
+            self.tell(leaf)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the siblings of a group, and all above, its request and holdings now. Errors: amounts too large to add.
+    fn tell(&mut self, leaf: u32) -> Result<()> {
+        let mut at = leaf;
+        while at != TOP && std::mem::take(&mut self.nodes[at as usize].changed) {
+            let Node { parent, set, member, .. } = self.nodes[at as usize];
+            for d in 0..self.dims {
+                let account = self.accounts[at as usize * self.dims + d];
+                let (request, floor) = self.stands(&account, d);
+                let water = &mut self.waters[set as usize * self.dims + d];
+                water.set_use(member, request, floor)?;
+                if parent == TOP {
+                    continue;
+                }
+                let passed = pass(account.request, water.group(member));
+                let before = std::mem::replace(&mut self.passed[at as usize * self.dims + d], passed);
+                if before != passed {
+                    let above = &mut self.accounts[parent as usize * self.dims + d];
+                    above.request = above.request - u128::from(before) + u128::from(passed);
+                    self.nodes[parent as usize].changed = true;
+                }
+            }
+            at = parent;
+        }
+        Ok(())
+    }
+
+    /// The numbers of an account in resource `d` that siblings see: the request, and the amount held that must not be
+    /// lost.
+    #[inline]
+    fn stands(&self, account: &Account, d: usize) -> (u64, u64) {
+        // To ask for more than all siblings share gets nobody more than to ask for that.
+        let request = account.request.min(u128::from(self.ceiling[d])) as u64;
+        (request, if self.reclaim == Reclaim::Never { account.held } else { 0 })
+    }
+
+    /// From here on runtime quotas are read anew.
+    pub fn look_again(&mut self) {
+        self.look += 1;
+    }
+
+    /// Reads the runtime quota of a group, and of all above it.
+    pub fn read(&mut self, group: u32) {
+        let Node { set, member, read, .. } = self.nodes[group as usize];
+        if read == self.look {
+            return;
+        }
+        if !self.easy {
+            self.settle(set);
+        }
+        for d in 0..self.dims {
+            let at = group as usize * self.dims + d;
+            let water = &mut self.waters[set as usize * self.dims + d];
+            let runtime = if self.easy {
+                let group = *water.group(member);
+                let (request, held) = self.stands(&self.accounts[at], d);
+                Standing::of(&Group { request, held, ..group }).reach()
+            } else {
+                water.runtime(member)
+            };
+            self.accounts[at].runtime = runtime;
+        }
+        self.nodes[group as usize].read = self.look;
+    }
+
+    /// Sets the totals of a set of siblings.
+    fn settle(&mut self, set: u32) {
+        let Set { parent, read } = self.sets[set as usize];
+        if read == self.look {
+            return;
+        }
+        self.sets[set as usize].read = self.look;
+        if parent != TOP {
+            self.read(parent);
+        }
+        for d in 0..self.dims {
+            let total =
+                if parent == TOP { self.capacity[d] } else { self.accounts[parent as usize * self.dims + d].runtime };
+            self.waters[set as usize * self.dims + d].set_total(total);
+        }
+    }
+
+    /// How high the water stands in a set of siblings; `None` where there is enough for all.
+    pub fn level(&mut self, set: u32, d: usize) -> Option<Level> {
+        if self.easy {
+            return None;
+        }
+        self.settle(set);
+        let water = &mut self.waters[set as usize * self.dims + d];
+        (!water.is_enough()).then(|| water.level())
+    }
+
+    /// The level from which on a group may hold so much more of resource `d`, if it depends on the level.
+    pub fn level_for(&self, group: u32, d: usize, more: u64) -> Option<Level> {
+        if self.easy {
+            return None;
+        }
+        let runtime = self.of(group)[d].held.saturating_add(more);
+        let node = &self.nodes[group as usize];
+        let water = &self.waters[node.set as usize * self.dims + d];
+        let standing = water.standing(node.member);
+        let rising = standing.ratio() > 0 && runtime > standing.base() && runtime <= standing.reach();
+        rising.then(|| match water.semantics() {
+            Semantics::MinPlusShare => Level::of(runtime - standing.base(), standing.ratio()),
+            Semantics::MaxMinLevel => Level::of(runtime, standing.ratio()),
+        })
+    }
+
+    /// Where so much more in a leaf is above the quota: the group, the leaf or one above it, and the resource. Quotas
+    /// as they were last read.
+    pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize)> {
+        self.path(leaf).find_map(|at| {
+            let over = |(account, more): (&Account, &u64)| account.held.saturating_add(*more) > account.runtime;
+            self.of(at).iter().zip(more).position(over).map(|d| (at, d))
+        })
+    }
+
+    /// The level that gives a group the amount it holds of resource `d`: nothing to wait for if that is within its
+    /// base, and `Some(None)` if no level does. Not while there is enough for all.
+    pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
+        let node = &self.nodes[group as usize];
+        let base = self.waters[node.set as usize * self.dims + d].standing(node.member).base();
+        (self.of(group)[d].held > base).then(|| self.level_for(group, d, 0))
+    }
+
+    /// Whether every group's quota is its request.
+    pub fn is_easy(&self) -> bool {
+        self.easy
+    }
+
+    /// By how much a group is above its quota in each resource, as it was last read.
+    pub fn excess(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
+        self.of(group).iter().map(|account| account.held.saturating_sub(account.runtime))
+    }
+
+    /// The set of siblings that a group belongs to.
+    pub fn set_of(&self, group: u32) -> u32 {
+        self.nodes[group as usize].set
+    }
+
+    /// How many sets of siblings there are.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
+    }
+}
+
+/// A group of the file as its siblings see it in each resource, while nobody asks for anything in it. Errors: a
+/// resource that the run has not, or has in another unit.
+fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
+    let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
+    let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };
+    let mut limits = [Group { unused_min, ..Group::new(0, 0, max, ratio) }; MAX_DIMS];
+    for (key, amounts) in [("min", &entry.min), ("max", &entry.max), ("ratio", &entry.ratios)] {
+        for (amount, value) in amounts {
+            let place = setup.dims.iter().position(|dim| dim.name == amount.dim.name);
+            let place = place.filter(|&d| key == "ratio" || setup.dims[d].unit == amount.dim.unit);
+            let Some(d) = place else {
+                let known: Vec<String> = setup.dims.iter().map(spelling).collect();
+                let hint = nearest(&amount.key, known.iter().map(String::as_str));
+                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                let problem = format!("is no resource of this run{hint}; expected {}", known.join(", "));
+                return Err(wrong(&file.path, amount.line, &format!("{key}.{}", amount.key), problem));
+            };
+            *match key {
+                "min" => &mut limits[d].min,
+                "max" => &mut limits[d].max,
+                _ => &mut limits[d].ratio,
+            } = *value;
+        }
+    }
+    Ok(limits)
+}
+
+/// The part of a group's request that its parent sees.
+fn pass(request: u128, group: &Group) -> u64 {
+    let cut = request.min(u128::from(group.max)) as u64;
+    match group.unused_min {
+        UnusedMin::Lent => cut,
+        UnusedMin::Kept => cut.max(group.min),
+    }
+}
+
+/// How people write a resource of a run.
+fn spelling(dim: &plimsoll_base::units::Dim) -> String {
+    match dim.unit {
+        plimsoll_base::units::Unit::Mebibyte => format!("{}_gib", dim.name),
+        _ => dim.column(),
+    }
+}

@@ -1,0 +1,58 @@
+//! The minimums, maximums and quotas of groups, read from outside: nothing is remembered, so watching changes nothing.
+
+use super::{TOP, Tree};
+use crate::{GroupLevel, GroupLimits};
+use plimsoll_base::error::Result;
+use plimsoll_fair::water::{Group, Level, Standing, by_selection};
+
+impl Tree {
+    /// A group's minimum and maximum of every resource.
+    pub fn limits(&self, group: usize) -> Vec<GroupLimits> {
+        let group = |d| self.group(group, d);
+        (0..self.dims).map(group).map(|Group { min, max, ratio, .. }| GroupLimits { min, max, ratio }).collect()
+    }
+
+    /// The quota of every group for every resource, group by group, each level computed from scratch. Errors: amounts
+    /// too large to add.
+    pub fn look(&self) -> Result<Vec<GroupLevel>> {
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            members[node.set as usize].push(at);
+        }
+        // Sets further up first: what a group may use is what those under it share.
+        let above = |set: &u32| if self.sets[*set as usize].parent == TOP { 0 } else { self.depth(*set) };
+        let mut order: Vec<u32> = (0..self.sets.len() as u32).collect();
+        order.sort_by_cached_key(above);
+        let nothing = GroupLevel { total: 0, base: 0, reach: 0, runtime: 0, level: Level::ZERO };
+        let mut looked = vec![nothing; self.nodes.len() * self.dims];
+        for set in order {
+            let (parent, members) = (self.sets[set as usize].parent, &members[set as usize]);
+            for d in 0..self.dims {
+                let total =
+                    if parent == TOP { self.capacity[d] } else { looked[parent as usize * self.dims + d].runtime };
+                let semantics = self.waters[set as usize * self.dims + d].semantics();
+                let standing = |&at: &usize| Standing::of(&self.group(at, d));
+                let standings: Vec<Standing> = members.iter().map(standing).collect();
+                let level = by_selection(semantics, &standings, total)?;
+                for (&at, standing) in members.iter().zip(&standings) {
+                    let runtime = standing.runtime(semantics, level);
+                    let (base, reach) = (standing.base(), standing.reach());
+                    looked[at * self.dims + d] = GroupLevel { total, base, reach, runtime, level };
+                }
+            }
+        }
+        Ok(looked)
+    }
+
+    /// A group as it stands now, whether or not its siblings have heard of it.
+    fn group(&self, group: usize, d: usize) -> Group {
+        let node = &self.nodes[group];
+        let (request, held) = self.stands(&self.accounts[group * self.dims + d], d);
+        Group { request, held, ..*self.waters[node.set as usize * self.dims + d].group(node.member) }
+    }
+
+    /// How many groups stand above a set of siblings.
+    fn depth(&self, set: u32) -> usize {
+        self.path(self.sets[set as usize].parent).count()
+    }
+}

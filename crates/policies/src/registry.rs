@@ -1,0 +1,135 @@
+//! The registry: policies by name, built in or a program's own, and their static counterparts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Policy;
+use super::quota::{Quota, QuotaFile};
+use super::spec::{PolicySpec, Setup};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_fair::quota::PerUser;
+use plimsoll_fair::{Mechanism, OnBlocked, Onto, Order, Ties, WholeTasks};
+
+/// The static counterpart of `quota:FILE` for users without a file: every one a group of its own.
+const QUOTA: &str = "quota";
+
+/// The constructor of a policy for a run.
+type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
+
+/// A policy by name, built in or a user's own.
+#[derive(Clone)]
+pub struct NamedPolicy {
+    /// The name, as in every table.
+    pub name: String,
+    /// Files that it was made from.
+    pub files: Vec<PathBuf>,
+    maker: Arc<Maker>,
+}
+
+impl NamedPolicy {
+    /// The prefix of policies with quota groups in the plan itself: `quota:@NAME` is its table `[quota.NAME]`.
+    pub const INLINE: &str = "quota:@";
+
+    /// A user's own policy.
+    pub fn new(
+        name: impl Into<String>,
+        maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
+    ) -> NamedPolicy {
+        NamedPolicy { name: name.into(), files: Vec::new(), maker: Arc::new(maker) }
+    }
+
+    /// Quota groups under a name of their own.
+    pub fn quota(name: impl Into<String>, file: QuotaFile) -> NamedPolicy {
+        let files = file.files.clone();
+        let policy = NamedPolicy::new(name, move |setup| Ok(Box::new(Quota::new(&file, setup)?)));
+        NamedPolicy { files, ..policy }
+    }
+
+    /// Makes the policy for a run. Errors: those of its maker.
+    pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
+        (self.maker)(setup)
+    }
+}
+
+/// The policies a program knows: the built-in ones and its own.
+#[derive(Clone, Default)]
+pub struct Registry {
+    own: Vec<NamedPolicy>,
+    own_mechanisms: Vec<(String, Arc<dyn Mechanism>)>,
+}
+
+impl Registry {
+    /// Adds a policy of the program's own; it goes before a built-in one of the same name.
+    pub fn with(mut self, policy: NamedPolicy) -> Registry {
+        self.own.push(policy);
+        self
+    }
+
+    /// Adds a static mechanism of the program's own; it goes before the one of a built-in policy of the same name.
+    pub fn with_mechanism(mut self, name: impl Into<String>, mechanism: impl Mechanism + 'static) -> Registry {
+        self.own_mechanisms.push((name.into(), Arc::new(mechanism)));
+        self
+    }
+
+    /// The static mechanism of this name, for instances with these resources; `quota` alone is [`PerUser`]. Errors:
+    /// [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static
+    /// counterpart.
+    pub fn mechanism(&self, name: &str, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
+        match self.own_mechanisms.iter().find(|(own, _)| own == name) {
+            Some((_, own)) => Ok(own.clone()),
+            None if name == QUOTA => Ok(Arc::new(PerUser)),
+            None => name.parse::<PolicySpec>()?.mechanism(resources),
+        }
+    }
+
+    /// The same for whole tasks; a mechanism of the program's own serves as the target. Errors: as
+    /// [`Registry::mechanism`].
+    pub fn whole_mechanism(
+        &self,
+        name: &str,
+        resources: &[String],
+        on_blocked: OnBlocked,
+        ties: Ties,
+    ) -> Result<WholeTasks> {
+        match self.own_mechanisms.iter().find(|(own, _)| own == name) {
+            Some((_, own)) => Ok(WholeTasks { order: Order::Target(own.clone()), on_blocked, ties, onto: Onto::Pool }),
+            None => name.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
+        }
+    }
+
+    /// The program's own mechanisms.
+    pub fn own_mechanisms(&self) -> &[(String, Arc<dyn Mechanism>)] {
+        &self.own_mechanisms
+    }
+
+    /// The program's own policies.
+    pub fn own(&self) -> &[NamedPolicy] {
+        &self.own
+    }
+
+    /// The policy of this name. Errors: [`Error::UnknownPolicy`] and those of [`PolicySpec`] about parameters.
+    pub fn policy(&self, name: &str) -> Result<NamedPolicy> {
+        if let Some(own) = self.own.iter().find(|own| own.name == name) {
+            return Ok(own.clone());
+        }
+        self.policy_in(name, Path::new(""))
+    }
+
+    /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at
+    /// once. Errors: as [`Registry::policy`], and those of the files.
+    pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
+        if let Some(own) = self.own.iter().find(|own| own.name == name) {
+            return Ok(own.clone());
+        }
+        if name.starts_with(NamedPolicy::INLINE) {
+            let expected = "quota:FILE here; only a plan has [quota.NAME] tables, and finds them itself";
+            return Err(Error::plan("policy", format!("'{name}'"), expected));
+        }
+        let spec: PolicySpec = name.parse()?;
+        let named = spec.to_string();
+        if let PolicySpec::Quota(path) = &spec {
+            return Ok(NamedPolicy::quota(named, QuotaFile::read(&folder.join(path))?));
+        }
+        Ok(NamedPolicy::new(named, move |setup| spec.build(setup)))
+    }
+}

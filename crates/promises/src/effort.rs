@@ -1,0 +1,39 @@
+//! How much is searched.
+
+use plimsoll_base::error::{Error, Result};
+
+/// How much is searched, in each domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// The most instances of one shape on the grid: its numbers go up as far as this allows.
+    pub grid: u64,
+    /// How many random instances.
+    pub random: u64,
+    /// How many climbs for each property that still holds.
+    pub climbs: u64,
+    /// How many steps each climb has.
+    pub steps: u64,
+}
+
+impl Effort {
+    /// A few seconds for all policies.
+    pub const QUICK: Effort = Effort { grid: 500, random: 100, climbs: 16, steps: 100 };
+    /// The default of a check.
+    pub const NORMAL: Effort = Effort { grid: 3_000, random: 400, climbs: 64, steps: 200 };
+    /// Minutes.
+    pub const THOROUGH: Effort = Effort { grid: 60_000, random: 10_000, climbs: 500, steps: 500 };
+
+    /// The names on the command line.
+    pub const ALL: [(&'static str, Effort); 3] =
+        [("quick", Effort::QUICK), ("normal", Effort::NORMAL), ("thorough", Effort::THOROUGH)];
+}
+
+impl std::str::FromStr for Effort {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Effort> {
+        let found = Effort::ALL.into_iter().find(|(name, _)| *name == text);
+        let names = Effort::ALL.map(|(name, _)| name).join(", ");
+        found.map(|(_, effort)| effort).ok_or_else(|| Error::plan("effort", format!("'{text}'"), names))
+    }
+}

@@ -1,0 +1,347 @@
+//! The one account of the state: the amounts that each user holds, uses and waits for.
+//!
+//! The engine writes it, policies and metrics read it, and no other module keeps a copy. The amount that a user *holds*
+//! (its footprint: the amount that the policy's lens reserves for its running tasks) and the one it *uses* (its tasks'
+//! true demands) are two numbers; they differ under slots.
+
+mod weights;
+
+pub use weights::{WEIGHT_ONE, Weights};
+
+use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+
+/// The key of a task set in the books besides its user, if a policy keeps that apart: nothing, or a label that it
+/// requires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition(pub u8);
+
+impl Partition {
+    /// Of task sets that require no label that is kept apart.
+    pub const DEFAULT: Partition = Partition(0);
+    /// The most labels that can be kept apart.
+    pub const LABELS: usize = u8::MAX as usize - 1;
+
+    /// Its place in a list of partitions.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The state of one run. Amounts are in base units, one per dimension of the run.
+///
+/// Everything about a user stands together, since a launch or an end touches all of it and, with many users, each
+/// separate table would be one more miss of the cache.
+#[derive(Clone, Debug)]
+pub struct Books {
+    dims: usize,
+    capacity: Resources,
+    offered: Resources,
+    same: bool,
+    /// `stride` numbers a user: see [`RUNNING`] and its successors; then the amounts it holds, its head's demand
+    /// and, where the lens makes a difference, the amounts it uses.
+    accounts: Vec<u64>,
+    stride: usize,
+    /// The total demand of a user's waiting tasks, `dims` numbers per user, if a policy asked for it: one more miss
+    /// of the cache per launch. It may exceed a `u64`.
+    waiting_demand: Option<Vec<u128>>,
+    weights: Weights,
+    total_held: Resources,
+    total_used: Resources,
+    total_running: u64,
+    total_waiting: u64,
+    backlogged: u32,
+    active: u32,
+    /// The same once more by [`Partition`], if a policy keeps them apart.
+    apart: Vec<Books>,
+}
+
+const RUNNING: usize = 0;
+const WAITING: usize = 1;
+const CLASS: usize = 2;
+const HELD: usize = 3;
+
+impl Books {
+    /// Empty books for a cluster of `capacity`, of which the policy's lens offers `offered`; `same` says that the lens
+    /// changes nothing, neither machines nor demands.
+    pub fn new(dims: usize, capacity: Resources, offered: Resources, same: bool, weights: Weights) -> Books {
+        Books {
+            dims,
+            capacity,
+            offered,
+            same,
+            accounts: Vec::new(),
+            stride: HELD + dims * if same { 2 } else { 3 },
+            waiting_demand: None,
+            weights,
+            total_held: Resources::ZERO,
+            total_used: Resources::ZERO,
+            total_running: 0,
+            total_waiting: 0,
+            backlogged: 0,
+            active: 0,
+            apart: Vec::new(),
+        }
+    }
+
+    /// Keeps books of their own for so many labels and for task sets that require none of them; the capacity of each is
+    /// set by [`Books::set_capacity`]. Panics: when accounts are open already (a programmer error).
+    pub fn keep_apart(&mut self, labels: usize) {
+        assert!(self.accounts.is_empty(), "asked for before the first account");
+        let nothing = Books { capacity: Resources::ZERO, offered: Resources::ZERO, ..self.clone() };
+        self.apart = vec![nothing; labels + 1];
+    }
+
+    /// The books of a partition, with its present capacity; these, if nothing is kept apart. No demands
+    /// of heads stand in them.
+    pub fn partition(&self, partition: Partition) -> &Books {
+        if self.apart.is_empty() { self } else { &self.apart[partition.index()] }
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> usize {
+        self.apart.len().max(1)
+    }
+
+    /// The books of a partition, if they are kept: amounts booked here must be booked there too.
+    pub fn apart(&mut self, partition: Partition) -> Option<&mut Books> {
+        self.apart.get_mut(partition.index())
+    }
+
+    /// Sets the capacity. Only for the books of a partition: shares of the whole cluster go by its description.
+    pub fn set_capacity(&mut self, capacity: Resources) {
+        (self.capacity, self.offered) = (capacity, capacity);
+    }
+
+    /// Keeps the sums for [`Books::wanted`]. Panics: when accounts are open already (a programmer error).
+    pub fn keep_waiting_demand(&mut self) {
+        assert!(self.accounts.is_empty(), "asked for before the first account");
+        self.waiting_demand = Some(Vec::new());
+    }
+
+    /// Opens an account for the next user id.
+    pub fn open(&mut self, name: &str) {
+        let at = self.accounts.len();
+        self.accounts.resize(at + self.stride, 0);
+        self.accounts[at + CLASS] = u64::from(self.weights.class_of(name));
+        if let Some(sums) = &mut self.waiting_demand {
+            sums.resize(sums.len() + self.dims, 0);
+        }
+        self.apart.iter_mut().for_each(|apart| apart.open(name));
+    }
+
+    fn account(&self, user: UserId) -> &[u64] {
+        let at = user.index() * self.stride;
+        &self.accounts[at..at + self.stride]
+    }
+
+    /// How many users have an account.
+    pub fn users(&self) -> usize {
+        self.accounts.len() / self.stride
+    }
+
+    /// How many resource dimensions there are.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// The whole cluster.
+    pub fn capacity(&self) -> &Resources {
+        &self.capacity
+    }
+
+    /// The whole cluster as the policy's lens offers it.
+    pub fn offered(&self) -> &Resources {
+        &self.offered
+    }
+
+    /// The footprint of a user's running tasks.
+    pub fn held(&self, user: UserId) -> &[u64] {
+        &self.account(user)[HELD..HELD + self.dims]
+    }
+
+    /// Whether reserved and used amounts are the same.
+    pub fn lens_is_plain(&self) -> bool {
+        self.same
+    }
+
+    /// The true demand of a user's running tasks.
+    pub fn used(&self, user: UserId) -> &[u64] {
+        if self.same { self.held(user) } else { &self.account(user)[HELD + 2 * self.dims..] }
+    }
+
+    /// The demand of the task that a user would launch next; meaningful while [`Books::waiting`] is not 0.
+    pub fn head(&self, user: UserId) -> &[u64] {
+        &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
+    }
+
+    /// The total demand of a user's running and waiting tasks for resource `d`; divided by their number this is
+    /// its mean demand, which launches do not change. Panics: unless a policy or a recorder asked for it
+    /// (`wants_waiting_demand`).
+    pub fn wanted(&self, user: UserId, d: usize) -> u128 {
+        let waiting = self.waiting_demand.as_ref().expect("a policy or a recorder asked for waiting demand");
+        u128::from(self.used(user)[d]) + waiting[user.index() * self.dims + d]
+    }
+
+    /// The total demand of a user's waiting tasks, if it is kept.
+    fn waits(&mut self, user: UserId) -> &mut [u128] {
+        let at = user.index() * self.dims;
+        self.waiting_demand.as_mut().map_or(&mut [], |sums| &mut sums[at..at + self.dims])
+    }
+
+    /// How many tasks a user runs.
+    pub fn running(&self, user: UserId) -> u64 {
+        self.account(user)[RUNNING]
+    }
+
+    /// How many tasks a user waits to launch.
+    pub fn waiting(&self, user: UserId) -> u64 {
+        self.account(user)[WAITING]
+    }
+
+    /// All weights; [`Books::weight_class`] says which are a user's.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// Which class of [`Books::weights`] a user belongs to.
+    pub fn weight_class(&self, user: UserId) -> usize {
+        self.account(user)[CLASS] as usize
+    }
+
+    /// The footprint of all running tasks.
+    pub fn total_held(&self) -> &Resources {
+        &self.total_held
+    }
+
+    /// The true demand of all running tasks.
+    pub fn total_used(&self) -> &Resources {
+        if self.same { &self.total_held } else { &self.total_used }
+    }
+
+    /// How many tasks run.
+    pub fn total_running(&self) -> u64 {
+        self.total_running
+    }
+
+    /// How many tasks wait in line.
+    pub fn total_waiting(&self) -> u64 {
+        self.total_waiting
+    }
+
+    /// How many users wait for something.
+    pub fn backlogged(&self) -> u32 {
+        self.backlogged
+    }
+
+    /// How many users run or wait for something.
+    pub fn active(&self) -> u32 {
+        self.active
+    }
+
+    /// Books `tasks` more of this demand in a user's line.
+    pub fn queue(&mut self, user: UserId, tasks: u32, demand: &[u64]) {
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
+        self.active += u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
+        self.backlogged += u32::from(account[WAITING] == 0);
+        account[WAITING] += u64::from(tasks);
+        self.total_waiting += u64::from(tasks);
+        for (sum, demand) in self.waits(user).iter_mut().zip(demand) {
+            *sum += u128::from(*demand) * u128::from(tasks);
+        }
+    }
+
+    /// Notes the demand of the task a user would launch next.
+    pub fn set_head(&mut self, user: UserId, demand: &[u64]) {
+        let at = user.index() * self.stride + HELD + self.dims;
+        self.accounts[at..at + self.dims].copy_from_slice(demand);
+    }
+
+    /// Books the launch of one waiting task.
+    pub fn launch(&mut self, user: UserId, demand: &[u64], footprint: &[u64]) {
+        for (sum, demand) in self.waits(user).iter_mut().zip(demand) {
+            *sum -= u128::from(*demand);
+        }
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
+        account[WAITING] -= 1;
+        self.backlogged -= u32::from(account[WAITING] == 0);
+        account[RUNNING] += 1;
+        self.total_waiting -= 1;
+        self.total_running += 1;
+        for (d, footprint) in footprint.iter().enumerate() {
+            account[HELD + d] += footprint;
+            self.total_held.0[d] += footprint;
+        }
+        if !self.same {
+            for (d, demand) in demand.iter().enumerate() {
+                account[HELD + 2 * self.dims + d] += demand;
+                self.total_used.0[d] += demand;
+            }
+        }
+    }
+
+    /// Books the end of `count` running tasks.
+    pub fn finish(&mut self, user: UserId, demand: &[u64], footprint: &[u64], count: u32) {
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
+        let count = u64::from(count);
+        account[RUNNING] -= count;
+        self.total_running -= count;
+        self.active -= u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
+        for (d, footprint) in footprint.iter().enumerate() {
+            account[HELD + d] -= footprint * count;
+            self.total_held.0[d] -= footprint * count;
+        }
+        if !self.same {
+            for (d, demand) in demand.iter().enumerate() {
+                account[HELD + 2 * self.dims + d] -= demand * count;
+                self.total_used.0[d] -= demand * count;
+            }
+        }
+    }
+
+    /// Compares the demand of waiting tasks, `dims` numbers per user, with the sums kept of it, if any.
+    /// Panics: when the books are wrong (a programmer error); for tests and audited runs.
+    pub fn audit_waiting_demand(&self, sums: &[u128], now: Time) {
+        let kept = self.waiting_demand.as_deref().unwrap_or(sums);
+        assert_eq!(kept, sums, "what waiting tasks need adds up at {now:?}");
+    }
+
+    /// Adds everything up again and compares: the holdings of all users sum to the total, and to no more than is
+    /// offered. Panics: when the books are wrong (a programmer error); for tests and audited runs.
+    pub fn audit(&self, now: Time) {
+        let (mut held, mut running, mut waiting) = ([0u64; MAX_DIMS], 0, 0);
+        for user in (0..self.users() as u32).map(UserId) {
+            held.iter_mut().zip(self.held(user)).for_each(|(sum, amount)| *sum += amount);
+            running += self.running(user);
+            waiting += self.waiting(user);
+        }
+        assert_eq!(held, self.total_held.0, "what users hold adds up to the total at {now:?}");
+        assert!(self.total_held.fits(&self.offered), "no more is held than offered at {now:?}");
+        assert_eq!(running, self.total_running, "running tasks add up at {now:?}");
+        assert_eq!(waiting, self.total_waiting, "waiting tasks add up at {now:?}");
+        if !self.apart.is_empty() {
+            self.audit_apart(now);
+        }
+    }
+
+    /// The partitions sum to the whole. Panics: as [`Books::audit`].
+    fn audit_apart(&self, now: Time) {
+        for user in (0..self.users() as u32).map(UserId) {
+            let standing = |of: &Books| {
+                let waits = |d| of.waiting_demand.as_ref().map_or(0, |_| of.wanted(user, d));
+                let amounts = (0..self.dims).map(|d| (of.held(user)[d], of.used(user)[d], waits(d)));
+                (of.running(user), of.waiting(user), amounts.collect::<Vec<_>>())
+            };
+            let mut sum = (0, 0, vec![(0, 0, 0); self.dims]);
+            for (running, waiting, amounts) in self.apart.iter().map(standing) {
+                (sum.0, sum.1) = (sum.0 + running, sum.1 + waiting);
+                for (sum, part) in sum.2.iter_mut().zip(amounts) {
+                    *sum = (sum.0 + part.0, sum.1 + part.1, sum.2 + part.2);
+                }
+            }
+            assert_eq!(sum, standing(self), "what {user} has by label adds up at {now:?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Weights of users: one number, or one a resource.
+
+use std::collections::HashMap;
+
+use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::pinned::Pinned;
+use plimsoll_base::rows::{Column, Row, Rows, Separator};
+use plimsoll_base::units::{Dim, MAX_DIMS, Round};
+
+/// Weight 1 in the integers that weights are kept in (millionths).
+pub const WEIGHT_ONE: u64 = 1_000_000;
+
+/// The distinct weight vectors of a run (classes) and the class of each user. Class 0 is weight 1 for everything.
+///
+/// Source of vector weights: Ghodsi et al., NSDI 2011, §4.3.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    classes: Vec<Class>,
+    by_name: HashMap<String, u32>,
+}
+
+/// One weight vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Class {
+    each: [u64; MAX_DIMS],
+    /// The one number, where there is one: it counts where there are no resources, as with slots.
+    whole: Option<u64>,
+}
+
+impl Default for Weights {
+    fn default() -> Weights {
+        let one = Class { each: [WEIGHT_ONE; MAX_DIMS], whole: Some(WEIGHT_ONE) };
+        Weights { classes: vec![one], by_name: HashMap::new() }
+    }
+}
+
+impl Weights {
+    /// Reads a CSV with the columns `user` and `weight`, or `user` and one column a resource (named as in the trace;
+    /// a resource without a column has weight 1, or `weight` if that column stands there too).
+    ///
+    /// Users that are not named have weight 1. Errors: [`Error::Trace`] with the line and the column.
+    pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
+        let mut rows = Rows::new(Box::new(file.open()?), file.path(), Separator::Comma);
+        let empty =
+            || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
+        let columns = Columns::find(&rows.read()?.ok_or_else(empty)?, dims)?;
+        let mut weights = Weights::default();
+        let mut index: HashMap<Class, u32> = HashMap::from([(weights.classes[0], 0)]);
+        while let Some(row) = rows.read()? {
+            row.expect_fields(columns.fields..=columns.fields, &format!("{}, as in the header", columns.fields))?;
+            let class = columns.class(&row, dims)?;
+            let id = *index.entry(class).or_insert_with(|| {
+                weights.classes.push(class);
+                weights.classes.len() as u32 - 1
+            });
+            let user = row.name(Column::new(columns.user, "user"))?;
+            if weights.by_name.insert(user.to_owned(), id).is_some() {
+                return Err(row.error("user", format!("'{user}' stands twice; one row a user")));
+            }
+        }
+        Ok(weights)
+    }
+
+    /// Weights given one number a user, in millionths.
+    pub fn from_scalars<'a>(users: impl IntoIterator<Item = (&'a str, u64)>) -> Weights {
+        let mut weights = Weights::default();
+        for (user, weight) in users {
+            let class = Class { each: [weight; MAX_DIMS], whole: Some(weight) };
+            let id = weights.classes.iter().position(|known| *known == class).unwrap_or_else(|| {
+                weights.classes.push(class);
+                weights.classes.len() - 1
+            });
+            weights.by_name.insert(user.to_owned(), id as u32);
+        }
+        weights
+    }
+
+    /// How many distinct weight vectors there are.
+    pub fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The class of a user by name.
+    pub fn class_of(&self, name: &str) -> u32 {
+        self.by_name.get(name).copied().unwrap_or(0)
+    }
+
+    /// A class's weight per resource, in millionths.
+    pub fn each(&self, class: usize) -> &[u64; MAX_DIMS] {
+        &self.classes[class].each
+    }
+
+    /// A class's one weight, in millionths; `None` if its weights differ by resource.
+    pub fn whole(&self, class: usize) -> Option<u64> {
+        self.classes[class].whole
+    }
+
+    /// Names that a weight was given for, in no particular order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+}
+
+struct Columns {
+    fields: usize,
+    user: usize,
+    whole: Option<usize>,
+    each: [Option<usize>; MAX_DIMS],
+}
+
+impl Columns {
+    fn find(header: &Row<'_>, dims: &[Dim]) -> Result<Columns> {
+        let fields = header.fields();
+        let mut columns = Columns { fields, user: usize::MAX, whole: None, each: [None; MAX_DIMS] };
+        for at in 0..fields {
+            let name = header.text(Column::new(at, "header"))?;
+            let before = match name {
+                "user" => std::mem::replace(&mut columns.user, at) != usize::MAX,
+                "weight" => columns.whole.replace(at).is_some(),
+                _ => {
+                    let wanted = Dim::parse(name).0.name;
+                    let Some(dim) = dims.iter().position(|dim| dim.name == wanted) else {
+                        let known: Vec<&str> = dims.iter().map(|dim| dim.name.as_str()).collect();
+                        let hint = nearest(&wanted, known.iter().copied().chain(["user", "weight"]));
+                        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                        let known = known.join("', '");
+                        let problem = format!("no such resource{hint}; expected 'user', 'weight', '{known}'");
+                        return Err(header.error(name, problem));
+                    };
+                    columns.each[dim].replace(at).is_some()
+                }
+            };
+            if before {
+                return Err(header.error(name, "is given twice"));
+            }
+        }
+        if columns.user == usize::MAX {
+            return Err(header.error("user", "is missing; expected user,weight or user and resources"));
+        }
+        if columns.whole.is_none() && columns.each.iter().all(Option::is_none) {
+            return Err(header.error("weight", "is missing; expected user,weight or user and resources"));
+        }
+        Ok(columns)
+    }
+
+    fn class(&self, row: &Row<'_>, dims: &[Dim]) -> Result<Class> {
+        let read = |at: usize, name: &str| {
+            const EXPECTED: &str = "a weight above 0";
+            let column = Column::new(at, name);
+            match row.number(column, WEIGHT_ONE, Round::Nearest, EXPECTED)? {
+                0 => Err(row.wrong(column, "is not above 0", EXPECTED)),
+                weight => Ok(weight),
+            }
+        };
+        let whole = self.whole.map(|at| read(at, "weight")).transpose()?;
+        let mut class = Class { each: [whole.unwrap_or(WEIGHT_ONE); MAX_DIMS], whole };
+        for (dim, at) in self.each.iter().enumerate() {
+            if let Some(at) = at {
+                class.each[dim] = read(*at, &dims[dim].name)?;
+            }
+        }
+        let (each, first) = (&class.each[..dims.len().max(1)], class.each[0]);
+        if whole.is_none() && each.iter().all(|weight| *weight == first) {
+            class = Class { each: [first; MAX_DIMS], whole: Some(first) };
+        }
+        Ok(class)
+    }
+}

@@ -1,0 +1,191 @@
+//! Devices with identities: GPU 0 to 7 of a machine, its disks, the cores of its NUMA nodes.
+//!
+//! A resource may be made of devices, a thousand thousandths each. A task that needs a whole number of them gets that
+//! many free ones; one that needs less than one gets a part of one device. Nothing between is possible. Which machine a
+//! task goes to is the placement rule's matter; which devices it gets there is decided here, and no thousandth of a
+//! device is ever given twice. Fuxi's hardware-id scheduling is known by its title only; the semantics are ours.
+
+use super::fragmentation::{Gradients, Mix};
+use plimsoll_base::units::{MachineId, Resources};
+
+/// Thousandths of a device.
+pub const WHOLE: u64 = 1000;
+
+/// A part of a device, or a whole one, that a task holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Held {
+    /// The resource, as an index into the run's dimensions.
+    pub dim: u8,
+    /// The device's number on its machine, from 0.
+    pub device: u16,
+    /// How many thousandths of it.
+    pub milli: u16,
+}
+
+/// One resource's devices on all machines.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub dim: usize,
+    /// Where each machine's devices begin; one more at the end.
+    start: Vec<usize>,
+    /// Free thousandths of each device.
+    free: Vec<u16>,
+    /// The NUMA node of each device.
+    node: Vec<u16>,
+}
+
+impl Set {
+    pub fn of(&self, machine: usize) -> &[u16] {
+        &self.free[self.start[machine]..self.start[machine + 1]]
+    }
+}
+
+/// Whether devices with so much free have room: `need` thousandths of one, or so many whole ones.
+pub(super) fn has_room(free: &[u16], need: u64) -> bool {
+    if need < WHOLE {
+        return need == 0 || free.iter().any(|&free| u64::from(free) >= need);
+    }
+    free.iter().filter(|&&free| u64::from(free) == WHOLE).count() as u64 * WHOLE >= need
+}
+
+/// The devices of all machines.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    pub(super) sets: Vec<Set>,
+    pub(super) mix: Option<Mix>,
+    pub(super) gradients: Gradients,
+}
+
+impl Hardware {
+    /// No machines yet; these resources are made of devices.
+    pub fn new(dims: &[usize]) -> Hardware {
+        let set = |&dim: &usize| Set { dim, start: vec![0], free: Vec::new(), node: Vec::new() };
+        Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients: Gradients::default() }
+    }
+
+    /// The tasks that fragmentation is measured by, and that placement by `fgd` goes by.
+    pub fn measure_by(&mut self, mix: Mix) {
+        self.mix = Some(mix);
+        self.gradients = Gradients::default();
+    }
+
+    /// The next machine, all devices free: `nodes` gives the NUMA node of each device of a resource, or nothing where
+    /// all are in one.
+    ///
+    /// Errors: a text without a place: a capacity that is no whole number of devices, or as many nodes as do not fit.
+    pub fn push<'a>(&mut self, capacity: &Resources, nodes: impl Fn(usize) -> &'a [u16]) -> Result<(), String> {
+        for set in &mut self.sets {
+            let amount = capacity.0[set.dim];
+            let devices = usize::try_from(amount / WHOLE).ok().filter(|devices| *devices <= usize::from(u16::MAX));
+            let Some(devices) = devices.filter(|_| amount.is_multiple_of(WHOLE)) else {
+                return Err(format!(
+                    "{} is no whole number of devices up to {}",
+                    plimsoll_base::units::trim_float(amount as f64 / WHOLE as f64),
+                    u16::MAX
+                ));
+            };
+            let nodes = nodes(set.dim);
+            if !nodes.is_empty() && nodes.len() != devices {
+                return Err(format!("{} NUMA nodes for {devices} devices; expected one a device", nodes.len()));
+            }
+            set.free.resize(set.free.len() + devices, WHOLE as u16);
+            set.node.extend(nodes.iter().copied().chain(std::iter::repeat_n(0, devices - nodes.len())));
+            set.start.push(set.free.len());
+        }
+        Ok(())
+    }
+
+    /// The resources that are made of devices.
+    pub fn dims(&self) -> Vec<usize> {
+        self.sets.iter().map(|set| set.dim).collect()
+    }
+
+    /// How many machines there are.
+    pub fn machines(&self) -> usize {
+        self.sets.first().map_or(0, |set| set.start.len() - 1)
+    }
+
+    /// Whether a demand can be met by devices at all. Errors: a text without a place: more than one device but no whole
+    /// number of them.
+    pub fn check(&self, need: &[u64]) -> Result<(), String> {
+        match self.sets.iter().map(|set| need[set.dim]).find(|need| *need > WHOLE && need % WHOLE != 0) {
+            None => Ok(()),
+            Some(need) => Err(format!(
+                "{} devices are no whole number; expected a whole number, or a part of one",
+                plimsoll_base::units::trim_float(need as f64 / WHOLE as f64)
+            )),
+        }
+    }
+
+    pub(super) fn fits(&self, machine: usize, need: &[u64]) -> bool {
+        self.sets.iter().all(|set| has_room(set.of(machine), need[set.dim]))
+    }
+
+    /// The free amount of each device of a resource on a machine.
+    pub fn free(&self, dim: usize, machine: MachineId) -> Option<&[u16]> {
+        self.sets.iter().find(|set| set.dim == dim).map(|set| set.of(machine.index()))
+    }
+
+    /// The devices of a set that a demand would get, lowest number first: a part of the device with the least free that
+    /// has enough (`part` may choose otherwise); whole ones of the NUMA node with the fewest free ones that has enough,
+    /// or, if none has, node by node from the one with the most. Ties go to the lower number.
+    pub(super) fn choose(
+        &self,
+        at: usize,
+        machine: usize,
+        need: u64,
+        part: impl FnOnce(&mut dyn Iterator<Item = usize>) -> Option<usize>,
+    ) -> Vec<usize> {
+        let set = &self.sets[at];
+        let (free, nodes) = (set.of(machine), &set.node[set.start[machine]..set.start[machine + 1]]);
+        if need == 0 {
+            return Vec::new();
+        }
+        if need < WHOLE {
+            let mut enough = (0..free.len()).filter(|&device| u64::from(free[device]) >= need);
+            return part(&mut enough).into_iter().collect();
+        }
+        let wanted = (need / WHOLE) as usize;
+        let whole: Vec<usize> = (0..free.len()).filter(|&device| u64::from(free[device]) == WHOLE).collect();
+        // Nodes with their free devices.
+        let mut groups: std::collections::BTreeMap<u16, Vec<usize>> = std::collections::BTreeMap::new();
+        whole.iter().for_each(|&device| groups.entry(nodes[device]).or_default().push(device));
+        let one = groups.values().filter(|group| group.len() >= wanted).min_by_key(|group| group.len());
+        let mut chosen = match one {
+            Some(group) => group[..wanted].to_vec(),
+            None => {
+                let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+                groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+                groups.into_iter().flatten().take(wanted).collect()
+            }
+        };
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// The device with the least free among some, ties to the lower number.
+    pub(super) fn fullest(&self, at: usize, machine: usize, among: &mut dyn Iterator<Item = usize>) -> Option<usize> {
+        let free = self.sets[at].of(machine);
+        among.min_by_key(|&device| free[device])
+    }
+
+    /// Panics: if a device has less free (the caller has just chosen it).
+    pub(super) fn take(&mut self, machine: usize, held: &[Held]) {
+        self.change(machine, held, |free, milli| free.checked_sub(milli));
+    }
+
+    /// Panics: if a device would have more than a thousand thousandths.
+    pub(super) fn give(&mut self, machine: usize, held: &[Held]) {
+        self.change(machine, held, |free, milli| free.checked_add(milli).filter(|free| u64::from(*free) <= WHOLE));
+    }
+
+    fn change(&mut self, machine: usize, held: &[Held], by: impl Fn(u16, u16) -> Option<u16>) {
+        for part in held {
+            let set =
+                self.sets.iter_mut().find(|set| set.dim == usize::from(part.dim)).expect("the resource has devices");
+            let free = &mut set.free[set.start[machine] + usize::from(part.device)];
+            *free = by(*free, part.milli).expect("a device is held once");
+        }
+        self.gradients.changed(machine);
+    }
+}

@@ -1,0 +1,245 @@
+//! The free amounts of every machine, and the machines with room for a demand, 64 at a time.
+//!
+//! Amounts fall into classes ([`Axis`]), and for every resource and class there is a set of the machines that have at
+//! least that much free, one bit each. The machines with room for a demand are then the AND of one word a resource;
+//! only those in the demand's own class are looked at one by one. A bit for each block that has any machine in a set
+//! passes over 64 blocks, 4096 machines, at once. (A tree over component-wise maxima backtracks badly in two
+//! dimensions, and so do maxima over blocks where some machines lack one resource and their neighbours another.)
+
+use super::axis::Axis;
+use super::scope::{BLOCK, Bits, Rows, Scope, ones};
+use super::searches::{Searches, under};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
+
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    dims: usize,
+    count: usize,
+    /// Free amounts, machine by machine.
+    free: Vec<u64>,
+    /// Machines that are there.
+    present: Bits,
+    axes: Vec<Axis>,
+    /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource, and
+    /// one that stays empty.
+    rows: Rows,
+    /// The set that stays empty.
+    nobody: usize,
+    /// The first set of each resource.
+    first_row: [usize; MAX_DIMS],
+    searches: Searches,
+}
+
+/// A demand with the sets that answer it: for every resource machines that may have enough, and those that surely do.
+pub(super) struct Asked<'a> {
+    pub need: &'a [u64],
+    may: [usize; MAX_DIMS],
+    /// One past the last set where no machine is sure to.
+    sure: [usize; MAX_DIMS],
+}
+
+impl Index {
+    pub fn new(dims: usize, capacities: &[Resources]) -> Index {
+        let most = |d: usize| capacities.iter().map(|capacity| capacity.0[d]).max().unwrap_or(0);
+        let axes: Vec<Axis> = (0..dims).map(|d| Axis::new(most(d))).collect();
+        let mut first_row = [0; MAX_DIMS];
+        for d in 1..dims {
+            first_row[d] = first_row[d - 1] + axes[d - 1].least.len();
+        }
+        let nobody = axes.iter().map(|axis| axis.least.len()).sum();
+        let mut index = Index {
+            dims,
+            count: 0,
+            free: Vec::with_capacity(capacities.len() * dims),
+            present: Bits::default(),
+            axes,
+            rows: Rows::new(nobody + 1),
+            nobody,
+            first_row,
+            searches: Searches::new(dims),
+        };
+        capacities.iter().for_each(|capacity| index.push(capacity));
+        index
+    }
+
+    /// One more machine, with everything free.
+    pub fn push(&mut self, capacity: &Resources) {
+        self.free.extend_from_slice(capacity.slice(self.dims));
+        self.count += 1;
+        self.rows.grow(self.count);
+        self.show(self.count - 1, true);
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// How many times 64 blocks there are, the last ones perhaps fewer.
+    pub fn above(&self) -> usize {
+        self.count.div_ceil(BLOCK * BLOCK)
+    }
+
+    /// The free amounts of a machine.
+    pub fn amounts(&self, machine: usize) -> &[u64] {
+        &self.free[machine * self.dims..][..self.dims]
+    }
+
+    pub fn free(&self, machine: usize) -> Resources {
+        let mut free = Resources::ZERO;
+        free.0[..self.dims].copy_from_slice(self.amounts(machine));
+        free
+    }
+
+    /// Sets the free amounts of a machine.
+    pub fn set(&mut self, machine: usize, free: &Resources) {
+        for d in 0..self.dims {
+            self.put(machine, d, free.0[d]);
+        }
+        self.freed(machine);
+    }
+
+    /// A machine has more free than before, or is there again.
+    fn freed(&mut self, machine: usize) {
+        self.searches.freed(machine / BLOCK, &self.free[machine * self.dims..][..self.dims]);
+    }
+
+    fn put(&mut self, machine: usize, d: usize, amount: u64) {
+        let old = std::mem::replace(&mut self.free[machine * self.dims + d], amount);
+        let (before, now) = (self.axes[d].class(old), self.axes[d].class(amount));
+        if before != now && self.is_present(machine) {
+            let first = self.first_row[d] + 1;
+            self.rows.set(machine, first + before.min(now)..first + before.max(now), now > before);
+        }
+    }
+
+    pub fn is_present(&self, machine: usize) -> bool {
+        self.present.get(machine)
+    }
+
+    /// Lets searches see a machine, or not.
+    pub fn show(&mut self, machine: usize, there: bool) {
+        self.present.set(machine, there);
+        self.freed(machine);
+        for d in 0..self.dims {
+            let class = self.axes[d].class(self.amounts(machine)[d]);
+            self.rows.set(machine, self.first_row[d]..self.first_row[d] + class + 1, there);
+        }
+    }
+
+    fn enough(&self, machine: usize, need: &[u64]) -> bool {
+        under(need, self.amounts(machine))
+    }
+
+    pub fn fits(&self, machine: usize, need: &[u64]) -> bool {
+        self.is_present(machine) && self.enough(machine, need)
+    }
+
+    /// Panics: if there is not enough (the caller has just found it).
+    pub fn take(&mut self, machine: usize, need: &[u64]) {
+        for (d, need) in need.iter().enumerate() {
+            let free = self.amounts(machine)[d];
+            self.put(machine, d, free.checked_sub(*need).expect("a placed task fits its machine"));
+        }
+    }
+
+    pub fn give(&mut self, machine: usize, need: &[u64], count: u32) {
+        for (d, need) in need.iter().enumerate() {
+            let free = self.amounts(machine)[d];
+            self.put(machine, d, free + need * u64::from(count));
+        }
+        self.freed(machine);
+    }
+
+    pub fn ask<'a>(&self, need: &'a [u64]) -> Asked<'a> {
+        let (mut may, mut sure) = ([0; MAX_DIMS], [0; MAX_DIMS]);
+        for (d, need) in need.iter().enumerate() {
+            let axis = &self.axes[d];
+            let class = axis.class(*need);
+            let sure_class = class + usize::from(axis.least[class] < *need);
+            may[d] = self.first_row[d] + class;
+            sure[d] = if sure_class < axis.least.len() { self.first_row[d] + sure_class } else { self.nobody };
+        }
+        Asked { need, may, sure }
+    }
+
+    /// The blocks among 64, one bit each, that may have room and have members of the scope.
+    pub fn candidates(&self, above: usize, asked: &Asked<'_>, scope: Scope<'_>) -> u64 {
+        let rows = self.rows.above(above);
+        let may = &asked.may[..asked.need.len()];
+        let blocks = may.iter().fold(self.present.above(above), |blocks, row| blocks & rows[*row]);
+        if blocks == 0 || scope.is_whole() { blocks } else { blocks & scope.blocks(above) }
+    }
+
+    /// Which machines of a block have room, one bit each.
+    pub fn room(&self, block: usize, asked: &Asked<'_>) -> u64 {
+        let (mut may, mut sure) = (self.present.word(block), u64::MAX);
+        let rows = self.rows.words(block);
+        for row in &asked.may[..asked.need.len()] {
+            may &= rows[*row];
+        }
+        if may == 0 {
+            return 0;
+        }
+        for row in &asked.sure[..asked.need.len()] {
+            sure &= rows[*row];
+        }
+        let in_question = ones(may & !sure).filter(|bit| !self.enough(block * BLOCK + bit, asked.need));
+        in_question.fold(may, |room, bit| room & !(1 << bit))
+    }
+
+    /// The first machine with room that a scope has and `also` accepts.
+    pub fn first(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
+        let whole = scope.is_whole();
+        let asked = self.ask(need);
+        let from = self.searches.from(need);
+        // What is remembered is the first block with room, whether `also` liked it or not.
+        let mut seen = usize::MAX;
+        let mut found = None;
+        'above: for above in from / BLOCK..self.above() {
+            let mut blocks = self.candidates(above, &asked, scope);
+            if above == from / BLOCK {
+                blocks &= u64::MAX << (from % BLOCK);
+            }
+            for block in ones(blocks).map(|bit| above * BLOCK + bit) {
+                let room = self.room(block, &asked);
+                if room != 0 {
+                    seen = seen.min(block);
+                }
+                let of_scope = if whole { room } else { room & scope.machines(block) };
+                found = ones(of_scope).map(|bit| block * BLOCK + bit).find(|&machine| also(machine));
+                if found.is_some() {
+                    break 'above;
+                }
+            }
+        }
+        if whole {
+            self.searches.remember(need, seen.min(self.count.div_ceil(BLOCK)));
+        }
+        found
+    }
+
+    /// Machines that have room and that a scope has, lowest first.
+    pub fn each<'a>(&'a self, need: &'a [u64], scope: Scope<'a>) -> impl Iterator<Item = usize> {
+        let asked = std::rc::Rc::new(self.ask(need));
+        (0..self.above()).flat_map(move |above| {
+            let asked = asked.clone();
+            ones(self.candidates(above, &asked, scope)).flat_map(move |bit| {
+                let block = above * BLOCK + bit;
+                ones(self.room(block, &asked) & scope.machines(block)).map(move |bit| block * BLOCK + bit)
+            })
+        })
+    }
+}
+
+/// A machine's identifier.
+pub(super) fn id(machine: usize) -> MachineId {
+    MachineId(machine as u32)
+}

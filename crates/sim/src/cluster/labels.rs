@@ -1,0 +1,176 @@
+//! Labels of machines, and the classes of machines that label expressions ask for.
+
+use std::collections::BTreeMap;
+
+use super::expression::Expression;
+use super::scope::Members;
+use plimsoll_base::units::MachineId;
+
+/// A label expression in use, dense in order of first use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(pub u32);
+
+/// The machines that carry each label, and those in the class of each expression that was asked for.
+///
+/// Relabelling moves machines between classes at once: O(classes · size of their expressions) a machine.
+#[derive(Clone, Debug, Default)]
+pub struct LabelIndex {
+    carriers: BTreeMap<String, Members>,
+    classes: Vec<(Expression, Members)>,
+    /// Classes by their text as it was written.
+    known: BTreeMap<String, ClassId>,
+    machines: u32,
+}
+
+impl LabelIndex {
+    /// Machines in order, each with its labels.
+    pub fn new<'a>(machines: impl IntoIterator<Item = &'a [String]>) -> LabelIndex {
+        let mut index = LabelIndex::default();
+        for labels in machines {
+            let machine = MachineId(index.machines);
+            index.machines += 1;
+            for label in labels {
+                index.carriers.entry(label.clone()).or_default().set(machine, true);
+            }
+        }
+        index
+    }
+
+    /// Makes a label known that no machine carries yet, such as one that an event will bring.
+    pub fn declare(&mut self, label: &str) {
+        self.carriers.entry(label.to_owned()).or_default();
+    }
+
+    /// The class of machines for which an expression holds.
+    ///
+    /// Errors: a text without a place, for the caller to add one: the problem of the expression and its position, or
+    /// a label that is neither carried nor declared, with the labels that are.
+    pub fn class(&mut self, text: &str) -> Result<ClassId, String> {
+        if let Some(class) = self.known.get(text) {
+            return Ok(*class);
+        }
+        let expression = Expression::parse(text)?;
+        if let Some(unknown) = expression.labels().into_iter().find(|label| !self.carriers.contains_key(*label)) {
+            let known: Vec<&str> = self.known().collect();
+            let known = if known.is_empty() { "no machine has labels".to_owned() } else { known.join(", ") };
+            return Err(format!("'{unknown}' is no label of any machine; known: {known}"));
+        }
+        let same = self.classes.iter().position(|(other, _)| *other == expression);
+        let at = same.unwrap_or_else(|| {
+            let holds = |machine: &MachineId| expression.holds(&|label| self.carriers[label].contains(*machine));
+            let members = (0..self.machines).map(MachineId).filter(holds).collect();
+            self.classes.push((expression.clone(), members));
+            self.classes.len() - 1
+        });
+        let class = ClassId(at as u32);
+        self.known.insert(text.to_owned(), class);
+        Ok(class)
+    }
+
+    /// The machines of a class.
+    pub fn members(&self, class: ClassId) -> &Members {
+        &self.classes[class.0 as usize].1
+    }
+
+    /// Whether the expression of a class holds on no machine without the label.
+    pub fn requires(&self, class: ClassId, label: &str) -> bool {
+        self.classes[class.0 as usize].0.requires(label)
+    }
+
+    /// All labels that are carried or declared, in alphabetical order.
+    pub fn known(&self) -> impl Iterator<Item = &str> {
+        self.carriers.keys().map(String::as_str)
+    }
+
+    /// The machines that carry a label, if it is known.
+    pub fn carriers(&self, label: &str) -> Option<&Members> {
+        self.carriers.get(label)
+    }
+
+    /// The labels of a machine, in alphabetical order.
+    pub fn labels(&self, machine: MachineId) -> impl Iterator<Item = &str> {
+        self.carriers.iter().filter(move |(_, of)| of.contains(machine)).map(|(label, _)| label.as_str())
+    }
+
+    /// Gives a machine (perhaps a new one) exactly these labels. Says which classes it joined and which it left.
+    pub fn relabel(&mut self, machine: MachineId, labels: &[String]) -> Moved {
+        self.machines = self.machines.max(machine.0 + 1);
+        labels.iter().for_each(|label| self.declare(label));
+        for (label, members) in &mut self.carriers {
+            members.set(machine, labels.contains(label));
+        }
+        let mut moved = Moved::default();
+        for (at, (expression, members)) in self.classes.iter_mut().enumerate() {
+            let member = expression.holds(&|label| labels.iter().any(|own| own == label));
+            if members.set(machine, member) {
+                let list = if member { &mut moved.joined } else { &mut moved.left };
+                list.push(ClassId(at as u32));
+            }
+        }
+        moved
+    }
+}
+
+/// The changes made by relabelling a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Classes that the machine is in now and was not.
+    pub joined: Vec<ClassId>,
+    /// Classes that the machine was in and is not any more.
+    pub left: Vec<ClassId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn list(labels: &str) -> Vec<String> {
+        labels.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn classes_follow_the_labels() {
+        const ASKED: [&str; 5] = ["ssd", "!gpu", "ssd & !gpu", "gpu | room=a", "!(ssd | gpu) & room=a"];
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let mut draw =
+            || list(["ssd", "gpu", "room=a"].map(|l| if rng.random_bool(0.4) { l } else { "" }).join(" ").as_str());
+        let mut of: Vec<Vec<String>> = (0..200).map(|_| draw()).collect();
+        let mut index = LabelIndex::new(of.iter().map(Vec::as_slice));
+        let classes = ASKED.map(|text| index.class(text).expect("known labels"));
+        for step in 0..300 {
+            // Machine 200 and those behind it join.
+            let machine = MachineId(if step < 20 { 200 + step } else { step * 7 % 220 });
+            let labels = draw();
+            let before: Vec<bool> = classes.iter().map(|class| index.members(*class).contains(machine)).collect();
+            let moved = index.relabel(machine, &labels);
+            of.resize(of.len().max(machine.index() + 1), Vec::new());
+            of[machine.index()] = labels;
+            for (at, (text, class)) in ASKED.into_iter().zip(classes).enumerate() {
+                let expression = Expression::parse(text).expect("an expression");
+                let holds = |own: &Vec<String>| expression.holds(&|label| own.iter().any(|l| l == label));
+                let want: Vec<usize> = (0..of.len()).filter(|m| holds(&of[*m])).collect();
+                let got: Vec<usize> = index.members(class).iter().map(MachineId::index).collect();
+                assert_eq!(got, want, "{text}");
+                let now = index.members(class).contains(machine);
+                assert_eq!(moved.joined.contains(&class), now && !before[at]);
+                assert_eq!(moved.left.contains(&class), !now && before[at]);
+            }
+        }
+        assert_eq!(index.class("ssd&!gpu"), Ok(classes[2]), "the same class however it is written");
+    }
+
+    #[test]
+    fn unknown_labels_are_named_with_the_known_ones() {
+        let machines = [list("gpu ssd"), list("gpu")];
+        let mut index = LabelIndex::new(machines.iter().map(Vec::as_slice));
+        let message = index.class("gpu & sdd").expect_err("no such label");
+        assert_eq!(message, "'sdd' is no label of any machine; known: gpu, ssd");
+        index.declare("sdd");
+        let none = index.class("sdd").expect("declared");
+        assert!(index.members(none).is_empty() && index.carriers("gpu").is_some_and(|of| of.len() == 2));
+        assert_eq!(index.labels(MachineId(0)).collect::<Vec<_>>(), ["gpu", "ssd"]);
+        assert!(LabelIndex::default().class("x").expect_err("none").contains("no machine has labels"));
+    }
+}

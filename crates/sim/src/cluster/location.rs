@@ -1,0 +1,209 @@
+//! Where machines stand: machine < rack < room < cluster.
+//!
+//! Racks of the same name in two rooms are two racks. A machine may stand in a room without a rack, in a rack without a
+//! room, or in neither. The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1); what a
+//! task set does with them is ours.
+
+use std::collections::BTreeMap;
+
+use super::scope::Place;
+use super::spec::by_name;
+use plimsoll_base::error::nearest;
+use plimsoll_base::units::MachineId;
+
+/// A rack, dense in order of first appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RackId(pub u32);
+
+/// A room, dense in order of first appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoomId(pub u32);
+
+/// A node of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// One machine.
+    Machine(MachineId),
+    /// A rack.
+    Rack(RackId),
+    /// A room.
+    Room(RoomId),
+    /// Everything.
+    Cluster,
+}
+
+/// A rack or a room: its name, the room around it, and its machines.
+#[derive(Clone, Debug)]
+struct Node {
+    name: String,
+    place: Place,
+}
+
+/// Where every machine stands.
+#[derive(Clone, Debug, Default)]
+pub struct Locations {
+    /// The rack and the room of each machine.
+    of: Vec<(Option<RackId>, Option<RoomId>)>,
+    racks: Vec<(Node, Option<RoomId>)>,
+    rooms: Vec<Node>,
+    room_names: BTreeMap<String, RoomId>,
+    rack_names: BTreeMap<(Option<RoomId>, String), RackId>,
+    /// Names of machines, as a description has them.
+    machine_names: Vec<(String, MachineId, u32)>,
+}
+
+impl Locations {
+    /// Machines of these names (by their first machine and their number), none of which stands anywhere yet.
+    pub fn named(machine_names: Vec<(String, MachineId, u32)>) -> Locations {
+        Locations { machine_names, ..Locations::default() }
+    }
+
+    /// How many machines stand somewhere here.
+    pub fn machines(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The next machine, in this rack and room.
+    pub fn push(&mut self, rack: Option<&str>, room: Option<&str>) {
+        let machine = MachineId(self.of.len() as u32);
+        let node = |name: &str| Node { name: name.to_owned(), place: Place::default() };
+        let room = room.map(|name| {
+            let room = *self.room_names.entry(name.to_owned()).or_insert_with(|| {
+                self.rooms.push(node(name));
+                RoomId(self.rooms.len() as u32 - 1)
+            });
+            self.rooms[room.0 as usize].place.insert(machine);
+            room
+        });
+        let rack = rack.map(|name| {
+            let rack = *self.rack_names.entry((room, name.to_owned())).or_insert_with(|| {
+                self.racks.push((node(name), room));
+                RackId(self.racks.len() as u32 - 1)
+            });
+            self.racks[rack.0 as usize].0.place.insert(machine);
+            rack
+        });
+        self.of.push((rack, room));
+    }
+
+    /// The rack of a machine.
+    pub fn rack(&self, machine: MachineId) -> Option<RackId> {
+        self.of[machine.index()].0
+    }
+
+    /// The room of a machine.
+    pub fn room(&self, machine: MachineId) -> Option<RoomId> {
+        self.of[machine.index()].1
+    }
+
+    /// How many racks and rooms there are.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.racks.len(), self.rooms.len())
+    }
+
+    /// A room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
+    ///
+    /// Errors: a text without a place, for the caller to add one: the name with the nearest known one.
+    pub fn find(&self, name: &str) -> Result<Location, String> {
+        let found = match name.split_once('/') {
+            None => self.room_names.get(name).map(|room| Location::Room(*room)),
+            Some((room, rack)) => {
+                let room = if room.is_empty() { Some(None) } else { self.room_names.get(room).map(|room| Some(*room)) };
+                room.and_then(|room| self.rack_names.get(&(room, rack.to_owned()))).map(|rack| Location::Rack(*rack))
+            }
+        };
+        let machine = || by_name(&self.machine_names, self.of.len() as u64, name).map(Location::Machine);
+        found.or_else(machine).ok_or_else(|| {
+            let racks = (0..self.racks.len() as u32).map(|rack| self.name(Location::Rack(RackId(rack))));
+            let all: Vec<String> = self.room_names.keys().cloned().chain(racks).collect();
+            let hint = nearest(name, all.iter().map(String::as_str)).map(|hint| format!(" (did you mean '{hint}'?)"));
+            let expected = "expected ROOM, ROOM/RACK, or the name or number of a machine";
+            format!("'{name}' is no room, no rack and no machine{}; {expected}", hint.unwrap_or_default())
+        })
+    }
+
+    /// The name of a location, as [`Locations::find`] reads it; a machine's is its number.
+    pub fn name(&self, location: Location) -> String {
+        match location {
+            Location::Machine(machine) => machine.to_string(),
+            Location::Rack(rack) => {
+                let (node, room) = &self.racks[rack.0 as usize];
+                format!("{}/{}", room.map_or("", |room| &self.rooms[room.0 as usize].name), node.name)
+            }
+            Location::Room(room) => self.rooms[room.0 as usize].name.clone(),
+            Location::Cluster => "cluster".to_owned(),
+        }
+    }
+
+    /// The next level up, skipping those that are not there; `None` above the cluster.
+    pub fn up(&self, location: Location) -> Option<Location> {
+        let room = |room: Option<RoomId>| Some(room.map_or(Location::Cluster, Location::Room));
+        match location {
+            Location::Machine(machine) => self.rack(machine).map(Location::Rack).or_else(|| room(self.room(machine))),
+            Location::Rack(rack) => room(self.racks[rack.0 as usize].1),
+            Location::Room(_) => Some(Location::Cluster),
+            Location::Cluster => None,
+        }
+    }
+
+    /// The machines of a rack or a room, to limit a search to.
+    pub fn place(&self, location: Location) -> Option<&Place> {
+        match location {
+            Location::Rack(rack) => Some(&self.racks[rack.0 as usize].0.place),
+            Location::Room(room) => Some(&self.rooms[room.0 as usize].place),
+            Location::Machine(_) | Location::Cluster => None,
+        }
+    }
+
+    /// Whether a machine stands at a location.
+    pub fn holds(&self, location: Location, machine: MachineId) -> bool {
+        match location {
+            Location::Machine(other) => other == machine,
+            Location::Rack(rack) => self.rack(machine) == Some(rack),
+            Location::Room(room) => self.room(machine) == Some(room),
+            Location::Cluster => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_climbed_level_by_level() {
+        let mut locations = Locations::default();
+        for (rack, room) in [
+            (Some("r1"), Some("hz")),
+            (Some("r1"), Some("sh")),
+            (Some("r1"), Some("hz")),
+            (None, Some("sh")),
+            (Some("r1"), None),
+            (None, None),
+        ] {
+            locations.push(rack, room);
+        }
+        assert_eq!((locations.counts(), locations.machines()), ((3, 2), 6));
+        let path = |machine| {
+            let mut names = Vec::new();
+            let mut at = Some(Location::Machine(MachineId(machine)));
+            while let Some(location) = at {
+                assert!(locations.holds(location, MachineId(machine)));
+                names.push(locations.name(location));
+                at = locations.up(location);
+            }
+            names.join(" ")
+        };
+        assert_eq!([0, 3, 4, 5].map(path), ["0 hz/r1 hz cluster", "3 sh cluster", "4 /r1 cluster", "5 cluster"]);
+        let hz = locations.find("hz/r1").expect("a rack");
+        let machines: Vec<u32> = locations.place(hz).expect("of machines").iter().map(|machine| machine.0).collect();
+        assert_eq!(machines, [0, 2]);
+        assert!(!locations.holds(hz, MachineId(1)));
+        for name in ["hz", "sh", "sh/r1", "/r1"] {
+            assert_eq!(locations.name(locations.find(name).expect("known")), name);
+        }
+        let message = locations.find("hz/r2").expect_err("no such rack");
+        assert!(message.contains("'hz/r2' is no room, no rack and no machine (did you mean 'hz/r1'?)"), "{message}");
+        assert!(locations.find("bj").is_err() && locations.find("bj/r1").is_err());
+    }
+}

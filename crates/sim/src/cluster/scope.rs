@@ -1,0 +1,275 @@
+//! Which machines a search looks at: those of a class, those of a place, or both.
+//!
+//! The index keeps machines in blocks of 64, so a set of machines is a word a block, and both kinds of set cut a block
+//! with one AND. A class ([`Members`]) has a word for every block and a word for every 64 blocks that says which of
+//! them have members; a place ([`Place`]) is usually small and lists its blocks.
+
+use std::ops::Range;
+
+use plimsoll_base::units::MachineId;
+
+/// Machines in a block, and blocks in the level above: bits of a word.
+pub(super) const BLOCK: usize = 64;
+
+/// The positions of the ones of a word, lowest first.
+pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = (word != 0).then(|| word.trailing_zeros() as usize);
+        word &= word.wrapping_sub(1);
+        at
+    })
+}
+
+/// A bit for every machine, and a bit for every block that has any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+    above: Vec<u64>,
+}
+
+impl Bits {
+    /// The bits of a block.
+    pub fn word(&self, block: usize) -> u64 {
+        self.words.get(block).copied().unwrap_or(0)
+    }
+
+    /// Which of the 64 blocks from `64 * above` on have any.
+    pub fn above(&self, above: usize) -> u64 {
+        self.above.get(above).copied().unwrap_or(0)
+    }
+
+    pub fn get(&self, at: usize) -> bool {
+        self.word(at / BLOCK) >> (at % BLOCK) & 1 == 1
+    }
+
+    pub fn set(&mut self, at: usize, bit: bool) {
+        let block = at / BLOCK;
+        if block >= self.words.len() {
+            self.words.resize(block + 1, 0);
+            self.above.resize(block / BLOCK + 1, 0);
+        }
+        let word = &mut self.words[block];
+        *word = *word & !(1 << (at % BLOCK)) | u64::from(bit) << (at % BLOCK);
+        let some = u64::from(*word != 0) << (block % BLOCK);
+        let above = &mut self.above[block / BLOCK];
+        *above = *above & !(1 << (block % BLOCK)) | some;
+    }
+}
+
+/// Many sets of machines side by side: their parts of one block lie together, for a machine joins or leaves
+/// neighbouring sets at once.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    rows: usize,
+    words: Vec<u64>,
+    above: Vec<u64>,
+}
+
+impl Rows {
+    /// So many sets without a machine.
+    pub fn new(rows: usize) -> Rows {
+        Rows { rows, words: Vec::new(), above: Vec::new() }
+    }
+
+    /// Makes room for so many machines.
+    pub fn grow(&mut self, machines: usize) {
+        let blocks = machines.div_ceil(BLOCK);
+        self.words.resize(blocks * self.rows, 0);
+        self.above.resize(blocks.div_ceil(BLOCK) * self.rows, 0);
+    }
+
+    /// The part of a block in each set.
+    pub fn words(&self, block: usize) -> &[u64] {
+        &self.words[block * self.rows..][..self.rows]
+    }
+
+    /// Which of the 64 blocks from `64 * above` on have any, for each set.
+    pub fn above(&self, above: usize) -> &[u64] {
+        &self.above[above * self.rows..][..self.rows]
+    }
+
+    /// Puts a machine in neighbouring sets or takes it out of them.
+    pub fn set(&mut self, machine: usize, rows: Range<usize>, member: bool) {
+        let block = machine / BLOCK;
+        let bit = 1 << (machine % BLOCK);
+        let words = &mut self.words[block * self.rows..][rows.clone()];
+        let above = &mut self.above[block / BLOCK * self.rows..][rows];
+        if member {
+            words.iter_mut().for_each(|word| *word |= bit);
+            above.iter_mut().for_each(|above| *above |= 1 << (block % BLOCK));
+        } else {
+            for (word, above) in words.iter_mut().zip(above) {
+                *word &= !bit;
+                // Without a branch, which would go one way or the other at random.
+                *above &= !(u64::from(*word == 0) << (block % BLOCK));
+            }
+        }
+    }
+}
+
+/// A set of machines with a bit for every machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    bits: Bits,
+    count: usize,
+}
+
+impl Members {
+    /// How many machines it has.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a machine is one of them.
+    pub fn contains(&self, machine: MachineId) -> bool {
+        self.bits.get(machine.index())
+    }
+
+    /// Adds a machine or takes it away; whether that changed anything.
+    pub fn set(&mut self, machine: MachineId, member: bool) -> bool {
+        if self.contains(machine) == member {
+            return false;
+        }
+        self.bits.set(machine.index(), member);
+        if member {
+            self.count += 1
+        } else {
+            self.count -= 1
+        }
+        true
+    }
+
+    /// The machines, lowest first.
+    pub fn iter(&self) -> impl Iterator<Item = MachineId> {
+        let of_block =
+            |(block, word): (usize, &u64)| ones(*word).map(move |bit| MachineId((block * BLOCK + bit) as u32));
+        self.bits.words.iter().enumerate().flat_map(of_block)
+    }
+}
+
+impl FromIterator<MachineId> for Members {
+    fn from_iter<T: IntoIterator<Item = MachineId>>(machines: T) -> Members {
+        let mut members = Members::default();
+        for machine in machines {
+            members.set(machine, true);
+        }
+        members
+    }
+}
+
+/// The machines of a place (a rack, a room), block by block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Blocks in rising order with the members of each, never 0.
+    blocks: Vec<(u32, u64)>,
+}
+
+impl Place {
+    /// Adds a machine.
+    pub(super) fn insert(&mut self, machine: MachineId) {
+        let (block, bit) = ((machine.index() / BLOCK) as u32, 1 << (machine.index() % BLOCK));
+        match self.blocks.binary_search_by_key(&block, |(block, _)| *block) {
+            Ok(at) => self.blocks[at].1 |= bit,
+            Err(at) => self.blocks.insert(at, (block, bit)),
+        }
+    }
+
+    fn word(&self, block: usize) -> u64 {
+        let found = self.blocks.binary_search_by_key(&block, |(block, _)| *block as usize);
+        found.map_or(0, |at| self.blocks[at].1)
+    }
+
+    /// Which of the 64 blocks from `64 * above` on have members.
+    fn some(&self, above: usize) -> u64 {
+        let from = self.blocks.partition_point(|(block, _)| (*block as usize) < above * BLOCK);
+        let of = self.blocks[from..].iter().take_while(|(block, _)| *block as usize / BLOCK == above);
+        of.fold(0, |word, (block, _)| word | 1 << (*block as usize % BLOCK))
+    }
+
+    /// How many machines it has.
+    pub fn len(&self) -> usize {
+        self.blocks.iter().map(|(_, word)| word.count_ones() as usize).sum()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The machines, lowest first.
+    pub fn iter(&self) -> impl Iterator<Item = MachineId> {
+        self.blocks
+            .iter()
+            .flat_map(|&(block, word)| ones(word).map(move |bit| MachineId(block * BLOCK as u32 + bit as u32)))
+    }
+}
+
+/// The limits of a search; by default, none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope<'a> {
+    /// Only machines of this class.
+    pub class: Option<&'a Members>,
+    /// Only machines of this place.
+    pub place: Option<&'a Place>,
+}
+
+impl Scope<'_> {
+    /// Whether it leaves out nobody.
+    pub fn is_whole(&self) -> bool {
+        self.class.is_none() && self.place.is_none()
+    }
+
+    /// Whether it has a machine.
+    pub fn contains(&self, machine: MachineId) -> bool {
+        self.class.is_none_or(|class| class.contains(machine))
+            && self.place.is_none_or(|place| place.word(machine.index() / BLOCK) >> (machine.index() % BLOCK) & 1 == 1)
+    }
+
+    /// The members in a block.
+    pub(super) fn machines(&self, block: usize) -> u64 {
+        let class = self.class.map_or(u64::MAX, |class| class.bits.word(block));
+        class & self.place.map_or(u64::MAX, |place| place.word(block))
+    }
+
+    /// Which of the 64 blocks from `64 * above` on may have members.
+    pub(super) fn blocks(&self, above: usize) -> u64 {
+        let class = self.class.map_or(u64::MAX, |class| class.bits.above(above));
+        class & self.place.map_or(u64::MAX, |place| place.some(above))
+    }
+
+    /// At most how many machines it has, of `all`.
+    pub(super) fn at_most(&self, all: usize) -> usize {
+        all.min(self.class.map_or(all, Members::len)).min(self.place.map_or(all, Place::len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let some = [0, 63, 64, 200, 4095, 4096, 9000].map(MachineId);
+        let mut members: Members = some.into_iter().collect();
+        let mut place = Place::default();
+        some.iter().rev().for_each(|&machine| place.insert(machine));
+        assert_eq!(members.iter().collect::<Vec<_>>(), some);
+        assert_eq!(place.iter().collect::<Vec<_>>(), some);
+        assert_eq!((members.len(), place.len()), (7, 7));
+        for scope in [Scope { class: Some(&members), place: None }, Scope { class: None, place: Some(&place) }] {
+            assert_eq!(scope.blocks(0), 1 | 2 | 8 | 1 << 63);
+            assert_eq!((scope.blocks(1), scope.blocks(2), scope.blocks(3)), (1, 1 << (9000 / 64 - 128), 0));
+            assert_eq!((scope.machines(0), scope.machines(1), scope.machines(2)), (1 | 1 << 63, 1, 0));
+            assert!(scope.contains(MachineId(64)) && !scope.contains(MachineId(65)));
+        }
+        assert!(members.set(MachineId(64), false) && !members.set(MachineId(64), false));
+        let both = Scope { class: Some(&members), place: Some(&place) };
+        assert_eq!((both.blocks(0), both.at_most(10_000)), (1 | 8 | 1 << 63, 6));
+        assert!(!both.contains(MachineId(64)) && both.contains(MachineId(9000)));
+    }
+}

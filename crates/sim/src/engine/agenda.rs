@@ -1,0 +1,327 @@
+//! The clock and the queue of what is to come, shared by the engine and the control plane.
+//!
+//! Entries leave in order of [`EventKey`]: time, class, then the order in which they were scheduled. An entry is one
+//! 128-bit number, which halves its cost against a struct; what it stands for lies in a slab with generations, so cancelling
+//! is cheap and a stale ticket is harmless.
+//!
+//! Only the entries that leave soon are in a heap, so few that they stay in the cache. All others lie unsorted in tiers, a
+//! later one for later times, and a tier is halved again and again when its turn comes (a quicksort that sorts no more than
+//! it must). With 100,000 events to come one heap of all costs a miss of the cache a level.
+
+use std::cmp::Reverse;
+
+use dary_heap::QuaternaryHeap;
+use prefetch_index::prefetch_index;
+
+use plimsoll_base::units::Time;
+
+/// When an event happens, and before which others of the same instant: lower classes first, then first scheduled first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventKey {
+    /// The instant.
+    pub time: Time,
+    /// Order among classes of events at one instant, 0 to 3.
+    pub class: u8,
+    /// Order of scheduling within time and class.
+    pub sequence: u32,
+}
+
+const SEQUENCE_BITS: u32 = 30;
+
+impl EventKey {
+    fn pack(self, slot: u32) -> u128 {
+        let tail = u64::from(self.class) << 62 | u64::from(self.sequence) << 32 | u64::from(slot);
+        u128::from(self.time.0) << 64 | u128::from(tail)
+    }
+
+    fn unpack(entry: u128) -> (EventKey, u32) {
+        let tail = entry as u64;
+        let sequence = (tail >> 32) as u32 & ((1 << SEQUENCE_BITS) - 1);
+        (EventKey { time: Time((entry >> 64) as u64), class: (tail >> 62) as u8, sequence }, tail as u32)
+    }
+}
+
+/// A scheduled event, for cancelling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    slot: u32,
+    generation: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<E> {
+    generation: u32,
+    event: Option<E>,
+}
+
+/// The most entries that the heap holds before the later half of them become a tier.
+const NEAR: usize = 1024;
+
+/// Unsorted entries, none before `from` and all before those of the next later tier.
+#[derive(Clone, Debug)]
+struct Tier {
+    from: u128,
+    entries: Vec<u128>,
+}
+
+impl Tier {
+    /// The later half of entries as a tier of its own.
+    fn split(entries: &mut Vec<u128>) -> Tier {
+        let half = entries.len() / 2;
+        let (_, from, _) = entries.select_nth_unstable(half);
+        Tier { from: *from, entries: entries.split_off(half) }
+    }
+}
+
+/// Entries in order.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    near: QuaternaryHeap<Reverse<u128>>,
+    /// The latest first.
+    far: Vec<Tier>,
+    len: usize,
+}
+
+impl Entries {
+    fn push(&mut self, entry: u128) {
+        self.len += 1;
+        let later = self.far.partition_point(|tier| tier.from > entry);
+        if let Some(tier) = self.far.get_mut(later) {
+            return tier.entries.push(entry);
+        }
+        self.near.push(Reverse(entry));
+        if self.near.len() > NEAR {
+            let mut near = unwrapped(std::mem::take(&mut self.near));
+            self.far.push(Tier::split(&mut near));
+            self.near = near.into_iter().map(Reverse).collect();
+        }
+    }
+
+    fn peek(&mut self) -> Option<u128> {
+        if self.near.is_empty() {
+            self.come_near();
+        }
+        self.near.peek().map(|Reverse(entry)| *entry)
+    }
+
+    /// Puts the earliest tier, or part of it, in the empty heap.
+    fn come_near(&mut self) {
+        let Some(Tier { mut entries, .. }) = self.far.pop() else { return };
+        while entries.len() > NEAR {
+            self.far.push(Tier::split(&mut entries));
+        }
+        self.near = entries.into_iter().map(Reverse).collect();
+    }
+
+    fn pop(&mut self) -> Option<u128> {
+        self.peek()?;
+        self.len -= 1;
+        self.near.pop().map(|Reverse(entry)| entry)
+    }
+
+    /// All of them, in no particular order; leaves none.
+    fn drain(&mut self) -> Vec<u128> {
+        self.len = 0;
+        let mut all = unwrapped(std::mem::take(&mut self.near));
+        self.far.drain(..).for_each(|tier| all.extend(tier.entries));
+        all
+    }
+}
+
+fn unwrapped(heap: QuaternaryHeap<Reverse<u128>>) -> Vec<u128> {
+    heap.into_vec().into_iter().map(|Reverse(entry)| entry).collect()
+}
+
+/// Events to come. Scheduling and taking cost O(log n), cancelling O(1); an entry takes 16 bytes and its event.
+#[derive(Clone, Debug)]
+pub struct Agenda<E> {
+    entries: Entries,
+    slab: Vec<Entry<E>>,
+    free: Vec<u32>,
+    sequence: u32,
+    live: usize,
+}
+
+impl<E> Default for Agenda<E> {
+    fn default() -> Agenda<E> {
+        Agenda { entries: Entries::default(), slab: Vec::new(), free: Vec::new(), sequence: 0, live: 0 }
+    }
+}
+
+impl<E> Agenda<E> {
+    /// How many events are scheduled and not cancelled.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether nothing is to come.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Schedules an event of a class (0 to 3) at an instant.
+    pub fn schedule(&mut self, time: Time, class: u8, event: E) -> Ticket {
+        debug_assert!(class < 4, "two bits hold a class");
+        if self.sequence == (1 << SEQUENCE_BITS) - 1 {
+            self.renumber();
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slab.push(Entry { generation: 0, event: None });
+                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 events at once")
+            }
+        };
+        let entry = &mut self.slab[slot as usize];
+        entry.event = Some(event);
+        self.entries.push(EventKey { time, class, sequence: self.sequence }.pack(slot));
+        self.sequence += 1;
+        self.live += 1;
+        Ticket { slot, generation: entry.generation }
+    }
+
+    /// Takes back a scheduled event; `None` if it has happened or was cancelled before.
+    pub fn cancel(&mut self, ticket: Ticket) -> Option<E> {
+        let entry = self.slab.get_mut(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?;
+        let event = entry.event.take();
+        self.live -= usize::from(event.is_some());
+        event
+    }
+
+    /// A scheduled event; `None` if it has happened or was cancelled.
+    pub fn get(&self, ticket: Ticket) -> Option<&E> {
+        self.slab.get(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?.event.as_ref()
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut E> {
+        let entry = self.slab.get_mut(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?;
+        entry.event.as_mut()
+    }
+
+    /// All scheduled events, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        self.slab.iter().filter_map(|entry| entry.event.as_ref())
+    }
+
+    /// The instant of the next event.
+    pub fn next_time(&mut self) -> Option<Time> {
+        if self.entries.len == self.live {
+            return self.entries.peek().map(|entry| EventKey::unpack(entry).0.time);
+        }
+        while let Some(entry) = self.entries.peek() {
+            let (key, slot) = EventKey::unpack(entry);
+            if self.slab[slot as usize].event.is_some() {
+                return Some(key.time);
+            }
+            self.entries.pop();
+            self.release(slot);
+        }
+        None
+    }
+
+    /// Has the events that come soon fetched into the cache, and gives the next one; `None` if there is none, if it was
+    /// cancelled, or if it is not known yet.
+    pub fn fetch_ahead(&self) -> Option<&E> {
+        let slot = |entry: &Reverse<u128>| EventKey::unpack(entry.0).1 as usize;
+        let next = slot(self.entries.near.peek()?);
+        // One of the four below the first is the second; an event may begin in one line of the cache and end in the next.
+        for later in self.entries.near.iter().skip(1).take(4).map(slot) {
+            prefetch_index(&self.slab, later);
+            prefetch_index(&self.slab, later + 1);
+        }
+        self.slab[next].event.as_ref()
+    }
+
+    /// Takes the next event.
+    pub fn pop(&mut self) -> Option<(EventKey, E)> {
+        while let Some(entry) = self.entries.pop() {
+            let (key, slot) = EventKey::unpack(entry);
+            let event = self.slab[slot as usize].event.take();
+            self.release(slot);
+            if let Some(event) = event {
+                self.live -= 1;
+                return Some((key, event));
+            }
+        }
+        None
+    }
+
+    /// A slot may be used again only once its entry has left the heap.
+    fn release(&mut self, slot: u32) {
+        let entry = &mut self.slab[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    /// Numbers all entries anew in their order: once in a billion events.
+    fn renumber(&mut self) {
+        let mut entries = self.entries.drain();
+        entries.sort_unstable();
+        self.sequence = 0;
+        for entry in entries {
+            let (key, slot) = EventKey::unpack(entry);
+            self.entries.push(EventKey { sequence: self.sequence, ..key }.pack(slot));
+            self.sequence += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn equal_times_leave_by_class_and_then_as_they_came() {
+        let mut agenda = Agenda::default();
+        for (time, class, name) in [(5, 1, "a"), (5, 0, "b"), (3, 2, "c"), (5, 1, "d"), (5, 0, "e")] {
+            agenda.schedule(Time(time), class, name);
+        }
+        let order: Vec<&str> = std::iter::from_fn(|| agenda.pop().map(|(_, name)| name)).collect();
+        assert_eq!(order, ["c", "b", "e", "a", "d"]);
+    }
+
+    /// Events at few instants and at many, so many that there are tiers, and with an end: when fewer come than go.
+    #[test]
+    fn agrees_with_a_sorted_map_under_random_use() {
+        for (seed, steps, instants) in [(1, 60_000, 50), (2, 60_000, 1 << 40), (3, 60_000, 3)] {
+            agree(seed, steps, instants);
+        }
+    }
+
+    fn agree(seed: u64, steps: u64, instants: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (mut agenda, mut map, mut tickets) = (Agenda::default(), BTreeMap::new(), Vec::new());
+        let mut tiers = 0;
+        for step in 0..steps {
+            if step == steps / 2 {
+                agenda.renumber();
+            }
+            tiers = tiers.max(agenda.entries.far.len());
+            // Many more come than go, then the other way round.
+            let coming = if step < steps * 2 / 3 { 12 } else { 3 };
+            match rng.random_range(0..20) {
+                draw if draw < coming => {
+                    let now = map.keys().next().map_or(0, |(time, _, _): &(Time, u8, u64)| time.0);
+                    let (time, class) = (Time(now + rng.random_range(0..instants)), rng.random_range(0..4));
+                    tickets.push((agenda.schedule(time, class, step), (time, class, step)));
+                    map.insert((time, class, step), step);
+                }
+                18.. if !tickets.is_empty() => {
+                    let (ticket, key) = tickets.swap_remove(rng.random_range(0..tickets.len()));
+                    assert_eq!(agenda.cancel(ticket), map.remove(&key));
+                    assert_eq!(agenda.cancel(ticket), None);
+                }
+                _ => {
+                    assert_eq!(agenda.next_time(), map.keys().next().map(|key| key.0));
+                    assert_eq!(agenda.pop().map(|(_, event)| event), map.pop_first().map(|(_, event)| event));
+                }
+            }
+            assert_eq!(agenda.len(), map.len());
+        }
+        assert!(tiers > 1 && agenda.entries.far.is_empty(), "tiers came ({tiers}) and went");
+    }
+}

@@ -1,0 +1,109 @@
+//! Task sets that start all together or not at all.
+//!
+//! A gang holds nothing until there is room for all of its tasks at one instant, so that no two of them can block each
+//! other. Its room is planned machine by machine, as if its tasks were launched one by one, and taken only when the plan is whole.
+
+use super::Engine;
+use super::jobs::SetSlot;
+use crate::cluster::{Placement, WHOLE};
+use crate::record::Recorder;
+use plimsoll_base::units::{MachineId, Resources};
+
+/// Distinct machines and how many there are of each.
+#[derive(Clone, Debug)]
+pub(super) struct Kinds {
+    kinds: Vec<(Resources, u64)>,
+    /// Resources that are made of devices.
+    devices: Vec<usize>,
+}
+
+impl Kinds {
+    pub fn new(mut sorted: Vec<Resources>, devices: &[usize]) -> Kinds {
+        sorted.sort_unstable_by_key(|machine| machine.0);
+        let kinds = sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect();
+        Kinds { kinds, devices: devices.to_vec() }
+    }
+
+    /// How many tasks of this need they have room for at once when they are empty, at most `enough`.
+    pub fn room(&self, need: &Resources, enough: u64) -> u64 {
+        // Most task sets ask for one, and a comparison is much cheaper than a division.
+        let whole = |kind: &Resources| kind.0.iter().zip(need.0).all(|(free, need)| need <= *free);
+        if enough == 1 {
+            return u64::from(self.kinds.iter().any(|(kind, _)| whole(kind)));
+        }
+        let mut room = 0u64;
+        for (kind, machines) in &self.kinds {
+            let parts = self.devices.iter().filter(|d| (1..WHOLE).contains(&need.0[**d]));
+            // What is left over of one device and of another make no third part.
+            let parts = parts.map(|d| kind.0[*d] / WHOLE * (WHOLE / need.0[*d])).min().unwrap_or(u64::MAX);
+            room = room.saturating_add(times(&kind.0, &need.0).min(parts).min(enough).saturating_mul(*machines));
+            if room >= enough {
+                return enough;
+            }
+        }
+        room
+    }
+}
+
+/// How often a need goes into what is free.
+fn times(free: &[u64], need: &[u64]) -> u64 {
+    free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Where the next task of a set would start, or the first of a gang; the whole plan of a gang is kept for its launch.
+    pub(super) fn room(&mut self, slot: SetSlot) -> Option<MachineId> {
+        let set = &self.sets[slot];
+        let need = self.sets.needs(slot).1;
+        let scope = self.queues.scope(set.queue);
+        if !set.gang {
+            return self.scopes.find(&mut self.machines, scope, need);
+        }
+        if self.hoards.is_some() { self.hoard(slot) } else { self.room_for_all(slot) }
+    }
+
+    /// Where the first task of a gang would start if there is room for all of it.
+    pub(super) fn room_for_all(&mut self, slot: SetSlot) -> Option<MachineId> {
+        let set = &self.sets[slot];
+        let need = self.sets.needs(slot).1;
+        let scope = self.queues.scope(set.queue);
+        let mut left = set.waiting;
+        self.round.plan.clear();
+        if self.options.placement == Placement::Pooled {
+            let machine = self.machines.find(need)?;
+            if times(&self.machines.free(machine).0, need) < u64::from(left) {
+                return None;
+            }
+            self.round.plan.push((machine, left));
+            return Some(machine);
+        }
+        let mut planned = Vec::new();
+        while left > 0 {
+            let Some(machine) = self.scopes.find(&mut self.machines, scope, need) else { break };
+            self.machines.take(machine, need);
+            if self.devices.is_some() {
+                planned.push((machine, self.machines.assign(machine, need)));
+            }
+            left -= 1;
+            match self.round.plan.last_mut() {
+                Some((last, count)) if *last == machine => *count += 1,
+                _ => self.round.plan.push((machine, 1)),
+            }
+        }
+        for (machine, held) in planned {
+            self.machines.release(machine, &held);
+        }
+        for &(machine, count) in &self.round.plan {
+            self.machines.give(machine, need, count);
+        }
+        if left > 0 { None } else { self.round.plan.first().map(|(machine, _)| *machine) }
+    }
+
+    /// Panics: when some tasks of a gang wait and others do not (a programmer error); for audited runs.
+    pub(super) fn audit_gangs(&self) {
+        for slot in self.sets.by_row() {
+            let set = &self.sets[slot];
+            assert!(!set.gang || set.waiting == 0 || set.waiting == set.left, "a gang in part at {:?}", self.now);
+        }
+    }
+}

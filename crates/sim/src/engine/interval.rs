@@ -1,0 +1,46 @@
+//! The time between two instants, as recorders hear of it: the state that held, with the heads of all queues.
+
+use super::Engine;
+use super::jobs::Sets;
+use super::queues::Queues;
+use super::scopes::{ScopeId, Scopes};
+use crate::cluster::Placement;
+use crate::record::{Recorder, State, Waiting};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Time, UserId};
+
+/// The next task of each queue, and where it may start.
+struct Heads<'a> {
+    queues: &'a Queues,
+    sets: &'a Sets,
+    scopes: &'a Scopes<'a>,
+}
+
+impl Waiting for Heads<'_> {
+    fn heads<'b>(&'b self, user: UserId, hear: &mut dyn FnMut(u32, &'b [u64])) {
+        for queue in self.queues.of(user) {
+            if let Some(head) = self.queues.head(queue) {
+                hear(self.queues.scope(queue).0, self.sets.needs(head).1);
+            }
+        }
+    }
+
+    fn may_use(&self, scope: u32, machine: MachineId) -> bool {
+        self.scopes.holds(ScopeId(scope), machine)
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Lets time pass up to `to`, and tells the recorder of the state meanwhile. Errors: the recorder's.
+    pub(super) fn advance(&mut self, to: Time) -> Result<()> {
+        if to > self.now {
+            let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
+            let waiting = Heads { queues: &self.queues, sets: &self.sets, scopes: &self.scopes };
+            let (books, groups, unreturned) = (&self.books, self.policy.groups(), &*self.unreturned);
+            let state = State { books, machines, waiting: &waiting, groups, unreturned };
+            self.recorder.interval(self.now, to, &state)?;
+            self.now = to;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,459 @@
+//! Active jobs and task sets, in slabs.
+
+use std::ops::{Index, IndexMut};
+
+use prefetch_index::prefetch_index;
+
+use super::queues::QueueId;
+use super::scopes::ScopeId;
+use crate::books::Partition;
+use crate::record::{JobRecord, Named};
+use crate::workload::{JobName, JobNames, Source, TaskSet};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{JobId, Span, Time, UserId};
+
+/// A place in the slab of task sets.
+pub type SetSlot = u32;
+/// A place in the slab of jobs.
+pub type JobSlot = u32;
+
+/// A task set with something still to start or to end.
+///
+/// The fields that an end needs come first, in one line of the cache: with many tasks at once it is far away, and is fetched ahead.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct ActiveSet {
+    /// From when on its tasks wait: its release, or when they were stopped.
+    pub since: Time,
+    pub submit: Time,
+    pub duration: Span,
+    pub job: JobSlot,
+    pub user: UserId,
+    /// Tasks not ended yet.
+    pub left: u32,
+    /// Its stage, or [`NO_STAGE`].
+    pub stage: u32,
+    /// How often its tasks were stopped before.
+    pub attempt: u32,
+    /// The partition that it is booked under besides its user.
+    pub partition: Partition,
+    live: bool,
+    /// Waits for a stage, not in line.
+    pub held: bool,
+    /// Released by a stage, not by its own arrival.
+    pub released: bool,
+    pub row: u64,
+    pub release: Time,
+    /// Where its tasks wait.
+    pub queue: QueueId,
+    /// Where they would run best.
+    pub home: ScopeId,
+    /// Tasks not launched yet.
+    pub waiting: u32,
+    /// Number within the job of the task that it launches next.
+    pub number: u32,
+    /// Where this set's launches of the current round are kept; see `Round`.
+    pub launch: u32,
+    /// Neighbours in its user's line; see `Queues`.
+    pub previous: SetSlot,
+    pub next: SetSlot,
+    pub priority: u8,
+    /// All tasks that wait start together or none does.
+    pub gang: bool,
+    /// Its tasks are never stopped by choice; see `victims`.
+    pub stable: bool,
+}
+
+const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
+
+/// No stage.
+const NO_STAGE: u32 = u32::MAX;
+
+/// Task sets with their demands and footprints, which lie apart, as many as there are dimensions.
+#[derive(Clone, Debug)]
+pub struct Sets {
+    dims: usize,
+    /// Footprints equal demands.
+    same: bool,
+    slab: Vec<ActiveSet>,
+    demands: Vec<u64>,
+    footprints: Vec<u64>,
+    free: Vec<SetSlot>,
+}
+
+impl Sets {
+    pub fn new(dims: usize, same: bool) -> Sets {
+        Sets { dims, same, slab: Vec::new(), demands: Vec::new(), footprints: Vec::new(), free: Vec::new() }
+    }
+
+    /// Keeps a row that starts at task number `first` of its job.
+    pub fn add(
+        &mut self,
+        row: &TaskSet,
+        job: JobSlot,
+        first: u32,
+        footprint: &[u64],
+        at: (QueueId, ScopeId, Partition),
+    ) -> SetSlot {
+        let set = ActiveSet {
+            row: row.row,
+            release: row.submit,
+            since: row.submit,
+            submit: row.submit,
+            duration: row.duration,
+            job,
+            user: row.user,
+            queue: at.0,
+            home: at.1,
+            partition: at.2,
+            waiting: row.tasks,
+            left: row.tasks,
+            number: first,
+            stage: row.stage.unwrap_or(NO_STAGE),
+            launch: u32::MAX,
+            previous: SetSlot::MAX,
+            next: SetSlot::MAX,
+            priority: row.priority,
+            attempt: 0,
+            gang: row.gang && row.tasks > 1,
+            stable: row.stable,
+            released: false,
+            held: false,
+            live: true,
+        };
+        let slot = self.keep(set);
+        let at = slot as usize * self.dims;
+        self.demands[at..at + self.dims].copy_from_slice(row.demand.slice(self.dims));
+        if !self.same {
+            self.footprints[at..at + self.dims].copy_from_slice(footprint);
+        }
+        slot
+    }
+
+    fn keep(&mut self, set: ActiveSet) -> SetSlot {
+        if let Some(slot) = self.free.pop() {
+            self.slab[slot as usize] = set;
+            return slot;
+        }
+        self.slab.push(set);
+        self.demands.resize(self.slab.len() * self.dims, 0);
+        if !self.same {
+            self.footprints.resize(self.slab.len() * self.dims, 0);
+        }
+        u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows")
+    }
+
+    /// A set of tasks of `from` that were stopped at `now` and are to start anew.
+    pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time) -> SetSlot {
+        let old = &self[from];
+        let set = ActiveSet {
+            since: now,
+            waiting: tasks,
+            left: tasks,
+            number: first,
+            launch: u32::MAX,
+            attempt: old.attempt.saturating_add(1),
+            ..old.clone()
+        };
+        let slot = self.keep(set);
+        for needs in [&mut self.demands, &mut self.footprints] {
+            let (from, to) = (from as usize * self.dims, slot as usize * self.dims);
+            if !needs.is_empty() {
+                needs.copy_within(from..from + self.dims, to);
+            }
+        }
+        slot
+    }
+
+    pub fn free(&mut self, slot: SetSlot) {
+        self.slab[slot as usize].live = false;
+        self.free.push(slot);
+    }
+
+    /// Has a set that is about to end fetched into the cache.
+    pub fn fetch(&self, slot: SetSlot) {
+        prefetch_index(&self.slab, slot as usize);
+        prefetch_index(&self.demands, slot as usize * self.dims);
+        if !self.same {
+            prefetch_index(&self.footprints, slot as usize * self.dims);
+        }
+    }
+
+    /// Demand and footprint of each task.
+    pub fn needs(&self, slot: SetSlot) -> (&[u64], &[u64]) {
+        let at = slot as usize * self.dims;
+        let demand = &self.demands[at..at + self.dims];
+        (demand, if self.same { demand } else { &self.footprints[at..at + self.dims] })
+    }
+
+    /// All live sets, by row.
+    pub fn by_row(&self) -> Vec<SetSlot> {
+        let mut slots: Vec<SetSlot> = (0..self.slab.len() as u32).filter(|&slot| self[slot].live).collect();
+        slots.sort_unstable_by_key(|&slot| (self[slot].row, self[slot].number));
+        slots
+    }
+}
+
+impl Index<SetSlot> for Sets {
+    type Output = ActiveSet;
+    fn index(&self, slot: SetSlot) -> &ActiveSet {
+        &self.slab[slot as usize]
+    }
+}
+
+impl IndexMut<SetSlot> for Sets {
+    fn index_mut(&mut self, slot: SetSlot) -> &mut ActiveSet {
+        &mut self.slab[slot as usize]
+    }
+}
+
+/// A job some of whose tasks have not ended. Its name lies apart, so that this is one line of the cache.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub struct ActiveJob {
+    pub id: JobId,
+    pub user: UserId,
+    pub submit: Time,
+    /// When its first task was launched, or [`Time::NEVER`].
+    pub start: Time,
+    pub tasks: u64,
+    pub left: u64,
+    /// As much as fits.
+    work: u64,
+    ideal: Span,
+    stages: Option<Box<Stages>>,
+}
+
+const _: () = assert!(size_of::<ActiveJob>() == 64, "an active job is one line of the cache");
+
+/// The stages of a job that has any.
+#[derive(Clone, Debug, Default)]
+struct Stages {
+    rows: Vec<StageRow>,
+    /// Rows of each stage that have not ended.
+    left: Vec<(u32, u32)>,
+    /// Rows that wait for stages.
+    held: Vec<(u64, SetSlot, Vec<u32>)>,
+}
+
+#[derive(Clone, Debug)]
+struct StageRow {
+    row: u64,
+    stage: Option<u32>,
+    after: Vec<u32>,
+    offset: Span,
+    duration: Span,
+}
+
+impl ActiveJob {
+    /// Whether all its tasks have ended.
+    pub fn ended(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Stages {
+    fn open(&self, stage: u32) -> bool {
+        self.left.iter().any(|(known, left)| *known == stage && *left > 0)
+    }
+
+    fn ready(&self, after: &[u32]) -> bool {
+        after.iter().all(|stage| !self.open(*stage))
+    }
+
+    /// The longest chain of stages from the job's submission; rows of a cycle count as if they waited for nothing.
+    fn ideal(&self) -> Span {
+        let mut ends: Vec<(u32, Span)> = self.left.iter().map(|(stage, _)| (*stage, Span::ZERO)).collect();
+        let end_of = |ends: &[(u32, Span)], row: &StageRow| {
+            let starts = row.after.iter().filter_map(|stage| ends.iter().find(|(known, _)| known == stage));
+            let start = starts.map(|(_, end)| *end).fold(row.offset, Span::max);
+            Span(start.0.saturating_add(row.duration.0))
+        };
+        for _ in 0..=self.left.len() {
+            let before = ends.clone();
+            for row in &self.rows {
+                let end = end_of(&ends, row);
+                if let Some(known) = ends.iter_mut().find(|(stage, _)| row.stage == Some(*stage)) {
+                    known.1 = known.1.max(end);
+                }
+            }
+            if ends == before {
+                break;
+            }
+        }
+        self.rows.iter().map(|row| end_of(&ends, row)).max().unwrap_or_default()
+    }
+}
+
+/// Active jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    slab: Vec<ActiveJob>,
+    names: Vec<JobName>,
+    free: Vec<JobSlot>,
+}
+
+impl Jobs {
+    /// Opens a job with its first row, which is not counted yet.
+    pub fn open(&mut self, row: &TaskSet, name: JobName) -> JobSlot {
+        let job = ActiveJob {
+            id: row.job,
+            user: row.user,
+            submit: row.submit,
+            start: Time::NEVER,
+            tasks: 0,
+            left: 0,
+            work: 0,
+            ideal: Span::ZERO,
+            stages: None,
+        };
+        match self.free.pop() {
+            Some(slot) => {
+                (self.slab[slot as usize], self.names[slot as usize]) = (job, name);
+                slot
+            }
+            None => {
+                self.slab.push(job);
+                self.names.push(name);
+                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active jobs")
+            }
+        }
+    }
+
+    /// Its name.
+    pub fn name<'a>(&'a self, slot: JobSlot, names: &'a JobNames) -> Named<'a> {
+        Named { name: &self.names[slot as usize], names }
+    }
+
+    /// Its record, as of now.
+    pub fn record<'a>(&'a self, slot: JobSlot, names: &'a JobNames, finish: Option<Time>) -> JobRecord<'a> {
+        let job = &self[slot];
+        JobRecord {
+            job: job.id,
+            name: self.name(slot, names),
+            user: job.user,
+            tasks: job.tasks,
+            submit: job.submit,
+            start: (job.start != Time::NEVER).then_some(job.start),
+            finish,
+            work: Some(job.work).filter(|work| i64::try_from(*work).is_ok()),
+            ideal: job.ideal,
+        }
+    }
+
+    /// Counts a row in; returns the number of its first task.
+    pub fn add_row(&mut self, slot: JobSlot, row: &TaskSet) -> u64 {
+        let job = &mut self[slot];
+        let first = job.tasks;
+        job.tasks += u64::from(row.tasks);
+        job.left += u64::from(row.tasks);
+        job.work = job.work.saturating_add(row.duration.0.saturating_mul(u64::from(row.tasks)));
+        let offset = row.submit.since(job.submit);
+        if row.stage.is_some() || !row.after.is_empty() {
+            let stages = job.stages.get_or_insert_default();
+            if let Some(stage) = row.stage {
+                match stages.left.iter_mut().find(|(known, _)| *known == stage) {
+                    Some((_, left)) => *left += 1,
+                    None => stages.left.push((stage, 1)),
+                }
+            }
+            let after = row.after.clone();
+            stages.rows.push(StageRow { row: row.row, stage: row.stage, after, offset, duration: row.duration });
+        } else {
+            job.ideal = job.ideal.max(Span(offset.0.saturating_add(row.duration.0)));
+        }
+        first
+    }
+
+    /// All rows of the job are known: checks its stages and works out its ideal completion time.
+    pub fn complete(&mut self, slot: JobSlot, source: &dyn Source) -> Result<()> {
+        let job = &mut self.slab[slot as usize];
+        let Some(stages) = &mut job.stages else { return Ok(()) };
+        for row in &stages.rows {
+            let unknown = row.after.iter().find(|stage| !stages.left.iter().any(|(known, _)| known == *stage));
+            if let Some(stage) = unknown {
+                let known: Vec<&str> = stages.left.iter().map(|(stage, _)| source.stage_name(*stage)).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(Error::Mismatch {
+                    problem: format!(
+                        "{}, column 'after': job '{}' has no stage '{}'; its stages: {known}",
+                        source.locate(row.row),
+                        source.job_names().text(&self.names[slot as usize]),
+                        source.stage_name(*stage)
+                    ),
+                });
+            }
+        }
+        job.ideal = job.ideal.max(stages.ideal());
+        stages.rows = Vec::new();
+        Ok(())
+    }
+
+    /// Whether a row that waits for stages may start; if not it is held.
+    pub fn hold(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
+        let stages = self[slot].stages.get_or_insert_default();
+        if stages.ready(&after) {
+            return false;
+        }
+        stages.held.push((row, set, after));
+        true
+    }
+
+    /// Some tasks of a row are to start anew, as a row of their own.
+    pub fn row_split(&mut self, slot: JobSlot, stage: u32) {
+        let Some(stages) = &mut self[slot].stages else { return };
+        if let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) {
+            *left += 1;
+        }
+    }
+
+    /// A row has ended: releases the rows that waited for its stage last.
+    pub fn row_ended(&mut self, slot: JobSlot, stage: u32, released: &mut Vec<(u64, SetSlot)>) {
+        if stage == NO_STAGE {
+            return;
+        }
+        let Some(stages) = &mut self[slot].stages else { return };
+        let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) else { return };
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        let (ready, held) = std::mem::take(&mut stages.held).into_iter().partition(|(_, _, after)| stages.ready(after));
+        stages.held = held;
+        let ready: Vec<(u64, SetSlot, Vec<u32>)> = ready;
+        released.extend(ready.into_iter().map(|(row, set, _)| (row, set)));
+    }
+
+    /// Has a job that is about to end fetched into the cache.
+    pub fn fetch(&self, slot: JobSlot) {
+        prefetch_index(&self.slab, slot as usize);
+        prefetch_index(&self.names, slot as usize);
+    }
+
+    pub fn free(&mut self, slot: JobSlot) {
+        self[slot].stages = None;
+        self.free.push(slot);
+    }
+
+    /// All live jobs, by id.
+    pub fn by_id(&self) -> Vec<JobSlot> {
+        let mut live = vec![true; self.slab.len()];
+        self.free.iter().for_each(|&slot| live[slot as usize] = false);
+        let mut slots: Vec<JobSlot> = (0..self.slab.len() as u32).filter(|&slot| live[slot as usize]).collect();
+        slots.sort_unstable_by_key(|&slot| self[slot].id);
+        slots
+    }
+}
+
+impl Index<JobSlot> for Jobs {
+    type Output = ActiveJob;
+    fn index(&self, slot: JobSlot) -> &ActiveJob {
+        &self.slab[slot as usize]
+    }
+}
+
+impl IndexMut<JobSlot> for Jobs {
+    fn index_mut(&mut self, slot: JobSlot) -> &mut ActiveJob {
+        &mut self.slab[slot as usize]
+    }
+}

@@ -1,0 +1,213 @@
+//! Every user's waiting task sets, in the order in which it launches them.
+//!
+//! A user has a queue for each [`ScopeId`] that its task sets ask for, nearly always one: a set that waits for a machine
+//! of some kind does not stand in the way of those that may start elsewhere. A queue is threaded through the sets
+//! themselves, so that a hundred thousand users with nothing or one set waiting cost a few bytes each and no allocation.
+
+use std::collections::BTreeMap;
+
+use super::jobs::{ActiveSet, SetSlot, Sets};
+use super::scopes::ScopeId;
+use crate::policy::Queue;
+use plimsoll_base::units::{Time, UserId};
+
+/// A user's queue for a scope, dense in order of first use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub u32);
+
+impl QueueId {
+    /// Its place in a list of queues.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Order within a priority: release instant, arrivals before rows that a stage released, row, number of the task (tasks
+/// that were stopped keep their place).
+fn order(set: &ActiveSet) -> (Time, u64, u32) {
+    (set.release, place(set), set.number)
+}
+
+/// Place among all that were released at one instant.
+fn place(set: &ActiveSet) -> u64 {
+    u64::from(set.released) << 63 | set.row
+}
+
+/// The order of a user's sets: priority, release and place as one number, and the number of the task. Sets of different
+/// queues share the first when they are of one row, some of whose tasks were stopped or have fallen back.
+pub fn turn(set: &ActiveSet) -> (u128, u32) {
+    (u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set)), set.number)
+}
+
+/// No set.
+pub const NONE: SetSlot = SetSlot::MAX;
+
+/// The sets of one priority: the ends of a thread; [`NONE`] twice if it is empty.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    priority: u8,
+    first: SetSlot,
+    last: SetSlot,
+}
+
+const EMPTY: Thread = Thread { priority: 0, first: NONE, last: NONE };
+
+/// A queue: the thread in use, and further ones of other priorities, sorted, if there are any.
+#[derive(Clone, Debug)]
+struct Entry {
+    user: UserId,
+    scope: ScopeId,
+    front: Thread,
+    #[expect(clippy::box_collection, reason = "a pointer a queue, not three words: nearly all have one priority")]
+    others: Option<Box<Vec<Thread>>>,
+}
+
+/// All queues.
+#[derive(Clone, Debug, Default)]
+pub struct Queues {
+    all: Vec<Entry>,
+    /// Each user's queue for the whole cluster.
+    whole: Vec<QueueId>,
+    /// Queues for anything less.
+    scoped: BTreeMap<(UserId, ScopeId), QueueId>,
+}
+
+impl Queues {
+    /// Makes a queue for the next user id.
+    pub fn open(&mut self) {
+        let user = UserId(self.whole.len() as u32);
+        let queue = self.add(user, ScopeId::WHOLE);
+        self.whole.push(queue);
+    }
+
+    fn add(&mut self, user: UserId, scope: ScopeId) -> QueueId {
+        self.all.push(Entry { user, scope, front: EMPTY, others: None });
+        QueueId(u32::try_from(self.all.len() - 1).expect("fewer than 2^32 queues"))
+    }
+
+    /// The user's queue for a scope, made if there was none.
+    pub fn id(&mut self, user: UserId, scope: ScopeId) -> QueueId {
+        if scope == ScopeId::WHOLE {
+            return self.whole[user.index()];
+        }
+        if let Some(queue) = self.scoped.get(&(user, scope)) {
+            return *queue;
+        }
+        let queue = self.add(user, scope);
+        self.scoped.insert((user, scope), queue);
+        queue
+    }
+
+    /// How many queues there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// All queues of a user, that for the whole cluster first.
+    pub fn of(&self, user: UserId) -> impl Iterator<Item = QueueId> {
+        let all = (user, ScopeId::WHOLE)..=(user, ScopeId::MAX);
+        std::iter::once(self.whole[user.index()]).chain(self.scoped.range(all).map(|(_, queue)| *queue))
+    }
+
+    /// Whether its user has other queues.
+    pub fn has_siblings(&self, queue: QueueId) -> bool {
+        !self.scoped.is_empty() && self.of(self.user(queue)).nth(1).is_some()
+    }
+
+    /// The user that the queue belongs to.
+    pub fn user(&self, queue: QueueId) -> UserId {
+        self.all[queue.index()].user
+    }
+
+    /// The scope that its sets ask for.
+    pub fn scope(&self, queue: QueueId) -> ScopeId {
+        self.all[queue.index()].scope
+    }
+
+    /// The set whose task the queue launches next.
+    pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
+        let first = self.all[queue.index()].front.first;
+        (first != NONE).then_some(first)
+    }
+
+    /// The set whose task the user would launch next if there were room for any.
+    pub fn first(&self, sets: &Sets, user: UserId) -> Option<SetSlot> {
+        if self.scoped.is_empty() {
+            return self.head(self.whole[user.index()]);
+        }
+        self.of(user).filter_map(|queue| self.head(queue)).min_by_key(|head| turn(&sets[*head]))
+    }
+
+    /// A user's queue with this head, as a policy sees it.
+    pub fn view(head: &ActiveSet) -> Queue {
+        let ActiveSet { user, partition, release, priority, .. } = *head;
+        Queue { user, partition, release, place: place(head), priority }
+    }
+
+    /// Puts a set in its queue.
+    pub fn push(&mut self, sets: &mut Sets, slot: SetSlot) {
+        let (queue, priority) = (sets[slot].queue, sets[slot].priority);
+        let Entry { front, others, .. } = &mut self.all[queue.index()];
+        if front.first == NONE {
+            *front = Thread { priority, ..EMPTY };
+        }
+        if priority == front.priority {
+            return insert(front, sets, slot);
+        }
+        let others = others.get_or_insert_default();
+        if priority < front.priority {
+            // The thread in use is the most urgent one that is not empty.
+            others.insert(0, *front);
+            *front = Thread { priority, ..EMPTY };
+            return insert(front, sets, slot);
+        }
+        let at = others.partition_point(|thread| thread.priority < priority);
+        if others.get(at).is_none_or(|thread| thread.priority != priority) {
+            others.insert(at, Thread { priority, ..EMPTY });
+        }
+        insert(&mut others[at], sets, slot);
+    }
+
+    /// Takes a set, wherever it stands, out of its queue.
+    pub fn remove(&mut self, sets: &mut Sets, slot: SetSlot) {
+        let ActiveSet { queue, priority, previous, next, .. } = sets[slot];
+        let Entry { front, others, .. } = &mut self.all[queue.index()];
+        let other = others.iter_mut().flat_map(|others| others.iter_mut()).find(|thread| thread.priority == priority);
+        let thread =
+            if front.priority == priority { &mut *front } else { other.expect("a set that waits has a thread") };
+        if previous == NONE {
+            thread.first = next
+        } else {
+            sets[previous].next = next
+        }
+        if next == NONE {
+            thread.last = previous
+        } else {
+            sets[next].previous = previous
+        }
+        if let Some(others) = others {
+            others.retain(|thread| thread.first != NONE);
+        }
+        if front.first == NONE {
+            *front = others.as_mut().filter(|others| !others.is_empty()).map_or(EMPTY, |others| others.remove(0));
+        }
+    }
+}
+
+/// Puts a set in line: nearly always last; rows released in several passes of one instant come out of order, and tasks
+/// that were stopped nearly always come first.
+fn insert(line: &mut Thread, sets: &mut Sets, slot: SetSlot) {
+    let first = line.first != NONE && order(&sets[slot]) < order(&sets[line.first]);
+    let mut before = if first { NONE } else { line.last };
+    while before != NONE && order(&sets[before]) > order(&sets[slot]) {
+        before = sets[before].previous;
+    }
+    let after = if before == NONE { line.first } else { sets[before].next };
+    (sets[slot].previous, sets[slot].next) = (before, after);
+    if before == NONE {
+        line.first = slot
+    } else {
+        sets[before].next = slot
+    }
+    if after == NONE { line.last = slot } else { sets[after].previous = slot }
+}

@@ -1,0 +1,492 @@
+//! The scheduling round: serve in rank order until nobody fits.
+//!
+//! Queues whose next task was tried everywhere and fitted nowhere stand *blocked* in the line of their scope; only a machine
+//! of it that has been freed since can admit them, so a round searches the lines for demands within what those machines
+//! have, and nothing else. Queues whose next task has not been tried are *fresh* and are tried everywhere once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+
+use super::jobs::SetSlot;
+use super::line::Place;
+use super::queues::{QueueId, Queues, turn};
+use super::{Engine, OnBlocked, Running, Ties};
+use crate::books::Partition;
+use crate::cluster::Placement;
+use crate::policy::{Ask, Stale, Verdict};
+use crate::record::{Decision, Launch, Recorder, Turn};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Time};
+
+/// The last instant that a table can hold, in microseconds.
+const END_OF_TIME: u64 = i64::MAX as u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    /// Nothing waits.
+    Out,
+    /// The next task has not been tried.
+    Fresh,
+    /// The next task fits no machine but, perhaps, those freed since.
+    Blocked,
+    /// The policy told it to wait.
+    Refused,
+}
+
+/// The memory of rounds from one to the next.
+#[derive(Default)]
+pub struct Round {
+    stand: Vec<Stand>,
+    /// Where a blocked queue stands in line.
+    places: Vec<Place>,
+    fresh: Vec<QueueId>,
+    /// Blocked queues of users that hold something else than when they were ranked.
+    rerank: Vec<QueueId>,
+    /// Queues that the policy did not admit this round.
+    gated: Vec<QueueId>,
+    /// Machines with more room than when the lines were last searched.
+    freed: Vec<MachineId>,
+    order: BinaryHeap<Reverse<(Place, QueueId)>>,
+    launches: Vec<Running>,
+    /// Where the tasks of the gang that was tried last would start.
+    pub(super) plan: Vec<(MachineId, u32)>,
+    /// The policy has told somebody to wait at some time.
+    refuses: bool,
+}
+
+impl Round {
+    /// Makes room for so many queues.
+    pub fn open(&mut self, queues: usize) {
+        self.stand.resize(queues, Stand::Out);
+        self.places.resize(queues, Place::default());
+    }
+
+    /// A machine has more room than before.
+    pub fn freed(&mut self, machine: MachineId) {
+        if self.freed.last() != Some(&machine) {
+            self.freed.push(machine);
+        }
+    }
+
+    /// The user of a queue holds something else than before.
+    pub fn rerank(&mut self, queue: QueueId) {
+        if self.stand[queue.index()] == Stand::Blocked {
+            self.rerank.push(queue);
+        }
+    }
+
+    /// A queue's rank may have changed, or it was told to wait and may be asked again.
+    fn recall(&mut self, queue: QueueId) {
+        if self.stand[queue.index()] == Stand::Refused {
+            self.stand[queue.index()] = Stand::Fresh;
+            self.fresh.push(queue);
+        }
+        self.rerank(queue);
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// A queue would launch another task next than before.
+    pub(super) fn head_changed(&mut self, queue: QueueId) {
+        match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Fresh) {
+            Stand::Fresh => return,
+            Stand::Blocked => {
+                let place = self.round.places[queue.index()];
+                self.unblock(queue, &place);
+            }
+            Stand::Out | Stand::Refused => {}
+        }
+        self.round.fresh.push(queue);
+    }
+
+    /// Nothing waits in a queue any more, though nothing was launched.
+    pub(super) fn emptied(&mut self, queue: QueueId) {
+        match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Out) {
+            Stand::Blocked => {
+                let place = self.round.places[queue.index()];
+                self.unblock(queue, &place);
+            }
+            Stand::Fresh => self.round.fresh.retain(|other| *other != queue),
+            Stand::Out | Stand::Refused => {}
+        }
+    }
+
+    /// Scheduling rounds, until nobody asks for room at once.
+    pub(super) fn serve(&mut self) -> Result<()> {
+        loop {
+            self.round()?;
+            // What was reserved for a task that has started elsewhere may serve others at once.
+            if !self.needless_ask() && !self.make_asks()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One scheduling round.
+    fn round(&mut self) -> Result<()> {
+        loop {
+            let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
+            self.changed.round_over();
+            self.recall(stale);
+            if !self.take_back()? && !self.force_asks()? {
+                break;
+            }
+        }
+        // After most ends nobody waits.
+        if self.books.total_waiting() == 0 && self.asks.is_none() && self.hoards.is_none() {
+            self.round.freed.clear();
+            return self.move_ends();
+        }
+        self.give_up_hoards();
+        self.start_asked()?;
+        self.rerank_blocked();
+        match self.options.on_blocked {
+            OnBlocked::Skip => self.serve_skip()?,
+            OnBlocked::Stop => self.serve_stop()?,
+        }
+        self.round.freed.clear();
+        for queue in self.round.gated.drain(..) {
+            self.round.stand[queue.index()] = Stand::Fresh;
+            self.round.fresh.push(queue);
+        }
+        let mut launches = std::mem::take(&mut self.round.launches);
+        for launch in launches.drain(..) {
+            let set = &mut self.sets[launch.set];
+            set.launch = u32::MAX;
+            let end = self.now + set.duration;
+            self.within_time(launch.set, end)?;
+            let set = &self.sets[launch.set];
+            let (user, gang, wait) = (set.user, set.gang, self.now.since(set.since));
+            let (demand, _) = self.sets.needs(launch.set);
+            let reach = self.reach(launch.set, launch.machine);
+            self.recorder.launched(&Launch { user, count: launch.count.get(), gang, reach, wait, demand });
+            let ticket = self.agenda.schedule(end, 0, launch);
+            if let Some(hosts) = &mut self.hosts {
+                hosts.started(&launch, ticket, self.sets.needs(launch.set).0, end);
+            }
+            self.remember(&launch, ticket);
+        }
+        self.round.launches = launches;
+        self.move_ends()
+    }
+
+    /// Errors: an end that tables cannot hold.
+    pub(super) fn within_time(&self, set: SetSlot, end: Time) -> Result<()> {
+        if end.0 <= END_OF_TIME {
+            return Ok(());
+        }
+        let problem = format!(
+            "{}: a task of it would end {} s after the origin, and tables hold 292,000 years",
+            self.source.locate(self.sets[set].row),
+            end.seconds()
+        );
+        Err(Error::Mismatch { problem })
+    }
+
+    /// Looks again at the users that the policy calls stale.
+    fn recall(&mut self, stale: Stale) {
+        match stale {
+            Stale::None => {}
+            Stale::Some(users) => {
+                for user in users {
+                    self.queues.of(user).for_each(|queue| self.round.recall(queue));
+                }
+            }
+            Stale::All => {
+                self.round.rerank = self.scopes.blocked();
+                if self.round.refuses {
+                    (0..self.queues.len() as u32).for_each(|queue| self.round.recall(QueueId(queue)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn place(&self, queue: QueueId) -> Place {
+        let set = &self.sets[self.waiting_head(queue)];
+        let rank = self.policy.rank(&Queues::view(set), &self.books);
+        let id = u64::from(set.user.0);
+        let tie = match self.options.ties {
+            Ties::LowestId => id,
+            Ties::HighestId => u64::from(u32::MAX) - id,
+            Ties::FewestRunning => self.books.running(set.user).min(u64::from(u32::MAX)) << 32 | id,
+        };
+        let (turn, number) = turn(set);
+        Place { rank, tie, turn, number }
+    }
+
+    /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
+    fn waiting_head(&self, queue: QueueId) -> SetSlot {
+        self.queues.head(queue).expect("a queue in line has a head")
+    }
+
+    fn block(&mut self, queue: QueueId, place: Place) {
+        let head = self.waiting_head(queue);
+        let need = self.sets.needs(head).1;
+        self.scopes.get_mut(self.queues.scope(queue)).waiting.insert(place, queue, need);
+        self.round.stand[queue.index()] = Stand::Blocked;
+        self.round.places[queue.index()] = place;
+    }
+
+    /// Takes a queue out of the line in which it stands at this place.
+    fn unblock(&mut self, queue: QueueId, place: &Place) {
+        self.scopes.get_mut(self.queues.scope(queue)).waiting.remove(place);
+    }
+
+    fn rerank_blocked(&mut self) {
+        while let Some(queue) = self.round.rerank.pop() {
+            if self.round.stand[queue.index()] == Stand::Blocked {
+                let (old, place) = (self.round.places[queue.index()], self.place(queue));
+                if place != old {
+                    self.unblock(queue, &old);
+                    self.block(queue, place);
+                }
+            }
+        }
+    }
+
+    fn serve_stop(&mut self) -> Result<()> {
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.place(queue);
+            self.block(queue, place);
+        }
+        while let Some((place, queue)) = self.scopes.first() {
+            if self.moved(queue, place) {
+                self.unblock(queue, &place);
+                let place = self.place(queue);
+                self.block(queue, place);
+                continue;
+            }
+            if self.turned_away(queue, place)? {
+                self.unblock(queue, &place);
+                continue;
+            }
+            let head = self.waiting_head(queue);
+            let Some(machine) = self.room(head) else {
+                self.tell(queue, place, Turn::Blocked)?;
+                break;
+            };
+            self.unblock(queue, &place);
+            self.tell(queue, place, Turn::Launched(Some(machine)))?;
+            self.launch(queue, machine);
+            if self.queues.head(queue).is_some() {
+                let place = self.place(queue);
+                self.block(queue, place);
+            } else {
+                self.round.stand[queue.index()] = Stand::Out;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the recorder of a decision, if it wants to know.
+    pub(super) fn tell(&mut self, queue: QueueId, place: Place, turn: Turn) -> Result<()> {
+        if !self.recorder.wants_decisions() {
+            return Ok(());
+        }
+        let set = &self.sets[self.waiting_head(queue)];
+        let name = self.jobs.name(set.job, self.source.job_names());
+        let turn = match turn {
+            Turn::Launched(_) if self.options.placement == Placement::Pooled => Turn::Launched(None),
+            turn => turn,
+        };
+        let decision =
+            Decision { now: self.now, user: set.user, rank: place.rank, name, task: u64::from(set.number), turn };
+        self.recorder.decided(&decision, &self.books)
+    }
+
+    fn serve_skip(&mut self) -> Result<()> {
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.place(queue);
+            self.round.order.push(Reverse((place, queue)));
+        }
+        self.round.freed.sort_unstable();
+        self.round.freed.dedup();
+        self.scopes.freed(&self.round.freed, &self.machines);
+        let dims = self.books.dims();
+        let mut from: Option<Place> = None;
+        let mut candidate = self.scopes.search(None, dims);
+        loop {
+            let fresh = self.round.order.peek().map(|Reverse(next)| *next);
+            match (fresh, candidate) {
+                (None, None) => break,
+                (Some((place, queue)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
+                    self.round.order.pop();
+                    if self.moved(queue, place) {
+                        self.round.order.push(Reverse((self.place(queue), queue)));
+                    } else if self.try_fresh(queue, place)? && candidate.is_some() {
+                        self.scopes.lower_limits(&self.round.freed, &self.machines);
+                        candidate = self.scopes.search(from.as_ref(), dims);
+                    }
+                }
+                (_, Some((place, queue))) if self.moved(queue, place) => {
+                    self.unblock(queue, &place);
+                    let place = self.place(queue);
+                    self.block(queue, place);
+                    candidate = self.scopes.search(from.as_ref(), dims);
+                }
+                (_, Some((place, queue))) => {
+                    from = Some(self.try_blocked(queue, place)?);
+                    self.scopes.lower_limits(&self.round.freed, &self.machines);
+                    candidate = self.scopes.search(from.as_ref(), dims);
+                }
+                (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves a fresh queue or blocks it; whether it launched.
+    fn try_fresh(&mut self, queue: QueueId, place: Place) -> Result<bool> {
+        if self.turned_away(queue, place)? {
+            return Ok(false);
+        }
+        let head = self.waiting_head(queue);
+        let Some(machine) = self.room(head) else {
+            self.tell(queue, place, Turn::Blocked)?;
+            self.block(queue, place);
+            return Ok(false);
+        };
+        self.tell(queue, place, Turn::Launched(Some(machine)))?;
+        self.launch(queue, machine);
+        self.stand_again(queue, head, true);
+        Ok(true)
+    }
+
+    /// Serves a blocked queue if it really fits; where to search on from.
+    fn try_blocked(&mut self, queue: QueueId, place: Place) -> Result<Place> {
+        let behind = Place { number: place.number + 1, ..place };
+        if self.turned_away(queue, place)? {
+            self.unblock(queue, &place);
+            return Ok(behind);
+        }
+        let head = self.waiting_head(queue);
+        // The limit joins several machines: none of them alone may have the room.
+        let Some(machine) = self.room(head) else {
+            let scope = self.queues.scope(queue);
+            if self.scopes.get(scope).limit_is_high {
+                self.scopes.set_limit(scope, &self.round.freed, &self.machines);
+            }
+            return Ok(behind);
+        };
+        self.unblock(queue, &place);
+        self.tell(queue, place, Turn::Launched(Some(machine)))?;
+        self.launch(queue, machine);
+        Ok(self.stand_again(queue, head, false).map_or(behind, |again| again.min(behind)))
+    }
+
+    /// Puts a queue that has just launched a task of `served` back in line, if anything waits; its new place if it is
+    /// blocked.
+    fn stand_again(&mut self, queue: QueueId, served: u32, fresh: bool) -> Option<Place> {
+        let Some(head) = self.queues.head(queue) else {
+            self.round.stand[queue.index()] = Stand::Out;
+            return None;
+        };
+        let place = self.place(queue);
+        if fresh || head != served {
+            self.round.stand[queue.index()] = Stand::Fresh;
+            self.round.order.push(Reverse((place, queue)));
+            return None;
+        }
+        self.block(queue, place);
+        Some(place)
+    }
+
+    /// Whether other launches have moved a queue behind the place it was given in this round.
+    fn moved(&self, queue: QueueId, place: Place) -> bool {
+        (self.moves_others || self.queues.has_siblings(queue)) && self.place(queue) != place
+    }
+
+    /// Asks the policy; whether it said no, so that the queue stands aside and, if it was in line, has to leave it.
+    fn turned_away(&mut self, queue: QueueId, place: Place) -> Result<bool> {
+        let head = self.waiting_head(queue);
+        let (demand, footprint) = self.sets.needs(head);
+        let set = &self.sets[head];
+        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let view = Queues::view(set);
+        self.round.stand[queue.index()] = match self.policy.admit(&view, &ask, &self.books) {
+            Verdict::Yes => return Ok(false),
+            Verdict::No => {
+                self.round.gated.push(queue);
+                Stand::Out
+            }
+            // A policy that waits for one of a user's tasks knows of no other that is tried meanwhile.
+            Verdict::Wait if self.has_rivals(queue, set.partition) => {
+                self.round.gated.push(queue);
+                Stand::Out
+            }
+            Verdict::Wait => {
+                self.policy.refused(&view, &ask, &self.books);
+                self.round.refuses = true;
+                Stand::Refused
+            }
+        };
+        self.tell(queue, place, Turn::NotAdmitted)?;
+        Ok(true)
+    }
+
+    /// Whether other tasks wait that a policy cannot tell from those of a queue: its user's, in the same partition.
+    fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
+        let rival = |other: QueueId| {
+            other != queue && self.queues.head(other).is_some_and(|head| self.sets[head].partition == partition)
+        };
+        self.queues.has_siblings(queue) && self.queues.of(self.queues.user(queue)).any(rival)
+    }
+
+    /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
+    pub(super) fn launch(&mut self, queue: QueueId, machine: MachineId) {
+        let slot = self.waiting_head(queue);
+        let (gang, user) = (self.sets[slot].gang, self.sets[slot].user);
+        let plan = std::mem::take(&mut self.round.plan);
+        let one = [(machine, 1)];
+        let parts = if gang { plan.as_slice() } else { &one };
+        let tasks = parts.iter().map(|(_, count)| count).sum();
+        let (demand, footprint) = self.sets.needs(slot);
+        (0..tasks).for_each(|_| self.books.launch(user, demand, footprint));
+        if let Some(books) = self.books.apart(self.sets[slot].partition) {
+            (0..tasks).for_each(|_| books.launch(user, demand, footprint));
+        }
+        let ask = Ask { footprint, demand, tasks };
+        self.policy.launched(&Queues::view(&self.sets[slot]), &ask, &self.books);
+        if self.queues.has_siblings(queue) {
+            self.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
+        }
+        self.changed.mark(user);
+        self.outcome.launched += u64::from(tasks);
+        let set = &mut self.sets[slot];
+        set.waiting -= tasks;
+        let job = &mut self.jobs[set.job];
+        job.start = job.start.min(self.now);
+        let alone = self.devices.is_some();
+        for &(machine, count) in parts {
+            // Tasks of one set that start together on one machine also end together: one entry for all of them, unless each
+            // has devices of its own.
+            let (entries, each) = if alone { (count, 1) } else { (1, count) };
+            for _ in 0..entries {
+                // With devices one by one: which of them a task gets may depend on what its machine has left.
+                (0..each).for_each(|_| self.machines.take(machine, self.sets.needs(slot).1));
+                let set = &mut self.sets[slot];
+                let first = set.number;
+                set.number += each;
+                match self.round.launches.get_mut(set.launch as usize).filter(|_| !alone) {
+                    Some(last) if last.machine == machine => last.count = last.count.saturating_add(each),
+                    _ => {
+                        set.launch = self.round.launches.len() as u32;
+                        let count = NonZeroU32::new(each).unwrap_or(NonZeroU32::MIN);
+                        let running = Running { set: slot, job: set.job, machine, first, count, start: self.now };
+                        self.round.launches.push(running);
+                        self.assign(&running);
+                    }
+                }
+            }
+        }
+        self.round.plan = plan;
+        if self.sets[slot].waiting == 0 {
+            self.queues.remove(&mut self.sets, slot);
+            self.falling.remove(slot);
+            if let Some(next) = self.queues.first(&self.sets, user) {
+                self.books.set_head(user, self.sets.needs(next).0);
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Which machines a task set may start on: those that carry a label, those at a location, or all.
+//!
+//! A scope is a class of machines (by a label expression) at a node of the locality tree. Blocked users stand in a
+//! [`Line`] of their own for every scope, so that a machine with room is offered to the lines of its own node, its rack's, its
+//! room's and the cluster's, and to no other (Zhang et al., VLDB 2014, section 3.1).
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::gang::Kinds;
+use super::line::{Line, Place};
+use super::queues::QueueId;
+use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Locations, Machines};
+use crate::record::Reach;
+use plimsoll_base::units::{MachineId, Resources};
+
+/// A scope, dense in order of first use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScopeId(pub u32);
+
+impl ScopeId {
+    /// All machines.
+    pub const WHOLE: ScopeId = ScopeId(0);
+    /// Behind all others.
+    pub const MAX: ScopeId = ScopeId(u32::MAX);
+
+    /// Its place in a list of scopes.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A scope and the queues that wait for it.
+pub struct Scope {
+    /// Only machines of this class.
+    pub class: Option<ClassId>,
+    /// Only machines here.
+    pub location: Location,
+    /// Queues whose next task fitted nowhere in it.
+    pub waiting: Line,
+    /// At least the most that any freed machine of it has.
+    pub limit: Resources,
+    /// The limit is out of date.
+    pub limit_is_high: bool,
+}
+
+/// Empty machines: what fits none of them never starts.
+pub struct Empty {
+    /// Through the policy's lens.
+    pub seen: Kinds,
+    /// As they are, if that is something else.
+    pub real: Option<Kinds>,
+}
+
+/// All scopes that were asked for.
+pub struct Scopes<'a> {
+    scopes: Vec<Scope>,
+    known: BTreeMap<(Option<ClassId>, Location), ScopeId>,
+    /// Scopes by location.
+    at: HashMap<Location, Vec<ScopeId>>,
+    labels: LabelIndex,
+    locations: &'a Locations,
+    /// Classes by the source's labels.
+    classes: HashMap<u32, ClassId>,
+    /// Machines carry other labels in the course of the run.
+    relabels: bool,
+    /// Resources that are made of devices.
+    devices: Vec<usize>,
+    /// Empty machines of the scopes for which they were asked.
+    empty: Vec<Option<Empty>>,
+    /// Scopes that have a freed machine and somebody waiting, in this round.
+    active: Vec<ScopeId>,
+}
+
+impl<'a> Scopes<'a> {
+    /// The whole cluster alone; some resources are made of devices.
+    pub fn new(cluster: &'a Cluster, devices: Vec<usize>, whole: Empty) -> Scopes<'a> {
+        let mut scopes = Scopes {
+            scopes: Vec::new(),
+            known: BTreeMap::new(),
+            at: HashMap::new(),
+            labels: cluster.labels.clone(),
+            locations: &cluster.locations,
+            classes: HashMap::new(),
+            relabels: cluster.events.relabel(),
+            devices,
+            empty: vec![Some(whole)],
+            active: Vec::new(),
+        };
+        scopes.scope(None, Location::Cluster, cluster.dims.len());
+        scopes
+    }
+
+    /// The class of machines that carry a label of the source. Errors: what is wrong with the label.
+    pub fn class(&mut self, label: u32, text: &str) -> Result<ClassId, String> {
+        if let Some(class) = self.classes.get(&label) {
+            return Ok(*class);
+        }
+        let class = self.labels.class(text)?;
+        self.classes.insert(label, class);
+        Ok(class)
+    }
+
+    /// A location of the source. Errors: what is wrong with it.
+    pub fn location(&self, text: &str) -> Result<Location, String> {
+        self.locations.find(text)
+    }
+
+    /// The scope of a class at a location.
+    pub fn scope(&mut self, class: Option<ClassId>, location: Location, dims: usize) -> ScopeId {
+        if class.is_none() && location == Location::Cluster && !self.scopes.is_empty() {
+            return ScopeId::WHOLE;
+        }
+        if let Some(scope) = self.known.get(&(class, location)) {
+            return *scope;
+        }
+        let scope = ScopeId(self.scopes.len() as u32);
+        let waiting = Line::new(dims);
+        self.scopes.push(Scope { class, location, waiting, limit: Resources::ZERO, limit_is_high: false });
+        self.known.insert((class, location), scope);
+        self.at.entry(location).or_default().push(scope);
+        scope
+    }
+
+    /// The next wider scope: of the same class, a level up. `None` for the cluster's.
+    pub fn up(&mut self, scope: ScopeId, dims: usize) -> Option<ScopeId> {
+        let Scope { class, location, .. } = self.scopes[scope.index()];
+        let up = self.locations.up(location)?;
+        Some(self.scope(class, up, dims))
+    }
+
+    /// The widest scope that tasks of this one fall back to.
+    pub fn widest(&mut self, scope: ScopeId, dims: usize) -> ScopeId {
+        std::iter::successors(Some(scope), |scope| self.up(*scope, dims)).last().unwrap_or(scope)
+    }
+
+    /// The scope itself.
+    pub fn get(&self, scope: ScopeId) -> &Scope {
+        &self.scopes[scope.index()]
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, scope: ScopeId) -> &mut Scope {
+        &mut self.scopes[scope.index()]
+    }
+
+    /// Whether a machine is in a scope now.
+    pub fn holds(&self, scope: ScopeId, machine: MachineId) -> bool {
+        let Scope { class, location, .. } = &self.scopes[scope.index()];
+        class.is_none_or(|class| self.labels.members(class).contains(machine))
+            && self.locations.holds(*location, machine)
+    }
+
+    /// A machine of a scope with this much room, by the placement rule.
+    pub fn find(&self, machines: &mut Machines, scope: ScopeId, need: &[u64]) -> Option<MachineId> {
+        if scope == ScopeId::WHOLE {
+            return machines.find(need);
+        }
+        let Scope { class, location, .. } = &self.scopes[scope.index()];
+        let class = class.map(|class| self.labels.members(class));
+        machines.find_at(need, class, self.locations, *location)
+    }
+
+    /// Empty machines of a scope: those of the location for a class while machines may still come to carry its labels.
+    pub fn empty(&mut self, scope: ScopeId, offers: &[Resources], capacities: &[Resources]) -> &Empty {
+        if self.empty.len() <= scope.index() {
+            self.empty.resize_with(self.scopes.len(), || None);
+        }
+        self.empty[scope.index()].get_or_insert_with(|| {
+            let Scope { class, location, .. } = self.scopes[scope.index()];
+            let class = class.filter(|_| !self.relabels).map(|class| self.labels.members(class));
+            let inside = |machine: &MachineId| {
+                class.is_none_or(|class| class.contains(*machine)) && self.locations.holds(location, *machine)
+            };
+            let members: Vec<MachineId> = (0..offers.len() as u32).map(MachineId).filter(inside).collect();
+            let kinds = |of: &[Resources]| {
+                Kinds::new(members.iter().map(|machine| of[machine.index()]).collect(), &self.devices)
+            };
+            Empty { seen: kinds(offers), real: Some(kinds(capacities)) }
+        })
+    }
+
+    /// How near to a location a machine is; nothing for the whole cluster.
+    pub fn reach(&self, home: Location, machine: MachineId) -> Option<Reach> {
+        if home == Location::Cluster {
+            return None;
+        }
+        let mut levels = std::iter::successors(Some(home), |location| self.locations.up(*location));
+        let met = levels.find(|location| self.locations.holds(*location, machine)).unwrap_or(Location::Cluster);
+        match (home, met) {
+            (home, met) if home == met => Some(Reach::There),
+            (_, Location::Rack(_)) => Some(Reach::Rack),
+            (_, Location::Room(_)) => Some(Reach::Room),
+            (_, Location::Machine(_) | Location::Cluster) => Some(Reach::Elsewhere),
+        }
+    }
+
+    /// The machines that carry each label now.
+    pub fn labels(&self) -> &LabelIndex {
+        &self.labels
+    }
+
+    /// A machine carries exactly these labels from now on.
+    pub fn relabel(&mut self, machine: MachineId, labels: &[String]) {
+        self.labels.relabel(machine, labels);
+    }
+
+    /// Notes which scopes freed machines may serve in this round.
+    pub fn freed(&mut self, freed: &[MachineId], machines: &Machines) {
+        self.active.clear();
+        if freed.is_empty() {
+            return;
+        }
+        if self.scopes.len() == 1 {
+            self.active.push(ScopeId::WHOLE);
+        } else {
+            for &machine in freed {
+                let mut location = Some(Location::Machine(machine));
+                while let Some(here) = location {
+                    for &scope in self.at.get(&here).into_iter().flatten() {
+                        if !self.scopes[scope.index()].waiting.is_empty() && self.holds(scope, machine) {
+                            self.active.push(scope);
+                        }
+                    }
+                    location = self.locations.up(here);
+                }
+            }
+            self.active.sort_unstable();
+            self.active.dedup();
+        }
+        self.set_limits(freed, machines);
+    }
+
+    /// Notes that machines have less than the limits say. With many freed machines a limit is set anew only when it has
+    /// misled a search: too high a limit costs a vain search, too low a one would cost a launch.
+    pub fn lower_limits(&mut self, freed: &[MachineId], machines: &Machines) {
+        for scope in &self.active {
+            self.scopes[scope.index()].limit_is_high = true;
+        }
+        if freed.len() == 1 {
+            self.set_limits(freed, machines);
+        }
+    }
+
+    fn set_limits(&mut self, freed: &[MachineId], machines: &Machines) {
+        for at in 0..self.active.len() {
+            self.set_limit(self.active[at], freed, machines);
+        }
+    }
+
+    /// The most that any freed machine of a scope has, dimension by dimension.
+    pub fn set_limit(&mut self, scope: ScopeId, freed: &[MachineId], machines: &Machines) {
+        if self.scopes[scope.index()].waiting.is_empty() {
+            return;
+        }
+        let mut limit = Resources::ZERO;
+        for &machine in freed.iter().filter(|machine| self.holds(scope, **machine)) {
+            let free = machines.free(machine);
+            for (limit, free) in limit.0.iter_mut().zip(free.0) {
+                *limit = (*limit).max(free);
+            }
+        }
+        let scope = &mut self.scopes[scope.index()];
+        (scope.limit, scope.limit_is_high) = (limit, false);
+    }
+
+    /// The first blocked queue at or behind `from` that may fit a freed machine.
+    pub fn search(&mut self, from: Option<&Place>, dims: usize) -> Option<(Place, QueueId)> {
+        let mut first: Option<(Place, QueueId)> = None;
+        for scope in &self.active {
+            let scope = &mut self.scopes[scope.index()];
+            let found = scope.waiting.first_fitting(from, scope.limit.slice(dims));
+            first = first.into_iter().chain(found).min();
+        }
+        first
+    }
+
+    /// The first of all blocked queues.
+    pub fn first(&self) -> Option<(Place, QueueId)> {
+        self.scopes.iter().filter_map(|scope| scope.waiting.first()).min()
+    }
+
+    /// All blocked queues.
+    pub fn blocked(&self) -> Vec<QueueId> {
+        self.scopes.iter().flat_map(|scope| scope.waiting.queues()).collect()
+    }
+}

@@ -1,0 +1,215 @@
+//! Machines that slow down when their memory is over-committed, as under slots: tasks progress at a rate that falls with
+//! the load, so that ends move while tasks run.
+
+use super::agenda::Ticket;
+use super::{Engine, Running};
+use crate::record::Recorder;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Round, Time, decimal};
+
+/// One, in the integers that loads, slowdowns and rates are kept in (millionths).
+const ONE: u64 = 1_000_000;
+
+/// The largest load and slowdown that are told apart.
+const MOST: u64 = 1000 * ONE;
+
+/// How many points a curve may have.
+const POINTS: usize = 8;
+
+/// How many times longer tasks take on a machine, by its load: the memory that its tasks truly use over what it has.
+///
+/// Between points the slowdown is linear, up to the first it is 1, behind the last it goes on as before it. As text:
+/// `1:1,1.25:4`, loads and slowdowns.
+///
+/// With ` by size` behind the points they are of a task that uses as much memory as the machine has, and others suffer
+/// in proportion to what they use: a task that waits for a certain part of its pages waits the longer the more it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slowdown {
+    /// Loads and slowdowns, in millionths; the first `len` are meant.
+    points: [(u64, u64); POINTS],
+    len: usize,
+    /// Tasks suffer in proportion to their memory.
+    by_size: bool,
+}
+
+/// Behind the points where tasks suffer in proportion to their memory.
+const BY_SIZE: &str = " by size";
+
+impl Slowdown {
+    /// The slowdown of a machine that uses so much of what it has, in millionths.
+    pub fn at(&self, used: u64, capacity: u64) -> u64 {
+        if used == 0 {
+            return ONE;
+        }
+        let load = (u128::from(used) * u128::from(ONE)).checked_div(u128::from(capacity)).unwrap_or(MOST.into());
+        let load = load.min(MOST.into()) as u64;
+        let points = &self.points[..self.len];
+        match points.partition_point(|(at, _)| *at < load) {
+            0 => ONE,
+            _ if points.len() == 1 => points[0].1,
+            behind => {
+                let to = behind.min(points.len() - 1);
+                let ((x0, y0), (x1, y1)) = (points[to - 1], points[to]);
+                y0 + (u128::from(load - x0) * u128::from(y1 - y0) / u128::from(x1 - x0)) as u64
+            }
+        }
+    }
+
+    /// The slowdown of a task that uses so much of a machine that is slowed down so much, in millionths.
+    fn of(&self, slowdown: u64, size: u64, capacity: u64) -> u64 {
+        if !self.by_size || capacity == 0 {
+            return slowdown;
+        }
+        let more = u128::from(slowdown - ONE) * u128::from(size.min(capacity)) / u128::from(capacity);
+        ONE + more as u64
+    }
+}
+
+impl std::fmt::Display for Slowdown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = |value: u64| value as f64 / ONE as f64;
+        let points: Vec<String> =
+            self.points[..self.len].iter().map(|(at, by)| format!("{}:{}", number(*at), number(*by))).collect();
+        f.write_str(&points.join(","))?;
+        f.write_str(if self.by_size { BY_SIZE } else { "" })
+    }
+}
+
+impl std::str::FromStr for Slowdown {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Slowdown> {
+        let wrong = |given: &str, expected: &str| Error::plan("slowdown", format!("'{given}'"), expected);
+        let (points, by_size) = text.strip_suffix(BY_SIZE).map_or((text, false), |points| (points, true));
+        let mut curve = Slowdown { points: [(0, 0); POINTS], len: 0, by_size };
+        for part in points.split(',') {
+            const EXPECTED: &str = "load:slowdown points such as 1:1,1.25:4, and perhaps ' by size' behind them";
+            let number = |text: &str| decimal(text.as_bytes(), ONE, Round::Nearest).ok();
+            let point = part.trim().split_once(':').and_then(|(at, by)| Some((number(at.trim())?, number(by.trim())?)));
+            let point = point.ok_or_else(|| wrong(part, EXPECTED))?;
+            if curve.len == POINTS {
+                return Err(wrong(text, "at most 8 points"));
+            }
+            if point.1 < ONE || point.1.max(point.0) > MOST {
+                return Err(wrong(part, "a slowdown from 1 to 1000 at a load up to 1000"));
+            }
+            if let Some(&(at, by)) = curve.points[..curve.len].last()
+                && (point.0 <= at || point.1 < by)
+            {
+                return Err(wrong(
+                    part,
+                    "a higher load than at the point before, and a slowdown that is no less (a monotone curve)",
+                ));
+            }
+            curve.points[curve.len] = point;
+            curve.len += 1;
+        }
+        Ok(curve)
+    }
+}
+
+/// Tasks of one entry on a machine.
+#[derive(Clone, Copy, Debug)]
+struct Slowed {
+    ticket: Ticket,
+    /// The work left of them, in millionths of a microsecond at full speed.
+    left: u128,
+    /// The amount of the over-committed resource that each of them uses.
+    size: u64,
+    /// Progress in a microsecond, in millionths.
+    rate: u64,
+    /// When they end as things stand.
+    end: Time,
+}
+
+/// A machine.
+#[derive(Clone, Debug)]
+struct Host {
+    capacity: u64,
+    used: u64,
+    /// Until when the progress is accounted for.
+    since: Time,
+    tasks: Vec<Slowed>,
+    touched: bool,
+}
+
+impl Host {
+    fn settle(&mut self, now: Time) {
+        let span = u128::from(now.since(self.since).0);
+        self.since = now;
+        if span > 0 {
+            for task in &mut self.tasks {
+                task.left = task.left.saturating_sub(span * u128::from(task.rate));
+            }
+        }
+    }
+}
+
+/// All machines and how far their tasks are.
+#[derive(Clone, Debug)]
+pub(super) struct Hosts {
+    curve: Slowdown,
+    /// The resource that is over-committed.
+    dim: usize,
+    hosts: Vec<Host>,
+    touched: Vec<MachineId>,
+}
+
+impl Hosts {
+    pub fn new(curve: Slowdown, dim: usize, capacities: impl Iterator<Item = u64>) -> Hosts {
+        let host = |capacity| Host { capacity, used: 0, since: Time::ZERO, tasks: Vec::new(), touched: false };
+        Hosts { curve, dim, hosts: capacities.map(host).collect(), touched: Vec::new() }
+    }
+
+    fn touch(&mut self, machine: MachineId, now: Time) -> &mut Host {
+        let host = &mut self.hosts[machine.index()];
+        host.settle(now);
+        if !std::mem::replace(&mut host.touched, true) {
+            self.touched.push(machine);
+        }
+        host
+    }
+
+    /// Tasks have started, and would end at `end` at full speed.
+    pub fn started(&mut self, tasks: &Running, ticket: Ticket, demand: &[u64], end: Time) {
+        let (machine, now, size) = (tasks.machine, tasks.start, demand[self.dim]);
+        let host = self.touch(machine, now);
+        host.used += size * u64::from(tasks.count.get());
+        let left = u128::from(end.since(now).0) * u128::from(ONE);
+        host.tasks.push(Slowed { ticket, left, size, rate: ONE, end });
+    }
+
+    /// Tasks run no longer.
+    pub fn ended(&mut self, tasks: &Running, demand: &[u64], now: Time) {
+        let used = demand[self.dim] * u64::from(tasks.count.get());
+        self.touch(tasks.machine, now).used -= used;
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Moves the ends of tasks on machines whose load has changed.
+    pub(super) fn move_ends(&mut self) -> Result<()> {
+        let Some(mut hosts) = self.hosts.take() else { return Ok(()) };
+        for machine in std::mem::take(&mut hosts.touched) {
+            let host = &mut hosts.hosts[machine.index()];
+            host.touched = false;
+            let slowdown = hosts.curve.at(host.used, host.capacity);
+            host.tasks.retain(|task| self.agenda.get(task.ticket).is_some());
+            for task in &mut host.tasks {
+                task.rate = (ONE * ONE / hosts.curve.of(slowdown, task.size, host.capacity)).max(1);
+                let left = task.left.div_ceil(u128::from(task.rate));
+                let end = Time(self.now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
+                if end != task.end
+                    && let Some(tasks) = self.agenda.cancel(task.ticket)
+                {
+                    self.forget(&tasks);
+                    self.within_time(tasks.set, end)?;
+                    (task.ticket, task.end) = (self.agenda.schedule(end, 0, tasks), end);
+                    self.remember(&tasks, task.ticket);
+                }
+            }
+        }
+        self.hosts = Some(hosts);
+        Ok(())
+    }
+}

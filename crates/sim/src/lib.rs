@@ -1,0 +1,11 @@
+//! The simulator of Plimsoll: the workload, the cluster, the books, the engine, and the seam that a policy implements.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod books;
+pub mod cluster;
+pub mod engine;
+pub mod policy;
+pub mod record;
+pub mod workload;

@@ -1,0 +1,235 @@
+//! Shared by all readers of a canonical trace: dense ids, order, and jobs with consecutive rows.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+use super::names::{JobName, JobNames, Names, split};
+use plimsoll_base::units::{JobId, Time, UserId};
+
+/// Gives jobs and users their ids and checks a row's place in the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Assembler {
+    /// Users met so far.
+    pub users: Names,
+    /// Prefixes of job names.
+    pub job_names: JobNames,
+    /// Stages met so far.
+    pub stages: Names,
+    /// Labels met so far.
+    pub labels: Names,
+    /// Locations met so far.
+    pub locations: Names,
+    numbered_users: NumberedUsers,
+    last_job: Option<(Vec<u8>, JobName, JobId)>,
+    last_submit: Time,
+    jobs: u32,
+    /// Jobs that appeared at this instant: rows of theirs may still follow among those of others.
+    instant: Instant,
+    seen: Seen,
+}
+
+impl Assembler {
+    /// The id of a user. Errors: why the name is not acceptable.
+    pub fn user(&mut self, name: &[u8]) -> Result<UserId, String> {
+        let split = split(name).filter(|(_, number)| *number < NumberedUsers::DENSE);
+        let place = split.and_then(|(prefix, number)| self.numbered_users.place(prefix, number));
+        match place {
+            Some(&mut UNKNOWN) | None => {}
+            Some(id) => return Ok(UserId(*id)),
+        }
+        let id = self.users.intern(text(name)?);
+        if let Some(place) = place {
+            *place = id;
+        }
+        Ok(UserId(id))
+    }
+
+    /// Checks that rows come in order. Errors: a description of the problem.
+    pub fn submitted(&mut self, submit: Time) -> Result<(), String> {
+        if submit < self.last_submit {
+            return Err(format!(
+                "{} s is before the row above ({} s); sort the rows by submit time",
+                submit.seconds(),
+                self.last_submit.seconds()
+            ));
+        }
+        if submit > self.last_submit {
+            self.last_submit = submit;
+            self.instant.clear();
+        }
+        Ok(())
+    }
+
+    /// The id and the name of a job; call [`Assembler::submitted`] first. Errors: why the job cannot stand here.
+    pub fn job(&mut self, name: &[u8]) -> Result<(JobId, JobName), String> {
+        if let Some((last, job, id)) = &self.last_job
+            && last == name
+        {
+            return Ok((*id, job.clone()));
+        }
+        let parsed = if name.is_empty() { None } else { self.job_names.parse(name) };
+        let Some(job) = parsed else { return Err(text(name).err().unwrap_or_default()) };
+        let id = match self.instant.get(&job) {
+            Some(id) => id,
+            None if self.seen.insert(&job) => {
+                self.jobs = self.jobs.checked_add(1).ok_or("is one job more than the 4,294,967,295 that fit")?;
+                JobId(self.jobs - 1)
+            }
+            None => {
+                return Err(format!(
+                    "job '{}' appeared before; rows of a job must stand together or share a submit time",
+                    shorten(name)
+                ));
+            }
+        };
+        self.instant.insert(&job, id);
+        let kept = self.last_job.get_or_insert_with(|| (Vec::new(), job.clone(), id));
+        kept.0.clear();
+        kept.0.extend_from_slice(name);
+        kept.1 = job.clone();
+        kept.2 = id;
+        Ok((id, job))
+    }
+}
+
+/// The jobs of one instant: mostly one, which needs no map.
+#[derive(Clone, Debug, Default)]
+struct Instant {
+    first: Option<(JobName, JobId)>,
+    others: HashMap<JobName, JobId>,
+}
+
+impl Instant {
+    fn clear(&mut self) {
+        self.first = None;
+        self.others.clear();
+    }
+
+    fn get(&self, job: &JobName) -> Option<JobId> {
+        match &self.first {
+            Some((first, id)) if first == job => Some(*id),
+            _ if self.others.is_empty() => None,
+            _ => self.others.get(job).copied(),
+        }
+    }
+
+    fn insert(&mut self, job: &JobName, id: JobId) {
+        match &self.first {
+            None => self.first = Some((job.clone(), id)),
+            Some((first, _)) if first == job => {}
+            Some(_) => {
+                self.others.insert(job.clone(), id);
+            }
+        }
+    }
+}
+
+/// Ids of users with names of text and a number (`u17`), found without hashing.
+#[derive(Clone, Debug, Default)]
+struct NumberedUsers {
+    prefixes: Vec<(Box<[u8]>, Vec<u32>)>,
+    last: usize,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl NumberedUsers {
+    /// Numbers below this are looked up by place: at most 16 MiB a prefix.
+    const DENSE: u64 = 1 << 22;
+    const PREFIXES: usize = 8;
+
+    /// Where the id of a user stands; [`UNKNOWN`] if it is met for the first time. `None` after too many prefixes.
+    fn place(&mut self, prefix: &[u8], number: u64) -> Option<&mut u32> {
+        if self.prefixes.get(self.last).is_none_or(|(last, _)| **last != *prefix) {
+            self.last = match self.prefixes.iter().position(|(known, _)| **known == *prefix) {
+                Some(at) => at,
+                None if self.prefixes.len() < Self::PREFIXES => {
+                    self.prefixes.push((prefix.into(), Vec::new()));
+                    self.prefixes.len() - 1
+                }
+                None => return None,
+            };
+        }
+        let (ids, number) = (&mut self.prefixes[self.last].1, number as usize);
+        if ids.len() <= number {
+            ids.resize((number + 1).next_power_of_two(), UNKNOWN);
+        }
+        ids.get_mut(number)
+    }
+}
+
+/// A name as text that people can read.
+fn text(name: &[u8]) -> Result<&str, String> {
+    if name.is_empty() {
+        return Err("is empty; expected a name".to_owned());
+    }
+    std::str::from_utf8(name).map_err(|_| format!("'{}' is not UTF-8", shorten(name)))
+}
+
+/// A value for a message: at most 40 characters of it.
+pub fn shorten(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&value[..value.len().min(200)]);
+    let short: String = text.chars().take(40).collect();
+    if short.len() < value.len() && text.chars().count() >= 40 { format!("{short}...") } else { short }
+}
+
+/// Which jobs there have been: one bit for numbered ones, a hash for others, so that a long trace stays cheap.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    bits: Vec<Vec<u64>>,
+    sparse: HashSet<(u32, u64)>,
+    hashes: HashSet<(u64, u64)>,
+    keys: (RandomState, RandomState),
+}
+
+/// Numbers below this have a bit each: at most 8 MiB a prefix.
+const DENSE: u64 = 1 << 26;
+
+impl Seen {
+    /// Whether the job is new. Two texts are taken for one only if 128 random bits agree.
+    fn insert(&mut self, job: &JobName) -> bool {
+        match job {
+            JobName::Numbered { prefix, number } if *number < DENSE => {
+                let (prefix, word, bit) = (*prefix as usize, (*number / 64) as usize, 1 << (*number % 64));
+                if self.bits.len() <= prefix {
+                    self.bits.resize(prefix + 1, Vec::new());
+                }
+                let bits = &mut self.bits[prefix];
+                if bits.len() <= word {
+                    bits.resize((word + 1).next_power_of_two(), 0);
+                }
+                let new = bits[word] & bit == 0;
+                bits[word] |= bit;
+                new
+            }
+            JobName::Numbered { prefix, number } => self.sparse.insert((*prefix, *number)),
+            JobName::Text(text) => self.hashes.insert((self.keys.0.hash_one(text), self.keys.1.hash_one(text))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_stands_together_or_shares_a_submit_time() {
+        let mut rows = Assembler::default();
+        let mut row = |submit: u64, job: &str| {
+            rows.submitted(Time(submit)).and_then(|()| rows.job(job.as_bytes())).map(|(id, _)| id.0)
+        };
+        assert_eq!(row(0, "a"), Ok(0));
+        assert_eq!(row(0, "b"), Ok(1));
+        assert_eq!(row(0, "a"), Ok(0));
+        assert_eq!(row(5, "a"), Ok(0));
+        assert_eq!(row(5, "c"), Ok(2));
+        assert!(row(5, "a").unwrap_err().contains("appeared before"));
+        assert_eq!(row(6, "d7"), Ok(3));
+        assert_eq!(row(6, "d999999999999"), Ok(4));
+        assert_eq!(row(6, "e"), Ok(5));
+        assert!(row(6, "b").unwrap_err().contains("appeared before"));
+        assert!(row(7, "d7").unwrap_err().contains("appeared before"));
+        assert!(row(7, "d999999999999").unwrap_err().contains("appeared before"));
+        assert!(row(3, "f").unwrap_err().contains("before the row above"));
+    }
+}

@@ -1,0 +1,172 @@
+//! The columns of a canonical trace, CSV or Parquet, found by their names.
+
+use std::path::Path;
+
+use super::assemble::shorten;
+use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::units::{Dim, MAX_DIMS};
+
+/// The content of a trace's column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The job's name.
+    Job,
+    /// The user's name.
+    User,
+    /// The submit time, in units of so many microseconds.
+    Submit(u64),
+    /// The duration of each task, in units of so many microseconds.
+    Duration(u64),
+    /// How many tasks.
+    Tasks,
+    /// The stage of this row.
+    Stage,
+    /// The stages that must have ended first.
+    After,
+    /// 0 to 9.
+    Priority,
+    /// All or nothing.
+    Gang,
+    /// Where the tasks would run best.
+    Location,
+    /// Whether more urgent tasks may not ask for their room.
+    Stable,
+    /// A label expression for the machine.
+    Label,
+    /// The amount of a resource, in units of so many base units.
+    Resource(usize, u64),
+}
+
+/// The columns of a trace, found by their names.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    /// The content of each column.
+    pub kinds: Vec<Column>,
+    /// The header.
+    pub names: Vec<String>,
+    /// The resource dimensions, in column order.
+    pub dims: Vec<Dim>,
+}
+
+impl Columns {
+    /// The resources that a trace may have without saying so.
+    pub const USUAL: [&'static str; 5] = ["cpu", "memory", "gpu", "disk", "network"];
+
+    /// The columns beside those of resources.
+    const NAMES: [&'static str; 16] = [
+        "job",
+        "user",
+        "submit_s",
+        "submit_ms",
+        "submit_us",
+        "duration_s",
+        "duration_ms",
+        "duration_us",
+        "tasks",
+        "stage",
+        "after",
+        "priority",
+        "gang",
+        "label",
+        "location",
+        "stable",
+    ];
+
+    /// Whether a column is one of a trace that may have these resources beside the usual ones.
+    pub fn knows(name: &str, resources: &[String]) -> bool {
+        let resource = || Dim::parse(name).0.name;
+        let declared = |resource: String| resources.iter().any(|known| Dim::parse(known).0.name == resource);
+        Columns::NAMES.contains(&name) || Columns::USUAL.contains(&&*resource()) || declared(resource())
+    }
+
+    /// Reads the header of a trace that may have these `resources` beside the usual ones. Errors: [`Error::Trace`] on
+    /// line 1.
+    pub fn find<'a>(path: &Path, header: impl IntoIterator<Item = &'a str>, resources: &[String]) -> Result<Columns> {
+        let mut columns = Columns { kinds: Vec::new(), names: Vec::new(), dims: Vec::new() };
+        for name in header {
+            let name = name.trim();
+            if !name.is_empty() && !Columns::knows(name, resources) {
+                return Err(Columns::unknown(path, name, resources));
+            }
+            let kind = columns.kind(path, name)?;
+            if columns.kinds.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&kind))
+                && !matches!(kind, Column::Resource(..))
+            {
+                return Err(Error::trace(path, 1, name, "is given twice"));
+            }
+            columns.kinds.push(kind);
+            columns.names.push(name.to_owned());
+        }
+        columns.require(path)?;
+        Ok(columns)
+    }
+
+    fn unknown(path: &Path, name: &str, resources: &[String]) -> Error {
+        let spelt = ["cpu", "memory_gib", "memory_mib", "memory_norm", "gpu", "disk_gib", "network"];
+        let known = Columns::NAMES.into_iter().chain(spelt).chain(resources.iter().map(String::as_str));
+        let hint = nearest(name, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let usual = Columns::USUAL.join(", ");
+        let name = shorten(name.as_bytes());
+        let problem = format!(
+            "is no column of a trace{hint}; expected the resources {usual}, those of the machines, or one that is \
+             declared: --resource {name}, in a plan [workload] resources = [\"{name}\"]"
+        );
+        Error::trace(path, 1, &name, problem)
+    }
+
+    fn kind(&mut self, path: &Path, name: &str) -> Result<Column> {
+        Ok(match name {
+            "" => return Err(Error::trace(path, 1, "", "a column has no name")),
+            "job" => Column::Job,
+            "user" => Column::User,
+            "submit_s" => Column::Submit(1_000_000),
+            "submit_ms" => Column::Submit(1000),
+            "submit_us" => Column::Submit(1),
+            "duration_s" => Column::Duration(1_000_000),
+            "duration_ms" => Column::Duration(1000),
+            "duration_us" => Column::Duration(1),
+            "tasks" => Column::Tasks,
+            "stage" => Column::Stage,
+            "after" => Column::After,
+            "priority" => Column::Priority,
+            "gang" => Column::Gang,
+            "label" => Column::Label,
+            "location" => Column::Location,
+            "stable" => Column::Stable,
+            _ => {
+                let (dim, scale) = Dim::parse(name);
+                if self.dims.iter().any(|known| known.name == dim.name) {
+                    return Err(Error::trace(path, 1, name, format!("the resource '{}' is given twice", dim.name)));
+                }
+                if self.dims.len() == MAX_DIMS {
+                    return Err(Error::trace(path, 1, name, format!("is one resource more than {MAX_DIMS}")));
+                }
+                self.dims.push(dim);
+                Column::Resource(self.dims.len() - 1, scale)
+            }
+        })
+    }
+
+    fn require(&self, path: &Path) -> Result<()> {
+        let has = |wanted: fn(&Column) -> bool| self.kinds.iter().any(wanted);
+        let missing = if !has(|kind| matches!(kind, Column::Job)) {
+            "job"
+        } else if !has(|kind| matches!(kind, Column::User)) {
+            "user"
+        } else if !has(|kind| matches!(kind, Column::Submit(_))) {
+            "submit_s"
+        } else if !has(|kind| matches!(kind, Column::Duration(_))) {
+            "duration_s"
+        } else if self.dims.is_empty() {
+            "cpu"
+        } else {
+            return Ok(());
+        };
+        let found = shorten(self.names.join(",").as_bytes());
+        let problem = format!(
+            "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
+             and optionally tasks, stage, after, priority, gang, label, location, stable; found {found}"
+        );
+        Err(Error::trace(path, 1, missing, problem))
+    }
+}

@@ -1,0 +1,98 @@
+//! Which public format a file is in, from its first lines.
+
+use super::{Format, alibaba2017, openb};
+use crate::workload::Input;
+use plimsoll_base::error::Result;
+
+/// How much of a file is looked at.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// The public format of an input, or `None` if it is in none of them: a canonical trace, say.
+///
+/// Errors: [`plimsoll_base::error::Error::Io`].
+pub fn detect(input: &Input) -> Result<Option<Format>> {
+    Ok(recognise(&input.head(LOOKED_AT)?))
+}
+
+fn recognise(text: &[u8]) -> Option<Format> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
+    if line.trim_ascii().starts_with(b";") {
+        return Some(Format::Swf);
+    }
+    let comma = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    if alibaba2017::is_header(comma.clone()) {
+        return Some(Format::Alibaba2017);
+    }
+    if openb::is_header(comma.clone()) {
+        return Some(Format::Openb);
+    }
+    let comma: Vec<_> = comma.collect();
+    if comma.len() == 8 && comma[..5].iter().copied().all(is_number) && is_word(comma[5]) {
+        return Some(Format::Alibaba2017);
+    }
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let tab: Vec<_> = line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect();
+    if (6..=9).contains(&tab.len()) && !tab[0].is_empty() && tab[1..6].iter().copied().all(is_number) {
+        return Some(Format::Swim);
+    }
+    let blank: Vec<_> = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
+    (blank.len() >= 18 && blank[..18].iter().copied().all(is_number)).then_some(Format::Swf)
+}
+
+fn is_number(field: &[u8]) -> bool {
+    plimsoll_base::rows::signed(field, 1).is_ok()
+}
+
+fn is_word(field: &[u8]) -> bool {
+    !field.is_empty() && field.iter().all(u8::is_ascii_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{file, shared};
+    use super::*;
+    use plimsoll_base::error::Error;
+
+    #[test]
+    fn first_lines_tell_the_formats_apart() {
+        let swf = "1 0 -1 1451 128 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1";
+        for (text, want) in [
+            ("\u{feff}; Version: 2.2\n", Some(Format::Swf)),
+            (swf, Some(Format::Swf)),
+            (&swf.replace(' ', "\t"), Some(Format::Swf)),
+            ("\njob0\t49\t49\t1\t2\t3\r\n", Some(Format::Swim)),
+            ("job0\t49\t49\t1\t2\t3\tpath\t\t\n", Some(Format::Swim)),
+            ("task_create_time, task_end_time, job_id, task_id, n, status, c,m\n", Some(Format::Alibaba2017)),
+            ("job_id,task_id,status\n", None),
+            ("-6459,6524,3,4,15740,Terminated,50,0.007956928\r\n", Some(Format::Alibaba2017)),
+            ("6036,6046,4,7,393,Waiting,,\n", Some(Format::Alibaba2017)),
+            ("name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos,creation_time\n", Some(Format::Openb)),
+            ("sn,cpu_milli,memory_mib,gpu,model\n", None),
+            ("job,user,submit_s,duration_s,tasks,cpu,memory_gib\nj,u,0,1,1,1,1\n", None),
+            ("job,user,submit_s,duration_s,tasks,cpu,gpu_milli,name\n", None),
+            ("job\tuser\tsubmit_s\tduration_s\tcpu\tgpu\n", None),
+            ("PAR1\0\0\u{1}", None),
+            ("", None),
+            ("\n\n", None),
+        ] {
+            assert_eq!(detect(&Input::open(file(text).path()).expect("a file")).expect("readable"), want, "{text:?}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(matches!(Input::open(folder.path()), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn the_real_files_are_recognised() {
+        for (name, want) in [
+            ("swim/FB-2009_samples_24_times_1hr_0.tsv", Some(Format::Swim)),
+            ("alibaba-2017/batch_task.csv", Some(Format::Alibaba2017)),
+            ("swf/NASA-iPSC-1993-3.1-cln.swf", Some(Format::Swf)),
+            ("openb-2023/openb_pod_list_default.csv", Some(Format::Openb)),
+            ("openb-2023/openb_node_list_all_node.csv", None),
+        ] {
+            let Some(path) = shared(name) else { return };
+            assert_eq!(detect(&Input::open(&path).expect("a file")).expect("readable"), want, "{name}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The openb pod list of Alibaba's 2023 GPU cluster trace: a row a pod, with a part of a GPU, whole GPUs or none.
+//!
+//! With a header: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of
+//! creation, scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its
+//! scheduling to its deletion. Pods that were never scheduled are left out; those that still ran at the trace's end are
+//! cut there. The machines are a list of their own, which [`crate::cluster::file`] reads.
+//!
+//! Not modelled: the models of GPU that a pod accepts (a warning counts these pods).
+//! Source: Weng et al., USENIX ATC 2023; cluster-trace-gpu-v2023.
+
+use super::{Once, Tenants, dim};
+use crate::workload::{Input, TaskSet, Workload};
+use plimsoll_base::error::Result;
+use plimsoll_base::rows::{Column, Row, Rows, Separator};
+use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
+
+/// How pods are replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenbOptions {
+    /// All pods come, in order of creation and a second apart, also those that were never scheduled, and none ever leaves:
+    /// the cluster fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload like that. Default false.
+    pub stay: bool,
+}
+
+/// How long a pod runs that stays: for ever, as far as any run goes.
+const STAYS: Span = Span::from_secs(100 * 365 * 86_400);
+
+/// The columns that are read; others may stand between them, in any order.
+const COLUMNS: [&str; 11] = [
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+];
+
+/// Whether the fields of a first line are the header of a pod list.
+pub(super) fn is_header<'a>(fields: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+    ["name", "num_gpu", "gpu_milli", "creation_time"]
+        .iter()
+        .all(|name| fields.clone().any(|field| field == name.as_bytes()))
+}
+
+/// Where the columns stand in this file.
+struct Header([Column<'static>; COLUMNS.len()]);
+
+impl Header {
+    fn read(row: &Row<'_>) -> Result<Header> {
+        let mut columns = [Column::new(0, ""); COLUMNS.len()];
+        for (column, name) in columns.iter_mut().zip(COLUMNS) {
+            let at =
+                row.record.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
+                    row.error(name, format!("is missing; expected a header with {}", COLUMNS.join(", ")))
+                })?;
+            *column = Column::new(at, name);
+        }
+        Ok(Header(columns))
+    }
+}
+
+/// One row as it stands in the file.
+struct Pod {
+    line: u64,
+    name: String,
+    qos: String,
+    running: bool,
+    picky: bool,
+    demand: Resources,
+    created_us: u64,
+    scheduled_us: Option<u64>,
+    deleted_us: Option<u64>,
+}
+
+impl Pod {
+    fn read(row: &Row<'_>, header: &Header) -> Result<Pod> {
+        const SECONDS: &str = "seconds from 0";
+        // A row that is cut short must not pass for one with nulls at its end.
+        let least = header.0.iter().map(|column| column.at + 1).max().unwrap_or(0);
+        row.expect_fields(least..=usize::MAX, &format!("at least {least}, as in the header"))?;
+        let [name, cpu, memory, gpus, gpu_milli, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;
+        let mut demand = [0; MAX_DIMS];
+        demand[0] = row.number(cpu, 1, Round::Up, "milli-cores from 0")?;
+        demand[1] = row.number(memory, 1, Round::Up, "MiB from 0")?;
+        let each = row.number(gpu_milli, 1, Round::Up, "milli-GPUs from 0")?;
+        let gpus_wanted = row.whole(gpus, "a whole number of GPUs from 0")?;
+        demand[2] = gpus_wanted
+            .checked_mul(each)
+            .filter(|&milli| milli <= u64::MAX >> 4)
+            .ok_or_else(|| row.wrong(gpus, "is too large", "a number of GPUs that a machine could have"))?;
+        let time = |column| -> Result<Option<u64>> {
+            if row.is_null(column) { Ok(None) } else { row.number(column, US_PER_S, Round::Nearest, SECONDS).map(Some) }
+        };
+        Ok(Pod {
+            line: row.line,
+            name: row.name(name)?.to_owned(),
+            qos: row.name(qos)?.to_owned(),
+            running: row.name(phase)? == "Running",
+            picky: !row.is_null(gpu_spec),
+            demand: Resources(demand),
+            created_us: row.number(created, US_PER_S, Round::Nearest, SECONDS)?,
+            scheduled_us: time(scheduled)?,
+            deleted_us: time(deleted)?,
+        })
+    }
+}
+
+/// Reads a file; [`super::read`] finishes the workload.
+pub(super) fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
+    let dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
+    let mut workload = Workload { dims, ..Workload::default() };
+    let (mut rows, mut seen, mut pods) =
+        (Rows::new(input.reader()?, input.path(), Separator::Comma), Once::default(), Vec::new());
+    let Some(header) = rows.read()?.map(|row| Header::read(&row)).transpose()? else { return Ok(workload) };
+    while let Some(row) = rows.read()? {
+        let read = Pod::read(&row, &header).and_then(|pod| {
+            seen.check(&row, header.0[0], &pod.name)?;
+            pods.push(pod);
+            Ok(())
+        });
+        workload.quality.count_row(read, strict)?;
+    }
+    let end = pods.iter().filter_map(|pod| pod.deleted_us).max();
+    if options.stay {
+        pods.sort_by_key(|pod| pod.created_us);
+        for (pod, second) in pods.iter().zip(0..) {
+            add(pod, Time::ZERO + Span::from_secs(second), STAYS, tenants, &mut workload);
+        }
+    } else {
+        pods.iter().for_each(|pod| keep(pod, end, tenants, &mut workload));
+    }
+    let picky = pods.iter().filter(|pod| pod.picky).count();
+    if picky > 0 {
+        let warning = format!("pods that request certain GPU models (gpu_spec): {picky}; these requests are ignored");
+        workload.quality.warnings.push(warning);
+    }
+    for (name, value) in [
+        ("openb.duration", if options.stay { "for ever" } else { "from scheduling to deletion" }),
+        ("openb.gpu", "num_gpu x gpu_milli, from one machine but not from certain devices"),
+    ] {
+        workload.quality.assumptions.push((name.into(), value.into()));
+    }
+    Ok(workload)
+}
+
+/// Adds a pod to the workload, or counts why not. `end_us` is the last deletion of the trace.
+fn keep(pod: &Pod, end_us: Option<u64>, tenants: Tenants, workload: &mut Workload) {
+    let quality = &mut workload.quality;
+    let Some(scheduled) = pod.scheduled_us else { return quality.drop_row("never scheduled", pod.line) };
+    let Some(end) = pod.deleted_us.or(end_us) else {
+        return quality.drop_row("no pod of the trace was deleted", pod.line);
+    };
+    if end < scheduled {
+        return quality.drop_row("ends before it starts", pod.line);
+    }
+    if pod.deleted_us.is_none() || (pod.running && Some(end) == end_us) {
+        quality.repair_row("still running at the end of the trace: cut there");
+    }
+    add(pod, Time(pod.created_us), Span(end - scheduled), tenants, workload);
+}
+
+fn add(pod: &Pod, submit: Time, duration: Span, tenants: Tenants, workload: &mut Workload) {
+    let job = workload.job(pod.name.as_str());
+    let user = if tenants == Tenants::Qos { &pod.qos } else { &pod.name };
+    let user = UserId(workload.users.intern(user));
+    workload.sets.push(TaskSet { job, user, submit, duration, tasks: 1, demand: pod.demand, ..TaskSet::default() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{dropped, file, import, refusal, shared, strict_refusal};
+    use super::super::{Format, FormatOptions, read};
+    use super::*;
+
+    const TEXT: &str = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,\
+                        deletion_time,scheduled_time\r\n\
+                        p0,12000,16384,8,1000,,LS,Running,10,500,20\r\n\
+                        p1,6000,12288,1,460,V100M16|V100M32,BE,Succeeded,0,500.0,30.0\r\n\
+                        p2,6000,12288,0,0,nan,BE,Pending,40,500,\r\n\
+                        p3,6000,12288,0,0,,BE,Failed,40,45,50\r\n\
+                        p4,1,1,0,0,,LS,Running,50,,60\r\n";
+
+    #[test]
+    fn pods_become_jobs_and_the_others_are_counted() {
+        let workload = import(Format::Openb, TEXT).expect("readable");
+        let rows: Vec<_> = workload
+            .sets
+            .iter()
+            .map(|set| (workload.job_name(set.job), set.submit.0, set.duration.0, set.demand.0[2]))
+            .collect();
+        let s = US_PER_S;
+        let expected = [("p1", 0, 470 * s, 460), ("p0", 10 * s, 480 * s, 8000), ("p4", 50 * s, 440 * s, 0)];
+        assert_eq!(rows, expected.map(|(job, submit, duration, gpu)| (job.to_owned(), submit, duration, gpu)));
+        let quality = &workload.quality;
+        assert_eq!((quality.rows_in, dropped(quality)), (5, 2));
+        assert_eq!(quality.dropped["never scheduled"], 1);
+        assert_eq!(quality.dropped["ends before it starts"], 1);
+        assert_eq!(quality.repaired["still running at the end of the trace: cut there"], 2);
+        assert!(quality.warnings[0].contains("(gpu_spec): 1;"));
+        assert_eq!(workload.users.len(), 3);
+        let options = FormatOptions { openb: OpenbOptions { stay: true }, ..FormatOptions::default() };
+        let stay = read(file(TEXT).path(), Format::Openb, &options).expect("readable");
+        let rows = stay.sets.iter().map(|set| (stay.job_name(set.job), set.submit.0, set.duration));
+        assert_eq!(rows.clone().map(|(name, ..)| name).collect::<Vec<_>>(), ["p1", "p0", "p2", "p3", "p4"]);
+        assert!(rows.zip(0..).all(|((_, at, duration), n)| at == n * s && duration == STAYS));
+        let options = FormatOptions { tenants: Some(Tenants::Qos), ..FormatOptions::default() };
+        let workload = read(file(TEXT).path(), Format::Openb, &options).expect("readable");
+        assert_eq!(workload.users.iter().collect::<Vec<_>>(), ["BE", "LS"]);
+    }
+
+    #[test]
+    fn malformed_rows_are_located() {
+        let header = TEXT.lines().next().expect("a header");
+        let good = "a,1,1,0,0,,LS,Running,1,2,1\nb,1,1,0,0,,LS,Running,1,2,1\n";
+        for (bad, want) in [
+            ("p,1,1,0,0,,LS,Running,1,2\n", "FILE, line 4: has 10 fields; expected at least 11"),
+            ("p,x,1,0,0,,LS,Running,1,2,3\n", "line 4, column 'cpu_milli': 'x' is not a number; expected milli-cores"),
+            ("p,1,1,0.5,0,,LS,Running,1,2,3\n", "column 'num_gpu': '0.5' is not a whole number"),
+            ("p,1,1,0,0,,LS,Running,,2,3\n", "column 'creation_time': is empty; expected seconds"),
+            ("p,1,1,999999999999999999,99999,,LS,Running,1,2,3\n", "'999999999999999999' is too large"),
+            ("p,1,1,0,0,,LS,Running,1,2,1\np,1,1,0,0,,LS,Running,1,2,1\n", "column 'name': 'p' was on line 4 already"),
+        ] {
+            let message = strict_refusal(Format::Openb, &format!("{header}\n{good}{bad}"));
+            assert!(message.contains(want), "{message}");
+        }
+        let message = refusal(Format::Openb, "name,cpu_milli\np,1\n");
+        assert!(message.starts_with("FILE, line 1, column 'memory_mib': is missing; expected a header"), "{message}");
+    }
+
+    #[test]
+    fn the_real_pod_list_reads_whole() {
+        let Some(path) = shared("openb-2023/openb_pod_list_default.csv") else { return };
+        let options = FormatOptions { tenants: Some(Tenants::Qos), ..FormatOptions::default() };
+        let workload = read(&path, Format::Openb, &options).expect("readable");
+        let quality = &workload.quality;
+        assert_eq!((quality.rows_in, quality.dropped["never scheduled"], dropped(quality)), (8152, 897, 897));
+        assert_eq!(workload.sets.len(), 7255);
+        assert_eq!(quality.repaired["still running at the end of the trace: cut there"], 34);
+        assert_eq!(workload.users.len(), 4);
+        assert!(quality.warnings.is_empty(), "{:?}", quality.warnings);
+    }
+}

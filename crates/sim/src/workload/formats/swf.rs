@@ -1,0 +1,340 @@
+//! The Standard Workload Format of the Parallel Workloads Archive: a row a job of a parallel machine.
+//!
+//! Header comments begin with `;`, then 18 fields separated by blanks, -1 for unknown. A job of P processors becomes
+//! one task that demands P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows of a job that was
+//! swapped out (status 2 to 4) repeat a part of its first row and are left out; a failed or cancelled job (0, 5) is
+//! kept if it ran. Header counts are never trusted. Files that stray from the standard (more fields, epoch times,
+//! memory in bytes) are read with a warning.
+//!
+//! Not modelled: queues, partitions, dependences and think times (fields 15 to 18), and requested run times.
+//! Source: Feitelson, Tsafrir and Krakov, JPDC 2014; the archive's definition of the format, version 2.2.
+
+use std::io::{BufRead, BufReader};
+
+use csv::ByteRecord;
+
+use super::{Once, Tenants, dim};
+use crate::workload::{Input, TaskSet, Workload};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows::{Column, Row};
+use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId, decimal};
+
+/// How a job of P processors becomes tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwfParallel {
+    /// One task that demands P cores; it needs a machine of that size, or a pooled cluster.
+    #[default]
+    OneTask,
+    /// P tasks of one core that start together.
+    Gang,
+}
+
+/// When memory is a dimension of the workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwfMemory {
+    /// When every kept row knows it (requested, else used).
+    #[default]
+    Complete,
+    /// When some row knows it; the others demand none, and are counted.
+    Partial,
+    /// Never.
+    Ignore,
+}
+
+/// The unit of memory per processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwfMemoryUnit {
+    /// Kilobytes as the standard has it, unless a row would then ask for more than 256 GiB a processor.
+    #[default]
+    Auto,
+    /// 1024 bytes.
+    Kib,
+    /// Bytes.
+    Byte,
+}
+
+/// How parallel jobs and their memory are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SwfOptions {
+    /// How a job of P processors becomes tasks.
+    pub parallel: SwfParallel,
+    /// When memory is a dimension.
+    pub memory: SwfMemory,
+    /// The unit of memory.
+    pub memory_unit: SwfMemoryUnit,
+}
+
+const JOB: Column<'_> = Column::new(0, "job_number");
+const SUBMIT: Column<'_> = Column::new(1, "submit_time");
+const WAIT: Column<'_> = Column::new(2, "wait_time");
+const RUN: Column<'_> = Column::new(3, "run_time");
+const ALLOCATED: Column<'_> = Column::new(4, "allocated_processors");
+const USED_MEMORY: Column<'_> = Column::new(6, "used_memory");
+const REQUESTED: Column<'_> = Column::new(7, "requested_processors");
+const REQUESTED_MEMORY: Column<'_> = Column::new(9, "requested_memory");
+const STATUS: Column<'_> = Column::new(10, "status");
+const USER: Column<'_> = Column::new(11, "user_id");
+
+/// Submit times from here on are seconds since 1970, not since the log's start: 16 years.
+const EPOCH_S: u64 = 500_000_000;
+
+/// More KiB a processor than this means bytes: 256 GiB.
+const KIB_MOST: u64 = 1 << 28;
+
+/// The most memory of a job, in MiB: sums stay within 64 bits.
+const MIB_MOST: u128 = 1_000_000_000_000_000;
+
+/// Reads a file; [`super::read`] finishes the workload.
+pub(super) fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
+    let path = input.path();
+    let mut input = BufReader::new(input.reader()?);
+    let (mut log, mut line, mut text, mut record) = (Log::new(tenants), 0, Vec::new(), ByteRecord::new());
+    loop {
+        text.clear();
+        if input.read_until(b'\n', &mut text).map_err(|source| Error::io(path, source))? == 0 {
+            break;
+        }
+        line += 1;
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii();
+        if let Some(comment) = text.strip_prefix(b";") {
+            log.comment(comment);
+        } else if !text.is_empty() {
+            record.clear();
+            let fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+            fields.for_each(|field| record.push_field(field));
+            let read = log.row(&Row { path, line, record: &record });
+            log.workload.quality.count_row(read, strict)?;
+        }
+    }
+    Ok(log.settle(options))
+}
+
+/// The log so far: values that can only be settled once all rows are known stand beside the workload's sets.
+struct Log {
+    tenants: Tenants,
+    workload: Workload,
+    seen: Once,
+    header: bool,
+    unix_start_s: Option<u64>,
+    max_procs: Option<u64>,
+    fields_most: usize,
+    waits_known: u64,
+    /// Of each set: processors, and 1024 times the memory field per processor.
+    sizes: Vec<(u32, Option<u64>)>,
+}
+
+impl Log {
+    fn new(tenants: Tenants) -> Log {
+        Log {
+            tenants,
+            workload: Workload::default(),
+            seen: Once::default(),
+            header: false,
+            unix_start_s: None,
+            max_procs: None,
+            fields_most: 0,
+            waits_known: 0,
+            sizes: Vec::new(),
+        }
+    }
+
+    fn comment(&mut self, comment: &[u8]) {
+        self.header = true;
+        let Some(colon) = comment.iter().position(|&byte| byte == b':') else { return };
+        let (key, value) = (comment[..colon].trim_ascii(), comment[colon + 1..].trim_ascii());
+        // A header value that is no number says nothing; counts in headers are not relied on.
+        let number = || decimal(value, 1, Round::Down).ok().filter(|&value| value > 0);
+        match key {
+            b"UnixStartTime" => self.unix_start_s = number(),
+            b"MaxProcs" => self.max_procs = number(),
+            _ => {}
+        }
+    }
+
+    fn row(&mut self, row: &Row<'_>) -> Result<()> {
+        const SECONDS: &str = "seconds, or -1 if unknown";
+        const COUNT: &str = "a whole number, or -1 if unknown";
+        if row.fields() < 18 {
+            return row.expect_fields(18..=18, "18 separated by blanks");
+        }
+        self.fields_most = self.fields_most.max(row.fields());
+        let number = row.whole(JOB, "a job number")?;
+        let submit = known(row, SUBMIT, US_PER_S, Round::Nearest, SECONDS)?;
+        let run = known(row, RUN, US_PER_S, Round::Nearest, SECONDS)?;
+        self.waits_known += u64::from(known(row, WAIT, US_PER_S, Round::Nearest, SECONDS)?.is_some());
+        let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);
+        let procs = requested.filter(|&procs| procs > 0).or(allocated).filter(|&procs| procs > 0);
+        let memory = match known(row, REQUESTED_MEMORY, 1024, Round::Up, "kilobytes, or -1 if unknown")? {
+            Some(memory) if memory > 0 => Some(memory),
+            _ => known(row, USED_MEMORY, 1024, Round::Up, "kilobytes, or -1 if unknown")?.filter(|&used| used > 0),
+        };
+        let status = count(row, STATUS, "a status from 0 to 5, or -1 if unknown")?;
+        let user = count(row, USER, COUNT)?;
+        let reason = match (status, submit, run, procs) {
+            (Some(6..), ..) => {
+                return Err(row.wrong(STATUS, "is not a status", "0 to 5, or -1 if unknown"));
+            }
+            (Some(2..=4), ..) => "part of a job that was swapped out (status 2 to 4)",
+            (_, None, ..) => "submit time unknown",
+            (_, _, None, _) => "run time unknown",
+            (_, _, _, None) => "processors unknown",
+            (Some(0 | 5), _, Some(0), _) => "failed or cancelled before it ran (status 0 or 5)",
+            (_, Some(submit), Some(run), Some(procs)) => {
+                let procs = u32::try_from(procs).map_err(|_| {
+                    row.error("", format!("{procs} processors are too many; expected at most {}", u32::MAX))
+                })?;
+                let bytes = u128::from(memory.unwrap_or(0)) * u128::from(procs);
+                if bytes >> 20 > MIB_MOST {
+                    let problem = "is too large; expected memory that a machine could have";
+                    return Err(row.error(REQUESTED_MEMORY.name, problem));
+                }
+                self.seen.check(row, JOB, &number.to_string())?;
+                self.keep(number, user, Time(submit), Span(run), (procs, memory));
+                return Ok(());
+            }
+        };
+        self.workload.quality.drop_row(reason, row.line);
+        Ok(())
+    }
+
+    fn keep(&mut self, number: u64, user: Option<u64>, submit: Time, duration: Span, size: (u32, Option<u64>)) {
+        let job = self.workload.job(&number.to_string());
+        let user = match (self.tenants, user) {
+            (Tenants::Column, Some(user)) => user.to_string(),
+            (Tenants::Column, None) => "unknown".to_owned(),
+            _ => number.to_string(),
+        };
+        let user = UserId(self.workload.users.intern(&user));
+        self.workload.sets.push(TaskSet { job, user, submit, duration, tasks: 1, ..TaskSet::default() });
+        self.sizes.push(size);
+    }
+
+    /// Sets the values that depend on the whole log: the clock's origin, the memory's unit and the demands.
+    fn settle(mut self, options: &SwfOptions) -> Workload {
+        self.warn();
+        self.origin();
+        let memory = self.memory(options);
+        let workload = &mut self.workload;
+        workload.dims = vec![dim("cpu", Unit::Milli)];
+        workload.dims.extend(memory.is_some().then(|| dim("memory", Unit::Mebibyte)));
+        for (set, (procs, field)) in workload.sets.iter_mut().zip(&self.sizes) {
+            let (tasks, per_task) = match options.parallel {
+                SwfParallel::OneTask => (1, *procs),
+                SwfParallel::Gang => (*procs, 1),
+            };
+            (set.tasks, set.gang) = (tasks, tasks > 1);
+            let mut demand = [0; MAX_DIMS];
+            demand[0] = u64::from(per_task) * 1000;
+            if let Some(per_byte) = memory {
+                if field.is_none() {
+                    workload.quality.repair_row("memory unknown: no demand");
+                }
+                let bytes = u128::from(field.unwrap_or(0)) * u128::from(per_task);
+                let mib = bytes.div_ceil(per_byte << 20);
+                demand[1] = u64::try_from(mib).expect("rows that demand more than MIB_MOST are refused");
+            }
+            set.demand = Resources(demand);
+        }
+        let parallel = match options.parallel {
+            SwfParallel::OneTask => "one task of P cores",
+            SwfParallel::Gang => "a gang of P tasks of one core",
+        };
+        self.assume("swf.parallel", parallel.to_owned());
+        if let Some(procs) = self.max_procs {
+            self.assume("swf.header.MaxProcs", procs.to_string());
+        }
+        self.workload
+    }
+
+    fn assume(&mut self, name: &str, value: String) {
+        self.workload.quality.assumptions.push((name.to_owned(), value));
+    }
+
+    fn warn(&mut self) {
+        let warnings = &mut self.workload.quality.warnings;
+        if !self.header && self.workload.quality.rows_in > 0 {
+            warnings.push("no header comments (';'): the machine's size and the log's start are unknown".to_owned());
+        }
+        if self.fields_most > 18 {
+            let most = self.fields_most;
+            warnings.push(format!("rows have up to {most} fields, not 18: the ones past the 18th are not read"));
+        }
+        if self.waits_known == 0 && !self.workload.sets.is_empty() {
+            warnings.push("no row has a wait time: submit times may be start times".to_owned());
+        }
+    }
+
+    fn origin(&mut self) {
+        let first = self.workload.sets.iter().map(|set| set.submit).min().unwrap_or_default();
+        if first < Time(EPOCH_S * US_PER_S) {
+            return;
+        }
+        let start = self.unix_start_s.filter(|&start| start >= EPOCH_S);
+        let start = start.map(|start| Time(start.saturating_mul(US_PER_S))).filter(|start| *start <= first);
+        let origin = start.unwrap_or(first);
+        for set in &mut self.workload.sets {
+            set.submit = Time(set.submit.since(origin).0);
+        }
+        let what = if start.is_some() { "UnixStartTime" } else { "the first submit time" };
+        let warning = format!("submit times count from 1970, not from the log's start: {what} was subtracted");
+        self.workload.quality.warnings.push(warning);
+        self.assume("swf.origin_us", origin.0.to_string());
+    }
+
+    /// How many units of the stored memory make a byte (1, or 1024 when the field itself was bytes), or `None` if
+    /// memory is not a dimension of this log.
+    fn memory(&mut self, options: &SwfOptions) -> Option<u128> {
+        let known = self.sizes.iter().filter(|(_, memory)| memory.is_some()).count();
+        let (use_it, value) = match options.memory {
+            SwfMemory::Ignore => (false, "not read"),
+            _ if known == 0 => (false, "not in the log"),
+            SwfMemory::Complete if known < self.sizes.len() => (false, "not read: some rows lack it"),
+            _ => (true, "per processor: requested, else used"),
+        };
+        self.assume("swf.memory", value.to_owned());
+        if known > 0 && !use_it && options.memory == SwfMemory::Complete {
+            let warning = format!("{known} of {} kept rows have memory: memory is left out", self.sizes.len());
+            self.workload.quality.warnings.push(warning);
+        }
+        if !use_it {
+            return None;
+        }
+        let most = self.sizes.iter().filter_map(|(_, memory)| *memory).max().unwrap_or(0);
+        let bytes = match options.memory_unit {
+            SwfMemoryUnit::Kib => false,
+            SwfMemoryUnit::Byte => true,
+            SwfMemoryUnit::Auto if most / 1024 > KIB_MOST => {
+                let warning = format!("memory up to {} per processor: read as bytes, not kilobytes", most / 1024);
+                self.workload.quality.warnings.push(warning);
+                true
+            }
+            SwfMemoryUnit::Auto => false,
+        };
+        self.assume("swf.memory_unit", if bytes { "byte" } else { "kib" }.to_owned());
+        Some(if bytes { 1024 } else { 1 })
+    }
+}
+
+/// A number times `scale`, or `None` for -1.
+fn known(row: &Row<'_>, column: Column<'_>, scale: u64, round: Round, expected: &str) -> Result<Option<u64>> {
+    match row.bytes(column) {
+        b"-1" => Ok(None),
+        [b'-', ..] if row.signed(column, 1000, expected)? == -1000 => Ok(None),
+        _ => row.number(column, scale, round, expected).map(Some),
+    }
+}
+
+/// A whole number, or `None` for -1.
+fn count(row: &Row<'_>, column: Column<'_>, expected: &str) -> Result<Option<u64>> {
+    match known(row, column, 1, Round::Up, expected)? {
+        None => Ok(None),
+        Some(_) => row.whole(column, expected).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Whether a workload can run: jobs that are whole, stages that can end, tasks that fit a machine.
+//!
+//! A run finds these out one job at a time; here all rows are read first. Memory grows with the jobs of one instant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{JobName, Source, TaskSet, describe};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{JobId, Resources, Time, UserId};
+
+/// Findings in a workload with sound rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Rows read.
+    pub rows: u64,
+    /// The latest end of a task that is launched when it is submitted.
+    pub earliest_end: Time,
+    /// Jobs with stages that wait for one another, and the first of them.
+    pub deadlocked: (u64, Option<String>),
+    /// Tasks that fit no machine, and the first of them.
+    pub too_large: (u64, Option<String>),
+}
+
+/// The rows of a job, as far as they matter here.
+struct Job {
+    name: JobName,
+    user: UserId,
+    stages: BTreeSet<u32>,
+    /// Which stages wait for which, and the row that says so.
+    waits: Vec<(Option<u32>, u32, u64)>,
+}
+
+/// Reads a source to its end. `machines` are the kinds of machines there are; without any, sizes are not checked.
+///
+/// Errors: those of the source, and [`Error::Mismatch`] for a row that waits for a stage that its job lacks or has
+/// another user than its job.
+pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<Findings> {
+    let mut findings = Findings::default();
+    let mut open: BTreeMap<JobId, Job> = BTreeMap::new();
+    let (mut now, mut last) = (Time::ZERO, None);
+    while let Some(set) = source.take()? {
+        if set.submit > now && last != Some(set.job) {
+            close(&mut open, source, &mut findings)?;
+        }
+        (now, last) = (set.submit, Some(set.job));
+        findings.rows += 1;
+        findings.earliest_end = findings.earliest_end.max(set.submit + set.duration);
+        if !machines.is_empty() && !machines.iter().any(|machine| set.demand.fits(machine)) {
+            findings.too_large.0 += u64::from(set.tasks);
+            findings.too_large.1.get_or_insert_with(|| {
+                let job = source.job_names().text(&source.job_name());
+                let demand = describe(&set.demand, source.dims());
+                format!("{}: job '{job}' ({} x {demand})", source.locate(set.row), set.tasks)
+            });
+        }
+        add(&mut open, &set, source)?;
+    }
+    close(&mut open, source, &mut findings)?;
+    Ok(findings)
+}
+
+fn add(open: &mut BTreeMap<JobId, Job>, set: &TaskSet, source: &dyn Source) -> Result<()> {
+    let job = open.entry(set.job).or_insert_with(|| Job {
+        name: source.job_name(),
+        user: set.user,
+        stages: BTreeSet::new(),
+        waits: Vec::new(),
+    });
+    if job.user != set.user {
+        let problem = "column 'user': differs from the user of the job's earlier rows";
+        return Err(Error::Mismatch { problem: format!("{}, {problem}", source.locate(set.row)) });
+    }
+    job.stages.extend(set.stage);
+    job.waits.extend(set.after.iter().map(|&after| (set.stage, after, set.row)));
+    Ok(())
+}
+
+/// Looks at jobs with all their rows.
+fn close(open: &mut BTreeMap<JobId, Job>, source: &dyn Source, findings: &mut Findings) -> Result<()> {
+    for job in std::mem::take(open).into_values() {
+        let name = || source.job_names().text(&job.name);
+        if let Some((_, stage, row)) = job.waits.iter().find(|(_, after, _)| !job.stages.contains(after)) {
+            let known: Vec<&str> = job.stages.iter().map(|&stage| source.stage_name(stage)).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let (place, stage) = (source.locate(*row), source.stage_name(*stage));
+            let problem =
+                format!("{place}, column 'after': job '{}' has no stage '{stage}'; its stages: {known}", name());
+            return Err(Error::Mismatch { problem });
+        }
+        if job.is_deadlocked() {
+            findings.deadlocked.0 += 1;
+            findings.deadlocked.1.get_or_insert_with(name);
+        }
+    }
+    Ok(())
+}
+
+impl Job {
+    /// Whether some stage waits for itself, maybe by way of others.
+    fn is_deadlocked(&self) -> bool {
+        let mut left = self.stages.clone();
+        loop {
+            // A stage can end once all its rows wait for ended stages only.
+            let held: BTreeSet<u32> = self
+                .waits
+                .iter()
+                .filter(|(_, after, _)| left.contains(after))
+                .filter_map(|(stage, ..)| *stage)
+                .collect();
+            let before = left.len();
+            left.retain(|stage| held.contains(stage));
+            if left.is_empty() || left.len() == before {
+                return !left.is_empty();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{CsvTrace, Input};
+
+    fn found(rows: &str, machines: &[[u64; 2]]) -> Result<Findings> {
+        let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_mib,stage,after\n{rows}");
+        let input = Input::Bytes("t.csv".into(), text.into_bytes().into());
+        let machine = |&[cpu, memory]: &[u64; 2]| {
+            let mut capacity = Resources::ZERO;
+            capacity.0[..2].copy_from_slice(&[cpu, memory]);
+            capacity
+        };
+        inspect(&mut CsvTrace::new(&input)?, &machines.iter().map(machine).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn tasks_that_fit_no_machine_are_counted() {
+        let rows = "a,u,0,5,3,2,100,,\nb,u,1,1,2,1,300,,\nc,u,2,2,1,2,300,,\n";
+        let findings = found(rows, &[[2000, 100], [1000, 300]]).expect("sound");
+        assert_eq!(findings.too_large.0, 1);
+        let first = findings.too_large.1.expect("the first one");
+        assert!(first.contains("t.csv, line 4: job 'c' (1 x 2 cores"), "{first}");
+        assert_eq!((findings.rows, findings.earliest_end), (3, Time(5_000_000)));
+        assert_eq!(found(rows, &[]).expect("sound").too_large, (0, None));
+    }
+
+    #[test]
+    fn stages_that_wait_for_one_another_are_found() {
+        let ring = "a,u,0,1,1,1,1,x,z\nb,v,0,1,1,1,1,m,\na,u,0,1,1,1,1,y,x\na,u,0,1,1,1,1,z,y\nb,v,0,1,1,1,1,,m\n";
+        assert_eq!(found(ring, &[]).expect("sound").deadlocked, (1, Some("a".into())));
+        assert_eq!(found("a,u,0,1,1,1,1,x,x\n", &[]).expect("sound").deadlocked.0, 1);
+        let chain = "a,u,0,1,1,1,1,z,x;y\na,u,0,1,1,1,1,y,x\na,u,0,1,1,1,1,x,\n";
+        assert_eq!(found(chain, &[]).expect("sound").deadlocked, (0, None));
+    }
+
+    #[test]
+    fn rows_that_do_not_make_a_job_are_errors() {
+        for (rows, want) in [
+            (
+                "a,u,0,1,1,1,1,x,\na,u,0,1,1,1,1,,y\nb,u,5,1,1,1,1,y,\n",
+                "line 3, column 'after': job 'a' has no stage 'y'",
+            ),
+            ("a,u,0,1,1,1,1,,y\n", "its stages: none"),
+            ("a,u,0,1,1,1,1,,\na,v,0,1,1,1,1,,\n", "line 3, column 'user'"),
+        ] {
+            let message = found(rows, &[]).unwrap_err().to_string();
+            assert!(message.contains(want), "{message}");
+        }
+        // Rows of a job that stand together count as one job whatever their submit times.
+        assert!(found("a,u,0,1,1,1,1,x,\na,u,5,1,1,1,1,,x\n", &[]).is_ok());
+    }
+}

@@ -1,0 +1,103 @@
+//! The arrivals: task sets of jobs of users, in order of submission.
+//!
+//! A [`Source`] hands the engine one [`TaskSet`] at a time, so that memory grows with the active tasks; it hears of
+//! finished jobs, so that closed-loop users can submit their next one. [`Workload`] is the whole of a small or
+//! generated workload in memory: importers and generators make one, and it can be replayed or written as a canonical
+//! trace.
+
+mod assemble;
+mod columns;
+pub mod curves;
+pub mod formats;
+pub mod inspect;
+mod names;
+mod quantiles;
+pub mod summary;
+pub mod synthetic;
+mod thin;
+mod trace;
+mod whole;
+pub mod write;
+
+pub use assemble::{Assembler, shorten};
+pub use columns::{Column, Columns};
+pub use names::{JobName, JobNames, NameList, Names};
+pub use thin::Thinned;
+pub use trace::{CsvTrace, Input, RowParser, describe};
+pub use whole::{InMemory, Quality, Workload};
+
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
+
+/// One row of a trace: equal tasks of one stage of one job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskSet {
+    /// Position in the trace, from 0; the last tie-break of everything.
+    pub row: u64,
+    /// The job that the tasks belong to.
+    pub job: JobId,
+    /// The user that submits it.
+    pub user: UserId,
+    /// When the row is submitted.
+    pub submit: Time,
+    /// How long each task runs once launched.
+    pub duration: Span,
+    /// How many equal tasks (at least 1).
+    pub tasks: u32,
+    /// The demand of each task, in the order of the source's dimensions.
+    pub demand: Resources,
+    /// The stage this row belongs to, an index into [`Source::stage_name`].
+    pub stage: Option<u32>,
+    /// Stages of the same job that must have ended with all their rows before this row is released.
+    pub after: Vec<u32>,
+    /// 0 (most urgent) to 9.
+    pub priority: u8,
+    /// All tasks start together, or none.
+    pub gang: bool,
+    /// A label expression that the machine must satisfy, an index into [`Source::label_name`].
+    pub label: Option<u32>,
+    /// The machine, rack or room where the tasks would run best, an index into [`Source::location_name`].
+    pub location: Option<u32>,
+    /// The tasks are never stopped by choice: neither to take back quota nor for the room of more urgent tasks.
+    pub stable: bool,
+}
+
+/// Where task sets come from: sorted by submit time, ids dense in order of first appearance.
+///
+/// A job's rows stand together or share a submit time; a reader reports anything else as an error.
+pub trait Source {
+    /// The resource dimensions, in the order of every [`TaskSet::demand`].
+    fn dims(&self) -> &[Dim];
+
+    /// The next task set without taking it, or `None` when nothing is left (for a closed loop: nothing for now).
+    fn peek(&mut self) -> Result<Option<&TaskSet>>;
+
+    /// Takes the task set that [`Source::peek`] showed. `None` exactly when `peek` says so.
+    fn take(&mut self) -> Result<Option<TaskSet>>;
+
+    /// The name of the job of the task set taken last.
+    fn job_name(&self) -> JobName;
+
+    /// The names of all users met so far, indexed by [`UserId`].
+    fn users(&self) -> &Names;
+
+    /// Text of job names; see [`JobNames::render`].
+    fn job_names(&self) -> &JobNames;
+
+    /// The name of a stage.
+    fn stage_name(&self, stage: u32) -> &str;
+
+    /// A label expression.
+    fn label_name(&self, label: u32) -> &str;
+
+    /// The name of a location.
+    fn location_name(&self, location: u32) -> &str;
+
+    /// Hears that a job has ended: a closed-loop user submits its next one.
+    fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
+
+    /// Where a row stands, for a message (`trace.csv, line 12`, or `row 11 of the generated workload`).
+    fn locate(&self, row: u64) -> String {
+        format!("row {row}")
+    }
+}

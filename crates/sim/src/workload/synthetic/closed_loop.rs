@@ -1,0 +1,314 @@
+//! Generator `closed-loop`: users who submit their next job a think time after the last one has finished.
+//!
+//! How many jobs a user completes is then the result, as in the DRF paper's section 7.2. How a user's nth job looks
+//! depends on the seed, the user and n alone, never on when it is submitted, so that two policies serve the same jobs.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use priority_queue::PriorityQueue;
+use rand_chacha::ChaCha8Rng;
+use serde::Deserialize;
+
+use super::demands::{MOST_USERS, ReadyDemand, dims, new_user, user_names};
+use super::distributions::{Distribution, Length, Sampler, to_span};
+use super::random::{numbered, parts, stream};
+use crate::workload::{JobName, JobNames, Names, Source, TaskSet, Workload};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, JobId, Time, UserId};
+
+/// Parameters of the generator `closed-loop`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// No job is submitted at this instant or later; this or `jobs_per_user` (or both).
+    pub until: Option<Length>,
+    /// How many jobs a user submits at most.
+    pub jobs_per_user: Option<u32>,
+    /// The classes (`[[workload.class]]`), at least one.
+    #[serde(rename = "class")]
+    pub classes: Vec<LoopClass>,
+}
+
+/// Users who run jobs of one kind in turn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopClass {
+    /// The users are called this and a number (only this if there is one).
+    pub name: String,
+    /// How many users. Default 1.
+    #[serde(default = "one_user")]
+    pub users: u32,
+    /// Tasks of a job. Default 1.
+    pub tasks: Option<Distribution>,
+    /// The demand of a task, by resource (`cpu`, `memory_gib`, ...), drawn once a job.
+    pub demand: BTreeMap<String, Distribution>,
+    /// Seconds a task, drawn once a job.
+    pub duration: Distribution,
+    /// A factor on the duration, drawn for each task set. Default: none, all tasks of a job take equally long.
+    pub noise: Option<Distribution>,
+    /// Into how many task sets a job is divided for its noise. Default 8.
+    #[serde(default = "eight")]
+    pub noise_sets: u32,
+    /// Seconds from the end of a job to the next one. Default 0.
+    pub think: Option<Distribution>,
+    /// The class's first user submits at 0, each other one this much later. Default 0.
+    #[serde(default = "none")]
+    pub stagger: Length,
+    /// From 0 (most urgent) to 9. Default 0.
+    #[serde(default)]
+    pub priority: u8,
+}
+
+fn one_user() -> u32 {
+    1
+}
+
+fn eight() -> u32 {
+    8
+}
+
+fn none() -> Length {
+    Length(plimsoll_base::units::Span::ZERO)
+}
+
+/// A class, checked and ready to draw from.
+#[derive(Clone, Debug)]
+struct Ready {
+    tasks: Sampler,
+    demand: ReadyDemand,
+    duration: Sampler,
+    noise: Option<Sampler>,
+    noise_sets: u32,
+    think: Sampler,
+    priority: u8,
+}
+
+/// One user's place in its loop.
+#[derive(Clone, Debug)]
+struct Looper {
+    class: usize,
+    /// Jobs submitted so far, the one that waits in the queue included.
+    jobs: u32,
+}
+
+/// The source of a closed loop.
+///
+/// [`Source::peek`] may say `None` while jobs run, and another job later. Users have the order of their declaration.
+/// Ties: of users who submit at one instant the lower id is first.
+#[derive(Clone, Debug)]
+pub struct LoopSource {
+    until: Time,
+    most_jobs: u32,
+    dims: Vec<Dim>,
+    classes: Vec<Ready>,
+    loopers: Vec<Looper>,
+    users: Names,
+    names: JobNames,
+    /// The users that submit next, and when. A user is in it at most once: its next job exists when the last one has
+    /// ended.
+    queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
+    /// Rows of the job to come, made for the head of the queue when it is looked at.
+    rows: VecDeque<TaskSet>,
+    /// Whether some of these rows were taken: the rest follows whatever else happens.
+    started: bool,
+    jobs: u32,
+    next_row: u64,
+    last: JobName,
+    sizes: ChaCha8Rng,
+    demands: ChaCha8Rng,
+    durations: ChaCha8Rng,
+    thinks: ChaCha8Rng,
+}
+
+impl ClosedLoop {
+    /// The source of a seed. Errors: [`Error::Plan`] at `workload.<parameter>`.
+    pub fn source(&self, seed: u64) -> Result<LoopSource> {
+        if self.until.is_none() && self.jobs_per_user.is_none() {
+            return Err(Error::plan("workload", "a loop without until and jobs_per_user", "one of them"));
+        }
+        if self.classes.is_empty() {
+            return Err(Error::plan("workload.class", "none", "at least one class"));
+        }
+        let of = |purpose: &str| stream(seed, &format!("closed-loop/{purpose}"));
+        let mut source = LoopSource {
+            until: self.until.map_or(Time::NEVER, |until| Time::ZERO + until.0),
+            most_jobs: self.jobs_per_user.unwrap_or(u32::MAX),
+            dims: dims(self.classes.iter().map(|class| &class.demand))?,
+            classes: Vec::new(),
+            loopers: Vec::new(),
+            users: Names::default(),
+            names: JobNames::default(),
+            queue: PriorityQueue::new(),
+            rows: VecDeque::new(),
+            started: false,
+            jobs: 0,
+            next_row: 0,
+            last: JobName::Text("".into()),
+            sizes: of("sizes"),
+            demands: of("demands"),
+            durations: of("durations"),
+            thinks: of("think times"),
+        };
+        for (index, class) in self.classes.iter().enumerate() {
+            source.add_class(&format!("workload.class[{index}]"), class)?;
+        }
+        Ok(source)
+    }
+}
+
+impl LoopSource {
+    /// The resources and users.
+    pub(super) fn outline(self) -> Workload {
+        Workload { dims: self.dims, users: self.users, ..Workload::default() }
+    }
+
+    fn add_class(&mut self, key: &str, class: &LoopClass) -> Result<()> {
+        let constant = |distribution: &Option<Distribution>, value: f64| {
+            distribution.clone().unwrap_or_else(|| Distribution::from(value))
+        };
+        if class.priority > 9 {
+            return Err(Error::plan(format!("{key}.priority"), class.priority, "a number from 0 to 9"));
+        }
+        if class.noise_sets == 0 {
+            return Err(Error::plan(format!("{key}.noise_sets"), 0, "a number of at least 1"));
+        }
+        // A duration of 0 and no think time would submit for ever at one instant.
+        self.classes.push(Ready {
+            tasks: constant(&class.tasks, 1.0).sampler(&format!("{key}.tasks"), true)?,
+            demand: ReadyDemand::new(&format!("{key}.demand"), &class.demand, &self.dims)?,
+            duration: class.duration.sampler(&format!("{key}.duration"), true)?,
+            noise: class.noise.as_ref().map(|noise| noise.sampler(&format!("{key}.noise"), true)).transpose()?,
+            noise_sets: if class.noise.is_some() { class.noise_sets } else { 1 },
+            think: constant(&class.think, 0.0).sampler(&format!("{key}.think"), false)?,
+            priority: class.priority,
+        });
+        let names = user_names(key, &class.name, class.users)?;
+        if (self.users.len() + names.len()) as u64 > MOST_USERS {
+            return Err(Error::plan(format!("{key}.users"), class.users, format!("at most {MOST_USERS} users in all")));
+        }
+        let mut first = Time::ZERO;
+        for name in names {
+            let user = UserId(new_user(key, &name, &mut self.users)?);
+            self.loopers.push(Looper { class: self.classes.len() - 1, jobs: 0 });
+            self.schedule(user, first);
+            first = first + class.stagger.0;
+        }
+        Ok(())
+    }
+
+    /// Lets a user submit its next job at `at`, unless it is at its end.
+    fn schedule(&mut self, user: UserId, at: Time) {
+        let looper = &mut self.loopers[user.index()];
+        if at < self.until && looper.jobs < self.most_jobs {
+            looper.jobs += 1;
+            self.queue.push(user, Reverse((at, user.0)));
+        }
+    }
+
+    /// The number of a user's nth job among all substreams.
+    fn substream(user: UserId, job: u32) -> u64 {
+        u64::from(user.0) << 32 | u64::from(job)
+    }
+
+    /// Makes the rows of the head of the queue, unless they are made.
+    fn prepare(&mut self) {
+        let Some((&user, &Reverse((submit, _)))) = self.queue.peek() else { return };
+        if self.rows.front().is_some_and(|row| row.user == user) {
+            return;
+        }
+        let looper = &self.loopers[user.index()];
+        let (class, number) = (&self.classes[looper.class], Self::substream(user, looper.jobs));
+        let tasks = class.tasks.tasks(&mut numbered(&self.sizes, number));
+        let demand = class.demand.sample(&mut numbered(&self.demands, number));
+        let mut durations = numbered(&self.durations, number);
+        let seconds = class.duration.sample(&mut durations);
+        self.rows.clear();
+        for tasks in parts(tasks, class.noise_sets) {
+            let factor = class.noise.as_ref().map_or(1.0, |noise| noise.sample(&mut durations));
+            // No task takes no time at all, or a loop could turn for ever at one instant.
+            let duration = to_span(seconds * factor).max(plimsoll_base::units::Span(1));
+            let job = JobId(self.jobs);
+            let priority = class.priority;
+            let row = self.next_row + self.rows.len() as u64;
+            self.rows.push_back(TaskSet {
+                row,
+                job,
+                user,
+                submit,
+                duration,
+                tasks,
+                demand,
+                priority,
+                ..TaskSet::default()
+            });
+        }
+    }
+}
+
+impl Source for LoopSource {
+    fn dims(&self) -> &[Dim] {
+        &self.dims
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        if !self.started {
+            self.prepare();
+        }
+        Ok(self.rows.front())
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        if !self.started {
+            self.prepare();
+        }
+        let Some(row) = self.rows.pop_front() else { return Ok(None) };
+        if !self.started {
+            self.queue.pop();
+            self.jobs += 1;
+            let name = format!("{}-{}", self.users.name(row.user.0), self.loopers[row.user.index()].jobs);
+            self.last = self.names.parse(name.as_bytes()).expect("text is UTF-8");
+        }
+        self.started = !self.rows.is_empty();
+        self.next_row += 1;
+        Ok(Some(row))
+    }
+
+    fn job_name(&self) -> JobName {
+        self.last.clone()
+    }
+
+    fn users(&self) -> &Names {
+        &self.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        &self.names
+    }
+
+    fn stage_name(&self, _stage: u32) -> &str {
+        // No row has a stage.
+        ""
+    }
+
+    fn label_name(&self, _label: u32) -> &str {
+        // No row has a label.
+        ""
+    }
+
+    fn location_name(&self, _location: u32) -> &str {
+        // No row has a location.
+        ""
+    }
+
+    fn job_finished(&mut self, _job: JobId, user: UserId, now: Time) {
+        let looper = &self.loopers[user.index()];
+        let number = Self::substream(user, looper.jobs);
+        let think = self.classes[looper.class].think.span(&mut numbered(&self.thinks, number));
+        self.schedule(user, now + think);
+    }
+
+    fn locate(&self, row: u64) -> String {
+        format!("row {row} of the closed loop")
+    }
+}

@@ -1,0 +1,96 @@
+//! Workloads from a seed: each generator is a table in a plan, and gives the same workload to every policy.
+//!
+//! Same specification and seed, same workload: every purpose draws from a random stream of its own ([`random`]).
+
+pub mod classes;
+pub mod closed_loop;
+mod demands;
+pub mod distributions;
+pub mod facebook;
+mod facebook_job;
+pub mod published;
+pub mod random;
+
+pub use classes::Synthetic;
+pub use closed_loop::{ClosedLoop, LoopSource};
+pub use facebook::Facebook;
+
+use serde::Deserialize;
+
+use super::{Source, Workload};
+use plimsoll_base::error::Result;
+
+/// A generator with its parameters; in a plan, `generator = "facebook"` stands in one table with them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "generator", rename_all = "kebab-case")]
+pub enum Generator {
+    /// Jobs like those of Facebook's cluster in October 2010.
+    Facebook(Facebook),
+    /// Classes of users with distributions of everything.
+    Synthetic(Synthetic),
+    /// Users who submit their next job when the last one has finished.
+    ClosedLoop(ClosedLoop),
+}
+
+/// The output of a generator for one seed.
+#[derive(Clone, Debug)]
+pub enum Generated {
+    /// All task sets, known beforehand.
+    Workload(Workload),
+    /// Task sets that depend on when jobs finish.
+    Loop(LoopSource),
+}
+
+impl Generator {
+    /// Every generator's name.
+    pub const NAMES: [&str; 3] = ["facebook", "synthetic", "closed-loop"];
+
+    /// The generator's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Generator::Facebook(_) => "facebook",
+            Generator::Synthetic(_) => "synthetic",
+            Generator::ClosedLoop(_) => "closed-loop",
+        }
+    }
+
+    /// Whether later submissions depend on when earlier jobs end, and so on the policy: in a closed loop each policy
+    /// gets jobs of its own, and runs of one seed are no pairs.
+    pub fn submissions_depend_on_policy(&self) -> bool {
+        matches!(self, Generator::ClosedLoop(_))
+    }
+
+    /// The knowledge of the workload of a seed before any job is drawn: resources, labels, and the users that may submit
+    /// (none where every job has its own). Errors: as [`Generator::generate`], except that draws may come to nothing later.
+    pub fn outline(&self, seed: u64) -> Result<Workload> {
+        match self {
+            Generator::Facebook(spec) => spec.outline(seed),
+            Generator::Synthetic(spec) => spec.outline(seed),
+            Generator::ClosedLoop(spec) => spec.source(seed).map(LoopSource::outline),
+        }
+    }
+
+    /// Generates the workload of a seed. Errors: [`plimsoll_base::error::Error::Plan`] at `workload.<parameter>`.
+    pub fn generate(&self, seed: u64) -> Result<Generated> {
+        match self {
+            Generator::Facebook(spec) => spec.generate(seed).map(Generated::Workload),
+            Generator::Synthetic(spec) => spec.generate(seed).map(Generated::Workload),
+            Generator::ClosedLoop(spec) => spec.source(seed).map(Generated::Loop),
+        }
+    }
+}
+
+impl Generated {
+    /// A new source from the start, one for each run.
+    pub fn source(&self) -> Box<dyn Source + '_> {
+        match self {
+            Generated::Workload(workload) => Box::new(workload.source()),
+            Generated::Loop(source) => Box::new(source.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod facebook_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! The canonical trace as CSV: one row a set of equal tasks, streamed.
+//!
+//! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
+//! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
+//! `gang` (false), `label`, `location`, `stable` (false). Times round to the nearest microsecond, demands up. A
+//! byte-order mark and CRLF are fine.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::assemble::{Assembler, shorten};
+use super::columns::{Column, Columns};
+use super::names::{JobName, JobNames, Names};
+use super::{Source, TaskSet};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::pinned::Pinned;
+use plimsoll_base::rows::{Lines, UNCLOSED, trimmed, unclosed};
+use plimsoll_base::units::{Dim, Resources, Round, Span, Time, decimal};
+
+/// Where a trace's bytes come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A file, read anew by every run, and the same one every time.
+    File(Pinned),
+    /// Bytes already read, such as standard input.
+    Bytes(PathBuf, Arc<[u8]>),
+}
+
+impl Input {
+    /// A path, or `-` for standard input. An input that can be read only once (standard input, a pipe) is read to its
+    /// end here.
+    pub fn open(path: &Path) -> Result<Input> {
+        let (name, mut once): (PathBuf, Box<dyn Read>) = if path == Path::new("-") {
+            ("standard input".into(), Box::new(std::io::stdin()))
+        } else {
+            let metadata = std::fs::metadata(path).map_err(|source| Error::io(path, source))?;
+            if metadata.is_file() || metadata.is_dir() {
+                return Ok(Input::File(Pinned::new(path)?));
+            }
+            if is_device(&metadata) {
+                let problem = "is a device, which never ends; expected a trace file, a pipe or - for standard input";
+                return Err(Error::io(path, std::io::Error::new(std::io::ErrorKind::InvalidInput, problem)));
+            }
+            (path.to_owned(), Box::new(File::open(path).map_err(|source| Error::io(path, source))?))
+        };
+        let mut bytes = Vec::new();
+        once.read_to_end(&mut bytes).map_err(|source| Error::io(&name, source))?;
+        Ok(Input::Bytes(name, bytes.into()))
+    }
+
+    /// The name for messages.
+    pub fn path(&self) -> &Path {
+        match self {
+            Input::File(file) => file.path(),
+            Input::Bytes(path, _) => path,
+        }
+    }
+
+    /// Looks whether a file still is as it was when it was opened. Errors: [`Error::Io`].
+    pub fn check(&self) -> Result<()> {
+        if let Input::File(file) = self { file.check() } else { Ok(()) }
+    }
+
+    /// A fresh reader from the start.
+    pub fn reader(&self) -> Result<Box<dyn Read>> {
+        Ok(match self {
+            Input::File(file) => Box::new(file.open()?),
+            Input::Bytes(_, bytes) => Box::new(Cursor::new(bytes.clone())),
+        })
+    }
+
+    /// The first bytes, to recognise a format by.
+    pub fn head(&self, bytes: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::with_capacity(bytes);
+        self.reader()?.take(bytes as u64).read_to_end(&mut head).map_err(|source| Error::io(self.path(), source))?;
+        Ok(head)
+    }
+
+    /// A digest of all bytes (BLAKE3, in hexadecimal).
+    pub fn digest(&self) -> Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(self.reader()?).map_err(|source| Error::io(self.path(), source))?;
+        self.check()?;
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Whether a file is a device: a disk, a terminal, or zeros without an end.
+fn is_device(metadata: &std::fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        false
+    }
+}
+
+/// A canonical CSV trace as a [`Source`], in memory that does not grow with its rows.
+pub struct CsvTrace {
+    path: PathBuf,
+    csv: csv::Reader<Box<dyn Read>>,
+    ended: Rc<Cell<bool>>,
+    record: csv::ByteRecord,
+    columns: Columns,
+    rows: Assembler,
+    next_row: u64,
+    ahead: Option<(TaskSet, JobName)>,
+    taken: JobName,
+    /// `(row, lines before it that are no rows)`, wherever that number changes.
+    lines: Vec<(u64, u64)>,
+}
+
+impl CsvTrace {
+    /// Opens a trace with the usual resources, and reads its header.
+    pub fn new(input: &Input) -> Result<CsvTrace> {
+        CsvTrace::declaring(input, &[])
+    }
+
+    /// Opens a trace that may have these `resources` beside the usual ones, and reads its header.
+    pub fn declaring(input: &Input, resources: &[String]) -> Result<CsvTrace> {
+        let path = input.path().to_owned();
+        let (lines, ended) = Lines::of(without_mark(&path, input.reader()?)?);
+        let mut csv = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(Box::new(lines) as Box<dyn Read>);
+        let header = csv.byte_headers().map_err(|error| row_error(&path, &error))?.clone();
+        if header.is_empty() || (header.len() == 1 && header[0].is_empty()) {
+            return Err(Error::trace(&path, 0, "", "the file is empty; expected a trace with a header"));
+        }
+        let names: Vec<String> = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let columns = Columns::find(&path, names.iter().map(String::as_str), resources)?;
+        let taken = JobName::Text("".into());
+        let (record, rows, lines) = (csv::ByteRecord::new(), Assembler::default(), vec![(0, 2)]);
+        let mut trace = CsvTrace { path, csv, ended, record, columns, rows, next_row: 0, ahead: None, taken, lines };
+        trace.advance()?;
+        if trace.ahead.is_none() {
+            return Err(Error::trace(&trace.path, 1, "", "the trace has a header but no rows"));
+        }
+        Ok(trace)
+    }
+
+    fn line(&self, row: u64) -> u64 {
+        let at = self.lines.partition_point(|(first, _)| *first <= row);
+        row + self.lines[at.saturating_sub(1)].1
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let more = self.csv.read_byte_record(&mut self.record);
+        if self.ended.get() && !matches!(more, Ok(false)) {
+            let start = self.record.position().map_or(0, csv::Position::line);
+            return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
+        }
+        let more = more.map_err(|error| row_error(&self.path, &error))?;
+        if !more {
+            self.ahead = None;
+            return Ok(());
+        }
+        let line = self.record.position().map_or(0, csv::Position::line);
+        if self.lines.last().is_none_or(|(_, before)| self.next_row + before != line) {
+            self.lines.push((self.next_row, line - self.next_row));
+        }
+        let (set, name) = self.ahead.get_or_insert_with(|| (TaskSet::default(), JobName::Text("".into())));
+        *name = RowParser { columns: &self.columns, rows: &mut self.rows }
+            .parse(self.next_row, self.record.iter(), set)
+            .map_err(|(column, problem)| Error::trace(&self.path, line, &self.columns.names[column], problem))?;
+        self.next_row += 1;
+        Ok(())
+    }
+}
+
+/// Turns the fields of a row, in the order of its columns, into a task set.
+pub struct RowParser<'a> {
+    /// The content of each field.
+    pub columns: &'a Columns,
+    /// Ids, order and togetherness.
+    pub rows: &'a mut Assembler,
+}
+
+impl RowParser<'_> {
+    /// Reads a row into `set` and gives the job's name. Errors: the column and its problem.
+    pub fn parse<'f>(
+        &mut self,
+        row: u64,
+        fields: impl Iterator<Item = &'f [u8]>,
+        set: &mut TaskSet,
+    ) -> std::result::Result<JobName, (usize, String)> {
+        (set.row, set.tasks, set.stage, set.priority) = (row, 1, None, 0);
+        (set.gang, set.label, set.location, set.stable) = (false, None, None, false);
+        set.after.clear();
+        let (mut job, mut submit) = ((0, &b""[..]), 0);
+        for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
+            let fail = |problem: String| (at, problem);
+            match *kind {
+                Column::Job => job = (at, trimmed(field)),
+                Column::User => set.user = self.rows.user(trimmed(field)).map_err(fail)?,
+                Column::Submit(scale) => {
+                    set.submit = Time(time(field, scale).map_err(fail)?);
+                    submit = at;
+                }
+                Column::Duration(scale) => set.duration = Span(time(field, scale).map_err(fail)?),
+                Column::Resource(dim, scale) => {
+                    set.demand.0[dim] = number(field, scale, Round::Up, "an amount such as 1.5").map_err(fail)?;
+                }
+                _ if field.is_empty() => {}
+                Column::Tasks => set.tasks = whole(field, 1, u32::MAX.into()).map_err(fail)? as u32,
+                Column::Priority => set.priority = whole(field, 0, 9).map_err(fail)? as u8,
+                Column::Gang => set.gang = truth(field).map_err(fail)?,
+                Column::Stage => set.stage = Some(self.rows.stages.intern(&utf8(field).map_err(fail)?)),
+                Column::Label => set.label = Some(self.rows.labels.intern(&utf8(field).map_err(fail)?)),
+                Column::Location => set.location = Some(self.rows.locations.intern(&utf8(field).map_err(fail)?)),
+                Column::Stable => set.stable = truth(field).map_err(fail)?,
+                Column::After => {
+                    let names = utf8(field).map_err(fail)?;
+                    let stages = names.split(';').map(str::trim).filter(|name| !name.is_empty());
+                    set.after = stages.map(|name| self.rows.stages.intern(name)).collect();
+                }
+            }
+        }
+        self.rows.submitted(set.submit).map_err(|problem| (submit, problem))?;
+        let (id, name) = self.rows.job(job.1).map_err(|problem| (job.0, problem))?;
+        set.job = id;
+        Ok(name)
+    }
+}
+
+impl Source for CsvTrace {
+    fn dims(&self) -> &[Dim] {
+        &self.columns.dims
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        Ok(self.ahead.as_ref().map(|(set, _)| set))
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        // The next row is read over this one, which is large to move about.
+        let Some((set, name)) = &mut self.ahead else { return Ok(None) };
+        let taken = TaskSet { after: std::mem::take(&mut set.after), ..set.clone() };
+        std::mem::swap(&mut self.taken, name);
+        self.advance()?;
+        Ok(Some(taken))
+    }
+
+    fn job_name(&self) -> JobName {
+        self.taken.clone()
+    }
+
+    fn users(&self) -> &Names {
+        &self.rows.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        &self.rows.job_names
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.rows.stages.name(stage)
+    }
+
+    fn label_name(&self, label: u32) -> &str {
+        self.rows.labels.name(label)
+    }
+
+    fn location_name(&self, location: u32) -> &str {
+        self.rows.locations.name(location)
+    }
+
+    fn locate(&self, row: u64) -> String {
+        format!("{}, line {}", self.path.display(), self.line(row))
+    }
+}
+
+/// A time column's value in microseconds.
+pub(crate) fn time(field: &[u8], scale: u64) -> std::result::Result<u64, String> {
+    number(field, scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")
+}
+
+fn number(field: &[u8], scale: u64, round: Round, expected: &str) -> std::result::Result<u64, String> {
+    decimal(field, scale, round).map_err(|problem| {
+        if field.trim_ascii().is_empty() {
+            format!("is empty; expected {expected}")
+        } else {
+            format!("'{}' {problem}; expected {expected}", shorten(field))
+        }
+    })
+}
+
+fn whole(field: &[u8], least: u64, most: u64) -> std::result::Result<u64, String> {
+    let text = std::str::from_utf8(field.trim_ascii()).ok();
+    text.and_then(|text| text.parse::<u64>().ok())
+        .filter(|value| (least..=most).contains(value))
+        .ok_or_else(|| format!("'{}' is not a whole number from {least} to {most}", shorten(field)))
+}
+
+fn truth(field: &[u8]) -> std::result::Result<bool, String> {
+    match field.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"true" | b"1" | b"yes" => Ok(true),
+        b"false" | b"0" | b"no" => Ok(false),
+        _ => Err(format!("'{}' is not true or false", shorten(field))),
+    }
+}
+
+fn utf8(field: &[u8]) -> std::result::Result<String, String> {
+    let text = std::str::from_utf8(field).map_err(|_| format!("'{}' is not UTF-8", shorten(field)))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The bytes behind a byte-order mark, if there is one.
+fn without_mark(path: &Path, mut reader: Box<dyn Read>) -> Result<Box<dyn Read>> {
+    let mut head = Vec::with_capacity(3);
+    reader.by_ref().take(3).read_to_end(&mut head).map_err(|source| Error::io(path, source))?;
+    if head == b"\xef\xbb\xbf" {
+        head.clear();
+    }
+    Ok(Box::new(Cursor::new(head).chain(reader)))
+}
+
+/// A CSV error with its place.
+fn row_error(path: &Path, error: &csv::Error) -> Error {
+    match error.kind() {
+        csv::ErrorKind::Io(source) => Error::io(path, std::io::Error::new(source.kind(), source.to_string())),
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            let line = pos.as_ref().map_or(0, csv::Position::line);
+            Error::trace(path, line, "", format!("has {len} fields; the header has {expected_len}"))
+        }
+        _ => Error::trace(path, error.position().map_or(0, csv::Position::line), "", error.to_string()),
+    }
+}
+
+/// The demand of a row as text, for a message.
+pub fn describe(demand: &Resources, dims: &[Dim]) -> String {
+    dims.iter().zip(demand.0).map(|(dim, amount)| dim.display(amount)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,181 @@
+//! A whole workload in memory, as importers and generators make it.
+
+use std::collections::BTreeMap;
+
+use super::names::{JobName, JobNames, Names};
+use super::{Source, TaskSet};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, JobId, UserId};
+
+/// The changes that an importer or a generator made to its input, for `trace validate` and for provenance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quality {
+    /// The format's name (`swim`, `alibaba-2017`, ...) or the generator's.
+    pub format: String,
+    /// Rows read, the header and comments not counted.
+    pub rows_in: u64,
+    /// Rows left out, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// The first row left out for each reason: its line, and the problem with its value if it has one.
+    pub first_dropped: BTreeMap<String, (u64, String)>,
+    /// Rows kept after a repair, by reason.
+    pub repaired: BTreeMap<String, u64>,
+    /// Named assumptions and their values, in the order they are documented.
+    pub assumptions: Vec<(String, String)>,
+    /// Anything else a user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Quality {
+    /// How the reasons begin for which rows are left out that cannot be what they say.
+    const UNUSABLE: &str = "unusable ";
+
+    /// Counts one row that was left out, and notes the first such line.
+    pub fn drop_row(&mut self, reason: &str, line: u64) {
+        self.drop_with(reason.to_owned(), line, String::new());
+    }
+
+    fn drop_with(&mut self, reason: String, line: u64, problem: String) {
+        self.first_dropped.entry(reason.clone()).or_insert((line, problem));
+        *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a row that was read, and leaves it out if it holds something impossible; `strict` keeps the error.
+    pub fn count_row(&mut self, read: Result<()>, strict: bool) -> Result<()> {
+        self.rows_in += 1;
+        match read {
+            Err(Error::Trace { line, column, problem, .. }) if !strict => {
+                let what = if column.is_empty() { "row" } else { &column };
+                self.drop_with(format!("{}{what}", Self::UNUSABLE), line, problem);
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    /// How many rows were left out since they held something impossible, and the column, line and problem of the first.
+    pub fn unusable(&self) -> (u64, Option<(&str, u64, &str)>) {
+        let rows = self.dropped.iter().filter(|(reason, _)| reason.starts_with(Self::UNUSABLE)).map(|(_, rows)| rows);
+        let first = self
+            .first_dropped
+            .iter()
+            .filter_map(|(reason, at)| Some((reason.strip_prefix(Self::UNUSABLE)?, at.0, at.1.as_str())));
+        (rows.sum(), first.min_by_key(|(_, line, _)| *line))
+    }
+
+    /// Counts one row that was kept after a repair.
+    pub fn repair_row(&mut self, reason: &str) {
+        *self.repaired.entry(reason.to_owned()).or_default() += 1;
+    }
+}
+
+/// Task sets with their names, in order of submission once [`Workload::finish`] has run.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// The resource dimensions of every demand.
+    pub dims: Vec<Dim>,
+    /// The task sets.
+    pub sets: Vec<TaskSet>,
+    /// Names of jobs, indexed by [`JobId`].
+    pub jobs: Vec<JobName>,
+    /// The prefixes of the names of jobs.
+    pub job_names: JobNames,
+    /// Names of users.
+    pub users: Names,
+    /// Names of stages.
+    pub stages: Names,
+    /// Names of labels.
+    pub labels: Names,
+    /// Names of locations.
+    pub locations: Names,
+    /// How it came about.
+    pub quality: Quality,
+}
+
+impl Workload {
+    /// Adds a job and gives its id; the caller makes sure that names differ.
+    pub fn job(&mut self, name: &str) -> JobId {
+        self.jobs.push(self.job_names.of(name));
+        JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than 2^32 jobs"))
+    }
+
+    /// The name of a job. Panics: if there is no such job.
+    pub fn job_name(&self, job: JobId) -> String {
+        self.job_names.text(&self.jobs[job.index()])
+    }
+
+    /// Sorts the sets by submit time (stable; a job's rows that share a submit time stay in order), numbers the rows,
+    /// and renumbers jobs and users in order of first appearance, as a reader of the written trace would.
+    pub fn finish(mut self) -> Workload {
+        self.sets.sort_by_key(|set| set.submit);
+        let mut old_jobs: Vec<Option<JobName>> = self.jobs.into_iter().map(Some).collect();
+        let (mut jobs, mut users) = (Vec::new(), Names::default());
+        let mut new_job: Vec<Option<JobId>> = vec![None; old_jobs.len()];
+        let mut new_user: Vec<Option<UserId>> = vec![None; self.users.len()];
+        for (row, set) in self.sets.iter_mut().enumerate() {
+            set.row = row as u64;
+            set.job = *new_job[set.job.index()].get_or_insert_with(|| {
+                jobs.extend(old_jobs[set.job.index()].take());
+                JobId(jobs.len() as u32 - 1)
+            });
+            let old = set.user;
+            set.user = *new_user[old.index()].get_or_insert_with(|| UserId(users.intern(self.users.name(old.0))));
+        }
+        self.jobs = jobs;
+        self.users = users;
+        self
+    }
+
+    /// A source that replays the workload.
+    pub fn source(&self) -> InMemory<'_> {
+        InMemory { workload: self, next: 0 }
+    }
+}
+
+/// Replays a [`Workload`].
+#[derive(Clone, Debug)]
+pub struct InMemory<'a> {
+    workload: &'a Workload,
+    next: usize,
+}
+
+impl Source for InMemory<'_> {
+    fn dims(&self) -> &[Dim] {
+        &self.workload.dims
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        Ok(self.workload.sets.get(self.next))
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        let set = self.workload.sets.get(self.next);
+        self.next += usize::from(set.is_some());
+        Ok(set.cloned())
+    }
+
+    fn job_name(&self) -> JobName {
+        let taken = self.next.checked_sub(1).expect("a row was taken");
+        self.workload.jobs[self.workload.sets[taken].job.index()].clone()
+    }
+
+    fn users(&self) -> &Names {
+        &self.workload.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        &self.workload.job_names
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.workload.stages.name(stage)
+    }
+
+    fn label_name(&self, label: u32) -> &str {
+        self.workload.labels.name(label)
+    }
+
+    fn location_name(&self, location: u32) -> &str {
+        self.workload.locations.name(location)
+    }
+}

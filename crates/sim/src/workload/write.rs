@@ -1,0 +1,310 @@
+//! Writes the canonical trace: a reader of it gets the same workload back.
+//!
+//! Times are whole microseconds and demands exact decimals, so nothing is rounded on the way. Optional columns are
+//! written where a row needs them. A value that the columns cannot hold (a stage called `a;b`) is an error, never
+//! altered.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::Path;
+
+use super::{Columns, Source, TaskSet};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Dim;
+
+/// The columns that a workload needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The resources.
+    pub dims: Vec<Dim>,
+    /// Some row has more than one task.
+    pub tasks: bool,
+    /// Some row has a stage.
+    pub stage: bool,
+    /// Some row waits for a stage.
+    pub after: bool,
+    /// Some row is less urgent than 0.
+    pub priority: bool,
+    /// Some row's tasks start together.
+    pub gang: bool,
+    /// Some row asks for a label.
+    pub label: bool,
+    /// Some row asks for a location.
+    pub location: bool,
+    /// Some row is stable.
+    pub stable: bool,
+}
+
+/// The content of a row's field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item<'a> {
+    /// A name, or nothing.
+    Text(Option<Cow<'a, str>>),
+    /// A whole number.
+    Whole(u64),
+    /// An amount in base units, and how many of these one unit of its column is.
+    Amount(u64, u64),
+}
+
+/// The content of a column in every row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    /// Names.
+    Text,
+    /// Whole numbers.
+    Whole,
+    /// Amounts, in units of so many base units.
+    Amount(u64),
+}
+
+impl Layout {
+    /// Reads a source to its end to see which columns it needs.
+    ///
+    /// Errors: those of the source, and [`Error::Mismatch`] for a resource that is called like another column.
+    pub fn scan(source: &mut dyn Source) -> Result<Layout> {
+        let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
+        while let Some(set) = source.take()? {
+            layout.tasks |= set.tasks != 1;
+            layout.stage |= set.stage.is_some();
+            layout.after |= !set.after.is_empty();
+            layout.priority |= set.priority != 0;
+            layout.gang |= set.gang;
+            layout.label |= set.label.is_some();
+            layout.location |= set.location.is_some();
+            layout.stable |= set.stable;
+        }
+        let columns = layout.columns();
+        let resources: Vec<String> = layout.dims.iter().map(|dim| dim.name.clone()).collect();
+        let found = Columns::find(Path::new("trace"), columns.iter().map(|(name, _)| name.as_str()), &resources);
+        match found {
+            Ok(found) if found.dims == layout.dims => Ok(layout),
+            _ => {
+                let names: Vec<&str> = layout.dims.iter().map(|dim| dim.name.as_str()).collect();
+                let problem = format!("a trace cannot hold these resources, for columns have their names: {names:?}");
+                Err(Error::Mismatch { problem })
+            }
+        }
+    }
+
+    /// Every column's name and content, in order.
+    pub fn columns(&self) -> Vec<(String, ItemKind)> {
+        let mut columns = vec![
+            ("job".to_owned(), ItemKind::Text),
+            ("user".to_owned(), ItemKind::Text),
+            ("submit_us".to_owned(), ItemKind::Whole),
+            ("duration_us".to_owned(), ItemKind::Whole),
+        ];
+        let mut add = |wanted: bool, name: &str, kind: ItemKind| {
+            if wanted {
+                columns.push((name.to_owned(), kind));
+            }
+        };
+        add(self.tasks, "tasks", ItemKind::Whole);
+        for dim in &self.dims {
+            let column = dim.column();
+            let kind = match Dim::parse(&column).1 {
+                1 => ItemKind::Whole,
+                scale => ItemKind::Amount(scale),
+            };
+            add(true, &column, kind);
+        }
+        add(self.stage, "stage", ItemKind::Text);
+        add(self.after, "after", ItemKind::Text);
+        add(self.priority, "priority", ItemKind::Whole);
+        add(self.gang, "gang", ItemKind::Text);
+        add(self.label, "label", ItemKind::Text);
+        add(self.location, "location", ItemKind::Text);
+        add(self.stable, "stable", ItemKind::Text);
+        columns
+    }
+
+    /// The fields of the row that `source` gave last, in the order of [`Layout::columns`].
+    ///
+    /// Errors: [`Error::Mismatch`] for a name that would not come back.
+    pub fn row<'a>(&self, set: &TaskSet, source: &'a dyn Source) -> Result<Vec<Item<'a>>> {
+        let wrong = |what: &str, name: &str, expected: &str| {
+            let problem = format!("{}: {what} '{name}' cannot be written; expected {expected}", source.locate(set.row));
+            Error::Mismatch { problem }
+        };
+        let filled = |what: &str, name: &str| {
+            if name.is_empty() { Err(wrong(what, name, "a name that is not empty")) } else { Ok(()) }
+        };
+        // Readers take the blanks off these two, and `;` stands between the stages of a list.
+        let plain = |what: &str, name: &str| {
+            let good = !name.is_empty() && name.trim() == name && !name.contains(';');
+            if good { Ok(()) } else { Err(wrong(what, name, "a name without blanks at its ends and without ';'")) }
+        };
+        let job = source.job_names().text(&source.job_name());
+        let user = source.users().name(set.user.0);
+        filled("the job", &job)?;
+        filled("the user", user)?;
+        let mut row = vec![
+            Item::Text(Some(job.into())),
+            Item::Text(Some(user.into())),
+            Item::Whole(set.submit.0),
+            Item::Whole(set.duration.0),
+        ];
+        if self.tasks {
+            row.push(Item::Whole(set.tasks.into()));
+        }
+        for (dim, &base) in self.dims.iter().zip(&set.demand.0) {
+            row.push(match Dim::parse(&dim.column()).1 {
+                1 => Item::Whole(base),
+                scale => Item::Amount(base, scale),
+            });
+        }
+        let stage = |stage: u32| -> Result<&'a str> {
+            let name = source.stage_name(stage);
+            plain("the stage", name).map(|()| name)
+        };
+        if self.stage {
+            row.push(Item::Text(set.stage.map(stage).transpose()?.map(Cow::from)));
+        }
+        if self.after {
+            let after = set.after.iter().map(|&id| stage(id)).collect::<Result<Vec<&str>>>()?.join(";");
+            row.push(Item::Text(Some(after).filter(|after| !after.is_empty()).map(Cow::from)));
+        }
+        if self.priority {
+            row.push(Item::Whole(set.priority.into()));
+        }
+        if self.gang {
+            row.push(truth(set.gang));
+        }
+        if self.label {
+            let label = set.label.map(|label| source.label_name(label));
+            label.map_or(Ok(()), |label| plain("the label", label))?;
+            row.push(Item::Text(label.map(Cow::from)));
+        }
+        if self.location {
+            let location = set.location.map(|location| source.location_name(location));
+            location.map_or(Ok(()), |location| plain("the location", location))?;
+            row.push(Item::Text(location.map(Cow::from)));
+        }
+        if self.stable {
+            row.push(truth(set.stable));
+        }
+        Ok(row)
+    }
+}
+
+fn truth<'a>(value: bool) -> Item<'a> {
+    Item::Text(Some(if value { "true" } else { "false" }.into()))
+}
+
+impl Item<'_> {
+    /// The field as CSV has it: amounts are exact decimals.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Item::Text(text) => Cow::from(text.as_deref().unwrap_or_default()),
+            Item::Whole(value) => value.to_string().into(),
+            Item::Amount(base, scale) => exact(*base, *scale).into(),
+        }
+    }
+}
+
+/// `base / scale` as a decimal without rounding; `scale` is a power of ten.
+fn exact(base: u64, scale: u64) -> String {
+    let digits = scale.ilog10() as usize;
+    let text = format!("{}.{:0digits$}", base / scale, base % scale);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Writes everything a source has as a canonical CSV trace; returns how many rows. `layout` is that of the same source.
+///
+/// Errors: those of the source, [`Error::Mismatch`] for a value that a trace cannot hold, [`Error::Output`] at `path`
+/// from `out`.
+pub fn csv(out: &mut dyn Write, path: &Path, source: &mut dyn Source, layout: &Layout) -> Result<u64> {
+    let fail = |error: csv::Error| Error::output(path, error);
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(layout.columns().iter().map(|(name, _)| name)).map_err(fail)?;
+    let mut rows = 0;
+    while let Some(set) = source.take()? {
+        for item in layout.row(&set, source)? {
+            writer.write_field(item.text().as_bytes()).map_err(fail)?;
+        }
+        writer.write_record(None::<&[u8]>).map_err(fail)?;
+        rows += 1;
+    }
+    writer.flush().map_err(|error| Error::output(path, error))?;
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{CsvTrace, Input, Workload};
+    use plimsoll_base::units::{Resources, Span, Time, Unit, UserId};
+
+    fn written(workload: &Workload) -> Result<String> {
+        let layout = Layout::scan(&mut workload.source())?;
+        let mut bytes = Vec::new();
+        csv(&mut bytes, Path::new("t.csv"), &mut workload.source(), &layout)?;
+        Ok(String::from_utf8(bytes).expect("a trace is text"))
+    }
+
+    fn small() -> Workload {
+        let dim = |name: &str, unit| Dim { name: name.into(), unit };
+        let mut workload = Workload {
+            dims: vec![dim("cpu", Unit::Milli), dim("memory", Unit::Normalised), dim("disk", Unit::Mebibyte)],
+            ..Workload::default()
+        };
+        let user = UserId(workload.users.intern("a, \"b\""));
+        let job = workload.job("j");
+        let mut demand = Resources::ZERO;
+        demand.0[..3].copy_from_slice(&[1500, 1, 7]);
+        workload.sets.push(TaskSet {
+            job,
+            user,
+            submit: Time(12),
+            duration: Span(3),
+            tasks: 1,
+            demand,
+            ..<_>::default()
+        });
+        workload.finish()
+    }
+
+    #[test]
+    fn only_columns_that_are_needed_are_written_and_decimals_are_exact() {
+        let mut workload = small();
+        let head = "job,user,submit_us,duration_us";
+        let row = "j,\"a, \"\"b\"\"\",12,3";
+        let want = format!("{head},cpu,memory_norm,disk_mib\n{row},1.5,0.000001,7\n");
+        assert_eq!(written(&workload).expect("writable"), want);
+        let stage = workload.stages.intern("map");
+        let label = workload.labels.intern("ssd");
+        let location = workload.locations.intern("hz/r1");
+        let set = &mut workload.sets[0];
+        (set.tasks, set.stage, set.after, set.priority) = (4, Some(stage), vec![stage], 9);
+        (set.gang, set.label) = (true, Some(label));
+        (set.stable, set.location) = (true, Some(location));
+        let want = format!(
+            "{head},tasks,cpu,memory_norm,disk_mib,stage,after,priority,gang,label,location,stable\n\
+             {row},4,1.5,0.000001,7,map,map,9,true,ssd,hz/r1,true\n"
+        );
+        assert_eq!(written(&workload).expect("writable"), want);
+        let input = Input::Bytes("t.csv".into(), want.into_bytes().into());
+        let mut read = CsvTrace::new(&input).expect("readable");
+        assert_eq!(read.take().expect("readable").as_ref(), Some(&workload.sets[0]));
+        assert_eq!((read.label_name(0), read.location_name(0)), ("ssd", "hz/r1"));
+        assert_eq!(
+            (exact(0, 1000), exact(1_000_000_000_000_000_001, 1000)),
+            ("0".into(), "1000000000000000.001".into())
+        );
+    }
+
+    #[test]
+    fn names_that_would_not_come_back_are_refused() {
+        let mut workload = small();
+        workload.sets[0].stage = Some(workload.stages.intern("a;b"));
+        let message = written(&workload).unwrap_err().to_string();
+        assert!(message.contains("row 0") && message.contains("the stage 'a;b'"), "{message}");
+        let mut workload = small();
+        workload.dims[2].name = "priority".into();
+        workload.dims[2].unit = Unit::Milli;
+        assert!(written(&workload).unwrap_err().to_string().contains("priority"));
+        let mut workload = small();
+        workload.jobs[0] = workload.job_names.of("");
+        assert!(written(&workload).unwrap_err().to_string().contains("the job ''"));
+    }
+}
