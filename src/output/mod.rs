@@ -1,13 +1,10 @@
-//! The output: tables, figures, images of them, and the report page. Only here polars and plotters are known.
+//! The output: tables, the figures of results, and the report page. Only here polars is known.
 
 pub mod archive;
 pub mod crate_json;
-pub(crate) mod escape;
 pub mod failover;
-pub mod figure;
 pub mod file;
 pub mod folder;
-pub mod font;
 pub mod gallery;
 mod group_sheet;
 pub mod headline;
@@ -18,12 +15,10 @@ mod marks;
 pub mod numbers;
 pub mod overview;
 pub mod page;
-pub mod paper;
 pub mod parquet;
 pub mod picture;
 pub mod portable;
 pub mod provenance;
-pub mod raster;
 pub mod read;
 pub mod requests;
 pub mod schema;
@@ -35,3 +30,5 @@ pub mod stamp;
 pub mod table;
 pub mod trace;
 pub mod verify;
+
+pub use plimsoll_charts::{escape, figure, font, paper, raster};

@@ -70,7 +70,7 @@ impl Simulation<'_> {
         }
         let own = |hoard: &Hoard| hoard.set == set && hoard.place == place;
         if !self.hoards.iter().any(own) {
-            self.hoards.push(Hoard { set, place, seats: Vec::new(), gives_up: now.saturating_add(patience) });
+            self.hoards.push(Hoard { set, place, seats: Vec::new(), gives_up: now + patience });
         }
         let at = self.hoards.iter().position(own).expect("it is there now");
         while self.hoards[at].seats.len() < tasks

@@ -326,7 +326,7 @@ fn the_draws_reach_the_corners() {
         ("preempted", 30, occurs(all, any("preempted"))),
         ("asking", 40, decides(all, |draw| draw.preempt = None)),
         ("a span", 15, decides(all, |draw| span(draw, 0))),
-        ("a longer span", 20, decides(all, |draw| span(draw, u64::MAX / 8))),
+        ("a longer span", 20, decides(all, |draw| span(draw, 1 << 50))),
         ("whose tasks", 5, decides(all, |draw| from(draw, Whom::Any))),
         ("one's own", 20, decides(all, |draw| from(draw, Whom::SameUser))),
         ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
@@ -336,7 +336,7 @@ fn the_draws_reach_the_corners() {
     let all = hoarding.as_slice();
     often(&[
         ("hoarding", 20, decides(all, |draw| draw.hoard = None)),
-        ("patience", 10, decides(all, |draw| draw.hoard = Some(u64::MAX / 8))),
+        ("patience", 10, decides(all, |draw| draw.hoard = Some(1 << 50))),
         ("impatience", 10, decides(all, |draw| draw.hoard = Some(1))),
         ("asks beside hoards", 5, decides(all, |draw| draw.preempt = None)),
         ("events", 20, decides(all, |draw| draw.events.clear())),

@@ -4,7 +4,7 @@ use super::Engine;
 use super::jobs::{JobSlot, SetSlot};
 use super::scopes::ScopeId;
 use crate::cluster::{Location, Placement};
-use crate::record::{Recorder, Stuck, StuckRecord};
+use crate::record::{Stuck, StuckRecord};
 use crate::workload::TaskSet;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, UserId};
@@ -22,7 +22,7 @@ impl Appeared {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Takes all rows of this instant, and those that follow of a job that goes on, then puts them in line.
     pub(super) fn arrive(&mut self) -> Result<()> {
         if self.source.peek()?.is_none_or(|next| next.submit > self.now) {

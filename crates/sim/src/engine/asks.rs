@@ -12,7 +12,7 @@ use super::victims::Victim;
 use super::{Engine, OnBlocked};
 use crate::books::Partition;
 use crate::policy::{Ask, Verdict};
-use crate::record::{Fate, Recorder, Turn};
+use crate::record::{Fate, Turn};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
 
@@ -115,7 +115,7 @@ impl Asks {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Before a round: withdraws needless requests, reserves what is free, and stops tasks whose time is over; whether any
     /// were.
     pub(super) fn force_asks(&mut self) -> Result<bool> {

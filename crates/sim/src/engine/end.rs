@@ -3,11 +3,11 @@
 use super::jobs::SetSlot;
 use super::{Engine, Running, held};
 use crate::cluster::Placement;
-use crate::record::{Fate, Recorder, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Fate, Stuck, StuckRecord, TaskRecord};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::Time;
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Has what the next end needs fetched into the cache while the processor goes on. With many tasks at once all of it has
     /// left the cache since they began.
     pub(super) fn fetch_ahead(&self) {

@@ -6,7 +6,6 @@
 use super::Engine;
 use super::jobs::SetSlot;
 use crate::cluster::{Placement, WHOLE};
-use crate::record::Recorder;
 use plimsoll_base::units::{MachineId, Resources};
 
 /// Distinct machines and how many there are of each.
@@ -50,7 +49,7 @@ fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Where the next task of a set would start, or the first of a gang; the whole plan of a gang is kept for its launch.
     pub(super) fn room(&mut self, slot: SetSlot) -> Option<MachineId> {
         let set = &self.sets[slot];

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use super::jobs::SetSlot;
 use super::{Engine, Running};
 use crate::cluster::{Hardware, Held};
-use crate::record::Recorder;
 
 /// The devices of each running task, by set and number; every task is an entry of its own where devices have identities.
 pub(super) type Devices = HashMap<(SetSlot, u32), Vec<Held>>;
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Tasks have taken their amounts on a machine: gives them devices.
     pub(super) fn assign(&mut self, tasks: &Running) {
         let Some(devices) = &mut self.devices else { return };

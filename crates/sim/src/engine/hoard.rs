@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Engine;
 use super::jobs::SetSlot;
 use super::queues::QueueId;
-use crate::record::Recorder;
 use plimsoll_base::units::{MachineId, Resources, Span, Time};
 
 /// The room that a gang holds.
@@ -60,7 +59,7 @@ impl Hoards {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// A machine has more room or will do for others, and not because of a gang: gangs that gave up may begin anew.
     pub(super) fn wake_gangs(&mut self, machine: MachineId) {
         if let Some(hoards) = &mut self.hoards {

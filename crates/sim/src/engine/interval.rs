@@ -5,7 +5,7 @@ use super::jobs::Sets;
 use super::queues::Queues;
 use super::scopes::{ScopeId, Scopes};
 use crate::cluster::Placement;
-use crate::record::{Recorder, State, Waiting};
+use crate::record::{State, Waiting};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
@@ -30,7 +30,7 @@ impl Waiting for Heads<'_> {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Lets time pass up to `to`, and tells the recorder of the state meanwhile. Errors: the recorder's.
     pub(super) fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::Engine;
 use super::jobs::SetSlot;
 use crate::cluster::Location;
-use crate::record::{Reach, Recorder};
+use crate::record::Reach;
 use plimsoll_base::units::{MachineId, Time};
 
 /// When waiting sets fall back.
@@ -46,7 +46,7 @@ impl Falling {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// A set stands in a queue from now on: when it falls back, if it ever does.
     pub(super) fn expect_fall(&mut self, slot: SetSlot) {
         let scope = self.queues.scope(self.sets[slot].queue);

@@ -3,11 +3,11 @@
 use super::take_back::Choice;
 use super::{Engine, OnFailure};
 use crate::cluster::{Change, Placement};
-use crate::record::{Fate, Recorder};
+use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// When the next event of a machine happens.
     pub(super) fn next_event(&self) -> Option<Time> {
         let placed = self.options.placement != Placement::Pooled;

@@ -193,13 +193,13 @@ struct Running {
 /// Replays a workload under a policy.
 ///
 /// Errors: the source's, the recorder's, and [`Error::Mismatch`] for rows that make no sense on this cluster.
-pub fn run<R: Recorder>(
+pub fn run(
     source: &mut dyn Source,
     policy: &mut dyn Policy,
     cluster: &Cluster,
     weights: Weights,
     options: &Options,
-    recorder: &mut R,
+    recorder: &mut dyn Recorder,
 ) -> Result<Outcome> {
     check(policy, cluster, options)?;
     let partitions = Partitions::new(policy, cluster, options.placement)?;
@@ -233,10 +233,10 @@ fn lens_is_plain(policy: &dyn Policy, cluster: &Cluster) -> bool {
         && policy.lens(cluster.total(), odd).1 == odd
 }
 
-struct Engine<'a, R> {
+struct Engine<'a> {
     source: &'a mut dyn Source,
     policy: &'a mut dyn Policy,
-    recorder: &'a mut R,
+    recorder: &'a mut dyn Recorder,
     options: Options,
     cluster: &'a Cluster,
     /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
@@ -323,16 +323,16 @@ impl Changed {
 /// How many instants pass between two heartbeats.
 const HEARTBEAT: u64 = 4096;
 
-impl<'a, R: Recorder> Engine<'a, R> {
+impl<'a> Engine<'a> {
     fn new(
         source: &'a mut dyn Source,
         policy: &'a mut dyn Policy,
         cluster: &'a Cluster,
         weights: Weights,
         options: &Options,
-        recorder: &'a mut R,
+        recorder: &'a mut dyn Recorder,
         partitions: Partitions,
-    ) -> Engine<'a, R> {
+    ) -> Engine<'a> {
         let dims = cluster.dims.len();
         let seen: Vec<Resources> =
             cluster.capacities.iter().map(|capacity| policy.lens(*capacity, Resources::ZERO).0).collect();

@@ -8,7 +8,6 @@ use super::Engine;
 use crate::books::Partition;
 use crate::cluster::{ClassId, Cluster, LabelIndex, Placement};
 use crate::policy::Policy;
-use crate::record::Recorder;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources};
 
@@ -56,7 +55,7 @@ impl Partitions {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Counts what each partition has from nothing.
     pub(super) fn count_partitions(&mut self) {
         if self.partitions.labels.is_empty() {

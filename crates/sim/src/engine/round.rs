@@ -15,7 +15,7 @@ use super::{Engine, OnBlocked, Running, Ties};
 use crate::books::Partition;
 use crate::cluster::Placement;
 use crate::policy::{Ask, Stale, Verdict};
-use crate::record::{Decision, Launch, Recorder, Turn};
+use crate::record::{Decision, Launch, Turn};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time};
 
@@ -86,7 +86,7 @@ impl Round {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// A queue would launch another task next than before.
     pub(super) fn head_changed(&mut self, queue: QueueId) {
         match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Fresh) {

@@ -3,7 +3,6 @@
 
 use super::agenda::Ticket;
 use super::{Engine, Running};
-use crate::record::Recorder;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Round, Time, decimal};
 
@@ -186,7 +185,7 @@ impl Hosts {
     }
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Moves the ends of tasks on machines whose load has changed.
     pub(super) fn move_ends(&mut self) -> Result<()> {
         let Some(mut hosts) = self.hosts.take() else { return Ok(()) };

@@ -7,7 +7,7 @@ use super::jobs::SetSlot;
 use super::victims::Victims;
 use super::{Engine, Running};
 use crate::policy::TakeBack;
-use crate::record::{Fate, Recorder, Unreturned};
+use crate::record::{Fate, Unreturned};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
@@ -21,7 +21,7 @@ pub(super) struct Choice {
     pub whole: bool,
 }
 
-impl<R: Recorder> Engine<'_, R> {
+impl Engine<'_> {
     /// Notes that tasks run.
     pub(super) fn remember(&mut self, tasks: &Running, ticket: Ticket) {
         if let Some(victims) = &mut self.victims {

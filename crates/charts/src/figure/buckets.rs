@@ -10,7 +10,7 @@ use super::Axis;
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
 use super::names::{SMALL, TEXT, TICK, lines};
 use super::scale::{Ends, Scale, drawable};
-use crate::output::font;
+use crate::font;
 
 /// One group.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -348,7 +348,7 @@ fn dotted(pen: &mut Pen, x: f64, (top, bottom): (f64, f64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::raster;
+    use crate::raster;
 
     fn bucket(label: &str, width: f64, base: f64, rim: f64) -> Bucket {
         Bucket { label: label.to_owned(), note: "5 of 9".to_owned(), width, base, rim, lent: 0.5, used: Some(base) }

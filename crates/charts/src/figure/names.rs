@@ -1,7 +1,7 @@
 //! How the names of axes and categories stand in the room there is: level, turned, or in two lines.
 
 use super::Category;
-use crate::output::font;
+use crate::font;
 
 /// The size of axis labels and headings.
 pub(super) const TEXT: f64 = 8.0;

@@ -5,7 +5,7 @@
 //! (3.33 in).
 
 use super::figure::Chart;
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
 
 /// A width that figures are drawn for, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub fn points(key: &str, value: f64) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::figure::{Axis, Join, Series, lines};
+    use crate::figure::{Axis, Join, Series, lines};
 
     fn chart(columns: Option<usize>) -> Chart {
         Chart { size_pt: (506.0, 160.0), columns, ..Chart::new(Axis::number("x"), Axis::number("y")) }

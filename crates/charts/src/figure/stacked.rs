@@ -9,7 +9,7 @@ use super::names::{SMALL, category_height};
 use super::scale::{Ends, drawable};
 use super::style::{Look, fills};
 use super::{Axis, Category, Chart};
-use crate::output::font;
+use crate::font;
 
 /// The room of one bar in a panel, in points, with few bars and with many.
 const ROOM: (f64, f64) = (42.0, 30.0);
@@ -182,7 +182,7 @@ fn readable(RGBColor(red, green, blue): RGBColor) -> RGBColor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::raster;
+    use crate::raster;
 
     fn layers(count: usize) -> Vec<String> {
         (1..=count).map(|user| format!("user {user}")).collect()

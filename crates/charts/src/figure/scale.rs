@@ -1,7 +1,7 @@
 //! From values to places along an axis, and the ticks that say so.
 
 use super::{Axis, Measure};
-use crate::output::font;
+use crate::font;
 
 /// A label at a tick.
 #[derive(Clone, Debug, PartialEq)]

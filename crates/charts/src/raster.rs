@@ -8,8 +8,8 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
-use crate::error::{Error, Result};
-use crate::output::font;
+use crate::font;
+use plimsoll_base::error::{Error, Result};
 
 static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     let mut fonts = Database::new();

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::output::escape::{escape, printable};
-use crate::output::font;
+use crate::escape::{escape, printable};
+use crate::font;
 
 /// Units of the drawing per point of the final size.
 const SCALE: f64 = 10.0;

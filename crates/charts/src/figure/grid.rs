@@ -7,7 +7,7 @@ use plotters::style::RGBColor;
 
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Pen, Run, Side};
 use super::names::lines;
-use crate::output::font;
+use crate::font;
 
 /// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

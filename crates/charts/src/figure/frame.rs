@@ -5,7 +5,7 @@ use super::legend::{Entry, Legend};
 use super::names::{Labels, SMALL, TEXT, TICK, category_height, category_lines, lines, widest};
 use super::scale::{Ends, Label, POWER_SIZE, Scale};
 use super::{Category, Chart};
-use crate::output::font;
+use crate::font;
 
 /// The width of axes and mesh lines.
 const HAIR: f64 = 0.75;

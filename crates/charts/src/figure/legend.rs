@@ -6,7 +6,7 @@ use super::canvas::{Canvas, GREY, Group, INK, Pen, Run, Side};
 use super::hatch::filled;
 use super::names::lines;
 use super::style::{Look, Marker};
-use crate::output::font;
+use crate::font;
 
 /// The size of its text.
 const TEXT: f64 = 7.5;

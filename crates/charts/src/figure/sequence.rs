@@ -6,7 +6,7 @@ use plotters::style::{RGBColor, WHITE};
 
 use super::canvas::{Canvas, GREY, Group, INK, LIGHT, Run, Side};
 use super::names::lines;
-use crate::output::font;
+use crate::font;
 
 const MARGIN: f64 = 8.0;
 const TIMES: f64 = 52.0;

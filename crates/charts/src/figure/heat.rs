@@ -9,7 +9,7 @@ use super::names::SMALL;
 use super::scale::drawable;
 use super::style::Look;
 use super::{Axis, Category, Chart};
-use crate::output::font;
+use crate::font;
 
 /// The height of a row.
 pub const ROW: f64 = 15.0;

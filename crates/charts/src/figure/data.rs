@@ -1,6 +1,6 @@
 //! The data that a figure draws, as a table: one row a point, a bar or a box, to be written as CSV beside the figure.
 
-use crate::output::escape::no_formula;
+use crate::escape::no_formula;
 
 use super::{BarPanel, BubbleSeries, Category, Panel, Pool, Stacks};
 
@@ -132,7 +132,7 @@ fn quoted(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::figure::Series;
+    use crate::figure::Series;
 
     #[test]
     fn rows_carry_their_intervals_and_counts() {

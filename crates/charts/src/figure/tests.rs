@@ -1,7 +1,7 @@
 //! The guarantees of every chart, whatever it is given.
 
 use super::*;
-use crate::output::raster;
+use crate::raster;
 
 fn time_chart() -> Chart {
     Chart::new(Axis::seconds("Time"), Axis::fraction("CPU utilisation"))
