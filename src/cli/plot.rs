@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::{Context, print};
 use crate::error::Result;
+use crate::output::folder::lock_there;
 use crate::output::gallery;
-use crate::output::lock::Lock;
 use crate::output::made::Made;
 use crate::output::paper::{Paper, Preset};
 use crate::output::requests::{Requests, Whole};
@@ -34,7 +34,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let _alone = Lock::there(&args.folder)?;
+    let _alone = lock_there(&args.folder)?;
     let whole = Whole::open(&args.folder)?;
     whole.missing().iter().for_each(|missing| context.warn(missing));
     let mut requests = Requests::beside(&whole)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Context, print};
 use crate::error::Result;
 use crate::experiment::study::folder::Described;
-use crate::output::lock::Lock;
+use crate::output::folder::lock_there;
 use crate::output::made::Made;
 use crate::output::page::{NARROW, Pictures};
 use crate::output::paper::Paper;
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let _alone = Lock::there(&args.folder)?;
+    let _alone = lock_there(&args.folder)?;
     let (report, notes) = make(&args.folder)?;
     notes.iter().for_each(|note| context.say(note));
     print::out(&format!("{}\n", report.display()))

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::lock::Lock;
+pub use super::lock::RECEIPTS;
 use super::portable::leads_elsewhere;
 use super::sealed;
 use crate::error::{Error, Result};
@@ -80,9 +82,6 @@ impl Contents {
     }
 }
 
-/// The folder of the receipts of runs, below that of the results of a plan without a sweep, or of a cell.
-pub const RECEIPTS: &str = "done";
-
 /// The tables that the receipts of a folder list, below it, each with the digests that it may have.
 pub type Listed = BTreeMap<String, Vec<String>>;
 
@@ -140,6 +139,15 @@ pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
         None => Ok(()),
         Some(link) => Err(Error::output(link, "it is a link; results stand in plain files and folders")),
     }
+}
+
+/// Takes a results folder that is there for one process alone. Errors: as [`Lock::alone`], and those of [`Contents::read`] if
+/// there is no folder.
+pub fn lock_there(folder: &Path) -> Result<Lock> {
+    if !folder.is_dir() {
+        Contents::read(folder)?;
+    }
+    Lock::alone(folder)
 }
 
 /// Checks that results can go to a folder, which is made if it is not there. Errors: [`Error::Plan`] under `key` if it, or

@@ -17,11 +17,11 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that are one module each.
-const CRATES: [&str; 6] = ["charts", "control", "fair", "metrics", "policies", "promises"];
+const CRATES: [&str; 7] = ["charts", "control", "fair", "metrics", "policies", "promises", "store"];
 
 /// Words that may stand only in the code of some folders or files.
 const ONLY_IN: &[(&str, &[&str])] = &[
-    ("polars", &["output"]),
+    ("polars", &["store"]),
     ("plotters", &["charts"]),
     ("println!", &["cli", "main"]),
     ("print!", &["cli", "main"]),
@@ -284,5 +284,5 @@ fn the_checks_can_fail() {
         pronouns("    /// What it is.\n/// A noun. What\n//! Whose.\n//! Whose it is."),
         ["What it is.", "Whose it is."]
     );
-    assert!(banned("output", "use polars::prelude::*; a.unwrap_or(0); sprintln!(); let my_polars = 1;").is_empty());
+    assert!(banned("store", "use polars::prelude::*; a.unwrap_or(0); sprintln!(); let my_polars = 1;").is_empty());
 }

@@ -12,9 +12,10 @@ use crate::experiment::study::folder::{Described, of_cell};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Interval, mean_interval};
 use crate::output::folder::check_links;
+use crate::output::frame::Frame;
 use crate::output::made::Made;
 use crate::output::provenance::Provenance;
-use crate::output::read::{Frame, Part, Results};
+use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
 
 /// All results of a study.

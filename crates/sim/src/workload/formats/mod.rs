@@ -217,7 +217,7 @@ pub(crate) mod tests {
     /// A file of the shared data folder, or `None` (and a line that says so) where it is absent.
     pub(crate) fn shared(file: &str) -> Option<PathBuf> {
         let folder = std::env::var_os("PLIMSOLL_SHARED_DATA")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
         let path = folder.join(file);
         if path.exists() {
             return Some(path);

@@ -6,10 +6,10 @@ use polars::prelude::{Column, DataType};
 
 use super::parquet::{Bytes, Described, Parquet, guarded};
 use super::table::{Cell, Field, Kind, TableWriter};
-use crate::error::{Error, Result};
-use crate::units::Dim;
-use crate::workload::write::{Item, ItemKind, Layout};
-use crate::workload::{Assembler, Columns, Input, JobName, JobNames, Names, RowParser, Source, TaskSet};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Dim;
+use plimsoll_sim::workload::write::{Item, ItemKind, Layout};
+use plimsoll_sim::workload::{Assembler, Columns, Input, JobName, JobNames, Names, RowParser, Source, TaskSet};
 
 /// Rows read at a time.
 const SLICE: usize = 1 << 16;

@@ -11,10 +11,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::file::{Written, digest_of, write_whole};
-use super::provenance::VERSION;
 use super::schema;
-use crate::error::{Error, Result};
-use crate::rows;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows;
 
 const BEFORE: &str = ",\n  \"blake3\": \"";
 const BEHIND: &str = "\"\n}\n";
@@ -128,7 +127,8 @@ fn check_schema(path: &Path, bytes: &[u8]) -> Result<()> {
         }
         Ordering::Greater => "written by a newer Plimsoll: bring this one up to date",
     };
-    let problem = format!("tables of schema {said}, {what}; this one, {VERSION}, reads schema {}", schema::VERSION);
+    let (own, version) = (env!("CARGO_PKG_VERSION"), schema::VERSION);
+    let problem = format!("tables of schema {said}, {what}; this one, {own}, reads schema {version}");
     Err(Error::trace(path, 0, "schema", problem))
 }
 

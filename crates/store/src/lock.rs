@@ -8,8 +8,10 @@ use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::file::make_folder;
-use super::folder::{Contents, RECEIPTS};
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
+
+/// The folder of the receipts of runs, below that of the results of a plan without a sweep, or of a cell.
+pub const RECEIPTS: &str = "done";
 
 /// The name of the file that is locked for a folder.
 pub const FILE: &str = ".plimsoll-lock";
@@ -29,15 +31,6 @@ impl Lock {
     /// one has it.
     pub fn alone(folder: &Path) -> Result<Lock> {
         take(folder, FILE.as_ref(), true).map_err(|busy| busy.in_folder(folder))
-    }
-
-    /// A results folder that is there, for one process alone. Errors: as [`Lock::alone`], and those of [`Contents::read`] if
-    /// there is no folder.
-    pub fn there(folder: &Path) -> Result<Lock> {
-        if !folder.is_dir() {
-            Contents::read(folder)?;
-        }
-        Lock::alone(folder)
     }
 
     /// A results folder, shared with other shards. Errors: as [`Lock::alone`].
@@ -163,7 +156,6 @@ mod tests {
             assert!(said(Lock::shared(&folder)).contains("wait until it has ended"));
         }
         assert!(!dir.path().join("made").exists(), "nothing is left of folders that were made for the lock");
-        assert!(Lock::there(&folder).is_err() && !dir.path().join("made").exists());
         {
             let _one = Lock::shared(&folder).expect("nobody else");
             let _two = Lock::shared(&folder).expect("shards share");

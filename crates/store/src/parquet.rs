@@ -21,8 +21,8 @@ use polars_parquet::read::{infer_schema, read_metadata};
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 use polars_parquet_format::{FileMetaData, PageHeader, SchemaElement};
 
-use crate::error::{Error, Result};
-use crate::pinned::Pinned;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::pinned::Pinned;
 
 /// The magic bytes at both ends of a file, and the length of the footer before the last ones.
 const MAGIC: &[u8; 4] = b"PAR1";

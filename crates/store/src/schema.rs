@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::table::{Field, Kind};
-use crate::units::Dim;
+use plimsoll_base::units::Dim;
 
 mod columns;
 

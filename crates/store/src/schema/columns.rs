@@ -1,7 +1,7 @@
 //! The columns of every table.
 
 use super::Table;
-use crate::output::table::Kind;
+use crate::table::Kind;
 
 /// Names, types and meanings, in order; `<r>` stands for a column a resource.
 pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] {

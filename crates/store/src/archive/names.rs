@@ -1,6 +1,6 @@
 //! Names that may stand in one archive: every file system takes them, and takes no two of them for one.
 
-use crate::output::portable;
+use crate::portable;
 
 /// Checks names; those of folders end with `/`. Errors: a name, and what is wrong with it.
 pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
 
 /// How the names of files begin that are not whole yet.
 const TEMPORARY: &str = ".plimsoll-";
@@ -60,7 +60,7 @@ pub fn digest_of(bytes: &[u8]) -> String {
 
 /// The digest of the bytes that pass on their way to a file.
 #[derive(Clone, Default)]
-pub(super) struct Digest(Arc<Mutex<blake3::Hasher>>);
+pub(crate) struct Digest(Arc<Mutex<blake3::Hasher>>);
 
 impl Digest {
     fn update(&self, bytes: &[u8]) {
@@ -77,7 +77,7 @@ impl Digest {
 }
 
 /// A file that digests what is written to it from its start to its end.
-pub(super) struct Digesting {
+pub(crate) struct Digesting {
     file: File,
     digest: Digest,
 }
@@ -105,7 +105,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Starts a file that is to stand at `path`, in a folder that is made if need be. Errors: [`Error::Output`].
-pub(super) fn begin(path: &Path) -> Result<NamedTempFile> {
+pub(crate) fn begin(path: &Path) -> Result<NamedTempFile> {
     let fail = |error: std::io::Error| Error::output(path, error);
     let folder = folder_of(path);
     make_folder(folder).map_err(fail)?;
@@ -113,14 +113,14 @@ pub(super) fn begin(path: &Path) -> Result<NamedTempFile> {
 }
 
 /// Brings a file's data to the disk. Errors: [`Error::Output`].
-pub(super) fn complete(path: &Path, temporary: NamedTempFile, digest: String) -> Result<Pending> {
+pub(crate) fn complete(path: &Path, temporary: NamedTempFile, digest: String) -> Result<Pending> {
     temporary.as_file().sync_all().map_err(|error| Error::output(path, error))?;
     set_readable(temporary.as_file());
     Ok(Pending { temporary: temporary.into_temp_path(), written: Written { path: path.to_owned(), digest } })
 }
 
 /// Makes a folder with those above it, each known on disk to the one that holds it.
-pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

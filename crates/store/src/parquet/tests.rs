@@ -8,9 +8,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::output::read::Frame;
-use crate::output::trace::ParquetTrace;
-use crate::workload::{Input, Source};
+use crate::frame::Frame;
+use crate::trace::ParquetTrace;
+use plimsoll_sim::workload::{Input, Source};
 
 /// How many mutated files are read.
 const MUTATIONS: u64 = 3000;

@@ -20,7 +20,7 @@ use header::Method;
 pub use names::problem;
 
 use super::file::write_with;
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
 
 /// The content of an entry of an archive.
 #[derive(Clone, Debug)]
@@ -228,7 +228,7 @@ fn broken(path: &Path, name: &str, error: impl std::fmt::Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::file::digest_of;
+    use crate::file::digest_of;
 
     #[test]
     fn archives_have_the_same_bytes_and_read_back() {

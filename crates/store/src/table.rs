@@ -9,7 +9,7 @@ use polars_parquet::write::ZstdLevel;
 use tempfile::NamedTempFile;
 
 use super::file::{Digest, Digesting, Pending, Written, begin, complete};
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
 
 /// The type of the values of a column; every column may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

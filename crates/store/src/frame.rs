@@ -1,0 +1,74 @@
+//! Tables in memory: columns of numbers and of names.
+
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{DataFrame, DataType, PolarsResult};
+
+use crate::parquet::{Bytes, Parquet, guarded};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::pinned::Pinned;
+
+/// A table, or some columns of one, in memory.
+pub struct Frame {
+    path: PathBuf,
+    frame: DataFrame,
+}
+
+impl Frame {
+    /// Reads a whole file; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
+    pub fn open(path: &Path) -> Result<Option<Frame>> {
+        open(path)?.map(|file| Frame::read(path.to_owned(), file, None)).transpose()
+    }
+
+    /// Reads the columns of these names, or all of them, as far as they are there; others may be of any type.
+    pub fn read(path: PathBuf, mut file: Parquet, names: Option<&[&str]>) -> Result<Frame> {
+        let mut wanted: Vec<String> = Vec::new();
+        for (name, unreadable) in file.columns() {
+            match unreadable {
+                None if names.is_none_or(|names| names.contains(&name.as_str())) => wanted.push(name.clone()),
+                Some(kind) if names.is_some_and(|names| names.contains(&name.as_str())) => {
+                    return Err(damaged(&path, &format!("column '{name}' is of type {kind}")));
+                }
+                _ => {}
+            }
+        }
+        file.select(&wanted.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let frame = file.read(0, file.rows())?;
+        Ok(Frame { path, frame })
+    }
+
+    /// A column of numbers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
+        self.values(name, None, |column| Ok(column.cast(&DataType::Float64)?.f64()?.iter().collect()))
+    }
+
+    /// A column of names; an absent one is empty.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        self.values(name, String::new(), |column| Ok(column.str()?.iter().map(text).collect()))
+    }
+
+    /// The values of a column, or as many of `absent` if there is no such column.
+    fn values<T: Clone>(
+        &self,
+        name: &str,
+        absent: T,
+        of: impl FnOnce(&polars::prelude::Column) -> PolarsResult<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let Ok(column) = self.frame.column(name) else { return Ok(vec![absent; self.frame.height()]) };
+        guarded(|| of(column)).map_err(|problem| damaged(&self.path, &format!("column '{name}': {problem}")))
+    }
+}
+
+/// Opens a table; `None` if it is not there. Errors: [`Error::Trace`] when it is damaged.
+pub fn open(path: &Path) -> Result<Option<Parquet>> {
+    match Pinned::new(path).and_then(|file| Parquet::open(path, Bytes::File(file), damaged)) {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+fn damaged(path: &Path, problem: &str) -> Error {
+    let problem = format!("not a readable table ({problem}); delete the file and run the experiment again");
+    Error::trace(path, 0, "", problem)
+}
