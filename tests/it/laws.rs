@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::laws_recorder::Laws;
 use crate::property::{Broken, search};
 use crate::twin::smaller;
-use crate::workloads::{Case, Weighting, job_name};
+use crate::workloads::{Case, Weighting, job_name, pick};
 
 const CASES: u32 = 150;
 
@@ -61,10 +61,6 @@ fn check(
 fn trace(text: &str) -> CsvTrace {
     let input = Input::Bytes(PathBuf::from("drawn.csv"), text.as_bytes().into());
     CsvTrace::new(&input).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-fn pick<T: Copy>(rng: &mut ChaCha8Rng, from: &[T]) -> T {
-    from[rng.random_range(0..from.len())]
 }
 
 /// A workload, and how it is run.

@@ -21,6 +21,7 @@ mod failover_rules;
 mod failover_study;
 mod figures;
 mod fuzz;
+mod fuzz_inputs;
 mod interior;
 #[cfg(unix)]
 mod interrupt;

@@ -7,12 +7,8 @@ use plimsoll::output::lock::Lock;
 
 use crate::determinism::differences;
 use crate::replay::{files, forge, plimsoll, run, said};
+use crate::study_records::small;
 use crate::study_run::{Place, SWEEP, contents};
-
-/// A plan without a sweep: 2 policies, 3 seeds.
-fn small() -> String {
-    SWEEP[..SWEEP.find("[sweep]").expect("a sweep")].to_owned()
-}
 
 fn verb(name: &str, place: &Place, folder: &str) -> Output {
     run(plimsoll(&[name]).arg(place.path(folder)))

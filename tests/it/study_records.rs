@@ -14,7 +14,7 @@ use crate::study_kill::five_hundred;
 use crate::study_run::{Place, SWEEP, contents};
 
 /// A plan without a sweep: 2 policies, 3 seeds.
-fn small() -> String {
+pub fn small() -> String {
     SWEEP[..SWEEP.find("[sweep]").expect("a sweep")].to_owned()
 }
 
