@@ -9,6 +9,8 @@
 //! `cargo bench --bench water -- --table experiments/quota-levels.toml` the measurements of that file are written as a
 //! table and figures.
 
+#[path = "../tests/it/water_anew.rs"]
+mod anew;
 #[path = "water/levels.rs"]
 mod levels;
 #[path = "common/results.rs"]
@@ -18,7 +20,8 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll::fair::water::{Group, GroupId, Level, Semantics, Standing, Water, by_rounds, by_selection, by_sort};
+use anew::{by_rounds, by_sort};
+use plimsoll::fair::water::{Group, GroupId, Level, Semantics, Standing, Water, by_selection};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -81,5 +81,6 @@ mod tidy;
 mod traces;
 mod twin;
 mod water;
+mod water_anew;
 mod whole_tasks;
 mod workloads;

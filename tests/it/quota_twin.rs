@@ -9,13 +9,15 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::Result;
-use plimsoll::fair::water::{Group, Standing, UnusedMin, by_sort};
+use plimsoll::fair::water::{Group, Standing, UnusedMin};
 use plimsoll::policy::{Amount, Ask, Policy, Queue, Quota, QuotaFile, Rank, Reclaim, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, TaskRecord};
 use plimsoll::units::{Dim, MAX_DIMS, Resources, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+use crate::water_anew::by_sort;
 
 pub struct Plain<'a> {
     file: &'a QuotaFile,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use plimsoll::fair::Exact;
-use plimsoll::fair::water::{
-    Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water, by_rounds, by_selection, by_sort,
-};
+use plimsoll::fair::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water, by_selection};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+use crate::water_anew::{by_rounds, by_sort};
 
 const BOTH: [Semantics; 2] = [Semantics::MinPlusShare, Semantics::MaxMinLevel];
 

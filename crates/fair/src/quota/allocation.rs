@@ -5,18 +5,8 @@ use super::pour::{Bucket, Method, Poured, pour};
 use super::rounding;
 use super::tree::by_tree;
 use crate::Exact;
+use crate::water::Semantics as Variant;
 use plimsoll_base::error::{Error, Result};
-
-/// The meaning of a minimum. With b for the amount that must be given (the minimum, as far as it is requested) and d
-/// for the amount that can be used (the request, cut to the max):
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Variant {
-    /// A right beside the ratio: `b + min(d - b, h ratio)`; the level counts on top of it. The article, Koordinator.
-    #[default]
-    MinPlusShare,
-    /// An insurance: `min(d, max(b, h ratio))`; the level counts it. YARN's fair scheduler.
-    MaxMinLevel,
-}
 
 /// How fractions become whole units. Both kinds hand out all units; each keeps a law that the other breaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

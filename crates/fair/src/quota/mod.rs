@@ -19,7 +19,8 @@ mod rounding;
 mod tests;
 mod tree;
 
-pub use allocation::{GroupAllocation, GroupShare, Overcommit, Quota, Rounding, Variant};
+pub use crate::water::Semantics as Variant;
+pub use allocation::{GroupAllocation, GroupShare, Overcommit, Quota, Rounding};
 pub use instance::{Concern, Group, GroupInstance};
 pub use per_user::PerUser;
 pub use pour::{Bucket, Method, Poured, filled, pour};

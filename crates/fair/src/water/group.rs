@@ -9,13 +9,15 @@ use plimsoll_base::error::{Error, Result};
 /// product of two sums and a sign fit 128 bits.
 pub const LIMIT: u64 = 1 << 62;
 
-/// How a guaranteed minimum and the level go together.
+/// How a guaranteed minimum and the level go together. The base is the amount that must be given (the minimum, as far as
+/// it is requested), the reach the amount that can be used (the request, cut to the max).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Semantics {
-    /// The minimum first, the ratio shares the rest on top of it: `base + min(reach - base, level ratio)`.
+    /// The minimum first, the ratio shares the rest on top of it: `base + min(reach - base, level ratio)`. The article,
+    /// Koordinator.
     #[default]
     MinPlusShare,
-    /// The minimum is an insurance, and the level counts it: `min(reach, max(base, level ratio))`.
+    /// The minimum is an insurance, and the level counts it: `min(reach, max(base, level ratio))`. YARN's fair scheduler.
     MaxMinLevel,
 }
 

@@ -4,9 +4,8 @@
 //! it is used up decides every group's runtime quota ([`Standing::runtime`]). All of it is exact: integers in, the
 //! level a fraction of two 64-bit numbers, comparisons by cross-multiplication in 128 bits.
 //!
-//! [`Water`] keeps the level under changes of one group in O(log groups); [`by_rounds`] (the article's own loop),
-//! [`by_sort`] and [`by_selection`] find it from nothing and say the same. No rounding rule lives here beyond the
-//! floor, and no hierarchy.
+//! [`Water`] keeps the level under changes of one group in O(log groups); [`by_selection`] finds it from nothing and says
+//! the same. No rounding rule lives here beyond the floor, and no hierarchy.
 //!
 //! With `A` and `R` the amounts and ratios of the break points up to `h` (those of points where a group enters counted
 //! negatively), the amount handed out at level `h` is `base + A + h (open - R)`: that one formula serves both
@@ -16,15 +15,15 @@
 
 mod group;
 mod level;
-mod methods;
 mod node;
 mod order;
 mod pool;
 mod seek;
+mod selection;
 #[cfg(test)]
 mod tests;
 
 pub use group::{Group, LIMIT, Semantics, Standing, UnusedMin};
 pub use level::Level;
-pub use methods::{Rounds, by_rounds, by_selection, by_sort};
 pub use pool::{GroupId, Water};
+pub use selection::by_selection;

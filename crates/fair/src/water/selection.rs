@@ -1,0 +1,47 @@
+//! The level from nothing, by selection: what does not follow every change asks once.
+
+use std::cmp::Ordering;
+
+use super::group::{Break, Semantics, Standing, Sums, Weight};
+use super::level::{self, Level};
+use plimsoll_base::error::Result;
+
+/// The lowest level that hands out the total, or all that is requested: the median break point says on which side it lies,
+/// and half are left.
+///
+/// O(n). Errors: a sum passes [`LIMIT`](super::LIMIT).
+pub fn by_selection(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Level> {
+    let target = Sums::of(semantics, standings)?.target(total);
+    if target.above == 0 {
+        return Ok(Level::ZERO);
+    }
+    let mut points = keyed(semantics, standings);
+    let mut left = points.as_mut_slice();
+    let mut below = Weight::ZERO;
+    while !left.is_empty() {
+        let middle = left.len() / 2;
+        let (lower, (_, median), upper) = left.select_nth_unstable_by(middle, order);
+        let through = lower.iter().fold(below, |sum, (_, point)| sum + point.weight());
+        if target.reached(median.fraction(), through) {
+            left = lower;
+        } else {
+            below = through + median.weight();
+            left = upper;
+        }
+    }
+    Ok(target.level(below))
+}
+
+/// Break points with their keys, which are divided once and compared often.
+fn keyed(semantics: Semantics, standings: &[Standing]) -> Vec<(u64, Break)> {
+    let mut points = Vec::with_capacity(standings.len());
+    for standing in standings {
+        let breaks = standing.breaks(semantics).into_iter().flatten();
+        points.extend(breaks.map(|point| (level::key(point.amount, point.ratio), point)));
+    }
+    points
+}
+
+fn order(one: &(u64, Break), other: &(u64, Break)) -> Ordering {
+    one.0.cmp(&other.0).then_with(|| level::compare(one.1.fraction(), other.1.fraction()))
+}

@@ -1,0 +1,188 @@
+//! The water level from nothing, by two more methods than the product needs: as people do it, and by sorting. Twins of
+//! [`Water`](plimsoll::fair::water::Water) in tests, baselines in its benchmark.
+
+use plimsoll::error::{Error, Result};
+use plimsoll::fair::water::{LIMIT, Level, Semantics, Standing};
+
+/// A level and how many rounds over the groups it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// The level.
+    pub level: Level,
+    /// Passes over the groups that still take part.
+    pub rounds: usize,
+}
+
+/// A level at which a group stops to rise, or starts to if it `enters`; what it adds to the sums below that level.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    amount: u64,
+    ratio: u64,
+    enters: bool,
+}
+
+impl Point {
+    fn level(&self) -> Level {
+        Level::of(self.amount, self.ratio)
+    }
+}
+
+/// Sums over the groups.
+struct Sums {
+    base: u64,
+    reach: u64,
+}
+
+impl Sums {
+    /// Errors: requests or ratios sum to more than [`LIMIT`].
+    fn of(standings: &[Standing]) -> Result<Sums> {
+        let within = |key: &str, of: fn(&Standing) -> u64| {
+            let sum: u128 = standings.iter().map(|standing| u128::from(of(standing))).sum();
+            let fits = u64::try_from(sum).ok().filter(|&sum| sum <= LIMIT);
+            fits.ok_or_else(|| Error::plan(key, format!("a sum of {sum}"), format!("at most {LIMIT}")))
+        };
+        let (reach, _) = (within("request", Standing::reach)?, within("ratio", Standing::ratio)?);
+        Ok(Sums { base: within("min", Standing::base)?, reach })
+    }
+
+    /// The amount to be handed out above the bases.
+    fn above(&self, total: u64) -> u64 {
+        total.min(self.reach).saturating_sub(self.base)
+    }
+}
+
+fn points(semantics: Semantics, standings: &[Standing]) -> Vec<Point> {
+    let mut points = Vec::with_capacity(standings.len());
+    for standing in standings.iter().filter(|standing| standing.ratio() > 0) {
+        let (base, ratio) = (standing.base(), standing.ratio());
+        let amount = match semantics {
+            Semantics::MinPlusShare => standing.reach() - base,
+            Semantics::MaxMinLevel => standing.reach(),
+        };
+        points.push(Point { amount, ratio, enters: false });
+        if semantics == Semantics::MaxMinLevel && base > 0 {
+            points.push(Point { amount: base, ratio, enters: true });
+        }
+    }
+    points
+}
+
+/// The lowest level that hands out the total, or all that is requested: the break points in order, until it is reached.
+///
+/// O(n log n). Errors: a sum passes [`LIMIT`].
+pub fn by_sort(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Level> {
+    let above = Sums::of(standings)?.above(total);
+    if above == 0 {
+        return Ok(Level::ZERO);
+    }
+    let mut points = points(semantics, standings);
+    points.sort_unstable_by_key(Point::level);
+    let starts = |standing: &&Standing| semantics == Semantics::MinPlusShare || standing.base() == 0;
+    let open: u64 = standings.iter().filter(starts).map(Standing::ratio).sum();
+    // Still to be handed out, and the ratios that take part, behind the points passed.
+    let (mut amount, mut ratio) = (i128::from(above), i128::from(open));
+    for point in &points {
+        if amount * i128::from(point.ratio) <= ratio * i128::from(point.amount) {
+            break;
+        }
+        let sign = if point.enters { -1 } else { 1 };
+        amount -= sign * i128::from(point.amount);
+        ratio -= sign * i128::from(point.ratio);
+    }
+    Ok(Level::of(amount as u64, ratio as u64))
+}
+
+/// The same level by rounds: share by ratio, settle the groups for which that is too much (or too little), share again.
+///
+/// The article's loop with its repairs: a group that is full is held at the request and shares no more; a request that
+/// is met exactly is full; the test whether all can be served looks at requests cut to the maximum. All groups that
+/// still share have one common level, so the loop keeps that level instead of a quota for each. O(n) a round, at most n
+/// rounds. Errors: a sum passes [`LIMIT`].
+pub fn by_rounds(semantics: Semantics, standings: &[Standing], total: u64) -> Result<Rounds> {
+    let sums = Sums::of(standings)?;
+    if sums.above(total) == 0 {
+        return Ok(Rounds { level: Level::ZERO, rounds: 0 });
+    }
+    if total >= sums.reach {
+        // Everybody has the request; the level is where the last one got it.
+        let highest = points(semantics, standings).iter().map(Point::level).max();
+        return Ok(Rounds { level: highest.unwrap_or(Level::ZERO), rounds: 1 });
+    }
+    Ok(match semantics {
+        Semantics::MinPlusShare => lend(points(semantics, standings), sums.above(total)),
+        Semantics::MaxMinLevel => {
+            let takes_part = |standing: &&Standing| standing.ratio() > 0;
+            let fixed: u64 = standings.iter().filter(|s| !takes_part(s)).map(Standing::reach).sum();
+            settle(standings.iter().filter(takes_part).copied().collect(), total - fixed)
+        }
+    })
+}
+
+/// Shares `rest` among the hungry; the rest of the full ones is shared again, until no further one is full.
+fn lend(mut hungry: Vec<Point>, mut rest: u64) -> Rounds {
+    let mut ratio: u64 = hungry.iter().map(|point| point.ratio).sum();
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        // Every point is written and few are kept: the hungry groups are not foreseeable, so nothing branches on them.
+        let (mut amount, mut width, mut kept) = (0, 0, 0);
+        for at in 0..hungry.len() {
+            let point = hungry[at];
+            let full = point.level() <= Level::of(rest, ratio);
+            amount += if full { point.amount } else { 0 };
+            width += if full { point.ratio } else { 0 };
+            hungry[kept] = point;
+            kept += usize::from(!full);
+        }
+        if width == 0 || kept == 0 {
+            return Rounds { level: Level::of(rest, ratio), rounds };
+        }
+        hungry.truncate(kept);
+        rest -= amount;
+        ratio -= width;
+    }
+}
+
+/// Shares `total` among groups with a least and a most amount: when holding groups up to their least costs more than
+/// the full ones leave, the former are settled, else the latter, until both cancel.
+fn settle(groups: Vec<Standing>, total: u64) -> Rounds {
+    let mut sharing = groups.clone();
+    let mut rest = i128::from(total);
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        let ratio: i128 = sharing.iter().map(|group| i128::from(group.ratio())).sum();
+        let poured = |group: &Standing| rest * i128::from(group.ratio());
+        let low = |group: &Standing| poured(group) < i128::from(group.base()) * ratio;
+        let full = |group: &Standing| poured(group) > i128::from(group.reach()) * ratio;
+        // The amount that settling adds to the one handed out now, times the ratio.
+        let (mut amounts, mut ratios) = (0, 0);
+        for group in &sharing {
+            let bound = if low(group) { group.base() } else { group.reach() };
+            if low(group) || full(group) {
+                amounts += i128::from(bound);
+                ratios += i128::from(group.ratio());
+            }
+        }
+        let added = amounts * ratio - rest * ratios;
+        if added == 0 {
+            return Rounds { level: lowest(&groups, Level::of(rest as u64, ratio as u64)), rounds };
+        }
+        let settled = |group: &Standing| if added > 0 { low(group) } else { full(group) };
+        let bound = |group: &Standing| if added > 0 { group.base() } else { group.reach() };
+        let gone: i128 = sharing.iter().filter(|group| settled(group)).map(|group| i128::from(bound(group))).sum();
+        let stays: Vec<Standing> = sharing.iter().filter(|group| !settled(group)).copied().collect();
+        sharing = stays;
+        rest -= gone;
+    }
+}
+
+/// The lowest level that hands out as much as this one: if nobody rises there, where the last one stopped.
+fn lowest(groups: &[Standing], level: Level) -> Level {
+    let reach = |group: &Standing| Level::of(group.reach(), group.ratio());
+    let rises = |group: &Standing| Level::of(group.base(), group.ratio()) < level && level <= reach(group);
+    if groups.iter().any(rises) {
+        return level;
+    }
+    groups.iter().map(reach).filter(|&stop| stop <= level).max().unwrap_or(Level::ZERO)
+}
