@@ -32,7 +32,7 @@ pub fn write_all(folder: &Path, name: &str, (svg, data): (&str, &Data), about: &
 
 fn rendered(ending: &str, svg: &str, about: &Provenance) -> Result<Vec<u8>> {
     Ok(match ending {
-        "png" => stamp::png(raster::png(svg, DOTS)?, about),
+        "png" => raster::png(svg, DOTS, stamp::texts(about))?,
         "pdf" => stamp::pdf(raster::pdf(svg)?, about),
         _ => stamp::svg(svg, about).into_bytes(),
     })

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::tiny_skia::{Pixmap, PremultipliedColorU8, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
@@ -23,11 +23,13 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 /// The most pixels an image has on a side.
 const SIDE_MAX: f32 = 20_000.0;
 
-/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch.
+/// Draws an SVG at `scale` pixels for each of its units (points, for our figures): 4 gives 288 dots per inch. `texts` are
+/// keys with values that stand in the image, a text chunk each.
 ///
 /// Errors: [`Error::Output`] when the text is no SVG, or the image would be empty or larger than 20,000 pixels a side.
-pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
+pub fn png(svg: &str, scale: f32, texts: Vec<(String, String)>) -> Result<Vec<u8>> {
     let wrong = |problem: String| Error::output("the PNG image", problem);
+    let failed = |error: png::EncodingError| wrong(error.to_string());
     let tree = parse(svg).map_err(|error| wrong(error.to_string()))?;
     let (width, height) = ((tree.size().width() * scale).ceil(), (tree.size().height() * scale).ceil());
     let fits = |side: f32| (1.0..=SIDE_MAX).contains(&side);
@@ -37,7 +39,19 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
     let mut image = Pixmap::new(width as u32, height as u32)
         .ok_or_else(|| wrong(format!("no memory for {width} by {height} pixels")))?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut image.as_mut());
-    image.encode_png().map_err(|error| wrong(error.to_string()))
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, image.width(), image.height());
+    encoder.set_color(png::ColorType::Rgba);
+    for (key, value) in texts {
+        encoder.add_itxt_chunk(key, value).map_err(failed)?;
+    }
+    let pixel = |pixel: &PremultipliedColorU8| {
+        let color = pixel.demultiply();
+        [color.red(), color.green(), color.blue(), color.alpha()]
+    };
+    let pixels: Vec<u8> = image.pixels().iter().flat_map(pixel).collect();
+    encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels)).map_err(failed)?;
+    Ok(bytes)
 }
 
 /// Makes a PDF of one page of an SVG, a point for each of its units, with the font embedded and text that can be selected.
@@ -82,8 +96,7 @@ mod tests {
     }
 
     fn dark_pixels(svg: &str) -> usize {
-        let image = Pixmap::decode_png(&png(svg, 2.0).expect("a valid SVG")).expect("a valid PNG");
-        image.pixels().iter().filter(|pixel| pixel.alpha() > 128).count()
+        drawn(svg, 2.0).pixels().iter().filter(|pixel| pixel.alpha() > 128).count()
     }
 
     #[test]
@@ -98,9 +111,27 @@ mod tests {
     #[test]
     fn bytes_are_a_png_and_repeat() {
         let svg = page("<rect width=\"30\" height=\"10\"/>");
-        let image = png(&svg, 1.5).expect("a valid SVG");
+        let image = png(&svg, 1.5, Vec::new()).expect("a valid SVG");
         assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
-        assert_eq!(image, png(&svg, 1.5).expect("a valid SVG"));
+        assert_eq!(image, png(&svg, 1.5, Vec::new()).expect("a valid SVG"));
+        assert_eq!(image, drawn(&svg, 1.5).encode_png().expect("pixels"));
+    }
+
+    fn drawn(svg: &str, scale: f32) -> Pixmap {
+        Pixmap::decode_png(&png(svg, scale, Vec::new()).expect("a valid SVG")).expect("a valid PNG")
+    }
+
+    #[test]
+    fn texts_stand_in_an_image_that_shows_the_same() {
+        let (svg, texts) =
+            (page("<rect width=\"30\" height=\"10\" opacity=\"0.3\"/>"), [("plan", "wie schön?"), ("b", "")]);
+        let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let image = png(&svg, 1.5, texts.to_vec()).expect("a valid SVG");
+        let reader = png::Decoder::new(std::io::Cursor::new(&image)).read_info().expect("a valid PNG");
+        let chunk = |chunk: &png::text_metadata::ITXtChunk| (chunk.keyword.clone(), chunk.get_text().expect("UTF-8"));
+        assert_eq!(reader.info().utf8_text.iter().map(chunk).collect::<Vec<_>>(), texts);
+        assert_eq!(Pixmap::decode_png(&image).expect("a valid PNG").take(), drawn(&svg, 1.5).take());
+        assert!(png(&svg, 1.5, vec![("k".repeat(80), String::new())]).is_err(), "a key that no PNG may have");
     }
 
     #[test]
@@ -131,10 +162,10 @@ mod tests {
 
     #[test]
     fn what_is_no_image_is_an_error() {
-        assert!(png("<svg", 1.0).unwrap_err().to_string().contains("PNG"));
-        assert!(png(&page(""), 0.0).is_err());
-        assert!(png(&page(""), 1e6).is_err());
-        assert!(png(&page(""), f32::NAN).is_err());
+        assert!(png("<svg", 1.0, Vec::new()).unwrap_err().to_string().contains("PNG"));
+        assert!(png(&page(""), 0.0, Vec::new()).is_err());
+        assert!(png(&page(""), 1e6, Vec::new()).is_err());
+        assert!(png(&page(""), f32::NAN, Vec::new()).is_err());
     }
 
     #[test]

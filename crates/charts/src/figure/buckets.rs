@@ -390,7 +390,7 @@ mod tests {
                 };
                 let svg = buckets(&[buckets_of(true), buckets_of(false), Pool::default()], None);
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value}");
-                assert!(raster::png(&svg, 1.0).is_ok(), "{value}");
+                assert!(raster::png(&svg, 1.0, Vec::new()).is_ok(), "{value}");
             }
         }
     }

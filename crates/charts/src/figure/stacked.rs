@@ -220,7 +220,7 @@ mod tests {
                 let width = [None, Some(60.0), Some(241.1)][users % 3];
                 let svg = stacked("Share", &categories, &layers(users), &vec![panel; policies], width);
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{value:?}");
-                assert!(raster::png(&svg, 1.0).is_ok(), "{value:?} for {users} users");
+                assert!(raster::png(&svg, 1.0, Vec::new()).is_ok(), "{value:?} for {users} users");
             }
         }
     }

@@ -103,7 +103,7 @@ fn strange_numbers_never_break_a_chart() {
         for (kind, svg) in every_chart(&chart, points).into_iter().enumerate() {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "chart {kind} of {points:?}, log {log}");
             assert!(svg.len() < 100_000, "chart {kind} of {points:?}, log {log}: {} bytes", svg.len());
-            assert!(raster::png(&svg, 1.0).is_ok(), "chart {kind} of {points:?}, log {log}");
+            assert!(raster::png(&svg, 1.0, Vec::new()).is_ok(), "chart {kind} of {points:?}, log {log}");
         }
     }
 }
@@ -122,7 +122,7 @@ fn names_are_escaped() {
     chart.title = Some("a < b & \"c\"".into());
     let svg = lines(&chart, Join::Steps, &[Series { label: "<script>\u{7}".into(), ..ramp("quota:'x'\"&<", 9, 1.0) }]);
     assert!(!svg.contains("<script>") && !svg.contains('\u{7}') && svg.contains("&lt;script&gt;"));
-    assert!(raster::png(&svg, 1.0).is_ok());
+    assert!(raster::png(&svg, 1.0, Vec::new()).is_ok());
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn text_stands_in_the_image() {
     }
     assert_ne!(with, without);
     let pixels = |svg: &str| {
-        let image = raster::png(svg, 2.0).expect("a valid SVG");
+        let image = raster::png(svg, 2.0, Vec::new()).expect("a valid SVG");
         resvg::tiny_skia::Pixmap::decode_png(&image).expect("a valid PNG")
     };
     let (with, without) = (pixels(&with), pixels(&without));
