@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::experiment::study::shown;
 use crate::experiment::{Difference, Findings, Plan, RunSummary, Study, Value};
 use crate::metrics::compare::{LEVEL, is_significant};
-use crate::metrics::{Compared, Comparison, Design, mean_interval};
+use crate::metrics::{Compared, Comparison, Design, mean, mean_interval};
 use crate::output::headline::{Better, Headline, headline};
 use crate::output::numbers::{count, in_percent, number, with_half};
 use crate::output::table::Constant;
@@ -337,11 +337,11 @@ pub fn unreturned<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Str
             }
         }
         let group = |(group, amounts): &(&str, Vec<(&str, Vec<f64>)>)| {
-            let mean = |(name, each): &(&str, Vec<f64>)| {
-                let mean = each.iter().sum::<f64>() / each.len() as f64;
+            let shown = |(name, each): &(&str, Vec<f64>)| {
+                let mean = mean(each);
                 (mean > 0.0).then(|| format!("{} {name} h", number(Some(mean))))
             };
-            let amounts: Vec<String> = amounts.iter().filter_map(mean).collect();
+            let amounts: Vec<String> = amounts.iter().filter_map(shown).collect();
             (!amounts.is_empty()).then(|| format!("'{group}' {}", amounts.join(" and ")))
         };
         let groups: Vec<String> = amounts.iter().filter_map(group).collect();

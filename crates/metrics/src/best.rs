@@ -3,6 +3,7 @@
 use super::compare::{LEVEL, is_significant};
 use super::difference::{Design, difference};
 use super::holm::holm;
+use super::interval::{mean, there};
 
 /// Which end of a metric is the good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,11 @@ pub fn places(design: Design, contests: &[Contest]) -> Places {
         found.is_some_and(|at| is_significant(p[at]))
     };
     let one = |(at, contest): (usize, &Contest)| {
-        let means: Vec<Option<f64>> = contest.values.iter().map(|values| mean(values)).collect();
+        let mean = |values: &Vec<Option<f64>>| {
+            let there: Vec<f64> = there(values).into_iter().filter(|value| value.is_finite()).collect();
+            (!there.is_empty()).then(|| mean(&there))
+        };
+        let means: Vec<Option<f64>> = contest.values.iter().map(mean).collect();
         let Some(top) = top(&means, contest.better) else { return vec![Place::Unmarked; means.len()] };
         let ruled_out = |candidate: usize| candidate != top && differ(at, top, candidate);
         let there = means.iter().flatten().count();
@@ -81,11 +86,6 @@ pub fn places(design: Design, contests: &[Contest]) -> Places {
     };
     let family = p.iter().flatten().count();
     Places { places: contests.iter().enumerate().map(one).collect(), family }
-}
-
-fn mean(values: &[Option<f64>]) -> Option<f64> {
-    let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
-    (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
 }
 
 /// The candidate with the best mean, the first of equals.

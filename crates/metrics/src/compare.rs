@@ -7,7 +7,7 @@
 
 use super::difference::{Design, MARGIN, Test, paired, welch};
 use super::holm::corrected;
-use super::interval::{Interval, Reduction, reduction, reduction_of_means};
+use super::interval::{Interval, Reduction, mean, reduction, reduction_of_means, there};
 
 /// The level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -308,7 +308,7 @@ fn apart(design: Design, base: &[Option<f64>], new: &[Option<f64>], reference: &
             let there: Vec<Option<f64>> =
                 reference.iter().zip(new).map(|(one, new)| one.filter(|_| new.is_some())).collect();
             let parts = ratios(base, &there, &zero);
-            let part = parts.iter().sum::<f64>() / parts.len() as f64;
+            let part = mean(&parts);
             paired(&ratios(base, reference, new), Some(MARGIN * part).filter(|margin| *margin > 0.0), LEVEL)
         }
         Design::Unpaired => of_base(base, new, reference, reference),
@@ -327,8 +327,6 @@ fn ratios(base: &[Option<f64>], reference: &[Option<f64>], new: &[Option<f64>]) 
 
 /// Welch's test of reference − new as a part of the base's mean; the margin is a part of the mean of `of`.
 fn of_base(base: &[Option<f64>], new: &[Option<f64>], reference: &[Option<f64>], of: &[Option<f64>]) -> Option<Test> {
-    let there = |values: &[Option<f64>]| values.iter().copied().flatten().collect::<Vec<f64>>();
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let scale = mean(&there(base));
     let margin = MARGIN * mean(&there(of));
     let test = welch(&there(new), &there(reference), (margin > 0.0).then_some(margin), LEVEL)?;

@@ -10,7 +10,7 @@
 
 use rand::RngExt;
 
-use super::interval::{Interval, mean_interval};
+use super::interval::{Interval, mean, mean_interval, variance};
 use super::student::{t_above, t_quantile, t_tail};
 use plimsoll_sim::workload::synthetic::random::stream;
 
@@ -121,13 +121,6 @@ fn test(difference: Interval, spread: f64, df: f64, least: f64, margin: Option<f
     Test { difference, p, margin, p_equivalent }
 }
 
-/// The sample variance; NaN for one value.
-fn variance(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)
-}
-
 /// Two treatments compared over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanDifference {
@@ -158,7 +151,6 @@ impl MeanDifference {
 /// Journal of Educational Statistics 6, 1981 (correction of the effect size).
 pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Option<MeanDifference> {
     let (base, new) = values(design, base, new);
-    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
     let margin = (!base.is_empty()).then(|| MARGIN * mean(&base).abs()).filter(|margin| *margin > 0.0);
     let differences = |(base, new): (&f64, &f64)| new - base;
     let (test, deviation, df) = match design {

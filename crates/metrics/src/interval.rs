@@ -6,6 +6,22 @@
 use super::difference::welch;
 use super::student::t_quantile;
 
+/// The mean of values; NaN without any.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The sample variance, with the divisor n − 1; NaN for one value.
+pub(crate) fn variance(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+}
+
+/// The values that are not absent.
+pub(crate) fn there(values: &[Option<f64>]) -> Vec<f64> {
+    values.iter().copied().flatten().collect()
+}
+
 /// A mean with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
@@ -30,9 +46,8 @@ pub fn mean_interval(values: &[f64], level: f64) -> Option<Interval> {
     if n == 0 {
         return None;
     }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let half = t_quantile(level, n as f64 - 1.0).map(|t| t * (squares / (n - 1) as f64 / n as f64).sqrt());
+    let mean = mean(values);
+    let half = t_quantile(level, n as f64 - 1.0).map(|t| t * (variance(values) / n as f64).sqrt());
     Some(Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n })
 }
 
@@ -66,10 +81,8 @@ pub fn reduction(base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Reduc
 /// The ratio r of two means varies about as new − r base does, over the base's mean (delta method), with Welch's degrees of
 /// freedom. Absent values count as left out. Source: Casella and Berger, Statistical Inference, 2nd ed., 5.5.4.
 pub fn reduction_of_means(base: &[Option<f64>], new: &[Option<f64>], level: f64) -> Reduction {
-    let there = |values: &[Option<f64>]| values.iter().copied().flatten().collect::<Vec<f64>>();
     let (bases, news) = (there(base), there(new));
     let left_out = base.len() - bases.len() + new.len() - news.len();
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (whole, part) = (mean(&bases), mean(&news) / mean(&bases));
     if !part.is_finite() {
         return Reduction { interval: None, left_out };

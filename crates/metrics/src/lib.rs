@@ -36,7 +36,7 @@ pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
 pub use histogram::{LogHistogram, Quantiles};
 pub use holm::{Corrected, corrected, holm};
 pub use incentive::{Incentive, Standing, standings};
-pub use interval::{Interval, Reduction, mean_interval, reduction};
+pub use interval::{Interval, Reduction, mean, mean_interval, reduction};
 pub use reference::{Reference, Service, Work};
 pub use snapshot::UserSnapshot;
 pub use stranded::stranded;

@@ -1,6 +1,7 @@
 //! The kinds of figures that a plan can ask for, and how rows of one run become one value.
 
 use super::check::builtin;
+use crate::metrics::mean;
 use crate::output::figure::Spread;
 use crate::output::gallery;
 use crate::output::schema::Table;
@@ -116,7 +117,7 @@ impl Stat {
     pub fn of(self, values: &[f64]) -> f64 {
         let quantile = |at: usize| Spread::of(values).map_or(f64::NAN, |spread| spread.quantiles[at]);
         match self {
-            Stat::Mean => values.iter().sum::<f64>() / values.len() as f64,
+            Stat::Mean => mean(values),
             Stat::Sum => values.iter().sum(),
             Stat::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
             Stat::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
