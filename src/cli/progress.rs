@@ -203,7 +203,7 @@ impl Watcher for Steps {
 
 /// One line on how an import went; generators drop and repair nothing.
 fn imported(quality: &Quality) -> Option<String> {
-    Format::ALL.into_iter().find(|format| format.name() == quality.format)?;
+    Format::ALL.iter().find(|format| format.name() == quality.format)?;
     let sum = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
     let (dropped, repaired) = (sum(&quality.dropped), sum(&quality.repaired));
     Some(format!(

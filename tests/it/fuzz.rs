@@ -202,23 +202,8 @@ fn trace_parquet() {
 }
 
 #[test]
-fn swf() {
-    public("swf", Format::Swf);
-}
-
-#[test]
-fn swim() {
-    public("swim", Format::Swim);
-}
-
-#[test]
-fn alibaba_2017() {
-    public("alibaba-2017", Format::Alibaba2017);
-}
-
-#[test]
-fn openb() {
-    public("openb", Format::Openb);
+fn public_formats() {
+    Format::ALL.iter().for_each(|&format| public(format.name(), format));
 }
 
 #[test]

@@ -173,6 +173,15 @@ pub fn short(value: &str) -> Cow<'_, str> {
     format!("{}…{quote} ({} characters)", &value[..end], value.chars().count() - 2 * quote.len()).into()
 }
 
+/// Names in words: `a, b or c`.
+pub fn either<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match &names[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        few => few.concat(),
+    }
+}
+
 /// The candidate nearest to `word`, if it is near enough to be the word meant; else the only one that begins with it, or
 /// the first one whose first part, before `-` or `_`, is nearly it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -6,6 +6,7 @@ use super::{Opened, Reading, format};
 use crate::cli::print;
 use crate::error::Result;
 use crate::workload::Source;
+use crate::workload::formats::Format;
 use crate::workload::write::Layout;
 
 /// Show the first rows of a trace
@@ -20,8 +21,12 @@ pub struct Args {
     /// How many rows
     #[arg(short = 'n', long = "rows", default_value_t = 10, value_name = "N")]
     rows: usize,
-    /// Its format: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
-    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
+    #[arg(
+        long = "from",
+        visible_alias = "trace-format",
+        value_name = "FORMAT",
+        help = format!("Its format: {} [default: canonical, or recognised]", Format::names())
+    )]
     from: Option<String>,
     #[command(flatten)]
     reading: Reading,

@@ -8,14 +8,12 @@ use super::save::{Target, save};
 use super::{Opened, Reading, format, report};
 use crate::cli::Context;
 use crate::error::Result;
+use crate::workload::formats::Format;
 
 /// Convert a file in a public format to a canonical trace
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Formats (recognised by content if --from is absent):
-  swim          SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output
-  alibaba-2017  batch_task.csv of Alibaba's 2017 cluster trace
-  swf           Standard Workload Format of the Parallel Workloads Archive
-  openb         the pod list of Alibaba's 2023 GPU cluster trace
+#[command(after_help = format!("Formats (recognised by content if --from is absent):
+{}
 A canonical trace may be given too: CSV becomes Parquet, or the reverse.
 
 What was read, left out, repaired and assumed is printed on standard error and
@@ -28,18 +26,28 @@ Examples:
   plimsoll trace import batch_task.csv --from alibaba-2017 \\
       --set alibaba-2017.jobs=job -o alibaba.parquet
   zcat NASA-iPSC-1993-3.1-cln.swf.gz |
-      plimsoll trace import - --from swf > nasa.csv")]
+      plimsoll trace import - --from swf > nasa.csv", listed()))]
 pub struct Args {
     /// The file, or - for standard input
     file: PathBuf,
-    /// Its format: swim, alibaba-2017, swf or openb
-    #[arg(long, visible_alias = "format", value_name = "FORMAT")]
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        help = format!("Its format: {}", Format::names())
+    )]
     from: Option<String>,
     #[command(flatten)]
     reading: Reading,
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+}
+
+/// A line a format.
+fn listed() -> String {
+    let line = |format: &Format| format!("  {:<13} {}", format.name(), format.row().about);
+    Format::ALL.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {

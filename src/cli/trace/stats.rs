@@ -15,6 +15,7 @@ use crate::error::{Error, Result, nearest};
 use crate::experiment::Supply;
 use crate::output::numbers::number;
 use crate::workload::curves::{curves, published_curves};
+use crate::workload::formats;
 use crate::workload::summary::{Marginal, Published, Quantiles, Summary, published, summarise};
 
 /// Describe a trace or the output of a generator, beside published distributions
@@ -33,8 +34,12 @@ pub struct Args {
     /// A trace (canonical or in a public format, - for standard input), or a generator: facebook, synthetic, bench
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
     trace: Option<PathBuf>,
-    /// The format of the trace: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
-    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
+    #[arg(
+        long = "from",
+        visible_alias = "trace-format",
+        value_name = "FORMAT",
+        help = format!("The format of the trace: {} [default: canonical, or recognised]", formats::Format::names())
+    )]
     from: Option<String>,
     #[command(flatten)]
     reading: Reading,

@@ -10,6 +10,7 @@ use crate::cli::print;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
 use crate::error::{Error, Result};
+use crate::workload::formats;
 use crate::workload::inspect::{Findings, inspect};
 use crate::workload::summary::{Summary, summarise};
 
@@ -27,8 +28,12 @@ Examples:
 pub struct Args {
     /// A canonical trace or a file in a public format, or - for standard input
     file: PathBuf,
-    /// The file's format: swim, alibaba-2017, swf or openb [default: canonical, or recognised]
-    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
+    #[arg(
+        long = "from",
+        visible_alias = "trace-format",
+        value_name = "FORMAT",
+        help = format!("The file's format: {} [default: canonical, or recognised]", formats::Format::names())
+    )]
     from: Option<String>,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]

@@ -8,14 +8,30 @@
 //! Not modelled: the online containers that shared the machines. The cluster is not in the data: [`ASSUMED_CLUSTER`].
 //! Source: Alibaba Cluster Trace Program, cluster-trace-v2017.
 
-use super::{Once, dim};
+use super::detect::are_numbers;
+use super::{FormatRow, Once, dim};
 use crate::workload::{Input, Names, TaskSet, Workload};
 use plimsoll_base::error::Result;
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{JobId, MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
 
+pub(super) static ROW: FormatRow = FormatRow {
+    about: "Alibaba 2017 batch_task.csv: task sets with cores and normalised memory",
+    layout: "8 fields, with or without a header",
+    source: "Alibaba Cluster Trace Program, cluster-trace-v2017",
+    example: "-64,65,3,4,15,Terminated,50,0.007\n60,61,4,7,393,Waiting,,\n",
+    columns: &[],
+    recognises: |head| {
+        let fields = head.fields(b',');
+        let is_word = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_alphabetic);
+        is_header(fields.iter().copied())
+            || (fields.len() == HEADER.len() && are_numbers(&fields[..5]) && is_word(fields[5]))
+    },
+    read: |input, options, _| read(input, &options.alibaba2017, options.strict),
+};
+
 /// The cluster to replay the trace on, as the trace's description has it: 1,300 machines of 64 cores and memory 1.
-pub const ASSUMED_CLUSTER: &str = "1300x64c1norm";
+const ASSUMED_CLUSTER: &str = "1300x64c1norm";
 
 /// The reading of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -61,13 +77,12 @@ const CPU: Column<'_> = column(6);
 const MEMORY: Column<'_> = column(7);
 
 /// Whether the fields of a first line are a header. Copies differ in how they call the other columns.
-pub(super) fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
+fn is_header<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut is = |skip: usize, name: &[u8]| fields.nth(skip) == Some(name);
     is(2, b"job_id") && is(0, b"task_id") && is(1, b"status")
 }
 
-/// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &Alibaba2017Options, strict: bool) -> Result<Workload> {
+fn read(input: &Input, options: &Alibaba2017Options, strict: bool) -> Result<Workload> {
     let mut trace = Trace { jobs: options.jobs, ..Trace::default() };
     trace.workload.dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Normalised)];
     let mut rows = Rows::new(input.reader()?, input.path(), Separator::Comma);

@@ -1,6 +1,6 @@
 //! Which public format a file is in, from its first lines.
 
-use super::{Format, alibaba2017, openb};
+use super::Format;
 use crate::workload::Input;
 use plimsoll_base::error::Result;
 
@@ -17,35 +17,35 @@ pub fn detect(input: &Input) -> Result<Option<Format>> {
 fn recognise(text: &[u8]) -> Option<Format> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
-    if line.trim_ascii().starts_with(b";") {
-        return Some(Format::Swf);
-    }
-    let comma = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    if alibaba2017::is_header(comma.clone()) {
-        return Some(Format::Alibaba2017);
-    }
-    if openb::is_header(comma.clone()) {
-        return Some(Format::Openb);
-    }
-    let comma: Vec<_> = comma.collect();
-    if comma.len() == 8 && comma[..5].iter().copied().all(is_number) && is_word(comma[5]) {
-        return Some(Format::Alibaba2017);
-    }
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let tab: Vec<_> = line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect();
-    if (6..=9).contains(&tab.len()) && !tab[0].is_empty() && tab[1..6].iter().copied().all(is_number) {
-        return Some(Format::Swim);
+    Format::ALL.iter().copied().find(|format| (format.row().recognises)(&Head { line }))
+}
+
+/// The first line of a file that is not blank.
+pub struct Head<'a> {
+    line: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    /// Whether it begins with `mark`.
+    pub(super) fn begins(&self, mark: u8) -> bool {
+        self.line.trim_ascii().first() == Some(&mark)
     }
-    let blank: Vec<_> = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
-    (blank.len() >= 18 && blank[..18].iter().copied().all(is_number)).then_some(Format::Swf)
+
+    /// Its fields, without the blanks around them.
+    pub(super) fn fields(&self, separator: u8) -> Vec<&'a [u8]> {
+        self.line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii).collect()
+    }
+
+    /// Its words.
+    pub(super) fn words(&self) -> Vec<&'a [u8]> {
+        self.line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
+    }
 }
 
-fn is_number(field: &[u8]) -> bool {
-    plimsoll_base::rows::signed(field, 1).is_ok()
-}
-
-fn is_word(field: &[u8]) -> bool {
-    !field.is_empty() && field.iter().all(u8::is_ascii_alphabetic)
+/// Whether all fields are numbers.
+pub(super) fn are_numbers(fields: &[&[u8]]) -> bool {
+    fields.iter().all(|field| plimsoll_base::rows::signed(field, 1).is_ok())
 }
 
 #[cfg(test)]

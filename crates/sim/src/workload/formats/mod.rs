@@ -5,12 +5,12 @@
 //! dropped. A row that breaks its format's own conventions is dropped, too, unless that is asked to be an error or most
 //! rows do: then the file is no such file. Users come from a [`Tenants`] rule, because most public traces have none.
 
-pub mod alibaba2017;
+mod alibaba2017;
 mod detect;
-pub mod openb;
-pub mod swf;
-pub mod swim;
-pub mod tenants;
+mod openb;
+mod swf;
+mod swim;
+mod tenants;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,80 +18,121 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use alibaba2017::{Alibaba2017Jobs, Alibaba2017Options};
-pub use detect::detect;
+pub use detect::{Head, detect};
 pub use openb::OpenbOptions;
 pub use swf::{SwfMemory, SwfMemoryUnit, SwfOptions, SwfParallel};
 pub use swim::SwimOptions;
 pub use tenants::Tenants;
 
 use super::{Input, Workload};
-use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::error::{Error, Result, either, nearest};
 use plimsoll_base::rows::{Column, Row};
 use plimsoll_base::units::{Dim, Unit};
 
-/// A public workload format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Format {
-    /// SWIM: Facebook's jobs of 2009 and 2010 as bytes read, shuffled and written.
-    Swim,
-    /// `batch_task.csv` of Alibaba's 2017 cluster trace, scheduled by Fuxi.
-    Alibaba2017,
-    /// The Standard Workload Format of the Parallel Workloads Archive.
-    Swf,
-    /// The pod list of Alibaba's 2023 GPU cluster trace.
-    Openb,
+/// All that the rest of the program knows of a format: it stands in the format's own file.
+pub struct FormatRow {
+    /// The content, in a few words.
+    pub about: &'static str,
+    /// How a file looks.
+    pub layout: &'static str,
+    /// The publication.
+    pub source: &'static str,
+    /// The beginning of a file.
+    pub example: &'static str,
+    /// Rules for users that take a column of the format; the default if that is [`Tenants::Column`].
+    columns: &'static [Tenants],
+    /// Whether a file begins like this.
+    recognises: fn(&Head) -> bool,
+    /// Reads a file; [`read_input`] finishes the workload.
+    read: fn(&Input, &FormatOptions, Tenants) -> Result<Workload>,
+}
+
+/// Makes [`Format`] and [`FormatOptions`] of the list of formats: name, file, variant, parameters.
+macro_rules! formats {
+    ($($name:literal => $file:ident::{$format:ident, $options:ident},)*) => {
+        /// A public workload format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub enum Format {
+            $(#[doc = concat!("`", $name, "`")] $format,)*
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: &'static [Format] = &[$(Format::$format,)*];
+
+            /// The name on the command line and in plans.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Format::$format => $name,)*
+                }
+            }
+
+            /// The row in its file.
+            pub fn row(self) -> &'static FormatRow {
+                match self {
+                    $(Format::$format => &$file::ROW,)*
+                }
+            }
+        }
+
+        /// How to read a public format; the defaults need nothing else.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct FormatOptions {
+            /// How users are assigned; by default the format's user column, else one user a job.
+            pub tenants: Option<Tenants>,
+            /// The resources that a canonical trace may have beside the usual ones.
+            #[serde(skip)]
+            pub resources: Vec<String>,
+            /// A row that breaks the format's conventions is an error instead of dropped and counted.
+            pub strict: bool,
+            $(#[doc = concat!("The parameters of `", $name, "`.")] #[serde(rename = $name)] pub $file: $options,)*
+        }
+    };
+}
+
+formats! {
+    "swim" => swim::{Swim, SwimOptions},
+    "alibaba-2017" => alibaba2017::{Alibaba2017, Alibaba2017Options},
+    "swf" => swf::{Swf, SwfOptions},
+    "openb" => openb::{Openb, OpenbOptions},
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 4] = [Format::Swim, Format::Alibaba2017, Format::Swf, Format::Openb];
-
-    /// The name on the command line and in plans.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Swim => "swim",
-            Format::Alibaba2017 => "alibaba-2017",
-            Format::Swf => "swf",
-            Format::Openb => "openb",
-        }
+    /// A description in one sentence, for messages and help.
+    pub fn describe(self) -> String {
+        format!("{} ({})", self.row().about, self.row().layout)
     }
 
-    /// A description in one sentence, for help.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Format::Swim => "SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output (tab-separated, no header)",
-            Format::Alibaba2017 => "Alibaba 2017 batch_task.csv: task sets with cores and normalised memory",
-            Format::Swf => "Standard Workload Format: jobs of a parallel machine (18 fields, ';' comments)",
-            Format::Openb => "Alibaba 2023 openb pod list: cores, memory and fractional GPUs (with header)",
-        }
+    /// The names of all formats, in words.
+    pub fn names() -> String {
+        either(Format::ALL.iter().map(|format| format.name()))
     }
 
     /// Reads a name. Errors: [`Error::Plan`] under the name `key`, with the nearest format.
     pub fn parse(key: &str, text: &str) -> Result<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
-            let hint = nearest(text, Format::ALL.map(Format::name));
+        let mut all = Format::ALL.iter().copied();
+        all.clone().find(|format| format.name() == text).ok_or_else(|| {
+            let hint = nearest(text, all.clone().map(Format::name));
             let hint = hint.map_or(String::new(), |known| format!(" (did you mean '{known}'?)"));
-            Error::plan(key, format!("'{text}'"), format!("{}{hint}", Format::ALL.map(Format::name).join(", ")))
+            let names: Vec<&str> = all.by_ref().map(Format::name).collect();
+            Error::plan(key, format!("'{text}'"), format!("{}{hint}", names.join(", ")))
         })
     }
 
     /// The rule that `asked` means for this format: by default its own user column, else one user a job.
     fn tenants(self, asked: Option<Tenants>) -> Result<Tenants> {
-        match (asked, self) {
-            (None, Format::Swf) => Ok(Tenants::Column),
-            (None, _) => Ok(Tenants::Job),
-            (Some(Tenants::Column), Format::Swim | Format::Alibaba2017 | Format::Openb) => Err(Error::plan(
-                "tenants",
-                "'column'",
-                format!("job, one, hash:K, round-robin:K or zipf:K:S: {self} has no user column"),
-            )),
-            (Some(Tenants::Qos), Format::Swim | Format::Alibaba2017 | Format::Swf) => Err(Error::plan(
-                "tenants",
-                "'qos'",
-                format!("job, one, hash:K, round-robin:K or zipf:K:S: {self} has no classes of service"),
-            )),
-            (Some(rule), _) => Ok(rule),
+        let own = self.row().columns;
+        let Some(rule) = asked else {
+            return Ok(*own.iter().find(|own| **own == Tenants::Column).unwrap_or(&Tenants::Job));
+        };
+        match rule.column().filter(|_| !own.contains(&rule)) {
+            None => Ok(rule),
+            Some(column) => {
+                let expected = format!("job, one, hash:K, round-robin:K or zipf:K:S: {self} has no {column}");
+                Err(Error::plan("tenants", format!("'{rule}'"), expected))
+            }
         }
     }
 }
@@ -122,28 +163,6 @@ impl fmt::Display for Format {
     }
 }
 
-/// How to read a public format; the defaults need nothing else.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FormatOptions {
-    /// How users are assigned; by default the format's user column, else one user a job.
-    pub tenants: Option<Tenants>,
-    /// The resources that a canonical trace may have beside the usual ones.
-    #[serde(skip)]
-    pub resources: Vec<String>,
-    /// A row that breaks the format's conventions is an error instead of dropped and counted.
-    pub strict: bool,
-    /// Values for the columns that SWIM lacks.
-    pub swim: SwimOptions,
-    /// The reading of a job in Alibaba's trace of 2017.
-    #[serde(rename = "alibaba-2017")]
-    pub alibaba2017: Alibaba2017Options,
-    /// How parallel jobs and their memory are read.
-    pub swf: SwfOptions,
-    /// How pods are replayed.
-    pub openb: OpenbOptions,
-}
-
 /// Reads a whole file; see [`read_input`].
 pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Workload> {
     read_input(&Input::open(path)?, format, options)
@@ -155,12 +174,7 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
 /// one without rows and one without a usable row; [`Error::Plan`] for an option that the format cannot follow.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
-    let mut workload = match format {
-        Format::Swim => swim::read(input, &options.swim, options.strict)?,
-        Format::Alibaba2017 => alibaba2017::read(input, &options.alibaba2017, options.strict)?,
-        Format::Swf => swf::read(input, &options.swf, options.strict, tenants)?,
-        Format::Openb => openb::read(input, &options.openb, options.strict, tenants)?,
-    };
+    let mut workload = (format.row().read)(input, options, tenants)?;
     workload.quality.format = format.name().to_owned();
     if workload.quality.rows_in == 0 {
         return Err(Error::trace(input.path(), 0, "", format!("has no rows; expected {}", format.describe())));
@@ -265,7 +279,7 @@ pub(crate) mod tests {
 
     #[test]
     fn names_round_trip_and_typos_get_a_hint() {
-        for format in Format::ALL {
+        for &format in Format::ALL {
             assert_eq!(format.to_string().parse::<Format>().expect("round trip"), format);
         }
         let message = Format::parse("--format", "alibaba-2018").unwrap_err().to_string();
@@ -278,7 +292,7 @@ pub(crate) mod tests {
 
     #[test]
     fn files_without_rows_are_refused() {
-        for format in Format::ALL {
+        for &format in Format::ALL {
             for text in ["", "\n\r\n", "\u{feff}"] {
                 let message = refusal(format, text);
                 assert!(message.starts_with("FILE: has no rows; expected "), "{format}: {message}");
@@ -295,17 +309,8 @@ pub(crate) mod tests {
 
     #[test]
     fn any_damaged_byte_is_an_error_or_a_workload_that_adds_up() {
-        let samples = [
-            (Format::Swim, "job0\t49\t49\t67108865\t1073741825\t6\njob1\t101.5\t52\t7\t0\t4\n"),
-            (Format::Alibaba2017, "-64,65,3,4,15,Terminated,50,0.007\n60,61,4,7,393,Waiting,,\n"),
-            (Format::Swf, "1 0 5 14 8 -1 9 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n2 1 -1 0 4 -1 -1 -1 -1 9 0 1 1 1 1 1 1 1\n"),
-            (
-                Format::Openb,
-                "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,\
-                 scheduled_time\np0,12000,16384,8,1000,,LS,Running,10,500,20\n",
-            ),
-        ];
-        for (format, text) in samples {
+        for &format in Format::ALL {
+            let text = format.row().example;
             for at in 0..text.len() {
                 for byte in [0, b'\n', b'\t', b' ', b',', b'"', b'-', b'.', b'e', b'9', b';', 0xff] {
                     let mut bytes = text.as_bytes().to_vec();
@@ -325,14 +330,10 @@ pub(crate) mod tests {
 
     #[test]
     fn rules_that_a_format_cannot_follow_are_refused() {
-        for (format, rule) in [
-            (Format::Swim, Tenants::Column),
-            (Format::Alibaba2017, Tenants::Column),
-            (Format::Openb, Tenants::Column),
-            (Format::Swim, Tenants::Qos),
-            (Format::Alibaba2017, Tenants::Qos),
-            (Format::Swf, Tenants::Qos),
-        ] {
+        let rules = |&format: &Format| [(format, Tenants::Column), (format, Tenants::Qos)];
+        for (format, rule) in
+            Format::ALL.iter().flat_map(rules).filter(|(format, rule)| !format.row().columns.contains(rule))
+        {
             let options = FormatOptions { tenants: Some(rule), ..FormatOptions::default() };
             let nothing = Input::Bytes("absent".into(), [].into());
             let message = read_input(&nothing, format, &options).unwrap_err().to_string();

@@ -8,11 +8,25 @@
 //! Not modelled: the models of GPU that a pod accepts (a warning counts these pods).
 //! Source: Weng et al., USENIX ATC 2023; cluster-trace-gpu-v2023.
 
-use super::{Once, Tenants, dim};
+use super::{FormatRow, Once, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::Result;
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId};
+
+pub(super) static ROW: FormatRow = FormatRow {
+    about: "Alibaba 2023 openb pod list: cores, memory and fractional GPUs",
+    layout: "with a header",
+    source: "cluster-trace-gpu-v2023; Weng et al., USENIX ATC 2023",
+    example: "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,\
+              scheduled_time\np0,12000,16384,8,1000,,LS,Running,10,500,20\n",
+    columns: &[Tenants::Qos],
+    recognises: |head| {
+        let fields = head.fields(b',');
+        ["name", "num_gpu", "gpu_milli", "creation_time"].iter().all(|name| fields.contains(&name.as_bytes()))
+    },
+    read: |input, options, tenants| read(input, &options.openb, options.strict, tenants),
+};
 
 /// How pods are replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -40,13 +54,6 @@ const COLUMNS: [&str; 11] = [
     "deletion_time",
     "scheduled_time",
 ];
-
-/// Whether the fields of a first line are the header of a pod list.
-pub(super) fn is_header<'a>(fields: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
-    ["name", "num_gpu", "gpu_milli", "creation_time"]
-        .iter()
-        .all(|name| fields.clone().any(|field| field == name.as_bytes()))
-}
 
 /// Where the columns stand in this file.
 struct Header([Column<'static>; COLUMNS.len()]);
@@ -111,8 +118,7 @@ impl Pod {
     }
 }
 
-/// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
+fn read(input: &Input, options: &OpenbOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
     let dims = vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte), dim("gpu", Unit::Milli)];
     let mut workload = Workload { dims, ..Workload::default() };
     let (mut rows, mut seen, mut pods) =

@@ -13,11 +13,25 @@ use std::io::{BufRead, BufReader};
 
 use csv::ByteRecord;
 
-use super::{Once, Tenants, dim};
+use super::detect::are_numbers;
+use super::{FormatRow, Once, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{Column, Row};
 use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, Time, US_PER_S, Unit, UserId, decimal};
+
+pub(super) static ROW: FormatRow = FormatRow {
+    about: "Standard Workload Format: jobs of a parallel machine",
+    layout: "18 fields, ';' comments",
+    source: "Parallel Workloads Archive; Feitelson, Tsafrir and Krakov, JPDC 2014",
+    example: "1 0 5 14 8 -1 9 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n2 1 -1 0 4 -1 -1 -1 -1 9 0 1 1 1 1 1 1 1\n",
+    columns: &[Tenants::Column],
+    recognises: |head| {
+        let words = head.words();
+        head.begins(b';') || (words.len() >= 18 && are_numbers(&words[..18]))
+    },
+    read: |input, options, tenants| read(input, &options.swf, options.strict, tenants),
+};
 
 /// How a job of P processors becomes tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -88,8 +102,7 @@ const KIB_MOST: u64 = 1 << 28;
 /// The most memory of a job, in MiB: sums stay within 64 bits.
 const MIB_MOST: u128 = 1_000_000_000_000_000;
 
-/// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
+fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> Result<Workload> {
     let path = input.path();
     let mut input = BufReader::new(input.reader()?);
     let (mut log, mut line, mut text, mut record) = (Log::new(tenants), 0, Vec::new(), ByteRecord::new());

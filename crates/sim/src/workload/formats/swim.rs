@@ -10,11 +10,26 @@
 //!
 //! Source: SWIM, UC Berkeley, New BSD; Chen et al., VLDB 2012. Demands: means of Ghodsi et al., NSDI 2011, Fig. 1.
 
-use super::{Once, dim};
+use super::detect::are_numbers;
+use super::{FormatRow, Once, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{MAX_DIMS, Resources, Round, Span, TIME_MAX_US, Time, US_PER_S, Unit, UserId};
+
+pub(super) static ROW: FormatRow = FormatRow {
+    about: "SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output",
+    layout: "tab-separated, no header",
+    source: "SWIM, New BSD; Chen et al., VLDB 2012",
+    example: "job0\t49\t49\t67108865\t1073741825\t6\njob1\t101.5\t52\t7\t0\t4\n",
+    columns: &[],
+    recognises: |head| {
+        let fields = head.fields(b'\t');
+        // A line that begins like a comment is the header of another format.
+        (6..=9).contains(&fields.len()) && !fields[0].is_empty() && !head.begins(b';') && are_numbers(&fields[1..6])
+    },
+    read: |input, options, _| read(input, &options.swim, options.strict),
+};
 
 /// Everything that is assumed about a job beyond its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -123,8 +138,7 @@ const OUTPUT: Column<'_> = Column::new(5, "reduce_output_bytes");
 const BYTES: &str = "bytes, a whole number from 0";
 const SECONDS: &str = "seconds from 0";
 
-/// Reads a file; [`super::read`] finishes the workload.
-pub(super) fn read(input: &Input, options: &SwimOptions, strict: bool) -> Result<Workload> {
+fn read(input: &Input, options: &SwimOptions, strict: bool) -> Result<Workload> {
     options.check()?;
     let mut workload =
         Workload { dims: vec![dim("cpu", Unit::Milli), dim("memory", Unit::Mebibyte)], ..<_>::default() };

@@ -82,6 +82,15 @@ impl Tenants {
         })
     }
 
+    /// The column of a format that it takes, if any.
+    pub(super) fn column(self) -> Option<&'static str> {
+        match self {
+            Tenants::Column => Some("user column"),
+            Tenants::Qos => Some("classes of service"),
+            _ => None,
+        }
+    }
+
     /// Gives every set the user of this rule. The workload's users so far are the original jobs (or the format's own
     /// users, which `job`, `column` and `qos` leave as they are); it must be finished, for `round-robin` goes by its
     /// order.
