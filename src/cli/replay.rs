@@ -38,8 +38,7 @@ pub struct Args {
     /// A policy; may be given several times (see `plimsoll policies`)
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
-    /// pooled, first-fit, best-fit, worst-fit, spread, dot-product, random or fgd
-    #[arg(long, default_value = "pooled")]
+    #[arg(long, default_value = Placement::default().name(), help = Placement::names())]
     placement: String,
     /// The rule when the next task in line does not fit: skip (try the next user) or stop
     #[arg(long, default_value = "skip")]
@@ -84,8 +83,12 @@ pub struct Args {
     /// Seed of --thin
     #[arg(long, default_value_t = 1, requires = "thin")]
     seed: u64,
-    /// Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb
-    #[arg(long = "from", visible_alias = "trace-format", value_name = "FORMAT")]
+    #[arg(
+        long = "from",
+        visible_alias = "trace-format",
+        value_name = "FORMAT",
+        help = format!("Format of the trace, if it is not canonical and not recognised: {}", formats::Format::names())
+    )]
     trace_format: Option<String>,
     /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
     #[arg(long, value_name = "RULE")]
@@ -255,7 +258,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     vec![
         ("machines", vec![shell::path(machines)], None),
         ("policy", policies.clone(), None),
-        ("placement", vec![placement.clone()], Some("pooled")),
+        ("placement", vec![placement.clone()], Some(Placement::default().name())),
         ("on-blocked", vec![on_blocked.clone()], Some("skip")),
         ("ties", vec![ties.clone()], Some("lowest-id")),
         ("slowdown", one(slowdown), None),

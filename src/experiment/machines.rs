@@ -19,7 +19,7 @@ pub struct ClusterFile {
     /// Groups with resources of any name: `{ count = 400, cpu = 16, memory_gib = 32, disk_gib = 1000 }`.
     #[serde(default)]
     pub group: Vec<toml::Table>,
-    /// `pooled`, `first-fit`, `best-fit` or `worst-fit`.
+    /// The name of a placement rule.
     pub placement: Option<String>,
     /// `skip` or `stop`.
     pub on_blocked: Option<String>,

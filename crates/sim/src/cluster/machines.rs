@@ -4,25 +4,25 @@
 //! machines are. A pooled cluster is one machine. Machines may come and go: one that was removed fits nothing, and
 //! tasks that still run on it give their room back as usual.
 
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::climb::Climb;
 use super::devices::{Hardware, Held};
 use super::fragmentation::Fragmentation;
-use super::grid::{Grid, Measure};
+use super::grid::Grid;
 use super::index::{Index, id};
 use super::location::{Location, Locations};
-use super::rules::{Placement, Prices};
+use super::rules::Placement;
 use super::scope::{Members, Scope};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
+use plimsoll_base::units::{MachineId, Resources};
 
 /// How often random placement draws before it counts.
 const DRAWS: u32 = 32;
 
 /// The searches for a machine besides the index.
 #[derive(Clone, Debug)]
-enum Guide {
+pub(super) enum Guide {
     /// The index alone.
     First,
     /// Best-fit, worst-fit and spread.
@@ -50,22 +50,7 @@ impl Machines {
     /// [`Placement::Random`] draws from a stream of its own unless [`Machines::draw_from`] gives another.
     pub fn new(dims: usize, placement: Placement, capacities: &[Resources]) -> Machines {
         let index = Index::new(dims, capacities);
-        let prices = || {
-            let mut total = [0u64; MAX_DIMS];
-            for capacity in capacities {
-                total.iter_mut().zip(capacity.0).for_each(|(sum, part)| *sum += part);
-            }
-            Prices::new(&total[..dims])
-        };
-        let guide = match placement {
-            Placement::Pooled | Placement::FirstFit => Guide::First,
-            Placement::Fgd => Guide::Descend,
-            Placement::BestFit => Guide::Grid(Grid::new(Measure::Room(prices()), &index)),
-            Placement::WorstFit => Guide::Grid(Grid::new(Measure::Fullness(prices()), &index)),
-            Placement::Spread => Guide::Grid(Grid::new(Measure::Tasks(vec![0; capacities.len()]), &index)),
-            Placement::DotProduct => Guide::Climb(Climb::new(&index, capacities)),
-            Placement::Random => Guide::Draw(ChaCha8Rng::seed_from_u64(0)),
-        };
+        let guide = (placement.row().guide)(&index, capacities);
         Machines { index, guide, capacities: capacities.to_vec(), hardware: None }
     }
 

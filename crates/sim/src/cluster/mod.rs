@@ -28,6 +28,6 @@ pub use fragmentation::{Fragmentation, Mix};
 pub use labels::{ClassId, LabelIndex, Moved};
 pub use location::{Location, Locations, RackId, RoomId};
 pub use machines::Machines;
-pub use rules::Placement;
+pub use rules::{Placement, PlacementRow};
 pub use scope::{Members, Place, Scope};
 pub use spec::{Cluster, ClusterSpec, MachineGroup};

@@ -4,53 +4,82 @@
 //! free on the machine before the task comes, `c_r` the cluster's capacity, `m_r` the machine's, `d_r` the task's
 //! demand.
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::climb::Climb;
+use super::grid::{Grid, Measure};
 use super::index::Index;
-use plimsoll_base::error::{Error, Result};
+use super::machines::Guide;
+use plimsoll_base::error::{Error, Result, either};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// How a task finds its machine among those that it fits on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// There are no machines: one pool of everything.
-    #[default]
-    Pooled,
-    /// The machine of lowest index.
-    FirstFit,
-    /// The machine that it leaves with the least: the smallest sum of `f_r / c_r`.
-    BestFit,
-    /// The machine that it leaves with the most: the largest sum of `f_r / c_r`.
-    WorstFit,
-    /// The machine with the fewest tasks running, whatever their size.
-    Spread,
-    /// The machine with free amounts nearest to the direction of the demand: the largest sum of `d_r f_r / m_r^2`.
-    ///
-    /// Source: Grandl et al., Multi-resource packing for cluster schedulers, SIGCOMM 2014, section 3.2 (alignment,
-    /// demand and room both normalised to the machine).
-    DotProduct,
-    /// Any machine, each with the same chance.
-    Random,
-    /// The machine on which the least becomes useless to the workload's tasks: fragmentation gradient descent.
-    ///
-    /// Source: Weng et al., Beware of fragmentation, USENIX ATC 2023, section 4. Without devices it is first-fit.
-    Fgd,
+/// All that the rest of the program knows of a rule.
+pub struct PlacementRow {
+    /// The name on the command line and in plans.
+    pub name: &'static str,
+    /// The machine that it chooses, in words.
+    pub chosen: &'static str,
+    /// The publication, if it has one.
+    pub source: &'static str,
+    /// The search for that machine, given the free amounts and the capacities of all.
+    pub(super) guide: fn(&Index, &[Resources]) -> Guide,
+}
+
+/// Makes [`Placement`] of the list of rules: variant, name, machine chosen, source, search.
+macro_rules! rules {
+    ($($rule:ident $name:literal: $chosen:literal, $source:literal, $guide:expr;)*) => {
+        /// How a task finds its machine among those that it fits on.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Placement {
+            $(#[doc = concat!("`", $name, "`: ", $chosen, ". ", $source)] $rule,)*
+        }
+
+        impl Placement {
+            /// All of them with their names.
+            pub const ALL: [(&'static str, Placement); [$($name),*].len()] = [$(($name, Placement::$rule)),*];
+
+            /// Its row.
+            pub fn row(self) -> &'static PlacementRow {
+                match self {
+                    $(Placement::$rule => &PlacementRow { name: $name, chosen: $chosen, source: $source, guide: $guide },)*
+                }
+            }
+        }
+    };
+}
+
+rules! {
+    Pooled "pooled": "there are no machines: everything is one", "", |_, _| Guide::First;
+    FirstFit "first-fit": "the lowest index", "", |_, _| Guide::First;
+    BestFit "best-fit": "the lowest sum over r of f_r / c_r: the machine that is left with the least", "",
+        |index, all| Guide::Grid(Grid::new(Measure::Room(Prices::of(index, all)), index));
+    WorstFit "worst-fit": "the highest sum over r of f_r / c_r: the machine that is left with the most", "",
+        |index, all| Guide::Grid(Grid::new(Measure::Fullness(Prices::of(index, all)), index));
+    Spread "spread": "the fewest running tasks, whatever their size", "Docker Swarm's strategy of that name",
+        |index, all| Guide::Grid(Grid::new(Measure::Tasks(vec![0; all.len()]), index));
+    DotProduct "dot-product": "the highest sum over r of d_r f_r / m_r²",
+        "Tetris: Grandl et al., SIGCOMM 2014, 3.2 (alignment)", |index, all| Guide::Climb(Climb::new(index, all));
+    Random "random": "each with the same chance", "", |_, _| Guide::Draw(ChaCha8Rng::seed_from_u64(0));
+    Fgd "fgd": "the lowest growth of fragments, see below", "Weng et al., USENIX ATC 2023, 4", |_, _| Guide::Descend;
+}
+
+impl Default for Placement {
+    /// The first of the list.
+    fn default() -> Placement {
+        Placement::ALL[0].1
+    }
 }
 
 impl Placement {
-    /// All of them with their names.
-    pub const ALL: [(&'static str, Placement); 8] = [
-        ("pooled", Placement::Pooled),
-        ("first-fit", Placement::FirstFit),
-        ("best-fit", Placement::BestFit),
-        ("worst-fit", Placement::WorstFit),
-        ("spread", Placement::Spread),
-        ("dot-product", Placement::DotProduct),
-        ("random", Placement::Random),
-        ("fgd", Placement::Fgd),
-    ];
-
     /// The name on the command line.
     pub fn name(self) -> &'static str {
-        Placement::ALL.iter().find(|(_, placement)| *placement == self).map_or("", |(name, _)| name)
+        self.row().name
+    }
+
+    /// The names of all rules, in words.
+    pub fn names() -> String {
+        either(Placement::ALL.map(|(name, _)| name))
     }
 }
 
@@ -58,11 +87,8 @@ impl std::str::FromStr for Placement {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Placement> {
-        let known = || Placement::ALL.map(|(name, _)| name);
-        Placement::ALL.iter().find(|(name, _)| *name == text).map(|(_, placement)| *placement).ok_or_else(|| {
-            let [rest @ .., last] = &known()[..] else { unreachable!("there are rules") };
-            Error::plan("placement", format!("'{text}'"), format!("{} or {last}", rest.join(", ")))
-        })
+        let found = Placement::ALL.iter().find(|(name, _)| *name == text).map(|(_, placement)| *placement);
+        found.ok_or_else(|| Error::plan("placement", format!("'{text}'"), Placement::names()))
     }
 }
 
@@ -75,6 +101,15 @@ impl std::str::FromStr for Placement {
 pub(super) struct Prices([u128; MAX_DIMS]);
 
 impl Prices {
+    /// Of a cluster with these machines.
+    fn of(index: &Index, capacities: &[Resources]) -> Prices {
+        let mut total = [0u64; MAX_DIMS];
+        for capacity in capacities {
+            total.iter_mut().zip(capacity.0).for_each(|(sum, part)| *sum += part);
+        }
+        Prices::new(&total[..index.dims()])
+    }
+
     pub fn new(total: &[u64]) -> Prices {
         const LIMIT: u128 = 1 << 100;
         let gcd = |mut a: u128, mut b: u128| {
