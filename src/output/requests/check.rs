@@ -3,6 +3,7 @@
 use super::field::{Column, Datum, Field, seconds};
 use super::file::{FigureFile, Words};
 use super::kind::{Kind, Stat};
+use super::kinds::{Draw, KindRow, X};
 use crate::error::{Error, Result, nearest};
 use crate::output::figure::Measure;
 use crate::output::gallery;
@@ -81,10 +82,15 @@ impl Request {
 
     /// Whether the figure is a built-in one: drawn for every cell of a sweep.
     pub fn builtin(&self) -> Option<&'static [&'static str]> {
-        match &self.kind {
+        match self.kind {
             Kind::BuiltIn(names) => Some(names),
-            _ => None,
+            Kind::Described(_) => None,
         }
+    }
+
+    /// Whether this runs along its x.
+    pub(super) fn x_is(&self, x: X) -> bool {
+        self.kind.row().is_some_and(|kind| kind.x == x)
     }
 }
 
@@ -109,7 +115,7 @@ impl Checker<'_> {
     pub fn request(&self, paper: Paper) -> Result<Request> {
         let file = self.file;
         let kind = Kind::parse(&file.kind).ok_or_else(|| self.unknown("kind", &file.kind, Kind::names()))?;
-        let table = self.table(&kind)?;
+        let table = self.table(kind)?;
         let request = Request {
             name: file.name.clone().unwrap_or_else(|| file.kind.clone()),
             table,
@@ -136,11 +142,9 @@ impl Checker<'_> {
             let given = format!("'{}'", request.name.escape_debug());
             return Err(Error::plan(self.key("name"), given, portable::EXPECTED));
         }
-        if request.builtin().is_some() {
-            return self.nothing_else(request);
-        }
-        let request = self.fields(request)?;
-        self.suits(&request)?;
+        let Some(row) = kind.row() else { return self.nothing_else(request) };
+        let request = self.fields(request, row)?;
+        self.suits(&request, row)?;
         Ok(request)
     }
 
@@ -185,10 +189,11 @@ impl Checker<'_> {
         Ok(paper)
     }
 
-    fn table(&self, kind: &Kind) -> Result<Table> {
+    fn table(&self, kind: Kind) -> Result<Table> {
+        let reads = kind.row().is_some_and(|kind| matches!(kind.draw, Draw::Rows(_)));
         let Some(name) = &self.file.table else {
-            let table = kind.table();
-            let needed = kind.reads() && !self.scope.tables.contains(&table);
+            let table = kind.row().map_or(Table::Runs, |kind| kind.table);
+            let needed = reads && !self.scope.tables.contains(&table);
             return match needed {
                 false => Ok(table),
                 true => Err(Error::plan(
@@ -198,7 +203,7 @@ impl Checker<'_> {
                 )),
             };
         };
-        if !kind.reads() {
+        if !reads {
             let expected = format!("no table: '{}' shows the statistics", self.file.kind);
             return Err(Error::plan(self.key("table"), format!("'{name}'"), expected));
         }
@@ -245,21 +250,20 @@ impl Checker<'_> {
         }
     }
 
-    fn fields(&self, request: Request) -> Result<Request> {
+    fn fields(&self, request: Request, kind: &KindRow) -> Result<Request> {
         let (file, table) = (self.file, request.table);
         let columns = Column::all(table, &self.scope.dims);
         let field = |key: &str, name: &str| self.field(key, name, &columns);
         let list = |key: &str, words: &Option<Words>| -> Result<Option<Vec<Field>>> {
             words.as_ref().map(|words| words.0.iter().map(|name| field(key, name)).collect()).transpose()
         };
-        let kind = &request.kind;
         // A heat map's y is its second axis; what it shows is `value`.
-        let map = *kind == Kind::Heatmap;
+        let map = kind.pairs;
         let shown = if map { file.value.clone().map(|name| Words(vec![name])) } else { file.y.clone() };
         let shown_key = if map { "value" } else { "y" };
-        let names = match (shown, kind) {
+        let names = match (shown, kind.shows) {
             (Some(words), _) if !words.0.is_empty() => words.0,
-            (_, Kind::Cdf) => vec!["completion_s".to_owned()],
+            (_, Some(column)) => vec![column.to_owned()],
             _ => {
                 let expected = format!("a column of the table '{}', such as {}", table.name(), example(table));
                 return Err(Error::plan(self.key(shown_key), "nothing", expected));
@@ -277,7 +281,8 @@ impl Checker<'_> {
             }
         };
         let y: Vec<Column> = names.iter().map(number).collect::<Result<_>>()?;
-        let x = match (&file.x, kind.x()) {
+        let named = matches!(kind.x, X::Names | X::Numbers);
+        let x = match (&file.x, named) {
             (Some(name), true) => Some(field("x", name)?),
             (None, true) => {
                 let expected = "an axis of the sweep, policy, cell, or a column";
@@ -289,7 +294,7 @@ impl Checker<'_> {
             }
             (None, false) => columns.iter().find(|column| column.name == "time_s").cloned().map(Field::Column),
         };
-        let x = x.filter(|_| kind.x() || *kind == Kind::Time);
+        let x = x.filter(|_| kind.x != X::None);
         let rows = match (&file.y, map) {
             (Some(Words(names)), true) if names.len() == 1 => Some(field("y", &names[0])?),
             (_, true) => return Err(Error::plan(self.key("y"), "nothing", "a second axis of the sweep, or a column")),
@@ -395,7 +400,7 @@ impl Checker<'_> {
     }
 
     /// Whether the kind can show that.
-    fn suits(&self, request: &Request) -> Result<()> {
+    fn suits(&self, request: &Request, kind: &KindRow) -> Result<()> {
         let numbers = |field: &Field| match field {
             Field::Axis(at, ..) => {
                 self.scope.axes[*at].1.iter().all(|text| matches!(Datum::of_axis(text), Datum::Number(_)))
@@ -404,14 +409,14 @@ impl Checker<'_> {
             Field::Seed => true,
             _ => false,
         };
-        if let (Some(x), true) = (&request.x, request.kind.numeric_x())
+        if let (Some(x), X::Numbers) = (&request.x, kind.x)
             && !numbers(x)
         {
             let expected =
                 format!("numbers along x; for names such as these take kind = \"bars\" instead of {}", self.file.kind);
             return Err(Error::plan(self.key("x"), format!("'{}'", x.name()), expected));
         }
-        if request.kind == Kind::Time && !Column::all(request.table, &[]).iter().any(|one| one.name == "time_s") {
+        if kind.x == X::Time && !Column::all(request.table, &[]).iter().any(|one| one.name == "time_s") {
             let series =
                 Table::ALL.into_iter().filter(|table| Column::all(*table, &[]).iter().any(|c| c.name == "time_s"));
             let names = series.map(|table| table.name()).collect::<Vec<_>>().join(", ");
@@ -421,23 +426,19 @@ impl Checker<'_> {
                 format!("a table over time: {names}"),
             ));
         }
-        if request.kind == Kind::Difference && self.scope.policies.len() < 2 {
+        if matches!(kind.draw, Draw::Differences(_)) && self.scope.policies.len() < 2 {
             let expected = "two policies or more: it shows how they differ from the baseline";
-            return Err(Error::plan(self.key("kind"), "'difference'", expected));
+            return Err(Error::plan(self.key("kind"), format!("'{}'", kind.name), expected));
         }
-        for (key, given, fits) in [
-            ("series", self.file.series.is_some(), !matches!(request.kind, Kind::Heatmap | Kind::Difference)),
-            ("facet", self.file.facet.is_some(), request.kind != Kind::Difference),
-            ("stat", self.file.stat.is_some(), request.kind.sums_up()),
-            ("scale", self.file.scale.is_some(), request.kind != Kind::Difference),
-            ("percent", self.file.percent.is_some(), request.kind == Kind::Difference),
-            (
-                "bands",
-                self.file.bands.is_some(),
-                matches!(request.kind, Kind::Lines | Kind::Time | Kind::Cdf | Kind::Bars),
-            ),
+        for (key, given) in [
+            ("series", self.file.series.is_some()),
+            ("facet", self.file.facet.is_some()),
+            ("stat", self.file.stat.is_some()),
+            ("scale", self.file.scale.is_some()),
+            ("percent", self.file.percent.is_some()),
+            ("bands", self.file.bands.is_some()),
         ] {
-            if given && !fits {
+            if given && !kind.takes.contains(&key) {
                 let expected = format!("no '{key}': a figure of kind '{}' has none", self.file.kind);
                 return Err(Error::plan(self.key(key), "a value", expected));
             }

@@ -2,9 +2,9 @@
 
 use super::check::Request;
 use super::field::{Column, Field};
-use super::kind::{Kind, Stat};
-use super::rows::{Means, Row, Rows, Whole};
-use super::{blocks, curves};
+use super::kind::Stat;
+use super::kinds::Draw;
+use super::rows::{Row, Whole};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Measure};
 use crate::output::gallery::{Drawn, Gallery};
@@ -31,29 +31,24 @@ pub(super) struct Picture {
 impl Request {
     /// Draws it. Errors: a damaged table.
     pub(super) fn draw(&self, whole: &Whole) -> Result<Gallery> {
-        if self.kind == Kind::Difference {
-            return Ok(match blocks::difference(self, whole)? {
-                Some(picture) => self.gallery(picture),
-                None => Gallery::without(&self.name, "there is nothing to compare"),
-            });
-        }
-        let Rows { rows, ends, grids, there } = self.rows(whole)?;
-        if !there {
+        let draw = match self.kind.row().map(|kind| &kind.draw) {
+            None => return Ok(Gallery::default()),
+            Some(Draw::Differences(draw)) => {
+                return Ok(match draw(self, whole)? {
+                    Some(picture) => self.gallery(picture),
+                    None => Gallery::without(&self.name, "there is nothing to compare"),
+                });
+            }
+            Some(Draw::Rows(draw)) => draw,
+        };
+        let rows = self.rows(whole)?;
+        if !rows.there {
             return Ok(Gallery::without_table(&self.name, self.table));
         }
-        if rows.is_empty() {
+        if rows.rows.is_empty() {
             return Ok(Gallery::without(&self.name, "no row has what it shows"));
         }
-        let picture = match self.kind {
-            Kind::Lines => curves::lines(self, &Means::of(self, &rows)),
-            Kind::Time => curves::time(self, &rows, &ends, &grids),
-            Kind::Cdf => curves::cdf(self, &rows),
-            Kind::Scatter => curves::scatter(self, &rows),
-            Kind::Box => blocks::boxed(self, &rows),
-            Kind::Heatmap => blocks::map(self, &Means::of(self, &rows)),
-            _ => blocks::bars(self, &Means::of(self, &rows)),
-        };
-        Ok(self.gallery(picture))
+        Ok(self.gallery(draw(self, &rows)))
     }
 
     fn gallery(&self, picture: Picture) -> Gallery {

@@ -1,84 +1,34 @@
 //! The kinds of figures that a plan can ask for, and how rows of one run become one value.
 
 use super::check::builtin;
+use super::kinds::{KINDS, KindRow};
 use crate::metrics::mean;
 use crate::output::figure::Spread;
 use crate::output::gallery;
-use crate::output::schema::Table;
 
 /// A kind of figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Means over numbers, with bands.
-    Lines,
-    /// Means over names, with whiskers.
-    Bars,
-    /// Distributions.
-    Cdf,
-    /// Distributions side by side.
-    Box,
-    /// How policies differ from the baseline.
-    Difference,
-    /// Means over two axes.
-    Heatmap,
-    /// Pairs of values.
-    Scatter,
-    /// Means over time, with bands.
-    Time,
+    /// One that is described.
+    Described(&'static KindRow),
     /// Figures that need no description: their names.
     BuiltIn(&'static [&'static str]),
 }
 
-/// The kinds that are described, by name.
-const DESCRIBED: [(&str, Kind); 8] = [
-    ("lines", Kind::Lines),
-    ("bars", Kind::Bars),
-    ("cdf", Kind::Cdf),
-    ("box", Kind::Box),
-    ("difference", Kind::Difference),
-    ("heatmap", Kind::Heatmap),
-    ("scatter", Kind::Scatter),
-    ("time", Kind::Time),
-];
-
 impl Kind {
     pub fn parse(name: &str) -> Option<Kind> {
-        let described = DESCRIBED.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind);
+        let described = KINDS.iter().copied().find(|kind| kind.name == name).map(Kind::Described);
         described.or_else(|| builtin(name).map(Kind::BuiltIn))
     }
 
     /// The names of all kinds.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-        DESCRIBED.into_iter().map(|(name, _)| name).chain(["standard"]).chain(gallery::NAMES)
+        KINDS.iter().map(|kind| kind.name).chain(["standard"]).chain(gallery::NAMES)
     }
 
-    /// The table that it shows unless told otherwise.
-    pub fn table(&self) -> Table {
-        match self {
-            Kind::Cdf => Table::Jobs,
-            Kind::Time => Table::Fairness,
-            _ => Table::Runs,
-        }
-    }
-
-    /// Whether it shows a table of the runs.
-    pub fn reads(&self) -> bool {
-        !matches!(self, Kind::Difference | Kind::BuiltIn(_))
-    }
-
-    /// Whether it needs an x.
-    pub fn x(&self) -> bool {
-        matches!(self, Kind::Lines | Kind::Bars | Kind::Box | Kind::Heatmap | Kind::Scatter)
-    }
-
-    /// Whether its x has to be numbers.
-    pub fn numeric_x(&self) -> bool {
-        matches!(self, Kind::Lines | Kind::Scatter)
-    }
-
-    /// Whether it makes one value of the rows of a run.
-    pub fn sums_up(&self) -> bool {
-        matches!(self, Kind::Lines | Kind::Bars | Kind::Heatmap | Kind::Time)
+    /// The row of a kind that is described.
+    pub fn row(self) -> Option<&'static KindRow> {
+        if let Kind::Described(row) = self { Some(row) } else { None }
     }
 }
 
@@ -148,7 +98,8 @@ mod tests {
     #[test]
     fn every_name_is_a_kind() {
         assert!(Kind::names().all(|name| Kind::parse(name).is_some()));
-        assert_eq!(Kind::names().count(), DESCRIBED.len() + 1 + gallery::NAMES.len());
+        assert!(KINDS.iter().all(|kind| Kind::parse(kind.name) == Some(Kind::Described(kind))));
+        assert_eq!(Kind::names().count(), KINDS.len() + 1 + gallery::NAMES.len());
         assert_eq!(Kind::parse("pie"), None);
     }
 

@@ -3,13 +3,12 @@
 //! Requests are checked before anything runs, are no part of what a run is, and stand beside the results in
 //! `figures.toml`, so that figures are drawn again, or others in their place, from the tables alone.
 
-mod blocks;
 mod check;
-mod curves;
 mod draw;
 mod field;
 mod file;
 mod kind;
+mod kinds;
 mod rows;
 
 use std::path::Path;
@@ -31,6 +30,11 @@ use crate::rows::read_text_if_there;
 
 /// The file beside the results.
 pub const FILE: &str = "figures.toml";
+
+/// The kinds that a plan describes: names, and what each shows.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    kinds::KINDS.iter().map(|kind| (kind.name, kind.about))
+}
 
 /// The keys of a plan that speak of figures.
 pub const KEYS: [&str; 2] = ["figure", "figures"];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::{Request, Scope};
 use super::field::{Column, Datum, Field, From};
-use super::kind::Kind;
+use super::kinds::X;
 use crate::error::{Error, Result};
 use crate::experiment::study::folder::{Described, of_cell};
 use crate::metrics::compare::LEVEL;
@@ -164,7 +164,7 @@ impl Request {
                 let of = Of { request: self, cell: name, axes: values, results, part: &part, run: all.ends.len() };
                 all.ends.push(end.unwrap_or(0.0) / 1e6);
                 // Users that are not active have no row of shares.
-                if self.kind == Kind::Time && self.table == Table::Shares {
+                if self.x_is(X::Time) && self.table == Table::Shares {
                     let grid = results.table(Table::Fairness, &["time_us"], Some(part.run))?;
                     let grid = grid.iter().find(|grid| grid.policy == part.policy);
                     let times = grid.map(|grid| grid.numbers("time_us")).transpose()?.unwrap_or_default();

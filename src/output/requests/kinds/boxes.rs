@@ -1,0 +1,74 @@
+//! Distributions over names: of all runs together.
+
+use super::{Draw, KindRow, X, category, key, names_axis, x_name};
+use crate::output::figure::{BoxPanel, BoxSeries, Category, Data, Spread, boxes, exactly};
+use crate::output::requests::check::Request;
+use crate::output::requests::draw::Picture;
+use crate::output::requests::rows::{Mark, Order, Row};
+use crate::output::schema::Table;
+
+pub(super) static ROW: KindRow = KindRow {
+    name: "box",
+    about: "distributions side by side",
+    table: Table::Runs,
+    x: X::Names,
+    takes: &["series", "facet", "scale"],
+    draw: Draw::Rows(|request, rows| boxed(request, &rows.rows)),
+    ..KindRow::PLAIN
+};
+
+/// Distributions over names: of all runs together.
+fn boxed(request: &Request, rows: &[Row]) -> Picture {
+    let (mut facets, mut series, mut places) = (Order::new(), Order::new(), Order::new());
+    let mut groups: std::collections::HashMap<(usize, usize, usize), Vec<f64>> = std::collections::HashMap::new();
+    for row in rows {
+        let place = row.at.first().map_or(Mark::Text(String::new()), Mark::of);
+        let key = (facets.place(&row.facet), series.place(&row.series), places.place(&place));
+        groups.entry(key).or_default().push(row.y);
+    }
+    let n = |place: usize| groups.iter().filter(|(key, _)| key.2 == place).map(|(_, values)| values.len()).max();
+    let what = request.counts().or(Some("runs")).filter(|_| request.counts().is_some() || groups.len() <= 12);
+    let categories: Vec<Category> = places
+        .all
+        .iter()
+        .enumerate()
+        .map(|(at, place)| category(place.datum().words(), n(at).unwrap_or(0) as u64, what))
+        .collect();
+    let panel = |(facet, title): (usize, &String)| BoxPanel {
+        title: title.clone(),
+        series: series
+            .all
+            .iter()
+            .enumerate()
+            .map(|(one, name)| BoxSeries {
+                label: name.label.clone(),
+                key: key(request, name),
+                spreads: (0..places.all.len())
+                    .map(|place| groups.get(&(facet, one, place)).and_then(|values| Spread::of(values)))
+                    .collect(),
+            })
+            .collect(),
+    };
+    let panels: Vec<BoxPanel> = facets.all.iter().enumerate().map(panel).collect();
+    let names = ["q05", "q25", "median", "q75", "q95", "mean", "n"];
+    let mut data = Data::new(["panel", x_name(request), "series"].into_iter().chain(names));
+    for panel in &panels {
+        for one in &panel.series {
+            for (category, spread) in categories.iter().zip(&one.spreads) {
+                let Some(spread) = spread else { continue };
+                let mut row = vec![panel.title.clone(), category.label.clone(), one.label.clone()];
+                row.extend(spread.quantiles.iter().chain([&spread.mean]).map(|value| exactly(*value)));
+                row.push(spread.n.to_string());
+                data.rows.push(row);
+            }
+        }
+    }
+    let chart = request.chart(panels.len(), names_axis(request), request.y_axis());
+    let caption = format!(
+        "{}{}: quartiles with the median, whiskers from the 5 % to the 95 % quantile, and the mean as a marker, all runs \
+         together; of five values or fewer the values themselves",
+        request.subject(),
+        request.by()
+    );
+    Picture { svg: boxes(&chart, &categories, &panels), data, caption }
+}

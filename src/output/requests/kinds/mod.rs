@@ -1,0 +1,152 @@
+//! The kinds of figures that a plan describes, one file each, and what several of them draw with.
+
+mod bars;
+mod boxes;
+mod cdf;
+mod difference;
+mod heatmap;
+mod lines;
+mod scatter;
+mod time;
+
+use std::fmt;
+
+use super::check::Request;
+use super::draw::Picture;
+use super::field::Field;
+use super::rows::{Rows, Series, Whole};
+use crate::error::Result;
+use crate::output::figure::{Axis, Category, Chart, Data, Measure, Panel};
+use crate::output::numbers::count;
+use crate::output::schema::Table;
+
+/// Every kind.
+pub(super) static KINDS: &[&KindRow] = &[
+    // A line each, in the order of messages.
+    &lines::ROW,
+    &bars::ROW,
+    &cdf::ROW,
+    &boxes::ROW,
+    &difference::ROW,
+    &heatmap::ROW,
+    &scatter::ROW,
+    &time::ROW,
+];
+
+/// All that the rest of the program knows of a kind.
+pub(super) struct KindRow {
+    /// Its name in plans.
+    pub name: &'static str,
+    /// The content of a figure, in a few words.
+    pub about: &'static str,
+    /// The table that it shows unless told otherwise.
+    pub table: Table,
+    /// The field along its x.
+    pub x: X,
+    /// Whether it has a second axis, `y`, and shows a `value`.
+    pub pairs: bool,
+    /// The column that it shows unless told otherwise.
+    pub shows: Option<&'static str>,
+    /// The keys that it takes, of those that not all kinds do.
+    pub takes: &'static [&'static str],
+    /// How it is drawn.
+    pub draw: Draw,
+}
+
+/// The x of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum X {
+    /// It has none that a plan could name.
+    None,
+    /// Numbers or names.
+    Names,
+    /// Numbers.
+    Numbers,
+    /// The time of the table.
+    Time,
+}
+
+/// How a kind is drawn.
+pub(super) enum Draw {
+    /// From the rows of its table.
+    Rows(fn(&Request, &Rows) -> Picture),
+    /// From the differences of policies; `None` where there are none.
+    Differences(fn(&Request, &Whole) -> Result<Option<Picture>>),
+}
+
+impl KindRow {
+    /// The parts that most kinds leave as they are.
+    const PLAIN: KindRow = KindRow {
+        name: "",
+        about: "",
+        table: Table::Runs,
+        x: X::None,
+        pairs: false,
+        shows: None,
+        takes: &[],
+        draw: Draw::Differences(|_, _| Ok(None)),
+    };
+}
+
+impl PartialEq for KindRow {
+    fn eq(&self, other: &KindRow) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for KindRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+fn x_name(request: &Request) -> &str {
+    request.x.as_ref().map_or("x", Field::name)
+}
+
+fn y_name(request: &Request) -> &str {
+    if request.y.len() == 1 { &request.y[0].name } else { "value" }
+}
+
+/// The horizontal axis of numbers.
+fn x_axis(request: &Request) -> Axis {
+    request.x.as_ref().map(Field::axis).unwrap_or_default()
+}
+
+/// The horizontal axis of names.
+fn names_axis(request: &Request) -> Axis {
+    // Names of seconds carry their unit in the label, since no axis adds it.
+    let axis = x_axis(request);
+    let unit = if axis.measure == Measure::Seconds { " (s)" } else { "" };
+    Axis::number(format!("{}{unit}", axis.label))
+}
+
+fn data(request: &Request, panels: &[Panel]) -> Data {
+    Data::of_panels(["panel", "series", x_name(request), y_name(request)], panels)
+}
+
+/// Places along an axis at which curves of several runs are compared.
+const STEPS: usize = 240;
+
+/// A category that says how many jobs or tasks stand behind it.
+fn category(label: String, weight: u64, what: Option<&str>) -> Category {
+    let note = what.map(|what| match weight {
+        1 => format!("1 {}", what.trim_end_matches('s')),
+        _ => format!("{} {what}", count(weight)),
+    });
+    Category { label, notes: note.into_iter().collect() }
+}
+
+/// The key of the colour: of bars that are policies themselves their names, of others without series one for all.
+fn key(request: &Request, name: &Series) -> String {
+    match name.key.is_empty() && request.x != Some(Field::Policy) {
+        true => "all".to_owned(),
+        false => name.key.clone(),
+    }
+}
+
+/// A chart that is as high as its rows need, unless the plan says how high.
+fn tall(request: &Request, chart: Chart, height: f64) -> Chart {
+    let height = request.paper.height.unwrap_or(height);
+    Chart { size_pt: (chart.size_pt.0, height), ..chart }
+}

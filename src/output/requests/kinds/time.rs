@@ -1,0 +1,138 @@
+//! Means over time, with bands; of one run its own steps.
+
+use super::{Draw, KindRow, STEPS, X, data, x_axis};
+use crate::metrics::compare::LEVEL;
+use crate::metrics::mean_interval;
+use crate::output::figure::{Join, Panel, Series, small_multiples};
+use crate::output::requests::check::Request;
+use crate::output::requests::draw::{Picture, over, split};
+use crate::output::requests::field::Datum;
+use crate::output::requests::rows::{Row, Rows};
+use crate::output::schema::Table;
+
+pub(super) static ROW: KindRow = KindRow {
+    name: "time",
+    about: "means over time, with bands",
+    table: Table::Fairness,
+    x: X::Time,
+    takes: &["series", "facet", "stat", "scale", "bands"],
+    draw: Draw::Rows(time),
+    ..KindRow::PLAIN
+};
+
+/// Means over time, with bands; of one run its own steps.
+fn time(request: &Request, Rows { rows, ends, grids, .. }: &Rows) -> Picture {
+    let (facets, names, groups) = split(rows);
+    let mut panels = Vec::new();
+    let (mut least, mut most) = (usize::MAX, 0);
+    for (title, panel) in facets.iter().zip(&groups) {
+        let mut all = Vec::new();
+        for (name, rows) in names.iter().zip(panel).filter(|(_, rows)| !rows.is_empty()) {
+            let runs: Vec<Steps> = rows
+                .chunk_by(|a, b| a.run == b.run)
+                .map(|group| {
+                    let run = group[0].run;
+                    Steps::of(request, group, ends[run], grids.get(run).map_or(&[][..], |grid| &grid[..]))
+                })
+                .collect();
+            (least, most) = (least.min(runs.len()), most.max(runs.len()));
+            let one = Series { label: name.label.clone(), key: name.key.clone(), ..Series::default() };
+            let values = runs.iter().flat_map(|run| run.points.iter().map(|(_, value)| *value));
+            let bounds = request.bands.unwrap_or(true).then(|| request.bounds(values));
+            all.push(match &runs[..] {
+                [only] => alone(only, one),
+                _ => together(&runs, one, bounds),
+            });
+        }
+        panels.push(Panel { title: title.clone(), series: all });
+    }
+    let chart = request.chart(panels.len(), x_axis(request), request.y_axis());
+    let join = if most > 1 { Join::Straight } else { Join::Steps };
+    let far = if most > 1 { ", as long as most runs go on" } else { "" };
+    let caption = format!("{} over time{}{far}", request.subject(), over((least, most), "bands"));
+    Picture { svg: small_multiples(&chart, join, &panels), data: data(request, &panels), caption }
+}
+
+fn alone(run: &Steps, one: Series) -> Series {
+    let mut points = run.points.clone();
+    let last = points.last().copied();
+    points.extend(last.filter(|(time, _)| *time < run.end).map(|(_, value)| (run.end, value)));
+    Series { points, ..one }
+}
+
+/// The mean of several runs as long as most of them go on, and as long as all do a band between these bounds.
+fn together(runs: &[Steps], one: Series, bounds: Option<(f64, f64)>) -> Series {
+    let from = runs.iter().filter_map(|run| run.points.first()).map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
+    let to = runs.iter().map(|run| run.end).fold(from, f64::max);
+    let (mut one, mut band) = (one, Vec::new());
+    for step in 0..=STEPS {
+        let time = from + (to - from) * step as f64 / STEPS as f64;
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.at(time)).collect();
+        // The mean of the few that take longest is not that of all.
+        let Some(interval) = mean_interval(&values, LEVEL).filter(|interval| 2 * interval.n > runs.len()) else {
+            continue;
+        };
+        one.points.push((time, interval.mean));
+        one.n.push(interval.n as u64);
+        let bounds = bounds.filter(|_| interval.n == runs.len());
+        if let (Some(low), Some(high), Some((least, most))) = (interval.low, interval.high, bounds) {
+            band.push((time, low.clamp(least, most), high.clamp(least, most)));
+        }
+    }
+    one.band = (!band.is_empty()).then_some(band);
+    one
+}
+
+/// The steps of one run: a value from each instant on, until the run ends.
+struct Steps {
+    points: Vec<(f64, f64)>,
+    end: f64,
+}
+
+impl Steps {
+    /// The value at an instant; none before the first or behind the end.
+    fn at(&self, time: f64) -> Option<f64> {
+        let after = self.points.partition_point(|(from, _)| *from <= time);
+        (time <= self.end).then(|| after.checked_sub(1).map(|at| self.points[at].1)).flatten()
+    }
+
+    /// Of rows in the order of time: those of one instant become one value. Where there is a grid, instants of it
+    /// without a row have the value 0.
+    fn of(request: &Request, rows: &[&Row], end: f64, grid: &[f64]) -> Steps {
+        let time = |row: &&Row| if let Some(Datum::Number(time)) = row.at.first() { *time } else { 0.0 };
+        let groups = rows.chunk_by(|a, b| time(a) == time(b));
+        let value = |group: &[&Row]| {
+            let values: Vec<f64> = group.iter().map(|row| row.y).collect();
+            (time(&group[0]), request.stat.of(&values))
+        };
+        let mut points: Vec<(f64, f64)> = groups.map(value).collect();
+        if !grid.is_empty() {
+            let known: Vec<(f64, f64)> = std::mem::take(&mut points);
+            let at = |time: f64| known.binary_search_by(|(t, _)| t.total_cmp(&time)).map_or(0.0, |at| known[at].1);
+            points = grid.iter().map(|&time| (time, at(time))).collect();
+        }
+        let last = points.last().map_or(0.0, |(time, _)| *time);
+        Steps { points, end: end.max(last) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_hold_until_the_run_ends() {
+        let run = Steps { points: vec![(1.0, 5.0), (3.0, 7.0)], end: 10.0 };
+        assert_eq!(
+            [0.5, 1.0, 2.9, 3.0, 10.0, 10.1].map(|t| run.at(t)),
+            [None, Some(5.0), Some(5.0), Some(7.0), Some(7.0), None]
+        );
+        let other = Steps { points: vec![(1.0, 7.0)], end: 10.0 };
+        let mean = together(&[run, other], Series::default(), Some((0.0, 6.5)));
+        assert_eq!((mean.points[0], mean.points[STEPS]), ((1.0, 6.0), (10.0, 7.0)));
+        assert_eq!(mean.n, vec![2; STEPS + 1]);
+        let band = mean.band.expect("two runs have an interval");
+        assert!(band.iter().all(|(_, low, high)| (0.0..=6.5).contains(low) && *high <= 6.5), "{band:?}");
+        assert!(band.iter().any(|(_, low, high)| *low == 0.0 && *high == 6.5), "the interval is far wider");
+    }
+}
