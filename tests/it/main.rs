@@ -10,6 +10,7 @@ mod cases;
 mod check;
 mod check_whole;
 mod columns;
+mod declared;
 mod determinism;
 mod deviation;
 mod docs;

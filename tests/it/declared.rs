@@ -1,0 +1,174 @@
+//! What is declared once: a trace format, a placement rule and a kind of figure are each one row, of which names, messages,
+//! help and the tables of the docs are made.
+//!
+//! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` writes these tables anew.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use plimsoll::cluster::Placement;
+use plimsoll::output::requests::kinds;
+use plimsoll::workload::formats::{Format, FormatOptions};
+
+use crate::replay::files;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A table of the docs.
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let cell = |cell: &String| if cell.is_empty() { " |".to_owned() } else { format!(" {cell} |") };
+    let line = |cells: Vec<String>| format!("|{}\n", cells.iter().map(cell).collect::<String>());
+    let head =
+        line(head.iter().map(|name| (*name).to_owned()).collect()) + &format!("|{}\n", "---|".repeat(head.len()));
+    head + &rows.map(line).collect::<String>()
+}
+
+fn code(name: &str) -> String {
+    format!("`{name}`")
+}
+
+/// The tables: page, mark, text.
+fn tables() -> [(&'static str, &'static str, String); 3] {
+    let format = |format: &Format| {
+        let row = format.row();
+        vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
+    };
+    let rule = |(name, placement): (&str, Placement)| {
+        let row = placement.row();
+        vec![code(name), row.chosen.to_owned(), row.source.to_owned()]
+    };
+    let kind = |(name, about): (&str, &str)| vec![code(name), about.to_owned()];
+    [
+        (
+            "docs/traces.md",
+            "formats",
+            table(&["format", "content", "a file", "source"], Format::ALL.iter().map(format)),
+        ),
+        ("docs/cluster.md", "placement", table(&["rule", "chosen", "source"], Placement::ALL.into_iter().map(rule))),
+        ("docs/figures.md", "kinds", table(&["kind", "shows"], kinds().map(kind))),
+    ]
+}
+
+#[test]
+fn the_docs_have_the_rows() {
+    for (page, mark, made) in tables() {
+        let (path, mark) = (root().join(page), format!("<!-- made of rows: {mark} -->\n"));
+        let text = read(&path);
+        let (before, rest) = text.split_once(&mark).expect(page);
+        let (there, after) = rest.split_once("<!-- end -->").expect(page);
+        if std::env::var_os("PLIMSOLL_UPDATE_DOCS").is_some() {
+            std::fs::write(&path, format!("{before}{mark}{made}<!-- end -->{after}")).expect("writable");
+        } else {
+            assert_eq!(there, made, "{page} (PLIMSOLL_UPDATE_DOCS=1 writes it)");
+        }
+    }
+}
+
+/// Every parameter of a format is described, and every format and kind has its section.
+#[test]
+fn the_docs_describe_every_row() {
+    let (traces, figures) = (read(&root().join("docs/traces.md")), read(&root().join("docs/figures.md")));
+    let example = read(&root().join("experiments/figures.toml"));
+    let options = serde_json::to_value(FormatOptions::default()).expect("options are JSON");
+    for format in Format::ALL {
+        assert!(traces.contains(&format!("### `{format}`: ")), "{format}");
+        for key in options[format.name()].as_object().expect("parameters").keys() {
+            assert!(traces.contains(&format!("`{format}.{key}`")), "{format}.{key}");
+        }
+    }
+    for (name, _) in kinds() {
+        let asked = format!("kind = \"{name}\"");
+        assert!(figures.contains(&asked) && example.contains(&asked), "{name}");
+    }
+}
+
+/// The files below a folder in which a text stands, comments and unit tests aside.
+fn with(folder: &str, text: &str) -> Vec<PathBuf> {
+    let rust = files(&root().join(folder)).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    let says = |path: &PathBuf| {
+        let all = read(path);
+        let code = all.split("#[cfg(test)]\n").next().unwrap_or_default();
+        code.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(text))
+    };
+    let found = rust.filter(says);
+    found.map(|path| path.strip_prefix(root()).expect("below").to_owned()).collect()
+}
+
+/// Fails if a text stands in another file of `src` or `crates` than these.
+fn only(text: &str, places: &[&str]) {
+    let mut found = with("src", text);
+    found.extend(with("crates", text).into_iter().filter(|path| !path.ends_with("tests.rs")));
+    found.retain(|path| !places.iter().any(|place| path.starts_with(place)));
+    assert!(found.is_empty(), "{text} stands in {found:?}, besides {places:?}");
+}
+
+/// A name stands in its list or its row, and no other part of the product asks which format or kind it is.
+#[test]
+fn a_row_is_named_once() {
+    const FORMATS: &str = "crates/sim/src/workload/formats";
+    for format in Format::ALL {
+        only(&format!("\"{format}\""), &[&format!("{FORMATS}/mod.rs")]);
+        only(&format!("Format::{format:?}"), &[]);
+    }
+    for (name, _) in Placement::ALL {
+        // The search for counterexamples draws at random, too.
+        only(&format!("\"{name}\""), &["crates/sim/src/cluster/rules.rs", "src/cli/check/print.rs"]);
+    }
+    for (name, _) in kinds() {
+        let row = format!("name: \"{name}\"");
+        let found = with("src/output/requests", &row);
+        assert!(found.len() == 1 && found[0].starts_with("src/output/requests/kinds"), "{row}: {found:?}");
+        only(
+            &format!("{}::ROW", found[0].file_stem().expect("a name").to_string_lossy()),
+            &["src/output/requests/kinds/mod.rs"],
+        );
+    }
+}
+
+/// Adds a file that is made of a template, and to its list the module and the row, each before a line.
+fn one_more(copy: &Path, template: &str, folder: &str, rows: [(&str, &str); 2]) {
+    std::fs::copy(root().join("tests/it/templates").join(template), copy.join(folder).join("template.rs"))
+        .expect("a copy");
+    let list = copy.join(folder).join("mod.rs");
+    let mut text = read(&list);
+    for (before, row) in rows {
+        assert_eq!(text.matches(before).count(), 1, "{before}");
+        text = text.replace(before, &format!("{row}\n{before}"));
+    }
+    std::fs::write(list, text).expect("writable");
+}
+
+/// A format and a kind of figure more are each a file, and in the list beside it the module and the row: nothing else is
+/// touched. They build, and the tests that all formats and all kinds pass are theirs, too.
+#[test]
+#[ignore = "builds a copy of the sources: minutes"]
+fn one_more_is_a_file_and_its_line() {
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    for part in ["src", "crates", "benches", "examples", "tests", "Cargo.toml", "Cargo.lock", "build.rs"] {
+        let from = root().join(part);
+        for file in if from.is_dir() { files(&from) } else { vec![from] } {
+            let to = copy.path().join(file.strip_prefix(root()).expect("below"));
+            std::fs::create_dir_all(to.parent().expect("a folder")).expect("writable");
+            std::fs::copy(&file, to).expect("writable");
+        }
+    }
+    let row = "    \"template\" => template::{Template, TemplateOptions},";
+    let rows = [("mod tenants;\n", "mod template;"), ("}\n\nimpl Format {\n", row)];
+    one_more(copy.path(), "format.rs", "crates/sim/src/workload/formats", rows);
+    let rows = [("mod time;\n", "mod template;"), ("    &time::ROW,\n", "    &template::ROW,")];
+    one_more(copy.path(), "kind.rs", "src/output/requests/kinds", rows);
+    // The dependencies are those of this build.
+    let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().expect("a folder of a profile");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--offline", "--lib", "-p", "plimsoll-sim", "-p", "plimsoll"]).current_dir(copy.path());
+    cargo.args(built.ends_with("release").then_some("--release")).args(["--", "formats::", "requests::"]);
+    let done = cargo.env("CARGO_TARGET_DIR", built.parent().expect("target")).output().expect("cargo runs");
+    let said = [done.stderr, done.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(done.status.success() && !said.contains(" 0 passed"), "{said}");
+}

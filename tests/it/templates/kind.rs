@@ -1,0 +1,37 @@
+//! A kind of figure to begin with: values as points, a panel and a series each as the plan says.
+
+use super::{Draw, KindRow, X, data, x_axis};
+use crate::output::figure::{Panel, Series, points};
+use crate::output::requests::check::Request;
+use crate::output::requests::draw::{Picture, split};
+use crate::output::requests::field::Datum;
+use crate::output::requests::rows::Rows;
+use crate::output::schema::Table;
+
+pub(super) static ROW: KindRow = KindRow {
+    name: "template",
+    about: "values as points",
+    table: Table::Runs,
+    x: X::Numbers,
+    takes: &["series", "facet", "scale"],
+    draw: Draw::Rows(template),
+    ..KindRow::PLAIN
+};
+
+fn template(request: &Request, rows: &Rows) -> Picture {
+    let (facets, names, groups) = split(&rows.rows);
+    let mut panels: Vec<Panel> = Vec::new();
+    for (title, curves) in facets.iter().zip(&groups) {
+        let curve = |(name, rows): (&super::Series, &Vec<_>)| {
+            let x = |row: &&super::super::rows::Row| match row.at.first() {
+                Some(Datum::Number(x)) => Some((*x, row.y)),
+                _ => None,
+            };
+            Series::new(name.label.clone(), rows.iter().filter_map(x).collect())
+        };
+        panels.push(Panel { title: title.clone(), series: names.iter().zip(curves).map(curve).collect() });
+    }
+    let chart = request.chart(panels.len(), x_axis(request), request.y_axis());
+    let caption = format!("{}{}", request.subject(), request.by());
+    Picture { svg: points(&chart, &panels), data: data(request, &panels), caption }
+}
