@@ -22,7 +22,6 @@ mod problem;
 pub mod quota;
 pub mod read;
 mod slots;
-mod tree;
 pub mod water;
 mod whole;
 

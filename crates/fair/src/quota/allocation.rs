@@ -1,9 +1,9 @@
 //! Runtime quotas of a tree of groups: requests go up, totals come down.
 
+use super::by_tree::by_tree;
 use super::instance::{Group, GroupInstance};
 use super::pour::{Bucket, Method, Poured, pour};
 use super::rounding;
-use super::tree::by_tree;
 use crate::Exact;
 use crate::water::Semantics as Variant;
 use plimsoll_base::error::{Error, Result};

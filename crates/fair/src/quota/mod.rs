@@ -11,17 +11,17 @@
 //! the article's text is repaired.
 
 mod allocation;
+mod by_tree;
 mod instance;
 mod per_user;
 mod pour;
 mod rounding;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 pub use crate::water::Semantics as Variant;
 pub use allocation::{GroupAllocation, GroupShare, Overcommit, Quota, Rounding};
+pub use by_tree::by_tree;
 pub use instance::{Concern, Group, GroupInstance};
 pub use per_user::PerUser;
 pub use pour::{Bucket, Method, Poured, filled, pour};
-pub use tree::by_tree;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::document::{Entry, Node, Value, short};
 use super::{AN_AMOUNT, Reader, find, hint, is_name};
 use crate::Exact;
 use crate::quota::{Group, GroupInstance};
-use crate::tree::{Entry, Node, Value, short};
 use plimsoll_base::error::Result;
 
 /// The keys of a whole instance of groups, of a group, and those with one entry a resource.

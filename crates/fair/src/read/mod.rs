@@ -3,14 +3,15 @@
 //! Amounts are integers, decimals (0.1 is a tenth), or fractions as text (`"1/3"`): 0, or from 1e-100 to 1e100, so that
 //! no quotient of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
 
+mod document;
 mod groups;
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use super::quota::GroupInstance;
-use super::tree::{self, Entry, Node, Place, Value, short};
 use super::{Exact, Instance, Machines, User};
+use document::{Entry, Node, Position, Value, short};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::rows::{read_text, text_of};
 
@@ -46,7 +47,7 @@ pub fn parse(name: &Path, text: &str) -> Result<Question> {
         _ => text.trim_start().starts_with('{'),
     };
     let reader = Reader { name };
-    let tree = if json { tree::json(text) } else { tree::toml(text) };
+    let tree = if json { document::json(text) } else { document::toml(text) };
     let tree = tree.map_err(|message| reader.wrong(None, "", message.trim_end()))?;
     reader.question(&tree)
 }
@@ -70,7 +71,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, place: Option<Place>, key: &str, problem: impl std::fmt::Display) -> Error {
+    fn wrong(&self, place: Option<Position>, key: &str, problem: impl std::fmt::Display) -> Error {
         let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
         let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
         Error::PlanSyntax { path: self.name.to_owned(), message: format!("{place}{key}{problem}") }
@@ -142,7 +143,7 @@ impl Reader<'_> {
     }
 
     /// A user, and the place of its name.
-    fn user(&self, at: usize, node: &Node, resources: &[String]) -> Result<(User, Option<Place>)> {
+    fn user(&self, at: usize, node: &Node, resources: &[String]) -> Result<(User, Option<Position>)> {
         let number = format!("user {}", at + 1);
         let keys = self.table(node, &number, "name, demand, and optionally weight and tasks")?;
         let (name, place) = match find(keys, "name") {

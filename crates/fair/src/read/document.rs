@@ -9,16 +9,16 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Exact;
+use crate::Exact;
 
 /// Line and column, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     line: usize,
     column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -27,7 +27,7 @@ impl fmt::Display for Place {
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    pub place: Option<Place>,
+    pub place: Option<Position>,
     pub value: Value,
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub key: String,
-    pub place: Option<Place>,
+    pub place: Option<Position>,
     pub node: Node,
 }
 
@@ -101,10 +101,10 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    fn at(&self, byte: usize) -> Option<Place> {
+    fn at(&self, byte: usize) -> Option<Position> {
         let line = self.starts.partition_point(|&start| start <= byte);
         let before = self.text.get(*self.starts.get(line.checked_sub(1)?)?..byte)?;
-        Some(Place { line, column: before.chars().count() + 1 })
+        Some(Position { line, column: before.chars().count() + 1 })
     }
 
     fn table(&self, table: &DeTable) -> Value {
@@ -234,7 +234,7 @@ mod tests {
     fn places_count_characters_from_one() {
         let node = toml("\"ä\" = { \"ö\" = 1, b = 2 }\n\n  c = 3\n").expect("TOML");
         let inner = &entries(&entries(&node)[0].node)[1];
-        assert_eq!(inner.place, Some(Place { line: 1, column: 18 }));
+        assert_eq!(inner.place, Some(Position { line: 1, column: 18 }));
         assert_eq!(entries(&node)[1].node.place.expect("a place").to_string(), "line 3, column 7");
     }
 
