@@ -7,7 +7,7 @@ use super::{Context, print};
 use crate::error::{Error, Result};
 use crate::experiment::bundle::{Parcel, collect};
 use crate::output::archive::{Content, Sum, write};
-use crate::output::crate_json::{About, Author, FILE, describe, is_orcid};
+use crate::output::crate_json::{Author, FILE, Publication, describe, is_orcid};
 use crate::output::escape::printable;
 use crate::output::html::FILE as REPORT;
 use crate::output::provenance::{COMMIT, VERSION};
@@ -81,7 +81,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let mut entries = entries(&parcel)?;
     let sums: BTreeMap<String, Sum> =
         entries.iter().map(|(name, content)| Ok((name.clone(), content.sum()?))).collect::<Result<_>>()?;
-    let about = About {
+    let about = Publication {
         name: parcel.name.clone(),
         question: parcel.question.clone().unwrap_or_else(|| format!("Results of the experiment {}", parcel.name)),
         date: parcel.made["finished_unix_s"].as_u64().map_or_else(|| "1970-01-01".to_owned(), date),

@@ -27,7 +27,7 @@ use crate::output::shell::quoted;
 
 /// The description of such a plan.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct StaticPlan {
     /// The experiment's name: the folder under `results/`.
     pub name: String,
     /// The question it answers.
@@ -60,20 +60,20 @@ pub fn read<T: DeserializeOwned, C>(
     (set, example): (&[String], &str),
     check: impl FnOnce(T) -> Result<C>,
     name_of: impl FnOnce(&T) -> (String, Option<String>),
-) -> Result<(About, C)> {
+) -> Result<(StaticPlan, C)> {
     let plain = Plain::read(path, text, set, example)?;
     let file: T = plain.parse()?;
     let (name, question) = name_of(&file);
     check_name(&name).map_err(|error| plain.located(error))?;
     let checked = check(file).map_err(|error| plain.located(error))?;
     let (file, set, inputs, seeds) = (path.to_owned(), set.to_vec(), BTreeMap::new(), Vec::new());
-    Ok((About { name, question, text: plain.text, paper: plain.paper, file, set, inputs, seeds }, checked))
+    Ok((StaticPlan { name, question, text: plain.text, paper: plain.paper, file, set, inputs, seeds }, checked))
 }
 
-impl About {
+impl StaticPlan {
     /// The same of a plan with a table `[failover]`.
-    pub fn of_failover(plan: &FailoverPlan, path: &Path, set: &[String]) -> About {
-        About {
+    pub fn of_failover(plan: &FailoverPlan, path: &Path, set: &[String]) -> StaticPlan {
+        StaticPlan {
             name: plan.name.clone(),
             question: plan.question.clone(),
             text: plan.text.clone(),

@@ -26,7 +26,7 @@ pub struct Author {
 
 /// The description of a bundle.
 #[derive(Clone, Debug, Default)]
-pub struct About {
+pub struct Publication {
     /// The experiment's name.
     pub name: String,
     /// The question it answers.
@@ -50,7 +50,7 @@ pub struct About {
 }
 
 /// The description of a bundle with these files.
-pub fn describe(about: &About, files: &BTreeMap<String, Sum>) -> String {
+pub fn describe(about: &Publication, files: &BTreeMap<String, Sum>) -> String {
     let link = |id: &str| json!({ "@id": id });
     let file_id = |name: &str| encoded(name);
     let authors: Vec<(String, &Author)> = about.authors.iter().map(|author| (author_id(author), author)).collect();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::super::static_plan::{self, About};
+use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format};
 use super::{Args, candidates, find, promises, say, searches, write};
 use crate::engine::OnBlocked;
@@ -39,7 +39,7 @@ struct Section {
 /// A plan, checked.
 #[derive(Debug)]
 pub struct CheckPlan {
-    about: About,
+    about: StaticPlan,
     args: Args,
 }
 
@@ -61,7 +61,7 @@ impl CheckPlan {
         };
         let about = |file: &File| (file.name.clone(), file.question.clone());
         let (about, args) = static_plan::read((path, text), (set, "check.effort=quick"), check, about)?;
-        Ok(CheckPlan { about: About { seeds: vec![args.seed], ..about }, args })
+        Ok(CheckPlan { about: StaticPlan { seeds: vec![args.seed], ..about }, args })
     }
 
     /// The experiment's name.

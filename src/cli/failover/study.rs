@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::About};
+use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::StaticPlan};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::output::failover as output;
@@ -13,7 +13,7 @@ use crate::output::html;
 
 /// Runs it, writes tables, figures and report, and prints what was found.
 pub fn run(
-    (about, plan): (&About, &FailoverPlan),
+    (about, plan): (&StaticPlan, &FailoverPlan),
     folder: &Path,
     threads: usize,
     format: Format,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::progress::Bar;
-use super::static_plan::About;
+use super::static_plan::StaticPlan;
 use super::{Context, Format, check, failover, print, report, screen, solve, threads};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
@@ -67,7 +67,7 @@ pub struct Args {
 /// A plan of one of the kinds that there are.
 enum Any {
     Runs(Box<Study>),
-    Failover(Box<(About, FailoverPlan)>),
+    Failover(Box<(StaticPlan, FailoverPlan)>),
     Check(Box<check::CheckPlan>),
     Solve(Box<solve::SolvePlan>),
 }
@@ -77,7 +77,7 @@ impl Any {
         let text = &*read_text(path)?;
         Ok(if FailoverPlan::is(text) {
             let plan = FailoverPlan::read(path, text, set)?;
-            Any::Failover(Box::new((About::of_failover(&plan, path, set), plan)))
+            Any::Failover(Box::new((StaticPlan::of_failover(&plan, path, set), plan)))
         } else if check::CheckPlan::is(text) {
             Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
         } else if solve::SolvePlan::is(text) {

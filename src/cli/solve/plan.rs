@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::super::static_plan::{self, About};
+use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format, print};
 use super::{Args, answer, quota, whole};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ struct Section {
 /// A plan, checked.
 #[derive(Debug)]
 pub struct SolvePlan {
-    about: About,
+    about: StaticPlan,
     /// Each with the name of its figure, what it is of, and the command line that asks for the same.
     asked: Vec<(String, Question, Args)>,
 }
@@ -60,7 +60,7 @@ impl SolvePlan {
             Ok((name, Input::open(&folder.join(&args.instance))?.digest()?))
         };
         let inputs = asked.iter().map(digest).collect::<Result<_>>()?;
-        Ok(SolvePlan { about: About { inputs, ..about }, asked })
+        Ok(SolvePlan { about: StaticPlan { inputs, ..about }, asked })
     }
 
     /// The experiment's name.
