@@ -26,12 +26,20 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Error, Result};
 use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
+
+/// Reads a choice by its name, and lists all of them with their meanings in the help.
+fn named<T: Copy + Send + Sync>(all: &'static [(&'static str, T, &'static str)]) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(all.iter().map(|(name, _, meaning)| PossibleValue::new(name).help(meaning)));
+    let value = move |given: String| all.iter().find(|(name, ..)| *name == given).map(|(_, value, _)| *value);
+    names.map(move |given| value(given).expect("the parser lets only these names through"))
+}
 
 /// A discrete-event simulator for the fair sharing of clusters.
 #[derive(Parser, Debug)]

@@ -162,7 +162,7 @@ fn scenarios(key: &str, names: &[String]) -> Result<Vec<Scenario>> {
 }
 
 fn rules(key: &str, names: &[String]) -> Result<Vec<Rule>> {
-    names.iter().map(|name| name.parse().map_err(|error: Error| error.under(key))).collect()
+    names.iter().map(|name| Rule::parse(key, name)).collect()
 }
 
 /// Heartbeats of up to a minute, in which the scenarios still begin as they should.

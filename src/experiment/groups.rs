@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::schema::Table;
 use crate::output::table::{Cell, TableWriter};
-use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Variant};
+use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups};
 use crate::record::{TaskRecord, Unreturned};
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
@@ -122,10 +122,7 @@ impl GroupWatch {
 
     /// Writes the `groups` table.
     pub fn write(&self, table: &mut TableWriter, dims: &[Dim]) -> Result<()> {
-        let variant = match self.tree.variant {
-            Variant::MinPlusShare => "min-plus-share",
-            Variant::MaxMinLevel => "max-min-level",
-        };
+        let variant = self.tree.variant.name();
         let partitions = self.tree.groups.chunks(self.tree.groups.len() / self.tree.partitions).zip(&self.most);
         let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |group| (group, most)));
         for (at, (group, most)) in all.enumerate().filter(|(_, (group, _))| group.stated) {

@@ -93,11 +93,7 @@ pub fn preempt(keys: [&str; 2], texts: [&Option<String>; 2]) -> Result<Option<Pr
 
 /// A span, or `never`.
 pub fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
-    let span = |error: Error| match error {
-        Error::Plan { key, value, expected } => Error::Plan { key, value, expected: format!("{expected}, or never") },
-        other => other,
-    };
-    if text == "never" { Ok(None) } else { positive_span(key, text).map(Some).map_err(span) }
+    if text == "never" { Ok(None) } else { positive_span(key, text).map(Some).map_err(|error| error.or("never")) }
 }
 
 /// Errors: the key says something about machines, and tasks are not placed on any.

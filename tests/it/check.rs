@@ -223,7 +223,7 @@ fn finite_tasks_and_weights_cost_drf_nothing_but_weights_for_each_resource_do() 
 
 #[test]
 fn counterexamples_stay_in_their_domain() {
-    for domain in Domain::ALL {
+    for &(_, domain, _) in Domain::ALL {
         for finding in check(&Candidate::own("bmf", Bmf), &Promise::divisible(), domain) {
             let Some(found) = finding.counterexample else { continue };
             for user in found.instance.users() {

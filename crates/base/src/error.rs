@@ -132,6 +132,16 @@ impl Error {
         }
     }
 
+    /// The same error where something else would be accepted, too.
+    pub fn or(self, also: &str) -> Error {
+        match self {
+            Error::Plan { key, value, expected } => {
+                Error::Plan { key, value, expected: format!("{expected}, or {also}") }
+            }
+            other => other,
+        }
+    }
+
     /// The same error under the key that holds its cause: an unknown policy, or a file that cannot be read.
     pub fn of_key(self, key: &str) -> Error {
         match self {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod named;
 pub mod pinned;
 pub mod rows;
 pub mod units;

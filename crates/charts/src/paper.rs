@@ -6,44 +6,21 @@
 
 use super::figure::Chart;
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
 
-/// A width that figures are drawn for, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// One column of an ACM page.
-    Acm,
-    /// The whole width of an ACM page.
-    AcmWide,
-    /// One column of an IEEE page.
-    Ieee,
-    /// The whole width of an IEEE page.
-    IeeeWide,
-    /// One column of a USENIX page.
-    Usenix,
-    /// A slide: twice the size, text and all.
-    Slides,
+named! {
+    /// A width that figures are drawn for, by name.
+    Preset {
+        Acm "acm": "One column of an ACM page",
+        AcmWide "acm-wide": "The whole width of an ACM page",
+        Ieee "ieee": "One column of an IEEE page",
+        IeeeWide "ieee-wide": "The whole width of an IEEE page",
+        Usenix "usenix": "One column of a USENIX page",
+        Slides "slides": "A slide: twice the size, text and all",
+    }
 }
 
 impl Preset {
-    /// All of them, with their names.
-    pub const ALL: [(&'static str, Preset); 6] = [
-        ("acm", Preset::Acm),
-        ("acm-wide", Preset::AcmWide),
-        ("ieee", Preset::Ieee),
-        ("ieee-wide", Preset::IeeeWide),
-        ("usenix", Preset::Usenix),
-        ("slides", Preset::Slides),
-    ];
-
-    /// The preset of this name, given for `key`. Errors: [`Error::Plan`] with the names there are.
-    pub fn parse(key: &str, name: &str) -> Result<Preset> {
-        let names = Preset::ALL.map(|(name, _)| name);
-        let found = Preset::ALL.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, preset)| *preset)
-            .ok_or_else(|| Error::plan(key, format!("'{name}'"), format!("one of {}", names.join(", "))))
-    }
-
     fn paper(self) -> Paper {
         let (width, zoom) = match self {
             Preset::Acm => (241.1, 1.0),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::filling::weighted_shares;
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Norm, Number, Slots, Tasks, User};
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
 
 /// The key of the order: the user with the lowest is next.
 #[derive(Clone)]
@@ -27,24 +28,20 @@ pub enum Order {
     Slots(Slots),
 }
 
-/// The rule for a next task that does not fit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnBlocked {
-    /// The next user in order is tried.
-    #[default]
-    Skip,
-    /// That is the end, as in DRF's Algorithm 1.
-    Stop,
+named! {
+    /// The rule for a next task that does not fit.
+    OnBlocked {
+        Skip "skip": "The next user in order is tried",
+        Stop "stop": "That is the end, as in the DRF paper's Algorithm 1",
+    }
 }
 
-/// The order among equals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ties {
-    /// The user that the instance names first.
-    #[default]
-    LowestId,
-    /// The user that the instance names last: gives the order of the DRF paper's Table 1.
-    HighestId,
+named! {
+    /// The order among equals.
+    Ties {
+        LowestId "lowest-id": "The user that the instance names first",
+        HighestId "highest-id": "The user that the instance names last: gives the order of the DRF paper's Table 1",
+    }
 }
 
 /// The room to fill.

@@ -34,7 +34,7 @@ pub(super) fn climb(
     number: u64,
 ) -> Climbed {
     // Each property has starts of its own.
-    let place = Property::ALL.iter().position(|property| *property == promise.property).unwrap_or(0) as u64;
+    let place = promise.property as u64;
     let mut rng = random::stream(seed, Purpose::Climb, domain, number * Property::ALL.len() as u64 + place);
     let mut climbed = Climbed::default();
     let mut draft = random::draft(&mut rng, domain, USERS_MOST, NUMBER_MOST);

@@ -51,90 +51,33 @@ pub use judge::{After, Case, Judgement, TOLERANCE, Value, judge};
 pub use simulated::Simulated;
 pub use survey::{Finding, Phase, Search, survey};
 
-use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::named;
 
-/// A promise that a fair policy may keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Property {
-    /// Nothing is given that is not there.
-    Feasibility,
-    /// Nobody is worse off than with its part of the cluster for itself.
-    SharingIncentive,
-    /// Nobody gains by lying about its demand.
-    StrategyProofness,
-    /// No user prefers the bundle of another.
-    EnvyFreeness,
-    /// Nobody could have more without another having less.
-    ParetoEfficiency,
-    /// With one resource it is max-min fairness.
-    SingleResource,
-    /// Where everybody needs one resource most, it is max-min fairness in that one.
-    Bottleneck,
-    /// Nobody loses when another leaves.
-    Population,
-    /// Nobody loses when there is more of a resource.
-    Resource,
-    /// Dominant shares of users that wait differ by one task at most.
-    Levels,
-}
-
-impl Property {
-    /// All of them, in the order of the paper's Table 2 between the two that it does not have.
-    pub const ALL: [Property; 10] = [
-        Property::Feasibility,
-        Property::SharingIncentive,
-        Property::StrategyProofness,
-        Property::EnvyFreeness,
-        Property::ParetoEfficiency,
-        Property::SingleResource,
-        Property::Bottleneck,
-        Property::Population,
-        Property::Resource,
-        Property::Levels,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Property::Feasibility => "feasibility",
-            Property::SharingIncentive => "sharing-incentive",
-            Property::StrategyProofness => "strategy-proofness",
-            Property::EnvyFreeness => "envy-freeness",
-            Property::ParetoEfficiency => "pareto-efficiency",
-            Property::SingleResource => "single-resource-fairness",
-            Property::Bottleneck => "bottleneck-fairness",
-            Property::Population => "population-monotonicity",
-            Property::Resource => "resource-monotonicity",
-            Property::Levels => "one-task-bound",
-        }
-    }
-
-    /// The name in a table or a figure.
-    pub fn title(self) -> &'static str {
-        match self {
-            Property::Feasibility => "Feasibility",
-            Property::SharingIncentive => "Sharing incentive",
-            Property::StrategyProofness => "Strategy-proofness",
-            Property::EnvyFreeness => "Envy-freeness",
-            Property::ParetoEfficiency => "Pareto efficiency",
-            Property::SingleResource => "Single-resource fairness",
-            Property::Bottleneck => "Bottleneck fairness",
-            Property::Population => "Population monotonicity",
-            Property::Resource => "Resource monotonicity",
-            Property::Levels => "One-task bound",
-        }
-    }
-}
-
-impl std::str::FromStr for Property {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Property> {
-        let names = Property::ALL.map(Property::name);
-        Property::ALL.into_iter().find(|property| property.name() == text).ok_or_else(|| {
-            let hint = nearest(text, names).map(|name| format!("'{name}'; all are ")).unwrap_or_default();
-            Error::plan("property", format!("'{text}'"), format!("{hint}{}", names.join(", ")))
-        })
+named! {
+    /// A promise that a fair policy may keep.
+    ///
+    /// In the order of the paper's Table 2 between the two that it does not have. A meaning is its name in tables and figures.
+    Property {
+        /// Nothing is given that is not there.
+        Feasibility "feasibility": "Feasibility",
+        /// Nobody is worse off than with its part of the cluster for itself.
+        SharingIncentive "sharing-incentive": "Sharing incentive",
+        /// Nobody gains by lying about its demand.
+        StrategyProofness "strategy-proofness": "Strategy-proofness",
+        /// No user prefers the bundle of another.
+        EnvyFreeness "envy-freeness": "Envy-freeness",
+        /// Nobody could have more without another having less.
+        ParetoEfficiency "pareto-efficiency": "Pareto efficiency",
+        /// With one resource it is max-min fairness.
+        SingleResource "single-resource-fairness": "Single-resource fairness",
+        /// Where everybody needs one resource most, it is max-min fairness in that one.
+        Bottleneck "bottleneck-fairness": "Bottleneck fairness",
+        /// Nobody loses when another leaves.
+        Population "population-monotonicity": "Population monotonicity",
+        /// Nobody loses when there is more of a resource.
+        Resource "resource-monotonicity": "Resource monotonicity",
+        /// Dominant shares of users that wait differ by one task at most.
+        Levels "one-task-bound": "One-task bound",
     }
 }
 
@@ -165,7 +108,8 @@ pub struct Promise {
 impl Promise {
     /// The checks of divisible tasks: feasibility, and the eight properties of the paper's Table 2.
     pub fn divisible() -> Vec<Promise> {
-        let kept = Property::ALL.into_iter().filter(|property| *property != Property::Levels);
+        let kept =
+            Property::ALL.iter().map(|(_, property, _)| *property).filter(|property| *property != Property::Levels);
         kept.map(|property| Promise { property, reading: Reading::Divisible }).collect()
     }
 
@@ -182,16 +126,16 @@ impl Promise {
             }
         };
         let both = |property: Property| readings(property).iter().map(move |&reading| Promise { property, reading });
-        Property::ALL.into_iter().flat_map(both).collect()
+        Property::ALL.iter().flat_map(|(_, property, _)| both(*property)).collect()
     }
 
     /// The name in a table or a figure.
     pub fn title(self) -> String {
         match (self.property, self.reading) {
-            (Property::Levels, _) => self.property.title().to_owned(),
-            (_, Reading::UpToOneTask) => format!("{}, up to one task", self.property.title()),
-            (_, Reading::UpToOneOwnTask) => format!("{}, up to one own task", self.property.title()),
-            _ => self.property.title().to_owned(),
+            (Property::Levels, _) => self.property.meaning().to_owned(),
+            (_, Reading::UpToOneTask) => format!("{}, up to one task", self.property.meaning()),
+            (_, Reading::UpToOneOwnTask) => format!("{}, up to one own task", self.property.meaning()),
+            _ => self.property.meaning().to_owned(),
         }
     }
 

@@ -133,7 +133,7 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     for search in searches {
         let mut columns = Vec::new();
         for candidate in &candidates {
-            bar.set_message(tame(&format!("{}, {}", candidate.name(), search.domain.title())));
+            bar.set_message(tame(&format!("{}, {}", candidate.name(), search.domain.meaning())));
             let tick = |looked: u64| {
                 bar.inc(looked);
                 interrupt::check()
@@ -156,11 +156,8 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
 }
 
 fn promises(args: &Args) -> Result<Vec<Promise>> {
-    let wanted: Vec<Property> = args
-        .properties
-        .iter()
-        .map(|name| name.parse::<Property>().map_err(|error| error.under("--property")))
-        .collect::<Result<_>>()?;
+    let wanted: Vec<Property> =
+        args.properties.iter().map(|name| Property::parse("--property", name)).collect::<Result<_>>()?;
     if !args.whole_tasks && wanted.contains(&Property::Levels) {
         let name = format!("'{}'", Property::Levels.name());
         return Err(Error::plan("--property", name, "--whole-tasks with it: divisible tasks have no last one"));
@@ -175,8 +172,8 @@ fn searches(args: &Args) -> Result<Vec<Search>> {
     let mut domains: Vec<Domain> = Vec::new();
     for name in &args.domains {
         let named = match name.as_str() {
-            "all" => Domain::ALL.to_vec(),
-            name => vec![name.parse::<Domain>().map_err(|error| error.under("--domain"))?],
+            "all" => Domain::ALL.iter().map(|(_, domain, _)| *domain).collect(),
+            name => vec![Domain::parse("--domain", name).map_err(|error| error.or("all"))?],
         };
         domains.extend(named.into_iter().filter(|domain| !domains.contains(domain)).collect::<Vec<_>>());
     }

@@ -19,7 +19,7 @@ pub(super) fn text(promises: &[Promise], matrices: &[Matrix], whole: Option<OnBl
     let mut text = String::new();
     for matrix in matrices {
         let domain = matrix.search.domain;
-        text += &format!("{} ({})\n", capital(domain.title()), domain.name());
+        text += &format!("{} ({})\n", capital(domain.meaning()), domain.name());
         text += &table(promises, &matrix.columns);
         for line in matrix.search.describe() {
             text += &paragraphs(&format!("  tried: {line}"));
@@ -75,7 +75,7 @@ fn cell(finding: &Finding) -> Cell {
 
 fn counterexample(column: &Column, found: &Counterexample, files: &[Written], whole: Option<OnBlocked>) -> String {
     let title = found.promise.title();
-    let title = format!("{}: {} fails ({})", column.policy, lower(&title), found.domain.title());
+    let title = format!("{}: {} fails ({})", column.policy, lower(&title), found.domain.meaning());
     let mut text = paragraphs(&title);
     for line in found.lines() {
         text += &paragraphs(&format!("  {line}"));
@@ -133,7 +133,7 @@ pub(super) fn unsolved(matrices: &[Matrix]) -> Vec<String> {
                 notes.push(format!(
                     "{}, {}: it has no allocation in {unsolved} cases ({}), the first: {why}",
                     column.policy,
-                    matrix.search.domain.title(),
+                    matrix.search.domain.meaning(),
                     lower(&promise.title())
                 ));
             }

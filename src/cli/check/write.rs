@@ -73,7 +73,7 @@ pub(super) fn draw(promises: &[Promise], matrices: &[Matrix], width: Option<f64>
         .map(|matrix| matrix.columns.iter().map(|column| column.policy.clone()).collect())
         .unwrap_or_default();
     let section = |matrix: &Matrix| GridSection {
-        title: if matrices.len() > 1 { matrix.search.domain.title().to_owned() } else { String::new() },
+        title: if matrices.len() > 1 { matrix.search.domain.meaning().to_owned() } else { String::new() },
         rows: promises
             .iter()
             .enumerate()

@@ -71,7 +71,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let diagram = args.diagram.as_deref().map(Picture::of).transpose().map_err(|error| error.under("--diagram"))?;
     let mut rules = Rules::ALL;
     for name in &args.without {
-        rules = rules.without(name.parse()?);
+        rules = rules.without(Rule::parse("--without", name)?);
     }
     let links = args.links.as_deref().map(str::parse::<Network>).transpose()?;
     if let Some(count) = args.chaos {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use clap::ValueEnum;
-
+use super::super::named;
 use crate::error::{Error, Result};
 use crate::fair::{Instance, Mechanism, OnBlocked, Onto, Order, Ties};
 use crate::policy::Registry;
@@ -15,33 +14,17 @@ pub struct Args {
     #[arg(long)]
     whole_tasks: bool,
     /// The rule when the next user's task does not fit [default: skip]
-    #[arg(long, value_enum, requires = "whole_tasks", value_name = "RULE")]
-    on_blocked: Option<Blocked>,
+    #[arg(long, value_parser = named(OnBlocked::ALL), requires = "whole_tasks", value_name = "RULE")]
+    on_blocked: Option<OnBlocked>,
     /// Order among equal users [default: lowest-id]
-    #[arg(long, value_enum, requires = "whole_tasks", value_name = "RULE")]
-    ties: Option<Tie>,
+    #[arg(long, value_parser = named(Ties::ALL), requires = "whole_tasks", value_name = "RULE")]
+    ties: Option<Ties>,
     /// Compare what users would hold with one task more (SequentialMinMax under drf)
     #[arg(long, requires = "whole_tasks")]
     post: bool,
     /// Fill one machine after the other, as in the DRF paper's theorem 7
     #[arg(long, requires = "whole_tasks")]
     each_machine: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Blocked {
-    /// The next user in order is tried
-    Skip,
-    /// That is the end, as in the DRF paper's Algorithm 1
-    Stop,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Tie {
-    /// The user that the instance names first
-    LowestId,
-    /// The user that the instance names last: gives the order of the DRF paper's Table 1
-    HighestId,
 }
 
 impl Args {
@@ -55,14 +38,7 @@ impl Args {
         if !self.whole_tasks {
             return registry.mechanism(name, instance.resources());
         }
-        let on_blocked = match self.on_blocked {
-            Some(Blocked::Stop) => OnBlocked::Stop,
-            Some(Blocked::Skip) | None => OnBlocked::Skip,
-        };
-        let ties = match self.ties {
-            Some(Tie::HighestId) => Ties::HighestId,
-            Some(Tie::LowestId) | None => Ties::LowestId,
-        };
+        let (on_blocked, ties) = (self.on_blocked.unwrap_or_default(), self.ties.unwrap_or_default());
         let mut whole = registry.whole_mechanism(name, instance.resources(), on_blocked, ties)?;
         if self.post {
             whole.order = match whole.order {

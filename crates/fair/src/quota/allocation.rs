@@ -7,31 +7,28 @@ use super::rounding;
 use crate::Exact;
 use crate::water::Semantics as Variant;
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
 
-/// How fractions become whole units. Both kinds hand out all units; each keeps a law that the other breaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rounding {
-    /// They do not.
-    #[default]
-    Exact,
-    /// The largest remainder in every round of sharing, as Koordinator does it: near the fraction, but a group may
-    /// lose a unit when there is one more. For [`Variant::MinPlusShare`].
-    LargestRemainder,
-    /// Unit by unit in the order of the levels at which they are reached: nobody loses a unit when there is one more,
-    /// but a group of a large ratio may have more than its fraction rounded up.
-    Monotone,
+named! {
+    /// How fractions become whole units. Both kinds hand out all units; each keeps a law that the other breaks.
+    Rounding {
+        Exact "exact": "Fractions stay",
+        /// Near the fraction, but a group may lose a unit when there is one more. For [`Variant::MinPlusShare`].
+        LargestRemainder "largest-remainder":
+            "In every round to the largest remainders, ties by name, as Koordinator does it",
+        /// A group of a large ratio may have more than its fraction rounded up.
+        Monotone "monotone": "Unit by unit to the lowest level, ties by name: more in all is never less for one",
+    }
 }
 
-/// The rule for minimums that add up to more than the total.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overcommit {
-    /// Every group is given its minimum as far as it is requested, and the sum exceeds the total.
-    #[default]
-    Keep,
-    /// All are cut to the same part of it.
-    Scale,
-    /// The total is divided in proportion to the minimums; a group that requests less than its part gets its request.
-    Level,
+named! {
+    /// The rule for minimums that add up to more than the total.
+    Overcommit {
+        /// The base is the minimum as far as it is requested.
+        Keep "keep": "Every group is given its base and the sum exceeds the total",
+        Scale "scale": "All are cut to the same part of their base",
+        Level "level": "The total is shared by min, up to the base",
+    }
 }
 
 /// The rules by which runtime quotas are worked out.

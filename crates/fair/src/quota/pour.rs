@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use crate::Number;
+use plimsoll_base::named;
 
 /// The part of its parent's quota that one group may take. `0 <= low <= high`, `0 <= ratio`.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,16 +38,16 @@ impl<N: Number> Bucket<N> {
     }
 }
 
-/// How the level is found. All give the same numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    /// Order the buckets by saturation and find the boundary between the full and the others: O(n log n).
-    #[default]
-    Sort,
-    /// Hand out by ratio, take back the excess over a request, hand that out again: O(n rounds).
-    Iterative,
-    /// The structure that follows changes in O(log n), filled once: [`by_tree`](super::by_tree), on fractions only.
-    Tree,
+named! {
+    /// How the level is found. All give the same numbers.
+    Method {
+        /// O(n log n).
+        Sort "sort": "The boundary of the full buckets, in order of saturation",
+        /// Hand out by ratio, take back the excess over a request, hand that out again: O(n rounds).
+        Iterative "iterative": "In rounds, as the article's typical method does it",
+        /// Filled once: [`by_tree`](super::by_tree), on fractions only.
+        Tree "tree": "The structure that follows changes in O(log groups)",
+    }
 }
 
 /// The outcome of pouring.

@@ -4,21 +4,21 @@ use super::level::Level;
 use super::seek::{Window, Zone};
 use crate::Exact;
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
 
 /// The most that amounts may sum to over the groups of one level, and the most that ratios may: 2^62, so that the
 /// product of two sums and a sign fit 128 bits.
 pub const LIMIT: u64 = 1 << 62;
 
-/// How a guaranteed minimum and the level go together. The base is the amount that must be given (the minimum, as far as
-/// it is requested), the reach the amount that can be used (the request, cut to the max).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Semantics {
-    /// The minimum first, the ratio shares the rest on top of it: `base + min(reach - base, level ratio)`. The article,
-    /// Koordinator.
-    #[default]
-    MinPlusShare,
-    /// The minimum is an insurance, and the level counts it: `min(reach, max(base, level ratio))`. YARN's fair scheduler.
-    MaxMinLevel,
+named! {
+    /// How a guaranteed minimum and the level go together. The base is the amount that must be given (the minimum, as far
+    /// as it is requested), the reach the amount that can be used (the request, cut to the max).
+    Semantics {
+        /// `base + min(reach - base, level ratio)`. The article, Koordinator.
+        MinPlusShare "min-plus-share": "The min first; the ratio shares what is left on top of it",
+        /// `min(reach, max(base, level ratio))`. YARN's fair scheduler.
+        MaxMinLevel "max-min-level": "The ratio shares all; nobody stays below its min",
+    }
 }
 
 /// The use of the part of a minimum that its group does not request.

@@ -3,9 +3,7 @@
 mod draw;
 mod show;
 
-use clap::ValueEnum;
-
-use super::super::{Context, Format, print};
+use super::super::{Context, Format, named, print};
 use crate::error::{Error, Result};
 use crate::fair::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
 use crate::output::paper::Paper;
@@ -18,65 +16,17 @@ pub const POLICY: &str = "quota";
 #[command(next_help_heading = "Quota groups")]
 pub struct Args {
     /// The meaning of a min [default: min-plus-share]
-    #[arg(long, value_enum, value_name = "VARIANT")]
-    variant: Option<VariantName>,
+    #[arg(long, value_parser = named(Variant::ALL), value_name = "VARIANT")]
+    variant: Option<Variant>,
     /// How fractions become whole units [default: exact]
-    #[arg(long, value_enum, value_name = "RULE")]
-    rounding: Option<RoundingName>,
+    #[arg(long, value_parser = named(Rounding::ALL), value_name = "RULE")]
+    rounding: Option<Rounding>,
     /// How the level of the water is found; all give the same numbers [default: sort]
-    #[arg(long, value_enum, value_name = "METHOD")]
-    method: Option<MethodName>,
+    #[arg(long, value_parser = named(Method::ALL), value_name = "METHOD")]
+    method: Option<Method>,
     /// The rule if the mins exceed the total [default: keep]
-    #[arg(long, value_enum, value_name = "RULE")]
-    overcommit: Option<OvercommitName>,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum VariantName {
-    /// The min first; the ratio shares what is left on top of it
-    #[default]
-    MinPlusShare,
-    /// The ratio shares all; nobody stays below its min
-    MaxMinLevel,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum RoundingName {
-    /// Fractions stay
-    #[default]
-    Exact,
-    /// In every round to the largest remainders, ties by name, as Koordinator does it
-    LargestRemainder,
-    /// Unit by unit to the lowest level, ties by name: more in all is never less for one
-    Monotone,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum MethodName {
-    /// The boundary of the full buckets, in order of saturation
-    #[default]
-    Sort,
-    /// In rounds, as the article's typical method does it
-    Iterative,
-    /// The structure that follows changes in O(log groups)
-    Tree,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum OvercommitName {
-    /// Every group is given its base and the sum exceeds the total
-    #[default]
-    Keep,
-    /// All are cut to the same part of their base
-    Scale,
-    /// The total is shared by min, up to the base
-    Level,
-}
-
-/// The name under which a value is given, or the default's.
-fn name<V: ValueEnum + Default>(value: Option<V>) -> String {
-    let value = value.unwrap_or_default().to_possible_value();
-    value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+    #[arg(long, value_parser = named(Overcommit::ALL), value_name = "RULE")]
+    overcommit: Option<Overcommit>,
 }
 
 impl Args {
@@ -91,48 +41,26 @@ impl Args {
         options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
     }
 
-    /// With this variant, by its name. Errors: [`Error::Plan`] for a name that is none.
+    /// With this variant, by its name. Errors: [`Error::Plan`](crate::error::Error::Plan) for a name that is none.
     pub fn of_variant(name: &str) -> Result<Args> {
-        let variant = VariantName::from_str(name, false).map_err(|_| {
-            let names = VariantName::value_variants().iter().filter_map(|one| one.to_possible_value());
-            let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
-            Error::plan("--variant", format!("'{name}'"), format!("one of {}", names.join(", ")))
-        })?;
-        Ok(Args { variant: Some(variant), ..Args::default() })
+        Ok(Args { variant: Some(Variant::parse("--variant", name)?), ..Args::default() })
     }
 
     fn quota(&self) -> Quota {
         Quota {
-            variant: match self.variant.unwrap_or_default() {
-                VariantName::MinPlusShare => Variant::MinPlusShare,
-                VariantName::MaxMinLevel => Variant::MaxMinLevel,
-            },
-            rounding: match self.rounding.unwrap_or_default() {
-                RoundingName::Exact => Rounding::Exact,
-                RoundingName::LargestRemainder => Rounding::LargestRemainder,
-                RoundingName::Monotone => Rounding::Monotone,
-            },
-            method: match self.method.unwrap_or_default() {
-                MethodName::Sort => Method::Sort,
-                MethodName::Iterative => Method::Iterative,
-                MethodName::Tree => Method::Tree,
-            },
-            overcommit: match self.overcommit.unwrap_or_default() {
-                OvercommitName::Keep => Overcommit::Keep,
-                OvercommitName::Scale => Overcommit::Scale,
-                OvercommitName::Level => Overcommit::Level,
-            },
+            variant: self.variant.unwrap_or_default(),
+            rounding: self.rounding.unwrap_or_default(),
+            method: self.method.unwrap_or_default(),
+            overcommit: self.overcommit.unwrap_or_default(),
         }
     }
 
     /// The rules by name, in the order of the options.
     fn rules(&self) -> [(&'static str, String); 4] {
-        [
-            ("variant", name(self.variant)),
-            ("rounding", name(self.rounding)),
-            ("method", name(self.method)),
-            ("overcommit", name(self.overcommit)),
-        ]
+        let Quota { variant, rounding, method, overcommit } = self.quota();
+        let names = [variant.name(), rounding.name(), method.name(), overcommit.name()];
+        let keys = ["variant", "rounding", "method", "overcommit"];
+        std::array::from_fn(|at| (keys[at], names[at].to_owned()))
     }
 }
 

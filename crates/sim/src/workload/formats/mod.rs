@@ -87,7 +87,7 @@ macro_rules! formats {
             pub resources: Vec<String>,
             /// A row that breaks the format's conventions is an error instead of dropped and counted.
             pub strict: bool,
-            $(#[doc = concat!("The parameters of `", $name, "`.")] #[serde(rename = $name)] pub $file: $options,)*
+            $(#[doc = concat!("The parameters of `", $name, "`.")] #[serde(rename = $name)] pub $file: $file::$options,)*
         }
     };
 }

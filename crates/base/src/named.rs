@@ -1,0 +1,75 @@
+//! A choice among a few values, each with its name and its meaning: one list, of which parsing, printing and help are made.
+
+/// Declares a choice: an enum whose first value is the default, with a line a value: variant, name, meaning.
+///
+/// It has `ALL` (name, value, meaning), `name`, `meaning`, `names` (all of them, in words) and `parse`, whose error names a
+/// key.
+#[macro_export]
+macro_rules! named {
+    ($(#[$about:meta])* $type:ident {
+        $(#[$first_more:meta])* $first:ident $first_name:literal: $first_meaning:literal,
+        $($(#[$more:meta])* $variant:ident $name:literal: $meaning:literal,)*
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type {
+            #[default]
+            #[doc = concat!($first_meaning, ".\n")] $(#[$first_more])*
+            $first,
+            $(#[doc = concat!($meaning, ".\n")] $(#[$more])* $variant,)*
+        }
+
+        impl $type {
+            /// All of them: name, value, meaning.
+            pub const ALL: &'static [(&'static str, $type, &'static str)] =
+                &[($first_name, $type::$first, $first_meaning), $(($name, $type::$variant, $meaning),)*];
+
+            /// The name on the command line and in plans.
+            pub fn name(self) -> &'static str {
+                $type::ALL[self as usize].0
+            }
+
+            /// The meaning, in a few words.
+            pub fn meaning(self) -> &'static str {
+                $type::ALL[self as usize].2
+            }
+
+            /// All names, in words.
+            pub fn names() -> String {
+                $crate::error::either($type::ALL.iter().map(|(name, ..)| *name))
+            }
+
+            /// The value of a name. Errors: [`Error::Plan`]($crate::error::Error::Plan) under `key`.
+            pub fn parse(key: &str, text: &str) -> $crate::error::Result<$type> {
+                let found = $type::ALL.iter().find(|(name, ..)| *name == text).map(|(_, value, _)| *value);
+                found.ok_or_else(|| $crate::error::Error::plan(key, format!("'{text}'"), $type::names()))
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    named! {
+        /// A choice.
+        Choice {
+            One "one": "The first",
+            /// More of it.
+            Two "two-and-more": "The second",
+        }
+    }
+
+    #[test]
+    fn names_read_back_and_others_are_told_the_names() {
+        assert_eq!(Choice::default(), Choice::One);
+        for &(name, value, _) in Choice::ALL {
+            assert_eq!((Choice::parse("key", name).expect(name), value.name()), (value, name));
+            assert!(!value.meaning().is_empty());
+        }
+        let said = Choice::parse("key", "tow-and-more").expect_err("no name").to_string();
+        assert_eq!(
+            said,
+            "key: 'tow-and-more' is not accepted; expected one or two-and-more (did you mean 'two-and-more'?)"
+        );
+    }
+}
