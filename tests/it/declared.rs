@@ -150,7 +150,18 @@ fn one_more(copy: &Path, template: &str, folder: &str, rows: [(&str, &str); 2]) 
 #[ignore = "builds a copy of the sources: minutes"]
 fn one_more_is_a_file_and_its_line() {
     let copy = tempfile::tempdir().expect("a temporary folder");
-    for part in ["src", "crates", "benches", "examples", "tests", "Cargo.toml", "Cargo.lock", "build.rs"] {
+    for part in [
+        "src",
+        "crates",
+        "benches",
+        "examples",
+        "tests",
+        "traces",
+        "Cargo.toml",
+        "Cargo.lock",
+        "build.rs",
+        "CITATION.cff",
+    ] {
         let from = root().join(part);
         for file in if from.is_dir() { files(&from) } else { vec![from] } {
             let to = copy.path().join(file.strip_prefix(root()).expect("below"));

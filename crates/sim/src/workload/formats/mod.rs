@@ -283,11 +283,10 @@ pub(crate) mod tests {
             assert_eq!(format.to_string().parse::<Format>().expect("round trip"), format);
         }
         let message = Format::parse("--format", "alibaba-2018").unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "--format: 'alibaba-2018' is not accepted; expected swim, alibaba-2017, swf, openb (did you mean \
-             'alibaba-2017'?)"
+        assert!(
+            message.starts_with("--format: 'alibaba-2018' is not accepted; expected swim, alibaba-2017, swf, openb")
         );
+        assert!(message.ends_with(" (did you mean 'alibaba-2017'?)"), "{message}");
     }
 
     #[test]
