@@ -86,16 +86,19 @@ impl Standing {
     }
 
     /// The group's quota whatever the others request.
+    #[inline]
     pub fn base(&self) -> u64 {
         self.base
     }
 
     /// The group's quota when there is enough for all.
+    #[inline]
     pub fn reach(&self) -> u64 {
         self.reach
     }
 
     /// Its quota per level while it rises; 0 if it never does.
+    #[inline]
     pub fn ratio(&self) -> u64 {
         self.ratio
     }

@@ -19,6 +19,7 @@ impl Level {
 
     /// The level at which a bucket of this ratio holds this amount. Panics: in debug builds, when one of them passes
     /// [`LIMIT`](super::LIMIT) or the ratio is 0 (a programmer error).
+    #[inline]
     pub fn of(amount: u64, ratio: u64) -> Level {
         debug_assert!(amount <= super::LIMIT && (1..=super::LIMIT).contains(&ratio), "within the limits");
         Level { numerator: amount, denominator: ratio }
@@ -37,12 +38,14 @@ impl Level {
 }
 
 impl Ord for Level {
+    #[inline]
     fn cmp(&self, other: &Level) -> Ordering {
         compare((self.numerator, self.denominator), (other.numerator, other.denominator))
     }
 }
 
 impl PartialOrd for Level {
+    #[inline]
     fn partial_cmp(&self, other: &Level) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -57,6 +60,7 @@ impl PartialEq for Level {
 impl Eq for Level {}
 
 /// Orders two fractions by cross-multiplication.
+#[inline]
 pub(super) fn compare(a: (u64, u64), b: (u64, u64)) -> Ordering {
     (u128::from(a.0) * u128::from(b.1)).cmp(&(u128::from(b.0) * u128::from(a.1)))
 }
