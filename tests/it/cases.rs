@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use polars::prelude::{ParquetReader, SerReader};
-
+use crate::frame::Frame;
 use crate::replay::{plimsoll, read_tasks, run, said};
 
 /// `(job, task, start in seconds)` of what starts, by start, job and task.
@@ -58,18 +57,13 @@ fn the_decisions_are_those_of_the_drf_papers_table_1() {
         command.args(["--until", "500s", "--decisions", "--ties", ties, "-o"]).arg(&out).arg(&trace);
         let output = run(&mut command);
         assert!(output.status.success(), "{}", said(&output));
-        let file = std::fs::File::open(out.join("decisions/policy=drf/run=0/decisions.parquet")).expect("a table");
-        let table = ParquetReader::new(file).finish().expect("a readable table");
-        let text = |name: &str| -> Vec<String> {
-            let column = table.column(name).expect("a column").str().expect("text").clone();
-            column.iter().map(|value| value.unwrap_or_default().to_owned()).collect()
-        };
+        let table = Frame::open(&out.join("decisions/policy=drf/run=0/decisions.parquet"));
+        let text = |name: &str| table.names(name, "");
         let turns = text("turn");
         assert_eq!(turns, ["launched", "launched", "launched", "launched", "launched", "blocked"]);
         assert_eq!(text("user")[..5].join(" "), wanted);
-        let shares = table.column("dominant_share").expect("a column").f64().expect("numbers").clone();
         // Of A before its second and its third task, and of B before its second: Table 1's dominant shares.
-        let before: Vec<f64> = shares.iter().flatten().skip(2).take(3).collect();
+        let before: Vec<f64> = table.real("dominant_share").iter().flatten().copied().skip(2).take(3).collect();
         for (share, ninths) in before.iter().zip([2.0, 3.0, 4.0]) {
             assert!((share - ninths / 9.0).abs() < 1e-9, "{before:?}");
         }
@@ -144,11 +138,9 @@ fn a_horizon_cuts_the_run() {
 }
 
 /// The column of a table, by job.
-fn by_job(table: &polars::prelude::DataFrame, column: &str) -> Vec<(String, Option<i64>)> {
-    let jobs = table.column("job").and_then(|jobs| Ok(jobs.str()?.clone())).expect("names of jobs");
-    let values = table.column(column).and_then(|values| Ok(values.i64()?.clone())).expect("numbers");
-    let mut rows: Vec<(String, Option<i64>)> =
-        jobs.iter().zip(values.iter()).map(|(job, value)| (job.unwrap_or_default().to_owned(), value)).collect();
+fn by_job(table: &Frame, column: &str) -> Vec<(String, Option<i64>)> {
+    let values = table.whole(column).iter().copied();
+    let mut rows: Vec<(String, Option<i64>)> = table.names("job", "").into_iter().zip(values).collect();
     rows.sort();
     rows
 }
@@ -167,7 +159,7 @@ fn tables_say_when_waiting_tasks_were_released_and_which_work_is_too_much() {
     assert!(said(&output).contains("1 jobs have 2^63 us of work or more: their work_us is null"), "{}", said(&output));
     let read = |table: &str| {
         let path = out.join(table).join("policy=fifo/run=0").join(format!("{table}.parquet"));
-        ParquetReader::new(std::fs::File::open(path).expect("the table")).finish().expect("a table")
+        Frame::open(&path)
     };
     let work: Vec<Option<i64>> = by_job(&read("jobs"), "work_us").into_iter().map(|(_, work)| work).collect();
     assert_eq!(work, [None, Some(110_000_000), Some(10_000_000), Some(10_000_000)]);

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use plimsoll::fair::fill;
 use plimsoll::output::schema::partition;
-use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
 
 const POLICIES: [&str; 5] = ["drf", "fifo", "slot:3", "ceei", "asset"];
@@ -43,23 +43,21 @@ fn weight(user: usize) -> f64 {
     [1.0, 2.0, 1.0, 0.5][user]
 }
 
-struct Table(DataFrame);
+struct Table(Frame);
 
 impl Table {
     fn read(dir: &Path, name: &str, policy: &str) -> Table {
         let path = dir.join(format!("out/{name}/policy={}/run=0/{name}.parquet", partition(policy)));
-        let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        Table(ParquetReader::new(file).finish().expect("a readable table"))
+        Table(Frame::open(&path))
     }
 
     fn numbers(&self, name: &str) -> Vec<Option<f64>> {
-        let column = self.0.column(name).expect("a column").cast(&DataType::Float64).expect("numbers");
-        column.f64().expect("numbers").iter().collect()
+        self.0.numbers(name)
     }
 
     fn users(&self) -> Vec<usize> {
-        let column = self.0.column("user").expect("a column").str().expect("text").clone();
-        column.iter().map(|name| name.expect("a name")[1..].parse().expect("users are numbered")).collect()
+        let names = self.0.texts("user").iter().map(|name| name.as_ref().expect("a name"));
+        names.map(|name| name[1..].parse().expect("users are numbered")).collect()
     }
 }
 

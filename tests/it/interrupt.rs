@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use polars::prelude::{ParquetReader, SerReader};
-
+use crate::frame::Frame;
 use crate::replay::{files, plimsoll};
 
 /// Many runs of some seconds each, hours in all: a long trace on a cluster that just copes. No test sees the end.
@@ -99,9 +98,7 @@ fn tables(out: &Path) -> Vec<PathBuf> {
 }
 
 fn assert_readable(path: &Path) {
-    let file = std::fs::File::open(path).expect("it was just listed");
-    let rows = ParquetReader::new(file).finish().map(|table| table.height());
-    assert!(rows.is_ok(), "{}: {rows:?}", path.display());
+    Frame::open(path);
 }
 
 /// What a signal that can be caught leaves: whole runs and nothing else.

@@ -1,10 +1,9 @@
 //! Stranded capacity against its definition, recomputed machine by machine from all tasks of the slow twin: random cases with
 //! labels, places, devices, reserved room, and machines that fail, leave, join and are relabelled.
 
-use polars::prelude::{DataType, ParquetReader, SerReader};
-
 use plimsoll::output::schema::partition;
 
+use crate::frame::Frame;
 use crate::machines_cases::Draw;
 use crate::machines_slow::stranded;
 use crate::machines_twin::{command, write};
@@ -24,15 +23,10 @@ fn replayed(draw: &Draw, resources: usize) -> Rows {
     assert!(output.status.success() || said(&output).contains("no task"), "{}", said(&output));
     let folder =
         dir.path().join("out/fairness").join(format!("policy={}", partition(&policy_name(draw.case.policies[0]))));
-    let file = std::fs::File::open(folder.join("run=0/fairness.parquet")).expect("a table");
-    let table = ParquetReader::new(file).finish().expect("a readable table");
-    let column = |name: &str| -> Vec<Option<f64>> {
-        let column = table.column(name).expect("a column").cast(&DataType::Float64).expect("numbers");
-        column.f64().expect("numbers").iter().collect()
-    };
+    let table = Frame::open(&folder.join("run=0/fairness.parquet"));
     let stranded: Vec<Vec<Option<f64>>> =
-        (0..resources).map(|at| column(&format!("stranded_{}", RESOURCES[at]))).collect();
-    let times = column("time_us").into_iter().enumerate();
+        (0..resources).map(|at| table.numbers(&format!("stranded_{}", RESOURCES[at]))).collect();
+    let times = table.numbers("time_us").into_iter().enumerate();
     times.map(|(row, at)| (at.expect("a time") as u64, stranded.iter().map(|column| column[row]).collect())).collect()
 }
 

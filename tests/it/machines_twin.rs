@@ -5,8 +5,6 @@ use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 
-use polars::prelude::DataType;
-
 use crate::machines_cases::Draw;
 use crate::machines_slow::Outcome;
 use crate::machines_world::{Change, Place, Whom};
@@ -179,15 +177,8 @@ fn named(outcomes: Vec<Outcome>) -> Named {
 /// The `tasks` table of one policy. Jobs are told apart by name; their number is left out.
 pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     let table = tasks_table(dir, policy)?;
-    let problem = |error: polars::prelude::PolarsError| format!("tasks of {policy}: {error}");
-    let plain = outcomes(&table).map_err(problem)?;
-    let attempts = table.column("attempt").and_then(|column| column.cast(&DataType::Int64)).map_err(problem)?;
-    let fates = table.column("outcome").and_then(|column| column.cast(&DataType::String)).map_err(problem)?;
-    let attempts = attempts.i64().map_err(problem)?.iter();
-    let fates = fates.str().map_err(problem)?.iter();
-    let devices = table.column("devices").and_then(|column| column.cast(&DataType::String)).map_err(problem)?;
-    let devices = devices.str().map_err(problem)?.iter().map(|devices| devices.unwrap_or_default().to_owned());
-    let all = plain.into_iter().zip(attempts).zip(fates).zip(devices);
+    let (attempts, fates) = (table.whole("attempt"), table.texts("outcome"));
+    let all = outcomes(&table).into_iter().zip(attempts).zip(fates).zip(table.names("devices", ""));
     let whole = all.map(|((((name, plain), attempt), fate), devices)| {
         let outcome = Outcome {
             job: 0,
@@ -197,7 +188,7 @@ pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
             start: plain.start,
             finish: plain.finish,
             devices,
-            fate: fate.expect("every task has an outcome").to_owned(),
+            fate: fate.clone().expect("every task has an outcome"),
         };
         (name, outcome)
     });

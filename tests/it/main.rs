@@ -1,4 +1,4 @@
-//! Integration tests of the whole program: one binary, so that polars links once.
+//! Integration tests of the whole program: one binary, so that all crates are linked once.
 //!
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
@@ -21,6 +21,7 @@ mod failover_model;
 mod failover_rules;
 mod failover_study;
 mod figures;
+mod frame;
 mod fuzz;
 mod fuzz_inputs;
 mod interior;

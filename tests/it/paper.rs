@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, ParquetReader, SerReader};
-
 use plimsoll::output::schema::partition;
 
+use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
 
 /// Runs a plan of this repository.
@@ -18,26 +17,23 @@ fn experiment(name: &str) -> tempfile::TempDir {
 }
 
 /// A table of a plan without a sweep, or of a cell's folder.
-pub fn table(dir: &Path, name: &str, policy: &str) -> DataFrame {
+pub fn table(dir: &Path, name: &str, policy: &str) -> Frame {
     table_of(dir, name, policy, 0)
 }
 
 /// The same of one run among several.
-pub fn table_of(dir: &Path, name: &str, policy: &str, run: u64) -> DataFrame {
+pub fn table_of(dir: &Path, name: &str, policy: &str, run: u64) -> Frame {
     let path: PathBuf = dir.join(name).join(format!("policy={}/run={run}/{name}.parquet", partition(policy)));
-    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    ParquetReader::new(file).finish().expect("a readable table")
+    Frame::open(&path)
 }
 
 /// The values of a column, as text.
-pub fn names(table: &DataFrame, column: &str) -> Vec<String> {
-    let column = table.column(column).expect("a column").str().expect("text");
-    column.iter().map(|value| value.unwrap_or_default().to_owned()).collect()
+pub fn names(table: &Frame, column: &str) -> Vec<String> {
+    table.names(column, "")
 }
 
-pub fn numbers(table: &DataFrame, column: &str) -> Vec<f64> {
-    let column = table.column(column).expect("a column").cast(&polars::prelude::DataType::Float64).expect("numbers");
-    column.f64().expect("numbers").iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+pub fn numbers(table: &Frame, column: &str) -> Vec<f64> {
+    table.numbers(column).into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()
 }
 
 fn near(found: &[f64], wanted: &[f64], within: f64) -> bool {
@@ -160,8 +156,7 @@ fn every_worked_example_comes_out_in_whole_tasks() {
 fn the_experiment_of_table_1_has_its_rows() {
     let dir = experiment("drf-table1");
     let decisions = table(dir.path(), "decisions", "drf");
-    let users = decisions.column("user").expect("a column").str().expect("text").clone();
-    let users: Vec<&str> = users.iter().flatten().collect();
+    let users: Vec<&String> = decisions.texts("user").iter().flatten().collect();
     assert_eq!(users[..5], ["B", "A", "A", "B", "A"]);
     // Shares before each turn: Table 1 has those after it.
     let shares = numbers(&decisions, "dominant_share");

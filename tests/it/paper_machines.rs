@@ -45,12 +45,11 @@ fn figure_8_packs_as_its_machines_do() {
     let dir = experiment("drf-fig8", &[]);
     let usage = table(dir.path(), "usage", "drf");
     let column = |name: &str| numbers(&usage, name);
-    let memory =
-        usage.get_column_names().iter().find(|name| name.starts_with("used_memory")).expect("memory").to_string();
+    let memory = usage.columns().find(|name| name.starts_with("used_memory")).expect("memory");
     let rows: Vec<(String, f64, f64, f64)> = names(&usage, "user")
         .into_iter()
         .zip(column("time_us").into_iter().map(|us| us / 1e6))
-        .zip(column("used_cpu").into_iter().zip(column(&memory)))
+        .zip(column("used_cpu").into_iter().zip(column(memory)))
         .map(|((user, at), (cpu, memory))| (user, at, cpu, memory))
         .collect();
     let near = |found: f64, wanted: f64| (found - wanted).abs() <= 0.03;

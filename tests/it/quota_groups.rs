@@ -11,15 +11,15 @@ use plimsoll::metrics::{GroupLog, GroupSums, GroupTimes, Holding, Promise};
 use plimsoll::policy::{GroupTree, Reclaim};
 use plimsoll::record::{Recorder, State};
 use plimsoll::units::{Span, Time, UserId};
-use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 
 use crate::determinism::{differences, results};
+use crate::frame::Frame;
 use crate::quota_policy::replay;
 use crate::quota_slow::{Bucket, Case, draw, pour};
 use crate::replay::{plimsoll, run, said};
 
 /// Replays rows on four cores under groups, and reads a table.
-fn tables(groups: &str, rows: &str, sample: &str, table: &str) -> DataFrame {
+fn tables(groups: &str, rows: &str, sample: &str, table: &str) -> Frame {
     let dir = tempfile::tempdir().expect("a temporary folder");
     ran(dir.path(), groups, &format!("job,user,submit_s,duration_s,tasks,cpu\n{rows}"), sample);
     read(dir.path(), table)
@@ -40,19 +40,13 @@ fn ran(dir: &Path, groups: &str, trace: &str, sample: &str) -> String {
     said(&output)
 }
 
-fn read(dir: &Path, table: &str) -> DataFrame {
+fn read(dir: &Path, table: &str) -> Frame {
     let path = dir.join("out").join(table).join("policy=quota%3Agroups.toml/run=0").join(format!("{table}.parquet"));
-    ParquetReader::new(std::fs::File::open(path).expect("a table")).finish().expect("a readable table")
+    Frame::open(&path)
 }
 
-fn numbers(table: &DataFrame, column: &str) -> Vec<Option<f64>> {
-    let column = table.column(column).expect("a column").cast(&DataType::Float64).expect("numbers");
-    column.f64().expect("numbers").iter().collect()
-}
-
-fn names(table: &DataFrame, column: &str) -> Vec<String> {
-    let column = table.column(column).expect("a column").str().expect("text").clone();
-    column.iter().map(|name| name.unwrap_or("-").to_owned()).collect()
+fn names(table: &Frame, column: &str) -> Vec<String> {
+    table.names(column, "-")
 }
 
 /// `b` takes all four cores at 0 for 10 s; `a`, promised two of them within `p`, asks for three at 3 s, for 5 s.
@@ -83,7 +77,7 @@ fn a_lenders_return_by_hand() {
         ("return_open_s", [None; 3]),
     ];
     for (column, values) in expected {
-        assert_eq!(numbers(&table, column), values, "{column}");
+        assert_eq!(table.numbers(column), values, "{column}");
     }
 }
 
@@ -95,8 +89,8 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     let said = ran(dir.path(), &groups, trace, "1s");
     let table = read(dir.path(), "groups");
     // b's quota is one core from 3 on, and is due to give back three from 6 on, until its tasks end at 10.
-    assert_eq!(numbers(&table, "unreturned_s"), [Some(0.0), Some(0.0), Some(12.0)]);
-    assert_eq!(numbers(&table, "tasks_stopped"), [Some(0.0); 3]);
+    assert_eq!(table.numbers("unreturned_s"), [Some(0.0), Some(0.0), Some(12.0)]);
+    assert_eq!(table.numbers("tasks_stopped"), [Some(0.0); 3]);
     let warning = "quota:groups.toml: not given back when it was due, since tasks marked stable are never stopped: \
                    'b' 0.003333 cpu h";
     assert!(said.contains(warning), "{said}");
@@ -106,8 +100,8 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     let trace = trace.replace("true", "false");
     let said = ran(dir.path(), &groups, &trace, "1s");
     let table = read(dir.path(), "groups");
-    assert_eq!(numbers(&table, "unreturned_s"), [Some(0.0); 3]);
-    assert_eq!(numbers(&table, "tasks_stopped"), [Some(0.0), Some(0.0), Some(3.0)]);
+    assert_eq!(table.numbers("unreturned_s"), [Some(0.0); 3]);
+    assert_eq!(table.numbers("tasks_stopped"), [Some(0.0), Some(0.0), Some(3.0)]);
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
     assert!(!said.contains("not given back") && !page.contains("not given back"), "{said}");
 }
@@ -116,7 +110,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
 fn levels_over_time_by_hand() {
     let table = tables(GROUPS, ROWS, "2s", "levels");
     let columns = ["time_us", "runtime", "used", "request", "level", "base", "reach"];
-    let columns = columns.map(|column| numbers(&table, column));
+    let columns = columns.map(|column| table.numbers(column));
     let rows: Vec<(String, [f64; 7])> = names(&table, "group")
         .into_iter()
         .enumerate()

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
-
+use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
 
 /// Two machines of four cores, one of them with the label until 10 s, both from then on. `a` is promised two cores of the label.
@@ -33,19 +32,17 @@ fn write(dir: &Path, plan: &str) {
     }
 }
 
-fn table(dir: &Path, table: &str) -> DataFrame {
+fn table(dir: &Path, table: &str) -> Frame {
     let path = dir.join("out").join(table).join("policy=quota%3A%40teams/run=0").join(format!("{table}.parquet"));
-    ParquetReader::new(std::fs::File::open(path).expect("a table")).finish().expect("a readable table")
+    Frame::open(&path)
 }
 
-fn numbers(table: &DataFrame, column: &str) -> Vec<f64> {
-    let column = table.column(column).expect("a column").cast(&DataType::Float64).expect("numbers");
-    column.f64().expect("numbers").iter().map(|value| value.unwrap_or(-1.0)).collect()
+fn numbers(table: &Frame, column: &str) -> Vec<f64> {
+    table.numbers(column).into_iter().map(|value| value.unwrap_or(-1.0)).collect()
 }
 
-fn names(table: &DataFrame, column: &str) -> Vec<String> {
-    let column = table.column(column).expect("a column").str().expect("text").clone();
-    column.iter().map(|name| name.unwrap_or("-").to_owned()).collect()
+fn names(table: &Frame, column: &str) -> Vec<String> {
+    table.names(column, "-")
 }
 
 #[test]

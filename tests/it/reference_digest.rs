@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{Column, DataFrame, DataType, ParquetReader, SerReader};
+use polars_arrow::array::{Array, PrimitiveArray, Utf8ViewArray};
 
+use crate::frame::{Frame, Values, write};
 use crate::replay::files;
 
 /// Into so many parts a column is divided, so that a difference can be told by its rows.
@@ -21,7 +22,7 @@ pub type Lines = BTreeMap<String, String>;
 
 /// A table: its files, by path, with what is in them.
 struct Table {
-    parts: Vec<(String, DataFrame)>,
+    parts: Vec<(String, Frame)>,
     /// The columns of any part, in alphabetical order.
     columns: Vec<String>,
 }
@@ -46,9 +47,9 @@ impl Tables {
         let mut tables: BTreeMap<String, Table> = BTreeMap::new();
         for path in paths {
             let name = path.file_stem().expect("files have names").to_string_lossy().into_owned();
-            let frame = if ends(&path, "csv") { csv(&path) } else { parquet(&path) };
+            let frame = if ends(&path, "csv") { csv(&path) } else { Frame::open(&path) };
             let table = tables.entry(name).or_insert_with(|| Table { parts: Vec::new(), columns: Vec::new() });
-            table.columns.extend(frame.get_column_names().iter().map(|name| name.to_string()));
+            table.columns.extend(frame.columns().map(str::to_owned));
             let below = path.strip_prefix(folder).expect("files were listed there");
             let place = below.parent().unwrap_or(Path::new("")).display().to_string();
             table.parts.push((place, frame));
@@ -132,8 +133,7 @@ impl Table {
         let mut before = 0;
         for (place, frame) in &self.parts {
             if row < before + frame.height() {
-                let value = frame.column(column).and_then(|column| column.get(row - before));
-                let value = value.map_or_else(|_| "no such column".to_owned(), |value| value.to_string());
+                let value = frame.get(column).map_or("no such column".to_owned(), |values| values.shown(row - before));
                 return format!("row {} of {place}, which has {value}", row - before);
             }
             before += frame.height();
@@ -142,37 +142,30 @@ impl Table {
     }
 }
 
-fn parquet(path: &Path) -> DataFrame {
-    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    ParquetReader::new(file).finish().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// A CSV; columns of numbers are numbers, where an empty cell is a null.
-fn csv(path: &Path) -> DataFrame {
+fn csv(path: &Path) -> Frame {
     let mut reader = csv::Reader::from_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let names = reader.headers().expect("a header").clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("as many cells as columns")).collect();
     let column = |(at, name): (usize, &str)| {
         let cells: Vec<&str> = rows.iter().map(|row| &row[at]).collect();
         let number = |cell: &&str| cell.parse::<f64>().ok();
-        match cells.iter().all(|cell| cell.is_empty() || number(cell).is_some()) {
-            true => Column::new(name.into(), cells.iter().map(number).collect::<Vec<Option<f64>>>()),
-            false => Column::new(name.into(), cells),
-        }
+        let values = match cells.iter().all(|cell| cell.is_empty() || number(cell).is_some()) {
+            true => Values::Real(cells.iter().map(number).collect()),
+            false => Values::Text(cells.iter().map(|cell| Some((*cell).to_owned())).collect()),
+        };
+        (name.to_owned(), values)
     };
-    DataFrame::new(rows.len(), names.iter().enumerate().map(column).collect()).expect("columns of one length")
+    Frame(names.iter().enumerate().map(column).collect())
 }
 
 /// Gives each value of a column as the bytes that stand for it, and as a number if it is one.
-fn values(frame: &DataFrame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
-    let Ok(column) = frame.column(name) else {
-        // A table that lacks the column beside others that have it.
-        (0..frame.height()).for_each(|_| give(b"absent\n", None));
-        return;
-    };
+fn values(frame: &Frame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
     let (mut text, null) = (String::new(), b"null\n");
-    match column.dtype() {
-        DataType::String => column.str().expect("text").iter().for_each(|value| match value {
+    match frame.get(name) {
+        // A table that lacks the column beside others that have it.
+        None => (0..frame.height()).for_each(|_| give(b"absent\n", None)),
+        Some(Values::Text(values)) => values.iter().for_each(|value| match value {
             None => give(null, None),
             Some(value) => {
                 text.clear();
@@ -180,24 +173,18 @@ fn values(frame: &DataFrame, name: &str, mut give: impl FnMut(&[u8], Option<f64>
                 give(text.as_bytes(), None);
             }
         }),
-        DataType::Float64 | DataType::Float32 => {
-            let column = column.cast(&DataType::Float64).expect("floats");
-            column.f64().expect("floats").iter().for_each(|value| match value {
-                None => give(null, None),
-                Some(value) => give(float(&mut text, value), Some(value)),
-            });
-        }
-        _ => {
-            let column = column.cast(&DataType::Int64).expect("integers");
-            column.i64().expect("integers").iter().for_each(|value| match value {
-                None => give(null, None),
-                Some(value) => {
-                    text.clear();
-                    writeln!(text, "{value}").expect("memory");
-                    give(text.as_bytes(), Some(value as f64));
-                }
-            });
-        }
+        Some(Values::Real(values)) => values.iter().for_each(|value| match value {
+            None => give(null, None),
+            Some(value) => give(float(&mut text, *value), Some(*value)),
+        }),
+        Some(Values::Whole(values)) => values.iter().for_each(|value| match value {
+            None => give(null, None),
+            Some(value) => {
+                text.clear();
+                writeln!(text, "{value}").expect("memory");
+                give(text.as_bytes(), Some(*value as f64));
+            }
+        }),
     }
 }
 
@@ -224,24 +211,29 @@ fn short(value: f64) -> String {
     }
 }
 
+const NAMES: [&str; 10] = ["u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8", "u9"];
+
+type Columns = Vec<(&'static str, Box<dyn Array>)>;
+
+/// Ten floats; a null where there is none.
+fn floats(values: impl Fn(usize) -> Option<f64>) -> Box<dyn Array> {
+    PrimitiveArray::from((0..10).map(values).collect::<Vec<Option<f64>>>()).to_boxed()
+}
+
 /// A table of numbers, names and nulls, in two files, as a test changes it; its lines.
-fn written(change: impl Fn(usize, &mut Vec<Column>)) -> (tempfile::TempDir, Tables) {
-    use polars::prelude::{ParquetCompression, ParquetWriter};
+fn written(change: impl Fn(usize, &mut Columns)) -> (tempfile::TempDir, Tables) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for run in 0..2usize {
         let of = |at: usize| (run * 10 + at) as f64;
         let mut columns = vec![
-            Column::new("whole".into(), (0..10).map(|at| of(at) as i64).collect::<Vec<i64>>()),
-            Column::new("part".into(), (0..10).map(|at| (at != 4).then_some(of(at) / 3.0)).collect::<Vec<_>>()),
-            Column::new("name".into(), (0..10).map(|at| format!("u{at}")).collect::<Vec<String>>()),
+            ("whole", PrimitiveArray::from_vec((0..10).map(|at| of(at) as i64).collect()).to_boxed()),
+            ("part", floats(|at| (at != 4).then_some(of(at) / 3.0))),
+            ("name", Utf8ViewArray::from_slice_values(NAMES).to_boxed()),
         ];
         change(run, &mut columns);
         let folder = dir.path().join(format!("runs/policy=drf/run={run}"));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
-        let file = std::fs::File::create(folder.join("runs.parquet")).expect("a temporary file");
-        let mut frame = DataFrame::new(10, columns).expect("columns of one length");
-        let writer = ParquetWriter::new(file).with_compression(ParquetCompression::Uncompressed);
-        writer.finish(&mut frame).expect("a temporary file is writable");
+        write(&folder.join("runs.parquet"), columns);
     }
     let tables = Tables::read(dir.path());
     (dir, tables)
@@ -253,30 +245,29 @@ fn digests_are_of_names_and_values_and_of_nothing_else() {
     let (_dir, plain) = written(|_, _| {});
     assert_eq!(plain.lines["runs"], "20");
     assert!(plain.lines["runs.whole"].ends_with(" 9.5"), "{}", plain.lines["runs.whole"]);
-    let differs = |change: &dyn Fn(usize, &mut Vec<Column>)| written(change).1.differences(&plain.lines);
-    let floats = |values: &dyn Fn(usize) -> f64| Column::new("whole".into(), (0..10).map(values).collect::<Vec<f64>>());
+    let differs = |change: &dyn Fn(usize, &mut Columns)| written(change).1.differences(&plain.lines);
     // Another type, another order of columns, and what no digit of twelve shows.
     let same = differs(&|run, columns| {
-        columns[0] = floats(&|at| (run * 10 + at) as f64 * (1.0 + 1e-14));
+        columns[0].1 = floats(|at| Some((run * 10 + at) as f64 * (1.0 + 1e-14)));
         columns.reverse();
     });
     assert_eq!(same, [""; 0]);
     let one = differs(&|run, columns| {
-        columns[0] = floats(&|at| (run * 10 + at) as f64 + if run * 10 + at == 13 { 1e-9 } else { 0.0 });
+        columns[0].1 = floats(|at| Some((run * 10 + at) as f64 + if run * 10 + at == 13 { 1e-9 } else { 0.0 }));
     });
     assert_eq!(
         one,
         ["runs.whole: other values; the first is not before row 2 of runs/policy=drf/run=1, which has 12.0"]
     );
-    let renamed = differs(&|_, columns| {
-        columns[2].rename("user".into());
-    });
+    let renamed = differs(&|_, columns| columns[2].0 = "user");
     assert_eq!(renamed, ["runs.name is gone", "runs.user is new"]);
-    let filled = differs(&|_, columns| {
-        let values = columns[1].f64().expect("floats").iter().map(|value| value.unwrap_or(0.0)).collect::<Vec<f64>>();
-        columns[1] = Column::new("part".into(), values);
+    let filled = differs(&|run, columns| {
+        columns[1].1 = floats(|at| Some(if at == 4 { 0.0 } else { (run * 10 + at) as f64 / 3.0 }));
     });
     assert_eq!(filled.len(), 1, "a null is no 0: {filled:?}");
-    let turned = differs(&|_, columns| columns[2] = columns[2].reverse());
+    let turned = differs(&|_, columns| {
+        let backwards: Vec<&str> = NAMES.into_iter().rev().collect();
+        columns[2].1 = Utf8ViewArray::from_slice_values(backwards).to_boxed();
+    });
     assert!(turned.len() == 1 && turned[0].starts_with("runs.name: other values; "), "the order of rows: {turned:?}");
 }

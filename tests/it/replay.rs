@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
-
+use crate::frame::{Frame, write};
 use crate::slow::Outcome;
 
 /// A `plimsoll` command.
@@ -35,14 +34,13 @@ pub fn said(output: &Output) -> String {
 
 /// The `tasks` table of one policy: job names, and outcomes whose `job` is an index into them. Rows keep their order.
 pub fn read_tasks(dir: &Path, policy: &str) -> Result<Vec<(String, Outcome)>, String> {
-    outcomes(&tasks_table(dir, policy)?).map_err(|error| format!("tasks of {policy}: {error}"))
+    Ok(outcomes(&tasks_table(dir, policy)?))
 }
 
 /// The `tasks` table of one policy as it is.
-pub fn tasks_table(dir: &Path, policy: &str) -> Result<DataFrame, String> {
+pub fn tasks_table(dir: &Path, policy: &str) -> Result<Frame, String> {
     let path = partition(&dir.join("tasks"), policy)?.join("run=0").join("tasks.parquet");
-    let file = std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    ParquetReader::new(file).finish().map_err(|error| format!("{}: {error}", path.display()))
+    Frame::read(&path)
 }
 
 /// The folder `policy=NAME`, in which characters may be percent-encoded, as hive partitions do.
@@ -59,17 +57,12 @@ fn decoded(name: &str) -> String {
 }
 
 /// What became of each task.
-pub fn outcomes(table: &DataFrame) -> Result<Vec<(String, Outcome)>, polars::prelude::PolarsError> {
-    let column = |name: &str| -> Result<Vec<Option<i64>>, polars::prelude::PolarsError> {
-        Ok(table.column(name)?.cast(&DataType::Int64)?.i64()?.iter().collect())
-    };
-    let (task, machine) = (column("task")?, column("machine")?);
-    let (start, finish) = (column("start_us")?, column("finish_us")?);
-    let jobs = table.column("job")?.cast(&DataType::String)?;
+pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
+    let [task, machine, start, finish] = ["task", "machine", "start_us", "finish_us"].map(|name| table.whole(name));
     let mut ids: HashMap<String, usize> = HashMap::new();
     let mut outcomes = Vec::new();
-    for (at, name) in jobs.str()?.iter().enumerate() {
-        let name = name.expect("every task belongs to a job").to_owned();
+    for (at, name) in table.texts("job").iter().enumerate() {
+        let name = name.clone().expect("every task belongs to a job");
         let next = ids.len();
         let job = *ids.entry(name.clone()).or_insert(next);
         let time = |value: Option<i64>| value.map(|value| u64::try_from(value).expect("times are not negative"));
@@ -84,7 +77,7 @@ pub fn outcomes(table: &DataFrame) -> Result<Vec<(String, Outcome)>, polars::pre
             },
         ));
     }
-    Ok(outcomes)
+    outcomes
 }
 
 /// All files below a folder.
@@ -100,20 +93,18 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
 /// The reader against a table of known content, with integers of other widths and an encoded `:`.
 #[test]
 fn the_tasks_table_reads_as_written() {
-    use polars::prelude::{Column, ParquetWriter};
+    use polars_arrow::array::{Array, PrimitiveArray, Utf8ViewArray};
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = dir.path().join("tasks/policy=slot%3A2/run=0");
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let columns = vec![
-        Column::new("job".into(), ["b", "a", "b"]),
-        Column::new("task".into(), [0u32, 0, 1]),
-        Column::new("machine".into(), [Some(3u32), None, None]),
-        Column::new("start_us".into(), [Some(0i64), Some(7), None]),
-        Column::new("finish_us".into(), [Some(9u64), Some(8), None]),
+        ("job", Utf8ViewArray::from_slice_values(["b", "a", "b"]).to_boxed()),
+        ("task", PrimitiveArray::from_slice([0u32, 0, 1]).to_boxed()),
+        ("machine", PrimitiveArray::from([Some(3u32), None, None]).to_boxed()),
+        ("start_us", PrimitiveArray::from([Some(0i64), Some(7), None]).to_boxed()),
+        ("finish_us", PrimitiveArray::from([Some(9u64), Some(8), None]).to_boxed()),
     ];
-    let mut table = DataFrame::new(3, columns).expect("columns of one length");
-    let file = std::fs::File::create(folder.join("tasks.parquet")).expect("a temporary file");
-    ParquetWriter::new(file).finish(&mut table).expect("a temporary file is writable");
+    write(&folder.join("tasks.parquet"), columns);
     let outcome = |job, task, machine, start, finish| Outcome { job, task, machine, start, finish };
     let expected = vec![
         ("b".to_owned(), outcome(0, 0, Some(3), Some(0), Some(9))),

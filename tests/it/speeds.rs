@@ -4,8 +4,8 @@ use std::path::Path;
 
 use plimsoll::experiment::plan::workload;
 use plimsoll::output::schema::partition;
-use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
 
+use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
 
 /// The results of a plan over a trace.
@@ -32,20 +32,13 @@ impl Replayed {
     /// The numbers of a column.
     pub fn column(&self, table: &str, policy: &str, name: &str) -> Vec<Option<f64>> {
         let file = format!("out/{table}/policy={}/run=0/{table}.parquet", partition(policy));
-        let table: DataFrame = read(&self.0.path().join(file));
-        let column = table.column(name).expect(name).cast(&DataType::Float64).expect("numbers");
-        column.f64().expect("numbers").iter().collect()
+        Frame::open(&self.0.path().join(file)).numbers(name)
     }
 
     /// The number in the `runs` table.
     pub fn one(&self, policy: &str, name: &str) -> f64 {
         self.column("runs", policy, name)[0].unwrap_or_else(|| panic!("{name} of {policy} has no value"))
     }
-}
-
-fn read(path: &Path) -> DataFrame {
-    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    ParquetReader::new(file).finish().expect("a readable table")
 }
 
 fn near(found: f64, wanted: f64) {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use plimsoll::experiment::{Destination, Simulation, Study, simulate};
 use plimsoll::output::schema::{Table, partition};
 use plimsoll::policy::Registry;
-use polars::prelude::{DataFrame, ParquetReader, SerReader};
 
 use crate::determinism::differences;
+use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 
 /// A sweep of 3 cells, 2 policies and 3 seeds: 18 runs, each of an instant.
@@ -113,11 +113,6 @@ impl Place {
     }
 }
 
-fn table(path: &Path) -> DataFrame {
-    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    ParquetReader::new(file).finish().expect("a table")
-}
-
 #[test]
 fn a_sweep_is_the_same_with_threads_and_in_shards() {
     let place = Place::new(SWEEP);
@@ -147,17 +142,15 @@ fn a_sweep_is_the_same_with_threads_and_in_shards() {
 fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     let place = Place::new(SWEEP);
     place.run("out", &[]);
-    let runs = table(&place.path("out/cell=mean-3.0/runs/policy=drf/run=1/runs.parquet"));
-    let load = runs.column("workload_arrival_mean").expect("the axis");
-    assert_eq!(load.f64().expect("a number").get(0), Some(3.0));
-    assert_eq!(runs.column("cell").expect("a column").str().expect("text").get(0), Some("mean-3.0"));
-    let estimates = table(&place.path("out/statistics/estimates.parquet"));
-    let found = table(&place.path("out/statistics/differences.parquet"));
-    assert_eq!(estimates.column("workload_arrival_mean").expect("the axis").f64().expect("numbers").get(0), Some(2.0));
+    let runs = Frame::open(&place.path("out/cell=mean-3.0/runs/policy=drf/run=1/runs.parquet"));
+    assert_eq!(runs.real("workload_arrival_mean")[0], Some(3.0));
+    assert_eq!(runs.names("cell", "")[0], "mean-3.0");
+    let estimates = Frame::open(&place.path("out/statistics/estimates.parquet"));
+    let found = Frame::open(&place.path("out/statistics/differences.parquet"));
+    assert_eq!(estimates.real("workload_arrival_mean")[0], Some(2.0));
     // One row a cell, policy and metric; the baseline is compared with nobody.
-    let metric = |frame: &DataFrame, name: &str| {
-        frame.column("metric").expect("a column").str().expect("text").iter().filter(|m| *m == Some(name)).count()
-    };
+    let metric =
+        |frame: &Frame, name: &str| frame.texts("metric").iter().filter(|m| m.as_deref() == Some(name)).count();
     assert_eq!((metric(&estimates, "completion_mean_s"), metric(&found, "completion_mean_s")), (6, 3));
     for column in [
         "difference",
@@ -171,7 +164,7 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
         "p_equivalent_holm",
         "seeds",
     ] {
-        assert!(found.column(column).is_ok(), "{column}");
+        assert!(found.get(column).is_some(), "{column}");
     }
     let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
     assert!(csv.starts_with("cell,workload_arrival_mean,policy,baseline,metric,design,seeds,"), "{csv:.80}");
@@ -306,8 +299,8 @@ fn an_axis_named_like_a_column_stands_beside_it() {
     let place = Place::new(VARIANTS);
     place.run("out", &[]);
     let columns = |cell: &str, table: Table, policy: &str| {
-        let read = self::table(&table.path(&place.path("out").join(cell), policy, 0));
-        read.get_column_names().iter().map(|name| name.to_string()).collect::<Vec<String>>()
+        let read = Frame::open(&table.path(&place.path("out").join(cell), policy, 0));
+        read.columns().map(str::to_owned).collect::<Vec<String>>()
     };
     let groups = columns("cell=small", Table::Groups, "quota:@g");
     assert!(["sweep_variant", "variant"].iter().all(|name| groups.contains(&(*name).to_owned())), "{groups:?}");
@@ -423,18 +416,14 @@ fn seeds_are_added_until_the_interval_is_narrow() {
     place.run("two", &["-j", "2"]);
     let whole = contents(&place.path("one"));
     assert_eq!(differences(&whole, &contents(&place.path("two"))), [""; 0]);
-    let estimates = table(&place.path("one/statistics/estimates.parquet"));
-    let column = |name: &str| estimates.column(name).expect("a column").clone();
-    let (metric, seeds) = (column("metric"), column("seeds"));
-    let (mean, high) = (column("mean"), column("high"));
-    let rows: Vec<usize> = (0..estimates.height())
-        .filter(|&at| metric.str().expect("text").get(at) == Some("completion_mean_s"))
-        .collect();
+    let estimates = Frame::open(&place.path("one/statistics/estimates.parquet"));
+    let (metric, seeds) = (estimates.names("metric", ""), estimates.whole("seeds"));
+    let (mean, high) = (estimates.real("mean"), estimates.real("high"));
+    let rows: Vec<usize> = (0..estimates.height()).filter(|&at| metric[at] == "completion_mean_s").collect();
     assert_eq!(rows.len(), 4);
     for at in rows {
-        let number = |column: &polars::prelude::Column| column.f64().expect("numbers").get(at).expect("a value");
-        let seeds = seeds.i64().expect("numbers").get(at).expect("a value");
-        let half = (number(&high) - number(&mean)) / number(&mean);
+        let (seeds, mean) = (seeds[at].expect("a value"), mean[at].expect("a value"));
+        let half = (high[at].expect("a value") - mean) / mean;
         assert!((3..=40).contains(&seeds) && (half <= 0.12 || seeds == 40), "{seeds} seeds, half-width {half}");
     }
     // Whole cells are shards here.
@@ -453,11 +442,10 @@ fn a_window_is_measured() {
     place.run("all", &["--set", "seeds=1"]);
     place.run("part", &["--set", "seeds=1", "--set", "measure.from=40s", "--set", "measure.to=80s"]);
     let jobs = |out: &str| -> (i64, i64) {
-        let runs = table(&place.path(out).join("runs/policy=drf/run=0/runs.parquet"));
-        let bins = table(&place.path(out).join("bins/policy=drf/run=0/bins.parquet"));
-        let finished = runs.column("jobs_finished").expect("a column").i64().expect("numbers").get(0);
-        let binned = bins.column("jobs").expect("a column").i64().expect("numbers").iter().flatten().sum();
-        (finished.expect("a value"), binned)
+        let runs = Frame::open(&place.path(out).join("runs/policy=drf/run=0/runs.parquet"));
+        let bins = Frame::open(&place.path(out).join("bins/policy=drf/run=0/bins.parquet"));
+        let binned = bins.whole("jobs").iter().flatten().sum();
+        (runs.whole("jobs_finished")[0].expect("a value"), binned)
     };
     let ((all, in_bins), (same, measured)) = (jobs("all"), jobs("part"));
     assert_eq!((all, in_bins), (same, all));

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use polars::prelude::{ParquetReader, SerReader};
-
+use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 
 const SWIM: &str = "job0\t49\t49\t67108865\t1073741825\t627471\njob1\t101.5\t52\t736346\t0\t432269\n\
@@ -61,13 +60,13 @@ fn piped(args: &[&str], input: &str) -> Output {
 }
 
 /// The jobs table that a replay writes, without the columns that name its source.
-pub fn jobs(dir: &Path, trace: &str, machines: &str, extra: &[&str]) -> polars::prelude::DataFrame {
+pub fn jobs(dir: &Path, trace: &str, machines: &str, extra: &[&str]) -> Frame {
     let out = dir.join(format!("out-{}", trace.replace(['/', '\\'], "_")));
     let mut command = plimsoll(&["replay", trace, "--machines", machines, "--policy", "drf"]);
     let output = run(command.args(extra).arg("-o").arg(&out));
     assert!(output.status.success(), "{trace}: {}", said(&output));
     let table = files(&out.join("jobs")).pop().expect("a jobs table");
-    ParquetReader::new(std::fs::File::open(table).expect("readable")).finish().expect("a table")
+    Frame::open(&table)
 }
 
 #[test]

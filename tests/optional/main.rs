@@ -15,6 +15,9 @@ mod determinism;
 #[path = "../it/docs.rs"]
 #[allow(unused)]
 mod docs;
+#[path = "../it/frame.rs"]
+#[allow(unused)]
+mod frame;
 #[path = "../it/replay.rs"]
 #[allow(unused)]
 mod replay;

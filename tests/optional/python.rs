@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use polars::prelude::{ParquetReader, SerReader};
-
 use crate::docs::{blocks, notebooks, root};
+use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 use crate::{Missing, Outcome};
 
@@ -48,11 +47,9 @@ fn read(dir: &Path, table: &str, column: &str) -> (usize, f64) {
     let is = |path: &PathBuf| path.file_name().is_some_and(|name| name == format!("{table}.parquet").as_str());
     let mut found = (0, 0.0);
     for path in files(&dir.join("results/load-sweep")).into_iter().filter(is) {
-        let file = std::fs::File::open(&path).expect("a table that was listed");
-        let frame = ParquetReader::new(file).finish().expect("a table");
+        let frame = Frame::open(&path);
         found.0 += frame.height();
-        let values = frame.column(column).expect("a column").f64().expect("numbers").clone();
-        found.1 += values.iter().flatten().sum::<f64>();
+        found.1 += frame.real(column).iter().flatten().sum::<f64>();
     }
     found
 }

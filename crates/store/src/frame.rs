@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, DataType, PolarsResult};
-
-use crate::parquet::{Bytes, Parquet, guarded};
+use crate::parquet::{Bytes, Column, Parquet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::pinned::Pinned;
 
 /// A table, or some columns of one, in memory.
 pub struct Frame {
     path: PathBuf,
-    frame: DataFrame,
+    rows: usize,
+    columns: Vec<Column>,
 }
 
 impl Frame {
@@ -33,19 +32,21 @@ impl Frame {
             }
         }
         file.select(&wanted.iter().map(String::as_str).collect::<Vec<_>>())?;
-        let frame = file.read(0, file.rows())?;
-        Ok(Frame { path, frame })
+        let rows = file.rows();
+        Ok(Frame { path, rows, columns: file.read(0, rows)? })
     }
 
     /// A column of numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>> {
-        self.values(name, None, |column| Ok(column.cast(&DataType::Float64)?.f64()?.iter().collect()))
+        self.values(name, None, Column::numbers)
     }
 
     /// A column of names; an absent one is empty.
     pub fn names(&self, name: &str) -> Result<Vec<String>> {
-        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-        self.values(name, String::new(), |column| Ok(column.str()?.iter().map(text).collect()))
+        self.values(name, String::new(), |column| match column.other_than_text() {
+            Some(kind) => Err(format!("is of type {kind}, not text")),
+            None => column.text(),
+        })
     }
 
     /// The values of a column, or as many of `absent` if there is no such column.
@@ -53,10 +54,12 @@ impl Frame {
         &self,
         name: &str,
         absent: T,
-        of: impl FnOnce(&polars::prelude::Column) -> PolarsResult<Vec<T>>,
+        of: impl FnOnce(&Column) -> std::result::Result<Vec<T>, String>,
     ) -> Result<Vec<T>> {
-        let Ok(column) = self.frame.column(name) else { return Ok(vec![absent; self.frame.height()]) };
-        guarded(|| of(column)).map_err(|problem| damaged(&self.path, &format!("column '{name}': {problem}")))
+        let Some(column) = self.columns.iter().find(|column| column.name() == name) else {
+            return Ok(vec![absent; self.rows]);
+        };
+        of(column).map_err(|problem| damaged(&self.path, &format!("column '{name}': {problem}")))
     }
 }
 

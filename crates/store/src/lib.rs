@@ -1,5 +1,5 @@
 //! Files of Plimsoll: tables in Parquet, records with digests of themselves, archives, and the folder that they stand in. The only
-//! crate that knows polars.
+//! crate that knows the inner crates of polars.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -6,18 +6,21 @@
 //! panics on becomes an [`Error`].
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use polars::io::mmap::MmapBytesReader;
-use polars::prelude::*;
+use polars_arrow::array::{Array, Float64Array, Utf8ViewArray};
+use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field};
+use polars_buffer::Buffer;
+use polars_compute::cast::cast_default;
 use polars_parquet::parquet::metadata::{ColumnChunkMetadata, FileMetadata, SchemaDescriptor};
 use polars_parquet::parquet::schema::types::{
     IntegerType, ParquetType, PrimitiveConvertedType, PrimitiveLogicalType, PrimitiveType,
 };
-use polars_parquet::read::{infer_schema, read_metadata};
+use polars_parquet::read::{BasicDecompressor, Filter, PageReader, column_iter_to_arrays, infer_schema, read_metadata};
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 use polars_parquet_format::{FileMetaData, PageHeader, SchemaElement};
 
@@ -53,13 +56,16 @@ pub enum Bytes {
 }
 
 impl Bytes {
-    fn open(&self) -> Result<Box<dyn MmapBytesReader>> {
+    fn open(&self) -> Result<Box<dyn Seekable>> {
         Ok(match self {
             Bytes::File(file) => Box::new(file.open()?),
             Bytes::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
         })
     }
 }
+
+trait Seekable: Read + Seek {}
+impl<T: Read + Seek> Seekable for T {}
 
 /// How a damaged file is reported: its path and the problem.
 pub type Complain = fn(&Path, &str) -> Error;
@@ -76,7 +82,15 @@ pub struct Parquet {
     file: FileMetadata,
     pairs: Vec<(String, String)>,
     columns: Vec<Described>,
-    selected: Option<Arc<FileMetadata>>,
+    selected: Option<Selected>,
+}
+
+/// The columns that are read, and their bytes in the row group that was read last.
+struct Selected {
+    schema: ArrowSchema,
+    file: FileMetadata,
+    group: Option<usize>,
+    chunks: Vec<Buffer<u8>>,
 }
 
 impl Parquet {
@@ -113,8 +127,8 @@ impl Parquet {
 
     /// Says which columns are read, all of them readable. Errors: they are not where the footer says, or too large.
     pub fn select(&mut self, names: &[&str]) -> Result<()> {
-        let names: Vec<PlSmallStr> = names.iter().map(|name| PlSmallStr::from_str(name)).collect();
-        let mut pruned = guarded(|| Ok(self.file.pruned(&names, &[])?)).map_err(|problem| self.damaged(&problem))?;
+        let names: Vec<_> = names.iter().map(|name| (*name).into()).collect();
+        let mut pruned = guarded(|| self.file.pruned(&names, &[])).map_err(|problem| self.damaged(&problem))?;
         let fields = pruned.schema_descr.fields().iter().cloned().map(widened).collect();
         pruned.schema_descr = SchemaDescriptor::new(pruned.schema_descr.name().into(), fields);
         let mut reader = BufReader::new(self.bytes.open()?);
@@ -126,22 +140,38 @@ impl Parquet {
                 })?;
             }
         }
-        self.selected = Some(Arc::new(pruned));
+        let schema = guarded(|| infer_schema(&pruned)).map_err(|problem| self.damaged(&problem))?;
+        self.selected = Some(Selected { schema, file: pruned, group: None, chunks: Vec::new() });
         Ok(())
     }
 
-    /// Reads the selected columns of at most `rows` rows from row `from` on. Errors: they do not decode.
-    pub fn read(&self, from: usize, rows: usize) -> Result<DataFrame> {
-        let selected = self.selected.clone().expect("columns are selected before they are read");
-        let mut reader = ParquetReader::new(self.bytes.open()?);
-        reader.set_metadata(selected);
-        let reader = reader.with_slice(Some((from, rows))).read_parallel(ParallelStrategy::None);
-        let frame = guarded(|| reader.finish()).map_err(|problem| self.damaged(&problem))?;
+    /// Reads at most `rows` rows of the selected columns, which stand as they do in the file, from row `from` on. Errors:
+    /// they do not decode.
+    pub fn read(&mut self, from: usize, rows: usize) -> Result<Vec<Column>> {
         let due = self.rows().saturating_sub(from).min(rows);
-        if frame.height() != due || frame.columns().iter().any(|column| column.len() != due) {
-            return Err(self.damaged(&format!("rows {} to {} are not all there", from + 1, from + due)));
+        let damaged = |problem: String| (self.complain)(&self.path, &problem);
+        let selected = self.selected.as_mut().expect("columns are selected before they are read");
+        let none = |field: &Field| Column { field: field.clone(), arrays: Vec::new() };
+        let mut columns: Vec<Column> = selected.schema.iter_values().map(none).collect();
+        let mut start = 0;
+        for group in 0..selected.file.row_groups.len() {
+            let rows = selected.file.row_groups[group].num_rows();
+            let wanted = from.saturating_sub(start)..(from + due).saturating_sub(start).min(rows);
+            if !wanted.is_empty() {
+                selected.load(group, &mut self.bytes.open()?).map_err(|error| damaged(error.to_string()))?;
+                let stored = selected.file.row_groups[group].parquet_columns().iter().zip(&selected.chunks);
+                for (column, (place, bytes)) in columns.iter_mut().zip(stored) {
+                    let filter = Filter::new_ranged(wanted.start, wanted.end);
+                    let arrays = guarded(|| decode(place, bytes.clone(), column.field.clone(), filter));
+                    column.arrays.extend(arrays.map_err(damaged)?);
+                }
+            }
+            start += rows;
         }
-        Ok(frame)
+        match columns.iter().all(|column| column.len() == due) {
+            true => Ok(columns),
+            false => Err(damaged(format!("rows {} to {} are not all there", from + 1, from + due))),
+        }
     }
 
     fn damaged(&self, problem: &str) -> Error {
@@ -163,8 +193,90 @@ impl Parquet {
     }
 }
 
+impl Selected {
+    /// Reads the bytes of a row group, unless they are there.
+    fn load(&mut self, group: usize, reader: &mut impl Seekable) -> std::io::Result<()> {
+        if self.group.take() != Some(group) {
+            self.chunks.clear();
+            for column in self.file.row_groups[group].parquet_columns() {
+                let place = column.byte_range();
+                let mut bytes = vec![0; (place.end - place.start) as usize];
+                reader.seek(SeekFrom::Start(place.start))?;
+                reader.read_exact(&mut bytes)?;
+                self.chunks.push(bytes.into());
+            }
+        }
+        self.group = Some(group);
+        Ok(())
+    }
+}
+
+/// Decodes some rows of a column of a row group.
+fn decode(
+    place: &ColumnChunkMetadata,
+    bytes: Buffer<u8>,
+    field: Field,
+    rows: Filter,
+) -> std::result::Result<Vec<Box<dyn Array>>, impl Display> {
+    let pages = PageReader::new(Cursor::new(bytes), place, Vec::new(), usize::MAX);
+    let pages = vec![BasicDecompressor::new(pages, Vec::new())];
+    let types = vec![&place.descriptor().descriptor.primitive_type];
+    column_iter_to_arrays(pages, types, field, Some(rows)).map(|(arrays, _)| arrays)
+}
+
+/// A column in memory: some arrays, one behind the other.
+pub struct Column {
+    field: Field,
+    arrays: Vec<Box<dyn Array>>,
+}
+
+impl Column {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.field.name
+    }
+
+    fn len(&self) -> usize {
+        self.arrays.iter().map(|array| array.len()).sum()
+    }
+
+    /// The name of the type if that is not text.
+    pub fn other_than_text(&self) -> Option<String> {
+        (self.field.dtype != ArrowDataType::Utf8View).then(|| format!("{:?}", self.field.dtype))
+    }
+
+    /// The values as numbers, where they are some.
+    pub fn numbers(&self) -> std::result::Result<Vec<Option<f64>>, String> {
+        self.values(ArrowDataType::Float64, |array: &Float64Array, to| {
+            to.extend(array.iter().map(Option::<&f64>::copied))
+        })
+    }
+
+    /// The values as text; one that is absent is empty.
+    pub fn text(&self) -> std::result::Result<Vec<String>, String> {
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        self.values(ArrowDataType::Utf8View, |array: &Utf8ViewArray, to| to.extend(array.iter().map(text)))
+    }
+
+    /// The values as those of another type, which `give` appends.
+    fn values<A: 'static, T>(
+        &self,
+        dtype: ArrowDataType,
+        give: impl Fn(&A, &mut Vec<T>),
+    ) -> std::result::Result<Vec<T>, String> {
+        let mut values = Vec::with_capacity(self.len());
+        for array in &self.arrays {
+            let found = |array: Box<dyn Array>| {
+                give(array.as_any().downcast_ref().expect("an array of the type that was asked for"), &mut values)
+            };
+            guarded(|| cast_default(array.as_ref(), &dtype).map(found))?;
+        }
+        Ok(values)
+    }
+}
+
 /// Runs a part of the library that may panic on what a file says; silently, since it is the file's fault.
-pub fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> std::result::Result<T, String> {
+fn guarded<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, String> {
     thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -239,7 +351,7 @@ fn check_depth(schema: &[SchemaElement]) -> std::result::Result<(), String> {
 /// Checks that a column of a row group lies in the file, and that its pages hold the rows that the group has. Errors:
 /// the problem, as the end of a sentence about the column.
 fn check_column(
-    reader: &mut BufReader<Box<dyn MmapBytesReader>>,
+    reader: &mut BufReader<Box<dyn Seekable>>,
     column: &ColumnChunkMetadata,
     rows: u64,
     size: u64,

@@ -1,11 +1,17 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
-use std::io::BufWriter;
+use std::fmt::Display;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use polars::io::parquet::write::{BatchedWriter, KeyValueMetadata};
-use polars::prelude::*;
-use polars_parquet::write::ZstdLevel;
+use polars_arrow::array::{Array, MutableArray, MutablePlString, MutablePrimitiveArray, PrimitiveArray};
+use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field as ArrowField};
+use polars_arrow::record_batch::RecordBatchT;
+use polars_parquet::write::{
+    CompressionOptions, FileWriter, KeyValue, StatisticsOptions, Version, WriteOptions, ZstdLevel, get_dtype_encoding,
+    row_group_iter, schema_to_metadata_key,
+};
 use tempfile::NamedTempFile;
 
 use super::file::{Digest, Digesting, Pending, Written, begin, complete};
@@ -20,6 +26,16 @@ pub enum Kind {
     Float,
     /// A string.
     Text,
+}
+
+impl Kind {
+    fn stored(self) -> ArrowDataType {
+        match self {
+            Kind::Int => ArrowDataType::Int64,
+            Kind::Float => ArrowDataType::Float64,
+            Kind::Text => ArrowDataType::Utf8View,
+        }
+    }
 }
 
 /// One value of a row.
@@ -102,47 +118,78 @@ impl Constant {
             Constant::Text(_) => Kind::Text,
         }
     }
+
+    /// As a column.
+    fn repeated(&self, rows: usize) -> Box<dyn Array> {
+        match self {
+            Constant::Int(value) => PrimitiveArray::from_vec(vec![*value; rows]).to_boxed(),
+            Constant::Float(value) => PrimitiveArray::from_vec(vec![*value; rows]).to_boxed(),
+            Constant::NoInt => PrimitiveArray::<i64>::new_null(ArrowDataType::Int64, rows).to_boxed(),
+            Constant::Text(text) => {
+                let mut column = MutablePlString::with_capacity(rows);
+                column.extend_constant(rows, Some(text));
+                column.as_box()
+            }
+        }
+    }
 }
 
 enum Buffer {
-    Int(PrimitiveChunkedBuilder<Int64Type>),
-    Float(PrimitiveChunkedBuilder<Float64Type>),
-    Text(StringChunkedBuilder),
+    Int(MutablePrimitiveArray<i64>),
+    Float(MutablePrimitiveArray<f64>),
+    Text(MutablePlString),
 }
 
 impl Buffer {
-    fn new(field: &Field, capacity: usize) -> Buffer {
-        let name = PlSmallStr::from_str(&field.name);
-        match field.kind {
-            Kind::Int => Buffer::Int(PrimitiveChunkedBuilder::new(name, capacity)),
-            Kind::Float => Buffer::Float(PrimitiveChunkedBuilder::new(name, capacity)),
-            Kind::Text => Buffer::Text(StringChunkedBuilder::new(name, capacity)),
+    fn new(kind: Kind, capacity: usize) -> Buffer {
+        match kind {
+            Kind::Int => Buffer::Int(MutablePrimitiveArray::with_capacity(capacity)),
+            Kind::Float => Buffer::Float(MutablePrimitiveArray::with_capacity(capacity)),
+            Kind::Text => Buffer::Text(MutablePlString::with_capacity(capacity)),
         }
     }
 
     /// Adds a value. Whether it is of the column's type.
     fn push(&mut self, cell: Cell) -> bool {
         match (self, cell) {
-            (Buffer::Int(column), Cell::Int(value)) => column.append_value(value),
-            (Buffer::Int(column), Cell::Null) => column.append_null(),
-            (Buffer::Float(column), Cell::Float(value)) => column.append_value(value),
-            (Buffer::Float(column), Cell::Int(value)) => column.append_value(value as f64),
-            (Buffer::Float(column), Cell::Large(value)) => column.append_value(value as f64),
-            (Buffer::Float(column), Cell::Null) => column.append_null(),
-            (Buffer::Text(column), Cell::Text(value)) => column.append_value(value),
-            (Buffer::Text(column), Cell::Null) => column.append_null(),
+            (Buffer::Int(column), Cell::Int(value)) => column.push(Some(value)),
+            (Buffer::Int(column), Cell::Null) => column.push(None),
+            (Buffer::Float(column), Cell::Float(value)) => column.push(Some(value)),
+            (Buffer::Float(column), Cell::Int(value)) => column.push(Some(value as f64)),
+            (Buffer::Float(column), Cell::Large(value)) => column.push(Some(value as f64)),
+            (Buffer::Float(column), Cell::Null) => column.push(None),
+            (Buffer::Text(column), Cell::Text(value)) => column.push_value(value),
+            (Buffer::Text(column), Cell::Null) => column.push_null(),
             _ => return false,
         }
         true
     }
 
-    fn finish(self) -> Column {
+    fn finish(self) -> Box<dyn Array> {
         match self {
-            Buffer::Int(column) => column.finish().into_column(),
-            Buffer::Float(column) => column.finish().into_column(),
-            Buffer::Text(column) => column.finish().into_column(),
+            Buffer::Int(mut column) => column.as_box(),
+            Buffer::Float(mut column) => column.as_box(),
+            Buffer::Text(mut column) => column.as_box(),
         }
     }
+}
+
+/// How tables are written.
+pub(crate) fn options(compression: CompressionOptions) -> WriteOptions {
+    WriteOptions { statistics: StatisticsOptions::default(), version: Version::V1, compression, data_page_size: None }
+}
+
+/// Writes columns of so many rows as a row group.
+pub(crate) fn write_group<W: Write>(
+    writer: &mut FileWriter<W>,
+    rows: usize,
+    columns: Vec<Box<dyn Array>>,
+) -> std::result::Result<(), impl Display + use<W>> {
+    let schema = Arc::new(writer.schema().clone());
+    let encodings = schema.iter_values().map(|field| get_dtype_encoding(&field.dtype)).collect();
+    let stored = writer.parquet_schema().fields().to_vec();
+    let group = RecordBatchT::try_new(rows, schema, columns)?;
+    writer.write(rows as u64, row_group_iter(group, encodings, stored, writer.options()))
 }
 
 /// Rows a row group holds.
@@ -152,9 +199,10 @@ const GROUP: usize = 1 << 17;
 pub struct TableWriter {
     path: PathBuf,
     /// Buffered: a footer is written byte by byte, and flushed with the last of them.
-    writer: BatchedWriter<BufWriter<Digesting>>,
+    writer: FileWriter<BufWriter<Digesting>>,
     digest: Digest,
     temporary: NamedTempFile,
+    pairs: Vec<KeyValue>,
     constants: Vec<(String, Constant)>,
     fields: Vec<Field>,
     buffers: Vec<Buffer>,
@@ -169,36 +217,23 @@ impl TableWriter {
         fields: Vec<Field>,
         metadata: &[(String, String)],
     ) -> Result<TableWriter> {
-        let fail = |error: &dyn std::fmt::Display| Error::output(path, error);
+        let fail = |error: &dyn Display| Error::output(path, error);
         let temporary = begin(path)?;
-        let mut schema = Schema::with_capacity(constants.len() + fields.len());
-        for (name, constant) in constants {
-            let dtype = match constant {
-                Constant::Int(_) | Constant::NoInt => DataType::Int64,
-                Constant::Float(_) => DataType::Float64,
-                Constant::Text(_) => DataType::String,
-            };
-            schema.with_column(PlSmallStr::from_str(name), dtype);
-        }
-        for field in &fields {
-            let dtype = match field.kind {
-                Kind::Int => DataType::Int64,
-                Kind::Float => DataType::Float64,
-                Kind::Text => DataType::String,
-            };
-            schema.with_column(PlSmallStr::from_str(&field.name), dtype);
-        }
+        let columns = constants.iter().map(|(name, constant)| (name, constant.kind()));
+        let columns = columns.chain(fields.iter().map(|field| (&field.name, field.kind)));
+        let schema: ArrowSchema =
+            columns.map(|(name, kind)| ArrowField::new(name.as_str().into(), kind.stored(), true)).collect();
+        // Readers that know Arrow get the schema first.
+        let pairs = metadata.iter().map(|(key, value)| KeyValue { key: key.clone(), value: Some(value.clone()) });
+        let pairs = std::iter::once(schema_to_metadata_key(&schema)).chain(pairs).collect();
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
         let digest = Digest::default();
-        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone())))
-            .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(1).ok()))
-            .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata.to_vec())))
-            .set_parallel(false)
-            .batched(&schema)
-            .map_err(|error| fail(&error))?;
+        let options = options(CompressionOptions::Zstd(ZstdLevel::try_new(1).ok()));
+        let file = BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone()));
+        let writer = FileWriter::try_new(file, schema, options).map_err(|error| fail(&error))?;
         let buffers = Vec::new();
         let (path, constants) = (path.to_owned(), constants.to_vec());
-        Ok(TableWriter { path, writer, digest, temporary, constants, fields, buffers, rows: 0 })
+        Ok(TableWriter { path, writer, digest, temporary, pairs, constants, fields, buffers, rows: 0 })
     }
 
     /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
@@ -209,7 +244,7 @@ impl TableWriter {
             return Err(Error::output(&self.path, problem));
         }
         if self.buffers.is_empty() {
-            self.buffers = self.fields.iter().map(|field| Buffer::new(field, 1024)).collect();
+            self.buffers = self.fields.iter().map(|field| Buffer::new(field.kind, 1024)).collect();
         }
         for ((buffer, field), cell) in self.buffers.iter_mut().zip(&self.fields).zip(row) {
             if !buffer.push(*cell) {
@@ -225,23 +260,10 @@ impl TableWriter {
         if self.rows == 0 {
             return Ok(());
         }
-        let rows = self.rows;
-        let mut columns: Vec<Column> = self
-            .constants
-            .iter()
-            .map(|(name, constant)| {
-                let scalar = match constant {
-                    Constant::Int(value) => Scalar::from(*value),
-                    Constant::Float(value) => Scalar::from(*value),
-                    Constant::NoInt => Scalar::null(DataType::Int64),
-                    Constant::Text(text) => Scalar::from(PlSmallStr::from_str(text)),
-                };
-                Column::new_scalar(PlSmallStr::from_str(name), scalar, rows)
-            })
-            .collect();
+        let mut columns: Vec<Box<dyn Array>> =
+            self.constants.iter().map(|(_, constant)| constant.repeated(self.rows)).collect();
         columns.extend(self.buffers.drain(..).map(Buffer::finish));
-        let frame = DataFrame::new(rows, columns).map_err(|error| Error::output(&self.path, error))?;
-        self.writer.write_batch(&frame).map_err(|error| Error::output(&self.path, error))?;
+        write_group(&mut self.writer, self.rows, columns).map_err(|error| Error::output(&self.path, error))?;
         self.rows = 0;
         Ok(())
     }
@@ -254,7 +276,7 @@ impl TableWriter {
     /// Completes the file; it has no name yet.
     pub fn complete(mut self) -> Result<Pending> {
         self.flush()?;
-        self.writer.finish().map_err(|error| Error::output(&self.path, error))?;
+        self.writer.end(Some(self.pairs)).map_err(|error| Error::output(&self.path, error))?;
         complete(&self.path, self.temporary, self.digest.hex())
     }
 }

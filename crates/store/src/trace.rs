@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{Column, DataType};
-
-use super::parquet::{Bytes, Described, Parquet, guarded};
+use super::parquet::{Bytes, Described, Parquet};
 use super::table::{Cell, Field, Kind, TableWriter};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Dim;
@@ -75,17 +73,11 @@ impl ParquetTrace {
     }
 
     fn refill(&mut self) -> Result<()> {
-        let frame = self.file.read(self.read, SLICE)?;
-        self.read += frame.height();
+        let columns = self.file.read(self.read, SLICE)?;
+        let text = columns.iter().map(|column| column.text().map_err(|problem| damaged(&self.path, &problem)));
+        self.frame = text.collect::<Result<_>>()?;
+        self.read += SLICE;
         self.at = 0;
-        let text = |column: &Column| -> Result<Vec<String>> {
-            let strings = guarded(|| {
-                let cast = column.cast(&DataType::String)?;
-                Ok(cast.str()?.iter().map(|value| value.unwrap_or_default().to_owned()).collect())
-            });
-            strings.map_err(|problem| damaged(&self.path, &problem))
-        };
-        self.frame = frame.columns().iter().map(text).collect::<Result<_>>()?;
         Ok(())
     }
 

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use polars_arrow::array::{BooleanArray, MutablePlString, PrimitiveArray};
+use polars_parquet::write::{CompressionOptions, FileWriter};
 use polars_parquet_format::thrift::protocol::TCompactOutputProtocol;
 use polars_parquet_format::{ConvertedType, LogicalType, TimestampType, Type};
 use rand::{Rng, RngExt, SeedableRng};
@@ -9,30 +11,42 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::frame::Frame;
+use crate::table::{options, write_group};
 use crate::trace::ParquetTrace;
 use plimsoll_sim::workload::{Input, Source};
 
 /// How many mutated files are read.
 const MUTATIONS: u64 = 3000;
 
-/// A table of whole numbers, doubles and names in some row groups, with or without compression.
-fn table(rows: i32, group: usize, compression: ParquetCompression) -> Vec<u8> {
-    let row = 0..rows;
-    let columns = vec![
-        Column::new("job".into(), row.clone().map(|at| format!("j{at}")).collect::<Vec<_>>()),
-        Column::new("user".into(), row.clone().map(|at| ["ann", "bob"][at as usize % 2]).collect::<Vec<_>>()),
-        Column::new("submit_s".into(), row.clone().map(i64::from).collect::<Vec<_>>()),
-        Column::new("duration_s".into(), row.clone().map(|at| f64::from(at) / 7.0).collect::<Vec<_>>()),
-        Column::new("tasks".into(), row.clone().map(|at| (at % 3 > 0).then_some(at % 5 + 1)).collect::<Vec<_>>()),
-        Column::new("gang".into(), row.clone().map(|at| at % 4 == 0).collect::<Vec<_>>()),
-        Column::new("cpu".into(), row.clone().map(|at| i64::from(at % 9)).collect::<Vec<_>>()),
-        Column::new("gpu".into(), row.map(|at| f64::from(at % 2)).collect::<Vec<_>>()),
+/// A table of whole numbers, doubles and names in row groups of so many rows, with or without compression.
+fn table(rows: i32, group: usize, compression: CompressionOptions) -> Vec<u8> {
+    let names = |name: &dyn Fn(i32) -> String| {
+        let mut column = MutablePlString::new();
+        column.extend_values((0..rows).map(name));
+        column.freeze().to_boxed()
+    };
+    let whole = |value: fn(i32) -> i64| PrimitiveArray::from_vec((0..rows).map(value).collect()).to_boxed();
+    let double = |value: fn(i32) -> f64| PrimitiveArray::from_vec((0..rows).map(value).collect()).to_boxed();
+    let columns = [
+        ("job", names(&|at| format!("j{at}"))),
+        ("user", names(&|at| ["ann", "bob"][at as usize % 2].to_owned())),
+        ("submit_s", whole(i64::from)),
+        ("duration_s", double(|at| f64::from(at) / 7.0)),
+        ("tasks", PrimitiveArray::from_iter((0..rows).map(|at| (at % 3 > 0).then_some(at % 5 + 1))).to_boxed()),
+        ("gang", BooleanArray::from_iter((0..rows).map(|at| Some(at % 4 == 0))).to_boxed()),
+        ("cpu", whole(|at| i64::from(at % 9))),
+        ("gpu", double(|at| f64::from(at % 2))),
     ];
-    let mut bytes = Vec::new();
-    let mut frame = DataFrame::new(rows as usize, columns).expect("columns of one length");
-    let writer = ParquetWriter::new(&mut bytes).with_compression(compression).with_row_group_size(Some(group));
-    writer.finish(&mut frame).expect("a table");
-    bytes
+    let field = |(name, array): &(&str, Box<dyn Array>)| Field::new((*name).into(), array.dtype().clone(), true);
+    let schema = columns.iter().map(field).collect();
+    let mut writer = FileWriter::try_new(Vec::new(), schema, options(compression)).expect("types of Parquet");
+    for start in (0..rows as usize).step_by(group) {
+        let length = group.min(rows as usize - start);
+        let part = columns.iter().map(|(_, array)| array.sliced(start, length)).collect();
+        write_group(&mut writer, length, part).unwrap_or_else(|error| panic!("a row group: {error}"));
+    }
+    writer.end(None).expect("a table");
+    writer.into_inner()
 }
 
 /// The file with its footer changed.
@@ -110,9 +124,9 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
 fn whatever_is_damaged_is_an_error_with_the_file_and_never_a_panic() {
     let many = std::env::var("PLIMSOLL_MUTATIONS").ok().and_then(|many| many.parse().ok()).unwrap_or(MUTATIONS);
     let whole = [
-        table(60, 25, ParquetCompression::Uncompressed),
-        table(40, 40, ParquetCompression::Zstd(None)),
-        table(3, 1, ParquetCompression::Snappy),
+        table(60, 30, CompressionOptions::Uncompressed),
+        table(40, 40, CompressionOptions::Zstd(None)),
+        table(3, 1, CompressionOptions::Snappy),
     ];
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("damaged.parquet");
@@ -137,8 +151,33 @@ fn whatever_is_damaged_is_an_error_with_the_file_and_never_a_panic() {
 }
 
 #[test]
+fn every_compression_is_read() {
+    use CompressionOptions::{Brotli, Gzip, Lz4Raw, Snappy, Uncompressed, Zstd};
+    for compression in [Uncompressed, Snappy, Gzip(None), Brotli(None), Zstd(None), Lz4Raw] {
+        assert_eq!(read_trace(&table(60, 25, compression)).expect("a trace"), 60, "{compression:?}");
+    }
+}
+
+#[test]
+fn slices_lie_across_row_groups_and_come_in_any_order() {
+    let bytes = Bytes::Memory(table(60, 25, CompressionOptions::Snappy).into());
+    let complain = |path: &Path, problem: &str| Error::trace(path, 0, "", problem);
+    let mut file = Parquet::open(Path::new("sound.parquet"), bytes, complain).expect("a sound file");
+    file.select(&["tasks", "submit_s", "job"]).expect("columns that are there");
+    for from in (0..70).step_by(7).chain([55, 20, 0]) {
+        let columns = file.read(from, 7).expect("rows that are there");
+        assert_eq!(columns.iter().map(Column::name).collect::<Vec<_>>(), ["job", "submit_s", "tasks"]);
+        let rows = from..60.min(from + 7);
+        let tasks = rows.clone().map(|at| if at % 3 > 0 { (at % 5 + 1).to_string() } else { String::new() });
+        assert_eq!(columns[0].text().expect("text"), rows.clone().map(|at| format!("j{at}")).collect::<Vec<_>>());
+        assert_eq!(columns[1].numbers().expect("numbers"), rows.map(|at| Some(at as f64)).collect::<Vec<_>>());
+        assert_eq!(columns[2].text().expect("numbers as text"), tasks.collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn what_a_footer_claims_is_held_against_the_file() {
-    let bytes = table(60, 25, ParquetCompression::Uncompressed);
+    let bytes = table(60, 30, CompressionOptions::Uncompressed);
     let refusal =
         |change: &dyn Fn(&mut FileMetaData)| read_trace(&with_footer(&bytes, change)).unwrap_err().to_string();
     assert_eq!(read_trace(&with_footer(&bytes, |_| {})).expect("the same file"), 60);
@@ -173,7 +212,7 @@ fn what_a_footer_claims_is_held_against_the_file() {
 
 #[test]
 fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
-    let bytes = table(10, 10, ParquetCompression::Uncompressed);
+    let bytes = table(10, 10, CompressionOptions::Uncompressed);
     // Column 7 is cpu; it holds 64-bit integers, which these types are stored as.
     let stamped = |element: &mut SchemaElement| {
         let unit = polars_parquet_format::TimeUnit::MICROS(Default::default());
