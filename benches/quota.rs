@@ -98,10 +98,10 @@ fn replay(workload: &Workload, machines: &str, placement: Placement, file: Optio
     let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
     let machines = cluster.capacities.len() as u64;
-    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights };
+    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
     let mut policy: Box<dyn Policy> = match file {
         Some(file) => Box::new(Quota::new(file, &setup).expect("a policy")),
-        None => PolicySpec::Drf.build(&setup).expect("a policy"),
+        None => "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy"),
     };
     let options = Options { placement, ..Options::default() };
     let outcome = engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options, &mut Silent);

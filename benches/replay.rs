@@ -68,8 +68,14 @@ fn engine_alone(workload: &Workload, placement: Placement) -> u64 {
     let mut source = workload.source();
     let cluster = Cluster::new(&spec(), source.dims()).expect("a cluster");
     let weights = Weights::default();
-    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: MACHINES as u64, weights: &weights };
-    let mut policy = PolicySpec::Drf.build(&setup).expect("a policy");
+    let setup = Setup {
+        dims: &cluster.dims,
+        capacity: cluster.total(),
+        machines: MACHINES as u64,
+        weights: &weights,
+        labels: None,
+    };
+    let mut policy = "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
     let outcome = engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options(placement), &mut Silent);
     outcome.expect("a run").launched
 }

@@ -113,8 +113,8 @@ fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
     let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
     let machines = cluster.capacities.len() as u64;
-    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights };
-    let mut policy = PolicySpec::Drf.build(&setup).expect("a policy");
+    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
+    let mut policy = "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
     let mut clock = Clock { last: Instant::now(), launched: false, nanos: Vec::new(), ran: Vec::new() };
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
     engine::run(&mut *source, &mut *policy, &cluster, weights.clone(), &options, &mut clock).expect("a run");

@@ -140,7 +140,8 @@ fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
             let cluster = Cluster::new(&plan.cluster, source.dims())?;
             let weights = Weights::default();
             let machines = cluster.capacities.len() as u64;
-            let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights };
+            let setup =
+                Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
             let mut built = policy.build(&setup)?;
             let mut bars = Bars::default();
             let options = engine::Options { seed, ..plan.options };

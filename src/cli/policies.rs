@@ -4,6 +4,7 @@ use super::screen::{Grid, Side};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::policy::PolicySpec;
+use crate::policy::inside::ORDERS;
 
 /// List every policy with its parameters and source
 #[derive(clap::Args, Debug)]
@@ -18,8 +19,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let own = context.registry.own().iter().map(|policy| [policy.name.as_str(), "", "This program's own.", ""]);
     let known = PolicySpec::all();
     let built_in = known.iter().map(|policy| {
-        let about = policy.about();
-        [about.spelling, about.rank, about.meaning, about.source]
+        let row = policy.row();
+        [row.spelling, row.rank, row.meaning, row.source]
     });
     let rows: Vec<[&str; 4]> = built_in.chain(own).collect();
     let names = ["policy", "lowest_first", "meaning", "source"];
@@ -41,6 +42,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 if !rank.is_empty() {
                     lines.push(vec![String::new(), format!("lowest {rank} first; {source}")]);
                 }
+            }
+            for order in ORDERS {
+                lines.push(vec![format!("POLICY/{}", order.name()), order.meaning().to_owned()]);
+                lines.push(vec![String::new(), format!("order of a user's own task sets; {}", order.source())]);
             }
             print::out(&Grid::new(header, lines).text())
         }

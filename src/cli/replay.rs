@@ -4,12 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
-use crate::engine::{OnBlocked, OnFailure, Options, Ties};
 use crate::error::{Error, Result};
-use crate::experiment::machines::{
-    FALL_BACK, devices, fall_back, hoard, machine_events, machines_file, machines_from, preempt, slowdown,
-};
-use crate::experiment::plan::{SAMPLE, check_thin, horizon, policies, positive_span};
+use crate::experiment::machines::{ClusterFile, FALL_BACK, Stands, Supplied, supplied};
+use crate::experiment::plan::{SAMPLE, check_thin, policies, positive_span};
 use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
 use crate::output::folder::{STUDY, check_output};
@@ -50,6 +47,10 @@ pub struct Args {
     /// " by size" behind them large tasks suffer most
     #[arg(long, value_name = "CURVE")]
     slowdown: Option<String>,
+    /// How many times longer tasks take in the same rack as where they would run best, in the same room, and elsewhere, such
+    /// as 1.1,1.3,2
+    #[arg(long, value_name = "FACTORS")]
+    distance: Option<String>,
     /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
     #[arg(long, value_name = "FILE")]
     machine_events: Option<PathBuf>,
@@ -167,10 +168,26 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     }
     let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--from", name)).transpose()?;
     let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
-    let placement = args.placement.parse::<Placement>().map_err(|error| error.under("--placement"))?;
-    let mut cluster = machines_from("--machines", &args.machines, Path::new(""))?;
-    cluster.events = machine_events("--machine-events", args.machine_events.as_deref(), placement, &cluster)?;
-    cluster.devices = devices("--devices", &args.devices, placement)?;
+    let text = |text: &String| Some(text.clone());
+    let file = ClusterFile {
+        machines: text(&args.machines),
+        placement: text(&args.placement),
+        on_blocked: text(&args.on_blocked),
+        ties: text(&args.ties),
+        slowdown: args.slowdown.clone(),
+        distance: args.distance.clone(),
+        events: args.machine_events.clone(),
+        on_failure: text(&args.on_failure),
+        hoard: args.hoard.clone(),
+        devices: args.devices.clone(),
+        preempt: args.preempt.clone(),
+        preempt_from: args.preempt_from.clone(),
+        fall_back: text(&args.fall_back),
+        audit: args.audit,
+        ..ClusterFile::default()
+    };
+    let Supplied { cluster, options, machines, events } =
+        supplied(&file, args.until.as_deref(), Path::new(""), Stands::OnCommandLine)?;
     let resources = args.resource.iter().cloned().chain(cluster.resources()).collect();
     let canonical = canonical(args);
     Ok(Plan {
@@ -180,26 +197,13 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         baseline: 0,
         seeds: vec![args.seed],
         precision: None,
-        options: Options {
-            // Each run has its own.
-            seed: 0,
-            placement,
-            on_blocked: args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?,
-            ties: args.ties.parse::<Ties>().map_err(|error| error.under("--ties"))?,
-            slowdown: slowdown("--slowdown", args.slowdown.as_deref(), placement)?,
-            hoard: args.hoard.as_deref().map(|text| hoard("--hoard", text, placement)).transpose()?,
-            preempt: preempt(["--preempt", "--preempt-from"], [&args.preempt, &args.preempt_from])?,
-            fall_back: fall_back("--fall-back", &args.fall_back)?,
-            on_failure: args.on_failure.parse::<OnFailure>().map_err(|error| error.under("--on-failure"))?,
-            until: args.until.as_deref().map(|text| horizon("--until", text)).transpose()?,
-            audit: args.audit,
-        },
+        options,
         sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
         window: Window::default(),
         tables,
         weights: args.weights.as_deref().map(Pinned::new).transpose()?,
-        machines: machines_file(&args.machines, Path::new("")),
-        machine_events: args.machine_events.clone(),
+        machines,
+        machine_events: events,
         cluster,
         workload: WorkloadPlan::Trace {
             path: args.trace.clone(),
@@ -225,6 +229,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         on_blocked,
         ties,
         slowdown,
+        distance,
         machine_events,
         on_failure,
         fall_back,
@@ -262,6 +267,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("on-blocked", vec![on_blocked.clone()], Some("skip")),
         ("ties", vec![ties.clone()], Some("lowest-id")),
         ("slowdown", one(slowdown), None),
+        ("distance", one(distance), None),
         ("machine-events", file(machine_events), None),
         ("on-failure", vec![on_failure.clone()], Some("requeue")),
         ("fall-back", vec![fall_back.clone()], Some(FALL_BACK)),

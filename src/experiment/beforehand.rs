@@ -100,7 +100,7 @@ fn of_cell(plan: &Plan, Known { outline, is_whole }: &Known, last: &mut Last) ->
         asked(outline, cluster, options.placement)?;
     }
     for policy in &plan.policies {
-        let mut made = ground.policy(policy)?;
+        let mut made = ground.policy(policy, options.placement)?;
         engine::check(&*made, cluster, options)?;
         outline.users.iter().enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;
     }

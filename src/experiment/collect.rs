@@ -288,7 +288,9 @@ impl Recorder for Collector<'_> {
             self.totals.jain_us += jain * span as f64;
             self.totals.jain_time += span;
         }
-        self.groups.iter_mut().for_each(|groups| groups.unreturned(state.unreturned, to.since(from)));
+        if let (Some(groups), Some(policy)) = (&mut self.groups, state.groups) {
+            groups.unreturned(policy.unreturned(), to.since(from));
+        }
         self.reference.advance(to)?;
         self.sample(to.min(self.window.to), state)
     }
@@ -331,7 +333,8 @@ impl Recorder for Collector<'_> {
         self.text.clear();
         decision.name.render(&mut self.text);
         let share = self.share(decision.user, books, books.weight_class(decision.user)) as f64 / WHOLE as f64;
-        self.sinks.decision(&self.text, self.names.get(decision.user.index()), share, decision)
+        let groups = self.groups.as_ref().map(GroupWatch::tree);
+        self.sinks.decision([&self.text, self.names.get(decision.user.index())], share, decision, groups)
     }
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
@@ -350,7 +353,8 @@ impl Recorder for Collector<'_> {
         let ran = end.since(tasks.start);
         let work = u128::from(ran.0) * u128::from(count);
         if tasks.fate == Fate::Finished {
-            self.totals.slowed_us += u128::from(ran.0 - tasks.duration.0) * u128::from(count);
+            // On a fast machine a task may take less.
+            self.totals.slowed_us += u128::from(ran.0.saturating_sub(tasks.duration.0)) * u128::from(count);
         }
         if tasks.fate.is_stopped() {
             if tasks.fate == Fate::Lost {

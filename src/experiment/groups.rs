@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::schema::Table;
 use crate::output::table::{Cell, TableWriter};
-use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups};
-use crate::record::{TaskRecord, Unreturned};
+use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Unreturned};
+use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
 /// Ratios are kept in millionths.
@@ -52,6 +52,11 @@ impl GroupWatch {
             owner: Vec::new(),
             holdings: Vec::new(),
         }
+    }
+
+    /// The groups.
+    pub fn tree(&self) -> &GroupTree {
+        &self.tree
     }
 
     /// A user appears.

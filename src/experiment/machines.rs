@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::plan::{horizon, positive_span};
-use crate::cluster::{ClusterSpec, MachineEvents, MachineGroup, Placement, events, file};
-use crate::engine::{Options, Preempt, PreemptFrom, Slowdown};
+use crate::cluster::{ClusterSpec, MachineGroup, Placement, Speed, events, file};
+use crate::engine::{OnBlocked, OnFailure, Options, Preempt, PreemptFrom, Ties};
 use crate::error::{Error, Result, nearest};
 use crate::units::{Dim, Round, Span, decimal, span};
 
@@ -27,6 +27,9 @@ pub struct ClusterFile {
     pub ties: Option<String>,
     /// How machines slow down when their memory is over-committed: `1:1,1.25:4`, loads and slowdowns.
     pub slowdown: Option<String>,
+    /// How many times longer tasks take in the same rack as where they would run best, in the same room, and elsewhere:
+    /// `1.1,1.3,2`.
+    pub distance: Option<String>,
     /// A CSV of machine events: which fail, leave or join, and when.
     pub events: Option<PathBuf>,
     /// The fate of the tasks on a machine that fails: `requeue` or `lose`.
@@ -47,52 +50,108 @@ pub struct ClusterFile {
     pub audit: bool,
 }
 
-/// One of a few names, or the default.
-fn choice<T: Default + std::str::FromStr<Err = Error>>(key: &str, name: Option<&str>) -> Result<T> {
-    name.map_or(Ok(T::default()), |name| name.parse::<T>().map_err(|error| error.under(key)))
+/// The value of a name, or the default.
+fn named<T: Default>(name: &Option<String>, parse: impl FnOnce(&str) -> Result<T>) -> Result<T> {
+    name.as_deref().map_or_else(|| Ok(T::default()), parse)
 }
 
-/// How machines slow down. Errors: no such curve, or no machines.
-pub fn slowdown(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Slowdown>> {
+/// Where the settings of a cluster stand, which is how messages name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// In the table `[cluster]` of a plan.
+    InPlan,
+    /// On the command line of `replay`.
+    OnCommandLine,
+}
+
+impl Stands {
+    fn key(self, name: &str) -> String {
+        match (self, name) {
+            (Stands::InPlan, "until") => name.to_owned(),
+            (Stands::InPlan, _) => format!("cluster.{name}"),
+            (Stands::OnCommandLine, "events") => "--machine-events".to_owned(),
+            (Stands::OnCommandLine, _) => format!("--{}", name.replace('_', "-")),
+        }
+    }
+}
+
+/// The machines of a plan and how the engine goes about it.
+pub struct Supplied {
+    /// The machines.
+    pub cluster: ClusterSpec,
+    /// How the engine goes about it.
+    pub options: Options,
+    /// The file that the machines were read from, if they were.
+    pub machines: Option<PathBuf>,
+    /// The file that their events were read from, if they have any.
+    pub events: Option<PathBuf>,
+}
+
+/// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the
+/// key, and those of the files.
+pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: Stands) -> Result<Supplied> {
+    let options = options(file, until, stands)?;
+    let mut cluster = machines(file, folder, stands).map_err(|error| match error {
+        Error::Io { .. } if stands == Stands::InPlan => error.of_key("cluster.machines"),
+        other => other,
+    })?;
+    let events = file.events.as_ref().map(|path| folder.join(path));
+    if let Some(path) = &events {
+        only_placed(&stands.key("events"), options.placement)?;
+        cluster.events = events::read(path, &cluster).map_err(|error| match error {
+            Error::Io { .. } if stands == Stands::InPlan => error.of_key("cluster.events"),
+            other => other,
+        })?;
+    }
+    if !file.devices.is_empty() {
+        only_placed(&stands.key("devices"), options.placement)?;
+    }
+    cluster.devices.clone_from(&file.devices);
+    let machines = file.machines.as_deref().and_then(|text| machines_file(text, folder));
+    Ok(Supplied { cluster, options, machines, events })
+}
+
+/// A setting of machines that tasks are placed on.
+fn placed<T: std::str::FromStr<Err = Error>>(
+    key: &str,
+    text: &Option<String>,
+    placement: Placement,
+) -> Result<Option<T>> {
     let Some(text) = text else { return Ok(None) };
     only_placed(key, placement)?;
     text.parse().map(Some).map_err(|error: Error| error.under(key))
+}
+
+/// For how long gangs hold room.
+fn hoard(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Span>> {
+    let Some(text) = text else { return Ok(None) };
+    only_placed(key, placement)?;
+    positive_span(key, text).map(Some)
 }
 
 /// After how long a task that waits for its location may start a level up, unless a plan says otherwise: the delay of
 /// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
 pub const FALL_BACK: &str = "5s";
 
-/// Resources made of devices.
-pub fn devices(key: &str, names: &[String], placement: Placement) -> Result<Vec<String>> {
-    if !names.is_empty() {
-        only_placed(key, placement)?;
-    }
-    Ok(names.to_vec())
-}
-
-/// For how long gangs hold room.
-pub fn hoard(key: &str, text: &str, placement: Placement) -> Result<Span> {
-    only_placed(key, placement)?;
-    positive_span(key, text)
-}
-
 /// How urgent tasks come by room: a span, and which tasks may be asked. Errors: the second without the first.
-pub fn preempt(keys: [&str; 2], texts: [&Option<String>; 2]) -> Result<Option<Preempt>> {
-    let from = choice::<PreemptFrom>(keys[1], texts[1].as_deref())?;
-    match (texts[0].as_deref(), texts[1]) {
+fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
+    let keys = ["preempt", "preempt_from"].map(|name| stands.key(name));
+    let from = named(&file.preempt_from, |text| PreemptFrom::parse(&keys[1], text))?;
+    match (&file.preempt, &file.preempt_from) {
         (None, None) => Ok(None),
-        (None, Some(from)) => Err(Error::plan(keys[1], format!("'{from}'"), format!("a span in {} too", keys[0]))),
+        (None, Some(from)) => {
+            Err(Error::plan(keys[1].as_str(), format!("'{from}'"), format!("a span in {} too", keys[0])))
+        }
         (Some(text), _) => {
             let expected = "a time span such as 0s, 30s or 2m";
-            let within = span(text).map_err(|_| Error::plan(keys[0], format!("'{text}'"), expected))?;
+            let within = span(text).map_err(|_| Error::plan(keys[0].as_str(), format!("'{text}'"), expected))?;
             Ok(Some(Preempt { within, from }))
         }
     }
 }
 
 /// A span, or `never`.
-pub fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
+fn fall_back(key: &str, text: &str) -> Result<Option<Span>> {
     if text == "never" { Ok(None) } else { positive_span(key, text).map(Some).map_err(|error| error.or("never")) }
 }
 
@@ -102,33 +161,25 @@ fn only_placed(key: &str, placement: Placement) -> Result<()> {
     if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
 }
 
-/// The events of these machines. Errors: no such file, or one that makes no sense for them.
-pub fn machine_events(
-    key: &str,
-    path: Option<&Path>,
-    placement: Placement,
-    spec: &ClusterSpec,
-) -> Result<MachineEvents> {
-    let Some(path) = path else { return Ok(MachineEvents::default()) };
-    only_placed(key, placement)?;
-    events::read(path, spec)
-}
-
 /// How the engine goes about it.
-pub(super) fn options(cluster: &ClusterFile, until: Option<&str>) -> Result<Options> {
-    let placement = choice("cluster.placement", cluster.placement.as_deref())?;
+fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result<Options> {
+    let key = |name| stands.key(name);
+    let placement =
+        named(&cluster.placement, |text| text.parse().map_err(|error: Error| error.under(&key("placement"))))?;
     Ok(Options {
-        // Each run has its own.
+        // Each run has its own seed, each policy its own order.
         seed: 0,
+        inside: None,
         placement,
-        slowdown: slowdown("cluster.slowdown", cluster.slowdown.as_deref(), placement)?,
-        on_blocked: choice("cluster.on_blocked", cluster.on_blocked.as_deref())?,
-        ties: choice("cluster.ties", cluster.ties.as_deref())?,
-        hoard: cluster.hoard.as_deref().map(|text| hoard("cluster.hoard", text, placement)).transpose()?,
-        preempt: preempt(["cluster.preempt", "cluster.preempt_from"], [&cluster.preempt, &cluster.preempt_from])?,
-        fall_back: fall_back("cluster.fall_back", cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
-        on_failure: choice("cluster.on_failure", cluster.on_failure.as_deref())?,
-        until: until.map(|text| horizon("until", text)).transpose()?,
+        slowdown: placed(&key("slowdown"), &cluster.slowdown, placement)?,
+        distance: placed(&key("distance"), &cluster.distance, placement)?,
+        on_blocked: named(&cluster.on_blocked, |text| OnBlocked::parse(&key("on_blocked"), text))?,
+        ties: named(&cluster.ties, |text| Ties::parse(&key("ties"), text))?,
+        hoard: hoard(&key("hoard"), cluster.hoard.as_deref(), placement)?,
+        preempt: preempt(cluster, stands)?,
+        fall_back: fall_back(&key("fall_back"), cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
+        on_failure: named(&cluster.on_failure, |text| OnFailure::parse(&key("on_failure"), text))?,
+        until: until.map(|text| horizon(&key("until"), text)).transpose()?,
         audit: cluster.audit,
     })
 }
@@ -147,9 +198,9 @@ pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec
 }
 
 /// The machines of a plan.
-pub(super) fn machines(cluster: &ClusterFile, folder: &Path) -> Result<ClusterSpec> {
+fn machines(cluster: &ClusterFile, folder: &Path, stands: Stands) -> Result<ClusterSpec> {
     let mut spec = match &cluster.machines {
-        Some(text) => machines_from("cluster.machines", text, folder)?,
+        Some(text) => machines_from(&stands.key("machines"), text, folder)?,
         None => ClusterSpec::default(),
     };
     for (at, group) in cluster.group.iter().enumerate() {
@@ -162,7 +213,7 @@ pub(super) fn machines(cluster: &ClusterFile, folder: &Path) -> Result<ClusterSp
 }
 
 fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
-    let mut count = 1;
+    let (mut count, mut speed) = (1, Speed::default());
     let mut capacity: Vec<(Dim, u64)> = Vec::new();
     for (name, value) in group {
         let text = value.to_string();
@@ -175,8 +226,16 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
                 .ok_or_else(|| Error::plan(format!("{key}.count"), &text, expected))?;
             continue;
         }
-        if nearest(name, ["count"]).is_some() {
-            return Err(Error::plan(format!("{key}.{name}"), &text, "count, or a resource (did you mean 'count'?)"));
+        if name == "speed" {
+            let millionths = decimal(text.as_bytes(), Speed::ONE, Round::Nearest).ok();
+            speed = millionths
+                .and_then(Speed::new)
+                .ok_or_else(|| Error::plan(format!("{key}.speed"), &text, Speed::EXPECTED))?;
+            continue;
+        }
+        if let Some(meant) = nearest(name, ["count", "speed"]) {
+            let expected = format!("count, speed, or a resource (did you mean '{meant}'?)");
+            return Err(Error::plan(format!("{key}.{name}"), &text, expected));
         }
         let (dim, scale) = Dim::parse(name);
         let amount = decimal(text.as_bytes(), scale, Round::Down)
@@ -189,5 +248,5 @@ fn machine_group(key: &str, group: &toml::Table) -> Result<MachineGroup> {
     if capacity.is_empty() {
         return Err(Error::plan(key, "no resources", "resources such as cpu = 16, memory_gib = 32"));
     }
-    Ok(MachineGroup { count, capacity, ..MachineGroup::default() })
+    Ok(MachineGroup { count, capacity, speed, ..MachineGroup::default() })
 }

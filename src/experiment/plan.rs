@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use super::changes::{apply, explain};
-use super::machines::{ClusterFile, devices, machine_events, machines, machines_file, options};
+use super::machines::{ClusterFile, Stands, Supplied, supplied};
 use super::seeds::{Precision, Seeds};
 use super::window::Window;
 use crate::cluster::ClusterSpec;
@@ -17,7 +17,7 @@ use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::pinned::Pinned;
-use crate::policy::{NamedPolicy, QuotaFile, Registry};
+use crate::policy::{NamedPolicy, QuotaFile, Registry, inside};
 use crate::units::{Dim, Span, Time, span};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
@@ -192,15 +192,8 @@ impl Plan {
             .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
             .collect::<Option<Vec<u64>>>()
             .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
-        let options = options(&file.cluster, file.until.as_deref())?;
-        let mut cluster = machines(&file.cluster, folder).map_err(|error| match error {
-            Error::Io { .. } => error.of_key("cluster.machines"),
-            other => other,
-        })?;
-        let happens = file.cluster.events.as_ref().map(|path| folder.join(path));
-        cluster.events = machine_events("cluster.events", happens.as_deref(), options.placement, &cluster)
-            .map_err(|error| error.of_key("cluster.events"))?;
-        cluster.devices = devices("cluster.devices", &file.cluster.devices, options.placement)?;
+        let Supplied { cluster, options, machines, events } =
+            supplied(&file.cluster, file.until.as_deref(), folder, Stands::InPlan)?;
         if let WorkloadPlan::Trace { options, .. } = &mut workload {
             options.resources.extend(cluster.resources());
         }
@@ -228,8 +221,8 @@ impl Plan {
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
             weights,
-            machines: file.cluster.machines.as_deref().and_then(|text| machines_file(text, folder)),
-            machine_events: happens,
+            machines,
+            machine_events: events,
             cluster,
             workload,
             text: String::new(),
@@ -258,9 +251,10 @@ pub fn default_tables() -> Vec<Table> {
 
 /// A policy of a plan, which has quota groups of its own.
 fn planned(name: &str, quotas: &[(String, QuotaFile)], registry: &Registry, folder: &Path) -> Result<NamedPolicy> {
-    let Some(inline) = name.strip_prefix(NamedPolicy::INLINE) else { return registry.policy_in(name, folder) };
+    let (policy, inside) = inside::split(name)?;
+    let Some(inline) = policy.strip_prefix(NamedPolicy::INLINE) else { return registry.policy_in(name, folder) };
     let quota = quotas.iter().find(|(known, _)| known == inline);
-    quota.map(|(_, file)| NamedPolicy::quota(name, file.clone())).ok_or_else(|| {
+    quota.map(|(_, file)| NamedPolicy::quota(policy, file.clone()).with_inside(inside)).ok_or_else(|| {
         let hint = nearest(inline, quotas.iter().map(|(known, _)| known.as_str()));
         let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
         Error::plan("policies", format!("'{name}'"), format!("a table [quota.{inline}] in this plan{hint}"))

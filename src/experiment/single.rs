@@ -76,10 +76,12 @@ impl Ground {
     }
 
     /// Makes a policy for it. Errors: the policy's.
-    pub fn policy(&self, policy: &NamedPolicy) -> Result<Box<dyn Policy>> {
+    pub fn policy(&self, policy: &NamedPolicy, placement: Placement) -> Result<Box<dyn Policy>> {
         let Ground { cluster, weights } = self;
         let machines = cluster.capacities.len() as u64;
-        policy.build(&Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights })
+        let labels: Vec<&str> = cluster.labels.known().collect();
+        let labels = (placement != Placement::Pooled).then_some(&*labels);
+        policy.build(&Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights, labels })
     }
 }
 
@@ -101,7 +103,7 @@ pub fn simulate(
     if let Some(hardware) = &mut ground.cluster.hardware {
         hardware.measure_by(simulation.supply.mix()?);
     }
-    let mut policy_object = ground.policy(policy)?;
+    let mut policy_object = ground.policy(policy, simulation.options.placement)?;
     let Ground { cluster, weights } = &ground;
     let capacity = cluster.total();
     let machines = cluster.capacities.len() as u64;
@@ -109,11 +111,12 @@ pub fn simulate(
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let grid = (simulation.sample, simulation.window, simulation.options.until);
     let mut collector = Collector::new(cluster.dims.len(), &capacity, weights, grid, sinks, groups, heartbeat);
-    let options = Options { seed: to.seed.unwrap_or_default(), ..simulation.options };
+    let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
     let outcome = engine::run(&mut *source, &mut *policy_object, cluster, weights.clone(), &options, &mut collector)?;
     collector.finish(outcome.end)?;
+    let lens = policy_object.needs().lens;
     let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
-        let seen = policy_object.lens(*machine, crate::units::Resources::ZERO).0;
+        let seen = lens.machine(*machine);
         sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
         sum
     });

@@ -13,7 +13,7 @@ use crate::output::file::Pending;
 use crate::output::folder::check_links;
 use crate::output::schema::{Table, axis_column};
 use crate::output::table::{Cell, Constant, Field, TableWriter};
-use crate::policy::{GroupAbout, GroupLevel};
+use crate::policy::{GroupAbout, GroupLevel, GroupTree, Reason};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
 use crate::units::{Dim, Time, UserId, trim_float};
 use crate::workload::NameList;
@@ -179,12 +179,30 @@ impl Sinks {
         Ok(())
     }
 
-    pub fn decision(&mut self, name: &str, user: &str, share: f64, decision: &Decision) -> Result<()> {
+    /// A turn of a job's next task; `groups` are the policy's.
+    pub fn decision(
+        &mut self,
+        names: [&str; 2],
+        share: f64,
+        decision: &Decision,
+        groups: Option<&GroupTree>,
+    ) -> Result<()> {
         let Some(table) = &mut self.decisions else { return Ok(()) };
-        let (turn, machine) = match decision.turn {
-            Turn::Launched(machine) => ("launched", machine),
-            Turn::Blocked => ("blocked", None),
-            Turn::NotAdmitted => ("not admitted", None),
+        let [name, user] = names;
+        let (turn, machine, reason) = match decision.turn {
+            Turn::Launched(machine) => ("launched", machine, None),
+            Turn::Blocked => ("blocked", None, None),
+            Turn::NotAdmitted(reason) => ("not admitted", None, Some(reason)),
+        };
+        let because: [Cell; 4] = match reason {
+            None => [Cell::Null; 4],
+            Some(Reason::Rule(words)) => [Cell::Text(words), Cell::Null, Cell::Null, Cell::Null],
+            Some(Reason::Quota { group, resource, short }) => {
+                let group = groups.and_then(|groups| groups.groups.get(group as usize));
+                let dim = &self.dims[usize::from(resource)];
+                let group = group.map_or(Cell::Null, |group| Cell::Text(&group.name));
+                [Cell::Text("quota"), group, Cell::Text(&dim.name), (short as f64 / dim.unit.scale() as f64).into()]
+            }
         };
         let rank = decision.rank.text();
         table.push(&[
@@ -196,6 +214,10 @@ impl Sinks {
             machine.map(|machine| u64::from(machine.0)).into(),
             share.into(),
             Cell::Text(&rank),
+            because[0],
+            because[1],
+            because[2],
+            because[3],
         ])
     }
 

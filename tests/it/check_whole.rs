@@ -52,7 +52,7 @@ fn whole_tasks_keep_promises_up_to_one_task() {
 /// whole tasks keep Pareto efficiency, the sharing incentive as it is, and envy-freeness up to one task of one's own.
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
-    let (on_blocked, ties) = (fair::OnBlocked::Skip, fair::Ties::LowestId);
+    let (on_blocked, ties) = (OnBlocked::Skip, fair::Ties::LowestId);
     let after = WholeTasks { order: Order::After(Norm::Largest), on_blocked, ties, onto: fair::Onto::Pool };
     let (exact, relaxed) = (Reading::Whole, Reading::UpToOneTask);
     let candidate = Candidate::own("min-max", after);
@@ -79,16 +79,14 @@ fn a_round_of_the_engine_is_progressive_filling() {
         let mut amounts = |least: u64, most: u64| (0..dims).map(|_| rng.random_range(least..=most)).collect::<Vec<_>>();
         let draft = Draft { capacity: amounts(9, 60), users: (0..4).map(|_| DraftUser::new(amounts(1, 9))).collect() };
         for name in ["drf", "asset", "maxmin:cpu", "slot:2"] {
-            for (engine, filling) in
-                [(OnBlocked::Skip, fair::OnBlocked::Skip), (OnBlocked::Stop, fair::OnBlocked::Stop)]
-            {
-                let candidate = simulated(name, engine);
+            for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
+                let candidate = simulated(name, on_blocked);
                 let instance = draft.instance(candidate.resources()).expect("an instance");
                 let spec: PolicySpec = name.parse().expect("a built-in policy");
-                let whole = spec.whole_mechanism(instance.resources(), filling, fair::Ties::LowestId);
+                let whole = spec.whole_mechanism(instance.resources(), on_blocked, fair::Ties::LowestId);
                 let expected = whole.and_then(|whole| whole.allocate(&instance)).expect("whole tasks").tasks;
                 let given = candidate.allocate(&instance).expect("a round").tasks;
-                assert_eq!(given, expected, "{name}, {engine:?}: {draft:?}");
+                assert_eq!(given, expected, "{name}, {on_blocked:?}: {draft:?}");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What is declared once: a trace format, a placement rule and a kind of figure are each one row, of which names, messages,
-//! help and the tables of the docs are made.
+//! What is declared once: a policy, an order inside users, a trace format, a placement rule and a kind of figure are each one
+//! row, of which names, messages, help and the tables of the docs are made.
 //!
 //! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` writes these tables anew.
 
@@ -8,6 +8,8 @@ use std::process::Command;
 
 use plimsoll::cluster::Placement;
 use plimsoll::output::requests::kinds;
+use plimsoll::policy::PolicySpec;
+use plimsoll::policy::inside::{ORDERS, USUAL};
 use plimsoll::workload::formats::{Format, FormatOptions};
 
 use crate::replay::files;
@@ -88,6 +90,39 @@ fn the_docs_describe_every_row() {
     }
 }
 
+/// The first cells of the tables of a page, without their marks.
+fn first_cells(page: &str) -> Vec<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+    let text = std::fs::read_to_string(path).expect("a page");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    rows.flat_map(|cell| cell.split(", ").map(|name| name.trim_matches('`').to_owned()).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn the_docs_list_every_policy_and_every_order() {
+    let listed = first_cells("policies.md");
+    for policy in PolicySpec::all() {
+        let spelling = policy.row().spelling;
+        let plain = spelling.split('[').next().expect("a name");
+        assert!(listed.iter().any(|cell| cell == plain), "docs/policies.md has no row for {spelling}");
+    }
+    for order in ORDERS.iter().map(|order| order.name()).chain([USUAL]) {
+        assert!(listed.iter().any(|cell| cell == order), "docs/policies.md has no row for the order {order}");
+    }
+}
+
+/// Policies and orders say where they come from, in one sentence each.
+#[test]
+fn declarations_are_complete() {
+    let rows = PolicySpec::all();
+    let said = rows.iter().map(|policy| (policy.row().name, policy.row().meaning, policy.row().source));
+    for (name, meaning, source) in
+        said.chain(ORDERS.iter().map(|order| (order.name(), order.meaning(), order.source())))
+    {
+        assert!(meaning.ends_with('.') && !source.is_empty(), "{name}: {meaning} {source}");
+    }
+}
+
 /// The files below a folder in which a text stands, comments and unit tests aside.
 fn with(folder: &str, text: &str) -> Vec<PathBuf> {
     let rust = files(&root().join(folder)).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
@@ -131,21 +166,25 @@ fn a_row_is_named_once() {
     }
 }
 
-/// Adds a file that is made of a template, and to its list the module and the row, each before a line.
-fn one_more(copy: &Path, template: &str, folder: &str, rows: [(&str, &str); 2]) {
-    std::fs::copy(root().join("tests/it/templates").join(template), copy.join(folder).join("template.rs"))
-        .expect("a copy");
-    let list = copy.join(folder).join("mod.rs");
-    let mut text = read(&list);
+/// Adds a file that is made of a template.
+fn one_more(copy: &Path, template: &str, folder: &str) {
+    let to = copy.join(folder).join("template.rs");
+    std::fs::copy(root().join("tests/it/templates").join(template), to).expect("a copy");
+}
+
+/// Adds lines to a list, each before a line.
+fn listed(copy: &Path, list: &str, rows: &[(&str, &str)]) {
+    let path = copy.join(list);
+    let mut text = read(&path);
     for (before, row) in rows {
         assert_eq!(text.matches(before).count(), 1, "{before}");
         text = text.replace(before, &format!("{row}\n{before}"));
     }
-    std::fs::write(list, text).expect("writable");
+    std::fs::write(path, text).expect("writable");
 }
 
-/// A format and a kind of figure more are each a file, and in the list beside it the module and the row: nothing else is
-/// touched. They build, and the tests that all formats and all kinds pass are theirs, too.
+/// A policy, a format and a kind of figure more are each a file, and in a list the module and the row: nothing else is
+/// touched. They build, and the tests that all policies, all formats and all kinds pass are theirs, too.
 #[test]
 #[ignore = "builds a copy of the sources: minutes"]
 fn one_more_is_a_file_and_its_line() {
@@ -169,16 +208,22 @@ fn one_more_is_a_file_and_its_line() {
             std::fs::copy(&file, to).expect("writable");
         }
     }
+    one_more(copy.path(), "format.rs", "crates/sim/src/workload/formats");
     let row = "    \"template\" => template::{Template, TemplateOptions},";
     let rows = [("mod tenants;\n", "mod template;"), ("}\n\nimpl Format {\n", row)];
-    one_more(copy.path(), "format.rs", "crates/sim/src/workload/formats", rows);
+    listed(copy.path(), "crates/sim/src/workload/formats/mod.rs", &rows);
+    one_more(copy.path(), "kind.rs", "src/output/requests/kinds");
     let rows = [("mod time;\n", "mod template;"), ("    &time::ROW,\n", "    &template::ROW,")];
-    one_more(copy.path(), "kind.rs", "src/output/requests/kinds", rows);
+    listed(copy.path(), "src/output/requests/kinds/mod.rs", &rows);
+    one_more(copy.path(), "policy.rs", "crates/policies/src");
+    listed(copy.path(), "crates/policies/src/lib.rs", &[("mod target;\n", "mod template;")]);
+    listed(copy.path(), "crates/policies/src/spec.rs", &[("    &super::quota::ROW,\n", "    &super::template::ROW,")]);
     // The dependencies are those of this build.
     let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().expect("a folder of a profile");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--offline", "--lib", "-p", "plimsoll-sim", "-p", "plimsoll"]).current_dir(copy.path());
-    cargo.args(built.ends_with("release").then_some("--release")).args(["--", "formats::", "requests::"]);
+    let packages = ["-p", "plimsoll-sim", "-p", "plimsoll-policies", "-p", "plimsoll"];
+    cargo.args(["test", "--offline", "--lib"]).args(packages).current_dir(copy.path());
+    cargo.args(built.ends_with("release").then_some("--release")).args(["--", "formats::", "requests::", "spec::"]);
     let done = cargo.env("CARGO_TARGET_DIR", built.parent().expect("target")).output().expect("cargo runs");
     let said = [done.stderr, done.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(done.status.success() && !said.contains(" 0 passed"), "{said}");

@@ -17,7 +17,7 @@ use plimsoll::cluster::{ClusterSpec, file as machines};
 use plimsoll::error::{Error, Result};
 use plimsoll::experiment::Study;
 use plimsoll::experiment::failover::FailoverPlan;
-use plimsoll::experiment::machines::{machine_events, machines_from};
+use plimsoll::experiment::machines::machines_from;
 use plimsoll::fair::read as instance;
 use plimsoll::output::read::Results;
 use plimsoll::output::schema::Table;
@@ -224,7 +224,7 @@ fn machine_events_csv() {
     fuzz_text("machine-events", &[], "", |path| {
         let file = here("traces/quota/label-machines.csv").display().to_string();
         let cluster = machines_from("machines", &file, Path::new(""))?;
-        machine_events("events", Some(path), "first-fit".parse().expect("a rule"), &cluster).map(drop)
+        plimsoll::cluster::events::read(path, &cluster).map(drop)
     });
 }
 

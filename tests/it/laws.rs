@@ -24,8 +24,9 @@ const CASES: u32 = 150;
 /// All policies, and slots few enough to queue for.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
     let mut policies = PolicySpec::all();
-    policies.push(PolicySpec::Slot(1));
-    for spec in dims.iter().map(|dim| PolicySpec::MaxMin(dim.name.clone())) {
+    policies.push("slot:1".parse().expect("a policy"));
+    for dim in dims {
+        let spec: PolicySpec = format!("maxmin:{}", dim.name).parse().expect("a policy");
         if !policies.contains(&spec) {
             policies.push(spec);
         }
@@ -49,6 +50,7 @@ fn check(
         capacity: cluster.total(),
         machines: cluster.capacities.len() as u64,
         weights: &weights,
+        labels: None,
     };
     let make = || -> Box<dyn Policy> { spec.build(&setup).expect("a policy for the cluster") };
     let mut laws = Laws::new(make(), &cluster, options, think);
@@ -153,7 +155,7 @@ fn fifo_that_stops_keeps_the_order_of_arrival() {
             (row.stage, row.after, row.priority) = (None, Vec::new(), 0);
         }
         trial.options.on_blocked = OnBlocked::Stop;
-        Trial { policies: vec![PolicySpec::Fifo], ..trial }
+        Trial { policies: vec!["fifo".parse().expect("a policy")], ..trial }
     };
     no_more(search(file!(), 2 * CASES, draw, Trial::smaller, |Trial { case, options, policies }| {
         let (laws, _) = check(&mut trace(&case.csv()), &policies[0], &case.spec(), options, None);

@@ -72,7 +72,7 @@ impl Laws {
     /// Checks a run of this policy and cluster; `think` is how long the users of a closed loop think.
     pub fn new(policy: Box<dyn Policy>, cluster: &Cluster, options: &Options, think: Option<Span>) -> Laws {
         let machines: Vec<Resources> =
-            cluster.capacities.iter().map(|&machine| policy.lens(machine, Resources::ZERO).0).collect();
+            cluster.capacities.iter().map(|&machine| policy.needs().lens.machine(machine)).collect();
         let mut offered = Resources::ZERO;
         for machine in &machines {
             offered.0.iter_mut().zip(machine.0).for_each(|(sum, part)| *sum += part);
@@ -145,7 +145,7 @@ impl Laws {
     fn footprint(&self, demand: &[u64]) -> Resources {
         let mut whole = Resources::ZERO;
         whole.0[..self.dims].copy_from_slice(demand);
-        self.policy.lens(Resources::ZERO, whole).1
+        self.policy.needs().lens.demand(whole)
     }
 
     /// Nobody waits for what is free: no waiting head fits (skip), or not all of them do (stop).

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use plimsoll::fair::Exact;
-use plimsoll::policy::{Inside, QuotaFile, Reclaim};
+use plimsoll::policy::{GroupOrder, QuotaFile, Reclaim};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -115,8 +115,8 @@ impl Simulation<'_> {
         };
         let used = (0..demand.len()).map(used).max().unwrap_or(Ratio::ZERO);
         Some(match quota.inside {
-            Inside::Fifo => (used, group, priority, (self.released[row], row), Ratio::ZERO),
-            Inside::Fair => (used, group, priority, (None, 0), self.share(user)),
+            GroupOrder::Fifo => (used, group, priority, (self.released[row], row), Ratio::ZERO),
+            GroupOrder::Fair => (used, group, priority, (None, 0), self.share(user)),
         })
     }
 

@@ -69,6 +69,7 @@ mod report;
 mod results_folder;
 mod slow;
 mod slow_checks;
+mod slow_inside;
 mod slow_rate;
 mod solve;
 mod speeds;

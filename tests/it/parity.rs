@@ -110,7 +110,7 @@ impl Backlog {
         let names: Vec<String> = (0..self.users()).map(|i| format!("u{i}")).collect();
         let weights = Weights::from_scalars(names.iter().map(String::as_str).zip(self.weight.iter().copied()));
         let (dims, capacity) = (&cluster.dims[..], cluster.total());
-        let setup = Setup { dims, capacity, machines: self.machines, weights: &weights };
+        let setup = Setup { dims, capacity, machines: self.machines, weights: &weights, labels: None };
         let mut policy = spec.build(&setup).expect("a policy");
         let options = Options { placement, on_blocked, until: Some(Time(1)), audit: true, ..Options::default() };
         let mut count = Count(vec![0; self.users()]);
@@ -148,17 +148,20 @@ impl Backlog {
             (0..self.dims()).map(share).collect::<Vec<f64>>()
         };
         let weights = self.weights();
-        let step = |i: usize| match spec {
-            PolicySpec::Drf => shares(i).into_iter().fold(0.0, f64::max) / weights[i],
-            PolicySpec::Asset => shares(i).iter().sum::<f64>() / weights[i],
-            PolicySpec::MaxMin(name) => {
-                shares(i)[RESOURCES.iter().position(|known| known == name).expect("a resource")] / weights[i]
+        let text = spec.to_string();
+        let (name, parameter) = text.split_once(':').unwrap_or((&text, ""));
+        let step = |i: usize| match name {
+            "drf" => shares(i).into_iter().fold(0.0, f64::max) / weights[i],
+            "asset" => shares(i).iter().sum::<f64>() / weights[i],
+            "maxmin" => {
+                shares(i)[RESOURCES.iter().position(|known| *known == parameter).expect("a resource")] / weights[i]
             }
-            PolicySpec::PNorm(p) => {
-                shares(i).iter().map(|s| s.powf(p.value())).sum::<f64>().powf(1.0 / p.value()) / weights[i]
+            "pnorm" => {
+                let p: f64 = parameter.parse().expect("a number");
+                shares(i).iter().map(|s| s.powf(p)).sum::<f64>().powf(1.0 / p) / weights[i]
             }
-            PolicySpec::Slot(_) => 1.0 / weights[i],
-            PolicySpec::Fifo => panic!("no level"),
+            "slot" => 1.0 / weights[i],
+            "fifo" => panic!("no level"),
             _ => 1.0 / divisible[i],
         };
         (0..self.users()).map(step).collect()
@@ -350,7 +353,7 @@ fn zero_demands_end_near_the_first_stage() {
                 .into_iter()
                 .for_each(|r| demand[r] = 0);
         }
-        for spec in [PolicySpec::Drf, PolicySpec::Asset] {
+        for spec in ["drf", "asset"].map(|name| name.parse::<PolicySpec>().expect("a policy")) {
             let divisible = backlog.divisible(&spec);
             let steps = backlog.steps(&spec, &divisible);
             let level = first_level(&backlog, &steps);

@@ -9,7 +9,7 @@ use plimsoll::books::{Books, Partition, Weights};
 use plimsoll::cluster::{Change, Cluster, ClusterSpec, LabelIndex, MachineEvent, MachineEvents, Placement};
 use plimsoll::engine::{self, Options, Preempt, PreemptFrom};
 use plimsoll::error::Result;
-use plimsoll::policy::{Ask, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
+use plimsoll::policy::{Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, State, StuckRecord, TaskRecord};
 use plimsoll::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
@@ -86,7 +86,10 @@ fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<Heard> {
     let cluster = cluster(case.machines, case.events.clone(), source.dims());
     let weights = Weights::default();
     let machines = case.machines.len() as u64;
-    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights };
+    let known: Vec<&str> = cluster.labels.known().collect();
+    let labels = (case.options.placement != Placement::Pooled).then_some(&*known);
+    let (dims, capacity) = (&cluster.dims, cluster.total());
+    let setup = Setup { dims, capacity, machines, weights: &weights, labels };
     let file = file(toml);
     let mut quota = Quota::new(&file, &setup)?;
     let files = one_by_one(&file);
@@ -120,10 +123,6 @@ impl Policy for Twin<'_> {
         self.trees.iter_mut().try_for_each(|tree| tree.open(user, name))
     }
 
-    fn partitions(&self, _known: Option<&[&str]>) -> Result<Vec<String>> {
-        Ok(self.labels.clone())
-    }
-
     fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
         for (at, tree) in self.trees.iter_mut().enumerate() {
             let books = books.partition(Partition(at as u8));
@@ -141,12 +140,8 @@ impl Policy for Twin<'_> {
         self.trees[queue.partition.index()].admit(queue, ask, books.partition(queue.partition))
     }
 
-    fn moves_others(&self) -> bool {
-        true
-    }
-
-    fn wants_waiting_demand(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { labels: self.labels.clone(), waiting_demand: true, moves_others: true, ..Needs::default() }
     }
 }
 

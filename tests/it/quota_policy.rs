@@ -43,7 +43,7 @@ impl Recorder for Heard {
 
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
         self.unreturned.resize(state.groups.expect("groups").tree().groups.len(), [0; 2]);
-        for one in state.unreturned {
+        for one in state.groups.expect("groups").unreturned() {
             for (sum, amount) in self.unreturned[one.group].iter_mut().zip(one.amount.0) {
                 *sum += amount * (to.since(from).0 / 1_000_000);
             }
@@ -56,7 +56,7 @@ impl Recorder for Heard {
     }
 
     fn decided(&mut self, decision: &Decision, _books: &Books) -> Result<()> {
-        self.refusals += u64::from(matches!(decision.turn, Turn::NotAdmitted));
+        self.refusals += u64::from(matches!(decision.turn, Turn::NotAdmitted(_)));
         Ok(())
     }
 }
@@ -70,7 +70,7 @@ pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked:
     let spec = ClusterSpec::parse("machines", machines).expect("machines");
     let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
-    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: 1, weights: &weights };
+    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: 1, weights: &weights, labels: None };
     let file = QuotaFile::parse(Path::new("groups.toml"), groups).unwrap_or_else(|error| panic!("{error}\n{groups}"));
     let mut policy = Quota::new(&file, &setup).expect("a policy");
     let options = Options { on_blocked, audit: true, ..Options::default() };
@@ -253,7 +253,7 @@ fn quotas_of_a_full_cluster_sum_to_no_more_than_it() {
     let weights = Weights::default();
     let dims = [plimsoll::units::Dim::parse("cpu").0];
     let capacity = Resources([3, 0, 0, 0, 0, 0, 0, 0]);
-    let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+    let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
     let mut policy = Quota::new(&file, &setup).expect("a policy");
     let mut books = Books::new(1, capacity, capacity, true, weights.clone());
     books.keep_waiting_demand();

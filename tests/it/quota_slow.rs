@@ -7,7 +7,7 @@ use std::path::Path;
 
 use plimsoll::engine::OnBlocked;
 use plimsoll::fair::Exact;
-use plimsoll::policy::{Amount, Inside, QuotaFile, Reclaim, Variant};
+use plimsoll::policy::{Amount, GroupOrder, QuotaFile, Reclaim, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -331,8 +331,8 @@ impl Slow<'_> {
                 &Exact::from(held) / &Exact::from(self.case.capacity[d])
             };
             let inside = match self.case.file.inside {
-                Inside::Fifo => Exact::from(rows[row].submit * 1000 + row as u64),
-                Inside::Fair => own(0).max(own(1)),
+                GroupOrder::Fifo => Exact::from(rows[row].submit * 1000 + row as u64),
+                GroupOrder::Fair => own(0).max(own(1)),
             };
             (over(0).max(over(1)), leaf, rows[row].priority, inside, first(user))
         });

@@ -10,7 +10,9 @@ use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::Result;
 use plimsoll::fair::water::{Group, Standing, UnusedMin};
-use plimsoll::policy::{Amount, Ask, Policy, Queue, Quota, QuotaFile, Rank, Reclaim, Setup, Stale, Verdict};
+use plimsoll::policy::{
+    Amount, Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Reason, Reclaim, Setup, Stale, Verdict,
+};
 use plimsoll::record::{Recorder, TaskRecord};
 use plimsoll::units::{Dim, MAX_DIMS, Resources, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
@@ -109,15 +111,11 @@ impl Policy for Plain<'_> {
             (0..self.dims.len()).all(|d| self.held(group, d, books) + ask.footprint[d] <= self.runtime[group][d])
         };
         let above = (0..self.file.groups.len()).filter(|&group| self.within(leaf, group));
-        if above.into_iter().all(allows) { Verdict::Yes } else { Verdict::No }
+        if above.into_iter().all(allows) { Verdict::Yes } else { Verdict::No(Reason::Rule("above a quota")) }
     }
 
-    fn moves_others(&self) -> bool {
-        true
-    }
-
-    fn wants_waiting_demand(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { waiting_demand: true, moves_others: true, ..Needs::default() }
     }
 }
 
@@ -181,7 +179,7 @@ fn replay(file: &QuotaFile, csv: &str, placement: Placement, plain: bool) -> Sta
     let spec = ClusterSpec::parse("machines", "10x12c24g").expect("machines");
     let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
-    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: 10, weights: &weights };
+    let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines: 10, weights: &weights, labels: None };
     let mut twin = Plain::new(file, &cluster.dims, cluster.total());
     let mut quota = Quota::new(file, &setup).expect("a policy");
     let policy: &mut dyn Policy = if plain { &mut twin } else { &mut quota };

@@ -5,6 +5,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use crate::slow_inside::{Inside, Job, key};
 use crate::slow_rate::{Curve, rate};
 
 /// An exact fraction in lowest terms.
@@ -70,6 +71,9 @@ pub struct Row {
     pub priority: u8,
     /// All tasks start together or none does.
     pub gang: bool,
+    /// How long each task takes as the user sees it.
+    pub estimate: Option<u64>,
+    pub deadline: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +120,9 @@ pub struct Config {
     pub on_blocked: OnBlocked,
     pub ties: Ties,
     pub slowdown: Option<Curve>,
+    pub inside: Inside,
+    /// How fast each machine is, in millionths; all alike if there are none.
+    pub speeds: Vec<u64>,
 }
 
 /// What became of one task: `task` counts within its job, in row order.
@@ -254,10 +261,8 @@ impl Simulation<'_> {
         for row in 0..self.rows.len() {
             if self.rows[row].submit == now {
                 // A place is at its emptiest when it was built; what does not fit there never will.
-                let need = need(&self.rows[row], self.config);
                 self.progress[row].arrived = true;
-                let room: u64 = self.empty_places().iter().map(|place| times(&need, place)).sum();
-                self.progress[row].too_large = room < self.together(row);
+                self.progress[row].too_large = !self.fits_when_empty(row);
                 if self.ready(row) {
                     self.progress[row].released = Some((now, 0));
                 }
@@ -334,7 +339,40 @@ impl Simulation<'_> {
         };
         (0..self.rows.len())
             .filter(|&row| self.rows[row].user == user && waits(row))
-            .min_by_key(|&row| (self.rows[row].priority, self.progress[row].released, row))
+            .min_by_key(|&row| (self.key(row), self.rows[row].priority, self.progress[row].released, row))
+    }
+
+    /// Where a row stands among its user's in the order of the run.
+    fn key(&self, row: usize) -> (u128, u64) {
+        if self.config.inside == Inside::Usual {
+            return (0, 0);
+        }
+        let its = |other: &usize| self.rows[*other].job == self.rows[row].job;
+        let known = (0..self.rows.len()).filter(its).filter(|&other| self.fits_when_empty(other));
+        let mut job = Job { rows: Vec::new(), ended: Vec::new(), running: Vec::new() };
+        job.rows = known.map(|other| (&self.rows[other], self.progress[other].ended)).collect();
+        for outcome in self.outcomes.iter().filter(|outcome| outcome.job == self.rows[row].job) {
+            let (Some(start), Some(finish)) = (outcome.start, outcome.finish) else { continue };
+            // What ends at this instant is still running if it has begun at it.
+            if finish <= self.clock && !self.is_running(outcome) {
+                job.ended.push(finish - start);
+            } else {
+                job.running.push(self.clock - start);
+            }
+        }
+        let released = self.progress[row].released.expect("a row that waits was released");
+        key(self.config.inside, row, &self.rows[row], released, &job)
+    }
+
+    fn is_running(&self, outcome: &Outcome) -> bool {
+        self.running.iter().any(|task| self.outcomes[task.outcome] == *outcome)
+    }
+
+    /// Whether a row could start if nothing ran.
+    fn fits_when_empty(&self, row: usize) -> bool {
+        let need = need(&self.rows[row], self.config);
+        let room: u64 = self.empty_places().iter().map(|place| times(&need, place)).sum();
+        room >= self.together(row)
     }
 
     /// Which of two users' heads is served first.
@@ -366,8 +404,10 @@ impl Simulation<'_> {
         for (free, need) in self.free[place].iter_mut().zip(need(&self.rows[row], self.config)) {
             *free -= need;
         }
-        let finish = now + self.rows[row].duration;
-        let left = u128::from(self.rows[row].duration) * ONE;
+        let speed = self.config.speeds.get(place).map_or(ONE, |speed| u128::from(*speed));
+        let duration = (u128::from(self.rows[row].duration) * ONE).div_ceil(speed);
+        let finish = now + duration as u64;
+        let left = duration * ONE;
         self.running.push(Running { finish, left, outcome: self.outcomes.len(), row, place });
         self.outcomes.push(Outcome {
             job: self.rows[row].job,

@@ -1,6 +1,7 @@
 //! The slow twin against answers worked out by hand: only what is trusted may judge the engine.
 
 use crate::slow::{Config, OnBlocked, Outcome, Placement, Policy, Ratio, Row, Ties, simulate};
+use crate::slow_inside::Inside;
 
 const LONG: u64 = 1_000_000;
 
@@ -17,6 +18,8 @@ fn pool(capacity: &[u64], policy: Policy) -> Config {
         on_blocked: OnBlocked::Skip,
         ties: Ties::LowestId,
         slowdown: None,
+        inside: Inside::Usual,
+        speeds: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::property::search;
 use crate::replay::{plimsoll, read_tasks, run, said};
 use crate::slow::{OnBlocked, Outcome, Placement, Policy, Ties, simulate};
-use crate::workloads::{Case, Weighting, job_name, policy_name};
+use crate::workloads::{Case, Weighting, job_name};
 
 const CASES: u32 = 110;
 
@@ -61,6 +61,18 @@ fn weighted_by_user_and_resource() {
     compare(|seed| Case::draw(seed, Weighting::Vector, RULES));
 }
 
+#[test]
+fn orders_inside_users() {
+    const RULES: &[Placement] = &[Placement::Pooled, Placement::FirstFit];
+    compare(|seed| Case::draw(seed, Weighting::None, RULES).ordered(seed));
+}
+
+#[test]
+fn machines_of_unlike_speed() {
+    const RULES: &[Placement] = &[Placement::FirstFit, Placement::BestFit, Placement::WorstFit];
+    compare(|seed| Case::draw(seed, Weighting::None, RULES).on_unlike_machines(seed).ordered(seed));
+}
+
 /// The binary's replay of a case whose files lie in `dir`, on these machines.
 pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command {
     let placement = match case.placement {
@@ -85,7 +97,7 @@ pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command
         command.args(["--slowdown", curve]);
     }
     for &policy in &case.policies {
-        command.args(["--policy", &policy_name(policy)]);
+        command.args(["--policy", &case.policy(policy)]);
     }
     if case.weights_csv().is_some() {
         command.arg("--weights").arg(dir.join("weights.csv"));
@@ -100,7 +112,12 @@ fn difference(case: &Case, dir: &Path) -> Result<(), String> {
     if let Some(text) = case.weights_csv() {
         write("weights.csv", text);
     }
-    let output = run(&mut command(case, dir, &case.spec()));
+    let mut machines = case.spec();
+    if !case.speeds.is_empty() {
+        write("machines.csv", case.machines_csv());
+        machines = dir.join("machines.csv").display().to_string();
+    }
+    let output = run(&mut command(case, dir, &machines));
     let all: Vec<Vec<(String, Outcome)>> = case.policies.iter().map(|&policy| expected(case, policy)).collect();
     // A run fails if no task starts under some policy.
     let idle = all.iter().any(|tasks| tasks.iter().all(|(_, task)| task.start.is_none()));
@@ -108,8 +125,9 @@ fn difference(case: &Case, dir: &Path) -> Result<(), String> {
         return Err(format!("{}: {}", output.status, said(&output)));
     }
     case.policies.iter().zip(all).try_for_each(|(&policy, expected)| {
-        let engine = read_tasks(&dir.join("out"), &policy_name(policy))?;
-        first_difference(&engine, &expected).map_err(|text| format!("{}: {text}", policy_name(policy)))
+        let name = case.policy(policy);
+        let engine = read_tasks(&dir.join("out"), &name)?;
+        first_difference(&engine, &expected).map_err(|text| format!("{name}: {text}"))
     })
 }
 

@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::slow::{Config, OnBlocked, Placement, Policy, Ratio, Row, Ties};
+use crate::slow_inside::Inside;
 use crate::slow_rate::Curve;
 
 /// How the users of a case weigh.
@@ -36,6 +37,10 @@ pub struct Case {
     /// How machines slow down, as written and as numbers.
     pub slowdown: Option<Curve>,
     pub policies: Vec<Policy>,
+    /// The order inside users; with any other than the usual one rows have estimates and deadlines.
+    pub inside: Inside,
+    /// How fast each machine is, in millionths; all alike if there are none.
+    pub speeds: Vec<u64>,
 }
 
 /// Weights as written and as fractions.
@@ -90,7 +95,39 @@ impl Case {
             on_blocked: pick(&mut rng, &[OnBlocked::Skip, OnBlocked::Stop]),
             ties: pick(&mut rng, &[Ties::LowestId, Ties::LowestId, Ties::HighestId, Ties::FewestRunning]),
             policies,
+            inside: Inside::Usual,
+            speeds: Vec::new(),
         }
+    }
+
+    /// The same with another order inside users, on what users say of their rows.
+    pub fn ordered(mut self, seed: u64) -> Case {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        self.inside = pick(&mut rng, &Inside::OTHERS);
+        for row in &mut self.rows {
+            row.estimate = Some(row.duration * pick(&mut rng, &[1, 1, 1, 2, 3]) / pick(&mut rng, &[1, 1, 2]));
+            row.deadline = chance(&mut rng, 60).then(|| row.submit + pick(&mut rng, &[0, 5, 20]));
+        }
+        self
+    }
+
+    /// The same on machines that differ in speed.
+    pub fn on_unlike_machines(mut self, seed: u64) -> Case {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let speeds = [1_000_000, 1_000_000, 500_000, 3_000_000, 1_100_000, 333_333];
+        self.speeds = self.machines().iter().map(|_| pick(&mut rng, &speeds)).collect();
+        self
+    }
+
+    /// The machines as a file, with their speeds.
+    pub fn machines_csv(&self) -> String {
+        let mut text = format!("{},speed\n", COLUMNS[..self.dims()].join(","));
+        for (machine, speed) in self.machines().iter().zip(&self.speeds) {
+            let amount = |(r, amount): (usize, &u64)| if r == 1 { amount.to_string() } else { thousandths(*amount) };
+            let amounts: Vec<String> = machine.iter().enumerate().map(amount).collect();
+            writeln!(text, "{},{}", amounts.join(","), *speed as f64 / 1e6).unwrap();
+        }
+        text
     }
 
     pub fn dims(&self) -> usize {
@@ -108,6 +145,11 @@ impl Case {
         self.weights.iter().map(|user| user.iter().map(ratio).collect()).collect()
     }
 
+    /// A policy's name with the order inside users.
+    pub fn policy(&self, policy: Policy) -> String {
+        policy_name(policy) + self.inside.suffix()
+    }
+
     /// What the slow twin is told about it.
     pub fn config(&self, policy: Policy) -> Config {
         Config {
@@ -118,14 +160,17 @@ impl Case {
             on_blocked: self.on_blocked,
             ties: self.ties,
             slowdown: self.slowdown,
+            inside: self.inside,
+            speeds: self.speeds.clone(),
         }
     }
 
     /// The trace as canonical CSV.
     pub fn csv(&self) -> String {
         let mut text = format!(
-            "job,user,submit_us,duration_us,tasks,{},stage,after,priority,gang\n",
-            COLUMNS[..self.dims()].join(",")
+            "job,user,submit_us,duration_us,tasks,{},stage,after,priority,gang{}\n",
+            COLUMNS[..self.dims()].join(","),
+            if self.inside == Inside::Usual { "" } else { ",estimate_us,deadline_us" }
         );
         for row in &self.rows {
             let (job, user) = (job_name(row.job), USERS[row.user]);
@@ -137,7 +182,12 @@ impl Case {
             }
             let stage = row.stage.map(stage_name).unwrap_or_default();
             let after: Vec<String> = row.after.iter().map(|&stage| stage_name(stage)).collect();
-            writeln!(text, ",{stage},{},{},{}", after.join(STAGE_SEPARATOR), row.priority, row.gang).unwrap();
+            write!(text, ",{stage},{},{},{}", after.join(STAGE_SEPARATOR), row.priority, row.gang).unwrap();
+            if self.inside != Inside::Usual {
+                let text_of = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+                write!(text, ",{},{}", text_of(row.estimate), text_of(row.deadline)).unwrap();
+            }
+            text.push('\n');
         }
         text
     }
@@ -269,7 +319,7 @@ fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Ve
                 stage,
                 after,
                 priority: if priorities { rng.random_range(0..4) } else { 0 },
-                gang: false,
+                ..Row::default()
             });
         }
         job += 1;

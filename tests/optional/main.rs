@@ -27,6 +27,9 @@ mod report;
 #[path = "../it/slow.rs"]
 #[allow(unused)]
 mod slow;
+#[path = "../it/slow_inside.rs"]
+#[allow(unused)]
+mod slow_inside;
 #[path = "../it/slow_rate.rs"]
 #[allow(unused)]
 mod slow_rate;
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         trial("disk::a_full_disk_leaves_nothing_half_written", disk::a_full_one_leaves_nothing_half_written),
         trial("example::replays_beside_built_in_policies", example::replays_beside_built_in_policies),
         trial("example::is_listed_among_the_policies", example::is_listed_among_the_policies),
+        trial("example::remembers_what_users_have_had", example::remembers_what_users_have_had),
         trial("pdf::its_text_is_text", pdf::its_text_is_text),
         trial("python::polars_duckdb_and_pandas_read_results_as_the_docs_say", python::reads_results_as_the_docs_say),
         trial("python::notebooks_run_on_small_results", python::notebooks_run_on_small_results),

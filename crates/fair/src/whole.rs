@@ -31,8 +31,8 @@ pub enum Order {
 named! {
     /// The rule for a next task that does not fit.
     OnBlocked {
-        Skip "skip": "The next user in order is tried",
-        Stop "stop": "That is the end, as in the DRF paper's Algorithm 1",
+        Skip "skip": "The next user in rank order is tried",
+        Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
     }
 }
 

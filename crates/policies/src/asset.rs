@@ -2,9 +2,25 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §5.1. It has neither sharing incentive nor bottleneck fairness (theorems 1, 2).
 
-use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
 use plimsoll_base::error::Result;
+use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
+
+/// `asset`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "asset",
+    spelling: "asset",
+    rank: "sum_r u_r / (c_r w_r)",
+    meaning: "Equal sums of shares.",
+    source: "Ghodsi et al., NSDI 2011, 5.1",
+    example: "asset",
+    checked: "asset",
+    read: |given| {
+        let parsed = Parsed::plain("asset", given, |setup| Ok(Box::new(Asset::new(setup)?)))?;
+        Ok(parsed.like(|_| Ok(Counterpart::Norm(Norm::Sum))))
+    },
+};
 
 /// Serves the user with the lowest `sum_r u_r / (c_r w_r)`.
 ///

@@ -2,9 +2,11 @@
 //!
 //! Source: Bonald and Roberts, SIGMETRICS 2015.
 
-use super::{Resolve, Setup, Target, TargetSolver};
+use std::sync::Arc;
+
+use super::{Counterpart, Parsed, PolicyRow, Resolve, Setup, Target, TargetSolver};
 use plimsoll_base::error::Result;
-use plimsoll_fair::{BmfSolver, Problem};
+use plimsoll_fair::{Bmf, BmfSolver, Problem};
 
 impl TargetSolver for BmfSolver {
     /// Starts from the levels of the last solution.
@@ -13,6 +15,22 @@ impl TargetSolver for BmfSolver {
         Ok(())
     }
 }
+
+/// `bmf[:RESOLVE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "bmf",
+    spelling: "bmf[:RESOLVE]",
+    rank: "running / target",
+    meaning: "Targets that give each user the largest share of a used-up resource; RESOLVE as for ceei.",
+    source: "Bonald and Roberts, SIGMETRICS 2015",
+    example: "bmf",
+    checked: "bmf",
+    read: |given| {
+        let (resolve, parameter) = Resolve::behind_colon(given)?;
+        let parsed = Parsed::new(parameter, move |setup| Ok(Box::new(bmf(setup, resolve)?)));
+        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Bmf)))))
+    },
+};
 
 /// Serves the user with the lowest running / target under BMF. Errors: those of [`Target::new`].
 pub fn bmf(setup: &Setup, resolve: Resolve) -> Result<Target<BmfSolver>> {

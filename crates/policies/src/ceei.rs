@@ -5,9 +5,11 @@
 //! neither strategy-proof nor population-monotone (theorems 4, 5).
 //! Source: Ghodsi et al., NSDI 2011, §5.2; Varian 1974.
 
-use super::{Resolve, Setup, Target, TargetSolver};
+use std::sync::Arc;
+
+use super::{Counterpart, Parsed, PolicyRow, Resolve, Setup, Target, TargetSolver};
 use plimsoll_base::error::Result;
-use plimsoll_fair::{Market, Problem};
+use plimsoll_fair::{Ceei, Market, Problem};
 
 impl TargetSolver for Market {
     /// Starts from the prices of the last solution.
@@ -17,6 +19,22 @@ impl TargetSolver for Market {
         Ok(())
     }
 }
+
+/// `ceei[:RESOLVE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "ceei",
+    spelling: "ceei[:RESOLVE]",
+    rank: "running / target",
+    meaning: "Targets of the greatest product of users' tasks; RESOLVE: change, every:SPAN, tolerance:X.",
+    source: "Ghodsi et al., NSDI 2011, 5.2",
+    example: "ceei",
+    checked: "ceei",
+    read: |given| {
+        let (resolve, parameter) = Resolve::behind_colon(given)?;
+        let parsed = Parsed::new(parameter, move |setup| Ok(Box::new(ceei(setup, resolve)?)));
+        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Ceei)))))
+    },
+};
 
 /// Serves the user with the lowest running / target under CEEI. Errors: those of [`Target::new`].
 pub fn ceei(setup: &Setup, resolve: Resolve) -> Result<Target<Market>> {

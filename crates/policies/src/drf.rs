@@ -2,9 +2,25 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §4.1 Algorithm 1 and §4.3 (weights).
 
-use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
 use plimsoll_base::error::Result;
+use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
+
+/// `drf`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "drf",
+    spelling: "drf",
+    rank: "max_r u_r / (c_r w_r)",
+    meaning: "Equal dominant shares; weights may be set per resource.",
+    source: "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
+    example: "drf",
+    checked: "drf",
+    read: |given| {
+        let parsed = Parsed::plain("drf", given, |setup| Ok(Box::new(Drf::new(setup)?)))?;
+        Ok(parsed.like(|_| Ok(Counterpart::Norm(Norm::Largest))))
+    },
+};
 
 /// Serves the user with the lowest `max_r u_r / (c_r w_r)`.
 ///

@@ -1,7 +1,19 @@
 //! First in, first out: one line for everybody.
 
-use super::{Policy, Queue, Rank};
+use super::{Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;
+
+/// `fifo`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "fifo",
+    spelling: "fifo",
+    rank: "release instant, row",
+    meaning: "One queue for all users, in order of arrival.",
+    source: "folklore",
+    example: "fifo",
+    checked: "fifo",
+    read: |given| Parsed::plain("fifo", given, |_| Ok(Box::new(Fifo))),
+};
 
 /// Serves by arrival: release instant, then arrivals before rows that a stage released, then row. Weights play no part.
 ///

@@ -2,8 +2,8 @@
 //!
 //! The engine keeps the books and asks the policy, before every launch, for the place in line of the users concerned;
 //! everything else (placement, gangs, blocking, retries) stays out of a policy. To add one: write one file that
-//! implements [`Policy`], give it a variant and a line in [`PolicySpec`], and a row in `docs/policies.md`; the command
-//! line and every generic test pick it up from [`PolicySpec::all`].
+//! implements [`Policy`] and declares it in a static [`PolicyRow`], name it in the list in `spec.rs`, and give it a row in
+//! `docs/policies.md`; the command line and every generic test pick it up from [`PolicySpec::all`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -24,12 +24,14 @@ mod slot;
 mod spec;
 mod target;
 
+pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
-    Ask, GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners, Policy, Queue, Rank, Stale, TakeBack, Verdict,
+    Ask, Displaces, GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
+    Preemption, Queue, Rank, Reason, RunningView, Stale, Unreturned, Verdict, Victims, enough,
 };
 pub use price::{Prices, Shape};
-pub use quota::{Amount, GroupEntry, Inside, LabelTree, Quota, QuotaFile, Reclaim, Variant};
+pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{NamedPolicy, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{About, PolicySpec, Setup};
+pub use spec::{Counterpart, Parsed, PolicyRow, PolicySpec, Setup};
 pub use target::{Target, TargetSolver};

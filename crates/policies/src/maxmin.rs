@@ -2,9 +2,33 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §7.2 ("CPU-fair").
 
-use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
 use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
+
+/// `maxmin:RESOURCE`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "maxmin",
+    spelling: "maxmin:RESOURCE",
+    rank: "u_R / (c_R w_R)",
+    meaning: "Max-min fairness in one resource; the whole demand is reserved.",
+    source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair)",
+    example: "maxmin:cpu",
+    checked: "maxmin:cpu",
+    read: |given| {
+        let resource = named("maxmin", given)?;
+        let wanted = resource.clone();
+        let parsed = Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(MaxMin::new(setup, &wanted)?)));
+        Ok(parsed.like(move |resources| match resources.iter().position(|known| *known == resource) {
+            Some(r) => Ok(Counterpart::Norm(Norm::Single(r))),
+            None => {
+                let expected = format!("maxmin: and one of {}", resources.join(", "));
+                Err(Error::plan("policy", format!("'maxmin:{resource}'"), expected))
+            }
+        }))
+    },
+};
 
 /// Serves the user with the lowest `u_R / (c_R w_R)` for one resource R.
 ///
@@ -18,6 +42,12 @@ impl MaxMin {
     pub fn new(setup: &Setup, resource: &str) -> Result<MaxMin> {
         Ok(MaxMin { prices: single("maxmin", setup, resource)?.1 })
     }
+}
+
+/// The resource behind the colon. Errors: there is none.
+pub(super) fn named(policy: &str, given: Option<&str>) -> std::result::Result<String, String> {
+    let given = given.filter(|resource| !resource.is_empty());
+    given.map(str::to_owned).ok_or_else(|| format!("a resource, such as {policy}:cpu"))
 }
 
 /// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.

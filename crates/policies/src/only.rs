@@ -4,11 +4,25 @@
 //! Source: CPU-fair in Ghodsi et al., NSDI 2011, §7.2, which "leads to memory thrashing"; how a machine slows down then is
 //! the run's `slowdown`.
 
-use super::maxmin::single;
-use super::{Policy, Prices, Queue, Rank, Setup};
+use super::maxmin::{named, single};
+use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::Resources;
 use plimsoll_sim::books::Books;
+
+/// `only:RESOURCE`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "only",
+    spelling: "only:RESOURCE",
+    rank: "u_R / (c_R w_R)",
+    meaning: "Max-min fairness in one resource, and nothing else is reserved: others may be over-committed.",
+    source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair, with thrashing)",
+    example: "only:cpu",
+    checked: "only:cpu",
+    read: |given| {
+        let resource = named("only", given)?;
+        Ok(Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(Only::new(setup, &resource)?))))
+    },
+};
 
 /// Serves the user with the lowest `u_R / (c_R w_R)` for one resource R, the only one that is reserved.
 ///
@@ -31,12 +45,7 @@ impl Policy for Only {
         self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
     }
 
-    fn lens(&self, machine: Resources, demand: Resources) -> (Resources, Resources) {
-        let only = |amounts: Resources| {
-            let mut seen = Resources::ZERO;
-            seen.0[self.resource] = amounts.0[self.resource];
-            seen
-        };
-        (only(machine), only(demand))
+    fn needs(&self) -> Needs {
+        Needs { lens: Lens::Only(self.resource), ..Needs::default() }
     }
 }

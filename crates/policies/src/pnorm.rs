@@ -6,11 +6,28 @@
 //! Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and
 //! §5.1.
 
-use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MAX_DIMS;
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
+
+/// `pnorm:P`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "pnorm",
+    spelling: "pnorm:P",
+    rank: "(sum_r (u_r / (c_r w_r))^P)^(1/P)",
+    meaning: "Between asset fairness (P = 1) and DRF (P = inf).",
+    source: "Joe-Wong et al., INFOCOM 2012, for families between",
+    example: "pnorm:2",
+    checked: "pnorm:2",
+    read: |given| {
+        let p = given.and_then(|given| Parameter::read(given, |p| p >= 1.0));
+        let p = p.ok_or("a P of at least 1, or inf, such as pnorm:2")?;
+        let parsed = Parsed::new(Some(p.to_string()), move |setup| Ok(Box::new(PNorm::new(setup, p.value())?)));
+        Ok(parsed.like(move |_| Norm::power(p.value()).map(Counterpart::Norm)))
+    },
+};
 
 /// Serves the user with the lowest `(sum_r (u_r / (c_r w_r))^p)^(1/p)`.
 ///
@@ -79,7 +96,7 @@ mod tests {
         let dims: Vec<Dim> = ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).into();
         let capacity = Resources([9000, 18_000, 0, 0, 0, 0, 0, 0]);
         let weights = Weights::default();
-        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
         let policy = PNorm::new(&setup, p).expect("p is at least 1");
         let mut books = Books::new(2, capacity, capacity, true, weights);
         let rank = |(user, held): (u32, &[u64; 2])| {

@@ -242,7 +242,7 @@ mod tests {
             let weights: Vec<(String, u64)> =
                 (0..3).map(|u| (u.to_string(), rng.random_range(1..=3) * 500_000)).collect();
             let weights = Weights::from_scalars(weights.iter().map(|(name, weight)| (name.as_str(), *weight)));
-            let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+            let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
             for shape in [Shape::Largest, Shape::Sum] {
                 let forms: Vec<Prices> = [LIMITS, Limits { narrow: 0, ..LIMITS }, Limits { narrow: 0, wide: 0 }]
                     .map(|limits| Prices::within("test", shape, &setup, |_| true, limits).expect("few resources"))
@@ -274,7 +274,7 @@ mod tests {
         capacity.0 =
             [999_999_937, 999_999_929, 999_999_893, 999_999_883, 999_999_797, 999_999_761, 999_999_757, 999_999_751];
         let weights = Weights::default();
-        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
         let prices = Prices::new("drf", Shape::Largest, &setup, |_| true).expect("maxima always compare");
         let holds = |d: usize, amount: u64| {
             let mut held = [0u64; 8];

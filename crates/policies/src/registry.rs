@@ -9,6 +9,7 @@ use super::spec::{PolicySpec, Setup};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_fair::quota::PerUser;
 use plimsoll_fair::{Mechanism, OnBlocked, Onto, Order, Ties, WholeTasks};
+use plimsoll_sim::policy::inside::{Inside, split};
 
 /// The static counterpart of `quota:FILE` for users without a file: every one a group of its own.
 const QUOTA: &str = "quota";
@@ -23,6 +24,8 @@ pub struct NamedPolicy {
     pub name: String,
     /// Files that it was made from.
     pub files: Vec<PathBuf>,
+    /// The order of each user's own task sets; the usual one if absent.
+    pub inside: Option<&'static dyn Inside>,
     maker: Arc<Maker>,
 }
 
@@ -35,7 +38,7 @@ impl NamedPolicy {
         name: impl Into<String>,
         maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> NamedPolicy {
-        NamedPolicy { name: name.into(), files: Vec::new(), maker: Arc::new(maker) }
+        NamedPolicy { name: name.into(), files: Vec::new(), inside: None, maker: Arc::new(maker) }
     }
 
     /// Quota groups under a name of their own.
@@ -43,6 +46,12 @@ impl NamedPolicy {
         let files = file.files.clone();
         let policy = NamedPolicy::new(name, move |setup| Ok(Box::new(Quota::new(&file, setup)?)));
         NamedPolicy { files, ..policy }
+    }
+
+    /// The same policy with another order inside users, which its name says.
+    pub fn with_inside(self, inside: Option<&'static dyn Inside>) -> NamedPolicy {
+        let name = inside.map(|order| format!("{}/{}", self.name, order.name()));
+        NamedPolicy { name: name.unwrap_or(self.name), inside, ..self }
     }
 
     /// Makes the policy for a run. Errors: those of its maker.
@@ -78,7 +87,7 @@ impl Registry {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(own.clone()),
             None if name == QUOTA => Ok(Arc::new(PerUser)),
-            None => name.parse::<PolicySpec>()?.mechanism(resources),
+            None => plain(name)?.parse::<PolicySpec>()?.mechanism(resources),
         }
     }
 
@@ -93,7 +102,7 @@ impl Registry {
     ) -> Result<WholeTasks> {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(WholeTasks { order: Order::Target(own.clone()), on_blocked, ties, onto: Onto::Pool }),
-            None => name.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
+            None => plain(name)?.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
         }
     }
 
@@ -109,27 +118,43 @@ impl Registry {
 
     /// The policy of this name. Errors: [`Error::UnknownPolicy`] and those of [`PolicySpec`] about parameters.
     pub fn policy(&self, name: &str) -> Result<NamedPolicy> {
-        if let Some(own) = self.own.iter().find(|own| own.name == name) {
-            return Ok(own.clone());
-        }
         self.policy_in(name, Path::new(""))
     }
 
     /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at
     /// once. Errors: as [`Registry::policy`], and those of the files.
     pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
-        if let Some(own) = self.own.iter().find(|own| own.name == name) {
-            return Ok(own.clone());
+        let own = |name: &str| self.own.iter().find(|own| own.name == name).cloned();
+        if let Some(own) = own(name) {
+            return Ok(own);
         }
+        let (name, inside) = split(name)?;
         if name.starts_with(NamedPolicy::INLINE) {
             let expected = "quota:FILE here; only a plan has [quota.NAME] tables, and finds them itself";
             return Err(Error::plan("policy", format!("'{name}'"), expected));
         }
-        let spec: PolicySpec = name.parse()?;
-        let named = spec.to_string();
-        if let PolicySpec::Quota(path) = &spec {
-            return Ok(NamedPolicy::quota(named, QuotaFile::read(&folder.join(path))?));
+        let policy = match own(name) {
+            Some(own) => own,
+            None => {
+                let spec: PolicySpec = name.parse()?;
+                let named = spec.to_string();
+                match spec.file() {
+                    Some(path) => NamedPolicy::quota(named, QuotaFile::read(&folder.join(path))?),
+                    None => NamedPolicy::new(named, move |setup| spec.build(setup)),
+                }
+            }
+        };
+        Ok(policy.with_inside(inside))
+    }
+}
+
+/// The name of a policy for a static allocation. Errors: [`Error::Plan`] for one with an order inside users.
+fn plain(name: &str) -> Result<&str> {
+    match split(name)? {
+        (_, None) => Ok(name),
+        (policy, Some(_)) => {
+            let expected = format!("just '{policy}': a static allocation has no order inside users");
+            Err(Error::plan("policy", format!("'{name}'"), expected))
         }
-        Ok(NamedPolicy::new(named, move |setup| spec.build(setup)))
     }
 }

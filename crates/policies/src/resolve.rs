@@ -11,9 +11,6 @@ use plimsoll_base::units::{Span, span};
 pub struct Parameter(f64);
 
 impl Parameter {
-    /// 2.
-    pub const TWO: Parameter = Parameter(2.0);
-
     /// The number.
     pub fn value(self) -> f64 {
         self.0
@@ -67,6 +64,18 @@ impl fmt::Display for Resolve {
             Resolve::Every(span) => write!(f, "every:{}us", span.0),
             Resolve::Tolerance(tolerance) => write!(f, "tolerance:{tolerance}"),
         }
+    }
+}
+
+impl Resolve {
+    /// The rule behind the colon of a policy's name, and how it is written there. Errors: what is expected.
+    pub(super) fn behind_colon(given: Option<&str>) -> std::result::Result<(Resolve, Option<String>), String> {
+        let expected = |error| match error {
+            Error::Plan { expected, .. } => expected,
+            other => other.to_string(),
+        };
+        let resolve = given.map_or(Ok(Resolve::default()), |given| given.parse().map_err(expected))?;
+        Ok((resolve, (resolve != Resolve::Change).then(|| resolve.to_string())))
     }
 }
 

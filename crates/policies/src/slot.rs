@@ -4,10 +4,30 @@
 //! above it; both are reported. How machines slow down then is the run's `slowdown`.
 //! Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, §7.2 and §7.3.
 
-use super::{Policy, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Resources;
+use plimsoll_fair::Slots;
 use plimsoll_sim::books::Books;
+
+/// `slot:K`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "slot",
+    spelling: "slot:K",
+    rank: "slots / w",
+    meaning: "K slots per machine; a task takes one, whatever its demand.",
+    source: "Ghodsi et al., NSDI 2011, 7.2-7.3 (Hadoop's fair scheduler)",
+    example: "slot:12",
+    // With a dozen slots small instances are always overfull, and nothing else can be said of slots.
+    checked: "slot:2",
+    read: |given| match given.unwrap_or_default().parse::<u32>() {
+        Ok(slots) if slots > 0 => {
+            let parsed = Parsed::new(Some(slots.to_string()), move |setup| Ok(Box::new(Slot::new(setup, slots)?)));
+            Ok(parsed.like(move |_| Ok(Counterpart::Slots(Slots { per_machine: slots }))))
+        }
+        _ => Err("slots per machine, at least 1, such as slot:12".to_owned()),
+    },
+};
 
 /// Serves the user with the lowest `slots / w`, where a machine has K slots.
 ///
@@ -36,12 +56,7 @@ impl Policy for Slot {
         self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
     }
 
-    fn lens(&self, _machine: Resources, _demand: Resources) -> (Resources, Resources) {
-        let slots = |count: u32| {
-            let mut slots = Resources::ZERO;
-            slots.0[0] = u64::from(count);
-            slots
-        };
-        (slots(self.per_machine), slots(1))
+    fn needs(&self) -> Needs {
+        Needs { lens: Lens::Slots(self.per_machine), ..Needs::default() }
     }
 }

@@ -1,26 +1,29 @@
-//! Every built-in policy with its spelling, parameters and source.
+//! Built-in policies: the form in which each is declared in its own file, and the list of them.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use super::Policy;
-use super::asset::Asset;
-use super::bmf::bmf;
-use super::ceei::ceei;
-use super::drf::Drf;
-use super::fifo::Fifo;
-use super::maxmin::MaxMin;
-use super::only::Only;
-use super::pnorm::PNorm;
-use super::quota::{Quota, QuotaFile};
-use super::resolve::{Parameter, Resolve};
-use super::slot::Slot;
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{Dim, Resources};
-use plimsoll_fair::{Bmf, Ceei, Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
+use plimsoll_fair::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use plimsoll_sim::books::Weights;
+
+/// All built-in policies, in the order in which they are listed.
+static ROWS: &[&PolicyRow] = &[
+    &super::fifo::ROW,
+    &super::slot::ROW,
+    &super::maxmin::ROW,
+    &super::only::ROW,
+    &super::asset::ROW,
+    &super::drf::ROW,
+    &super::pnorm::ROW,
+    &super::ceei::ROW,
+    &super::bmf::ROW,
+    &super::quota::ROW,
+];
 
 /// The input of a policy before a run starts.
 #[derive(Clone, Copy)]
@@ -33,39 +36,14 @@ pub struct Setup<'a> {
     pub machines: u64,
     /// The users' weights.
     pub weights: &'a Weights,
+    /// The labels that machines carry at some time, in alphabetical order; `None` if there are no machines to tell apart.
+    pub labels: Option<&'a [&'a str]>,
 }
 
-/// A built-in policy and its parameters; prints and reads as on the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum PolicySpec {
-    /// `fifo`
-    Fifo,
-    /// `slot:K`, K slots a machine
-    Slot(u32),
-    /// `maxmin:RESOURCE`
-    MaxMin(String),
-    /// `only:RESOURCE`
-    Only(String),
-    /// `asset`
-    Asset,
-    /// `drf`
-    Drf,
-    /// `pnorm:P`, P at least 1, or `inf`
-    PNorm(Parameter),
-    /// `ceei`, `ceei:every:SPAN` or `ceei:tolerance:X`
-    Ceei(Resolve),
-    /// `bmf`, `bmf:every:SPAN` or `bmf:tolerance:X`
-    Bmf(Resolve),
-    /// `quota:FILE`
-    Quota(String),
-}
-
-/// A quota file that ships with the program's sources.
-const EXAMPLE: &str = "experiments/quota/two-groups.toml";
-
-/// How a policy is described to people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+/// The declaration of a built-in policy.
+pub struct PolicyRow {
+    /// Its name without parameters.
+    pub name: &'static str,
     /// How it is written, with its parameters.
     pub spelling: &'static str,
     /// The quantity compared: the lowest is served first.
@@ -74,174 +52,149 @@ pub struct About {
     pub meaning: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// One of it, for tests and lists; a path in it is relative to the repository.
+    pub example: &'static str,
+    /// The name under which `check` examines it on instances of a few users.
+    pub checked: &'static str,
+    /// Reads what stands behind the colon of its name. Errors: what is expected there.
+    pub read: fn(Option<&str>) -> std::result::Result<Parsed, String>,
+}
+
+/// The static counterpart of a policy: the order in which it would hand out whole tasks, or its divisible allocation.
+pub enum Counterpart {
+    /// It equalises a norm of shares.
+    Norm(Norm),
+    /// It equalises slots.
+    Slots(Slots),
+    /// It follows the targets of a mechanism.
+    Target(Arc<dyn Mechanism>),
+}
+
+/// Makes a policy for a run.
+type Build = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
+
+/// Finds the static counterpart for instances with these resources, if there is one.
+type Find = dyn Fn(&[String]) -> Result<Option<Counterpart>> + Send + Sync;
+
+/// A built-in policy with its parameters.
+pub struct Parsed {
+    parameter: Option<String>,
+    file: Option<PathBuf>,
+    build: Box<Build>,
+    counterpart: Box<Find>,
+}
+
+impl Parsed {
+    /// A policy that is made so for a run, with this behind the colon of its name.
+    pub fn new(
+        parameter: Option<String>,
+        build: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
+    ) -> Parsed {
+        Parsed { parameter, file: None, build: Box::new(build), counterpart: Box::new(|_| Ok(None)) }
+    }
+
+    /// A policy without parameters. Errors: there is one.
+    pub fn plain(
+        name: &str,
+        given: Option<&str>,
+        build: fn(&Setup) -> Result<Box<dyn Policy>>,
+    ) -> std::result::Result<Parsed, String> {
+        match given {
+            None => Ok(Parsed::new(None, build)),
+            Some(_) => Err(format!("just '{name}', which has no parameter")),
+        }
+    }
+
+    /// The same with a static counterpart.
+    pub fn like(self, counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static) -> Parsed {
+        Parsed { counterpart: Box::new(move |resources| counterpart(resources).map(Some)), ..self }
+    }
+
+    /// The same with a file of groups, which is read when the policy is named.
+    pub fn with_file(self, path: &str) -> Parsed {
+        Parsed { file: Some(path.into()), ..self }
+    }
+}
+
+/// A built-in policy and its parameters; prints and reads as on the command line.
+#[derive(Clone)]
+pub struct PolicySpec {
+    row: &'static PolicyRow,
+    parsed: Arc<Parsed>,
 }
 
 impl PolicySpec {
     /// One example of each policy. Paths in them are relative to the repository.
     pub fn all() -> Vec<PolicySpec> {
-        vec![
-            PolicySpec::Fifo,
-            PolicySpec::Slot(12),
-            PolicySpec::MaxMin("cpu".to_owned()),
-            PolicySpec::Only("cpu".to_owned()),
-            PolicySpec::Asset,
-            PolicySpec::Drf,
-            PolicySpec::PNorm(Parameter::TWO),
-            PolicySpec::Ceei(Resolve::Change),
-            PolicySpec::Bmf(Resolve::Change),
-            PolicySpec::Quota(EXAMPLE.to_owned()),
-        ]
+        ROWS.iter().map(|row| row.example.parse().expect("examples are well written")).collect()
     }
 
-    /// The description of the policy.
-    pub fn about(&self) -> About {
-        let about = |spelling, rank, meaning, source| About { spelling, rank, meaning, source };
-        match self {
-            PolicySpec::Fifo => {
-                about("fifo", "release instant, row", "One queue for all users, in order of arrival.", "folklore")
-            }
-            PolicySpec::Slot(_) => about(
-                "slot:K",
-                "slots / w",
-                "K slots per machine; a task takes one, whatever its demand.",
-                "Ghodsi et al., NSDI 2011, 7.2-7.3 (Hadoop's fair scheduler)",
-            ),
-            PolicySpec::MaxMin(_) => about(
-                "maxmin:RESOURCE",
-                "u_R / (c_R w_R)",
-                "Max-min fairness in one resource; the whole demand is reserved.",
-                "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair)",
-            ),
-            PolicySpec::Only(_) => about(
-                "only:RESOURCE",
-                "u_R / (c_R w_R)",
-                "The same, and nothing else is reserved: other resources may be over-committed.",
-                "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair, with thrashing)",
-            ),
-            PolicySpec::Asset => {
-                about("asset", "sum_r u_r / (c_r w_r)", "Equal sums of shares.", "Ghodsi et al., NSDI 2011, 5.1")
-            }
-            PolicySpec::Drf => about(
-                "drf",
-                "max_r u_r / (c_r w_r)",
-                "Equal dominant shares; weights may be set per resource.",
-                "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
-            ),
-            PolicySpec::PNorm(_) => about(
-                "pnorm:P",
-                "(sum_r (u_r / (c_r w_r))^P)^(1/P)",
-                "Between asset fairness (P = 1) and DRF (P = inf).",
-                "Joe-Wong et al., INFOCOM 2012, for families between",
-            ),
-            PolicySpec::Ceei(_) => about(
-                "ceei[:RESOLVE]",
-                "running / target",
-                "Targets of the greatest product of users' tasks; RESOLVE: change, every:SPAN, tolerance:X.",
-                "Ghodsi et al., NSDI 2011, 5.2",
-            ),
-            PolicySpec::Bmf(_) => about(
-                "bmf[:RESOLVE]",
-                "running / target",
-                "Targets that give each user the largest share of a used-up resource; RESOLVE as for ceei.",
-                "Bonald and Roberts, SIGMETRICS 2015",
-            ),
-            PolicySpec::Quota(_) => about(
-                "quota:FILE",
-                "used / runtime quota",
-                "Groups of users, each within a quota found by water-filling over min, max, ratio and request.",
-                "the first article on FuxiMaster (quota groups); Koordinator",
-            ),
-        }
+    /// Its declaration.
+    pub fn row(&self) -> &'static PolicyRow {
+        self.row
+    }
+
+    /// The file of groups that it stands for, if it does.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.parsed.file.as_deref()
     }
 
     /// The policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown
     /// resource, and policies without a static counterpart.
     pub fn mechanism(&self, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
-        match (self.norm(resources)?, self) {
-            (Some(norm), _) => Ok(Arc::new(Filling { norm })),
-            (None, PolicySpec::Slot(per_machine)) => Ok(Arc::new(Slots { per_machine: *per_machine })),
-            (None, PolicySpec::Ceei(_)) => Ok(Arc::new(Ceei)),
-            (None, PolicySpec::Bmf(_)) => Ok(Arc::new(Bmf)),
-            _ => Err(self.not_static()),
-        }
+        Ok(match self.counterpart(resources)? {
+            Counterpart::Norm(norm) => Arc::new(Filling { norm }),
+            Counterpart::Slots(slots) => Arc::new(slots),
+            Counterpart::Target(mechanism) => mechanism,
+        })
     }
 
     /// The same for users with whole tasks, served one by one in the policy's order from one pool. Errors: as
     /// [`PolicySpec::mechanism`].
     pub fn whole_mechanism(&self, resources: &[String], on_blocked: OnBlocked, ties: Ties) -> Result<WholeTasks> {
-        let order = match (self.norm(resources)?, self) {
-            (Some(norm), _) => Order::Before(norm),
-            (None, PolicySpec::Slot(per_machine)) => Order::Slots(Slots { per_machine: *per_machine }),
-            (None, PolicySpec::Ceei(_) | PolicySpec::Bmf(_)) => Order::Target(self.mechanism(resources)?),
-            _ => return Err(self.not_static()),
+        let order = match self.counterpart(resources)? {
+            Counterpart::Norm(norm) => Order::Before(norm),
+            Counterpart::Slots(slots) => Order::Slots(slots),
+            Counterpart::Target(mechanism) => Order::Target(mechanism),
         };
         Ok(WholeTasks { order, on_blocked, ties, onto: Onto::Pool })
     }
 
-    /// The norm of shares that the policy equalises, if it equalises one.
-    fn norm(&self, resources: &[String]) -> Result<Option<Norm>> {
-        Ok(match self {
-            PolicySpec::Asset => Some(Norm::Sum),
-            PolicySpec::Drf => Some(Norm::Largest),
-            PolicySpec::PNorm(p) => Some(Norm::power(p.value())?),
-            PolicySpec::MaxMin(resource) => match resources.iter().position(|known| known == resource) {
-                Some(r) => Some(Norm::Single(r)),
-                None => {
-                    let expected = format!("maxmin: and one of {}", resources.join(", "));
-                    return Err(Error::plan("policy", format!("'{self}'"), expected));
-                }
-            },
-            PolicySpec::Fifo
-            | PolicySpec::Slot(_)
-            | PolicySpec::Only(_)
-            | PolicySpec::Ceei(_)
-            | PolicySpec::Bmf(_)
-            | PolicySpec::Quota(_) => None,
+    fn counterpart(&self, resources: &[String]) -> Result<Counterpart> {
+        (self.parsed.counterpart)(resources)?.ok_or_else(|| {
+            let expected = match self.file() {
+                Some(_) => "a policy that has a static allocation; 'quota' alone has: every user a group",
+                None => "a policy that has a static allocation, such as drf",
+            };
+            Error::plan("policy", format!("'{self}'"), expected)
         })
-    }
-
-    fn not_static(&self) -> Error {
-        let expected = match self {
-            PolicySpec::Quota(_) => "a policy that has a static allocation; 'quota' alone has: every user a group",
-            _ => "a policy that has a static allocation, such as drf",
-        };
-        Error::plan("policy", format!("'{self}'"), expected)
     }
 
     /// Makes the policy for a run. Errors: an unknown resource, unusable weights, or
     /// [`Error::CapacityTooFine`].
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
-        Ok(match self {
-            PolicySpec::Fifo => Box::new(Fifo),
-            PolicySpec::Slot(slots) => Box::new(Slot::new(setup, *slots)?),
-            PolicySpec::MaxMin(resource) => Box::new(MaxMin::new(setup, resource)?),
-            PolicySpec::Only(resource) => Box::new(Only::new(setup, resource)?),
-            PolicySpec::Asset => Box::new(Asset::new(setup)?),
-            PolicySpec::Drf => Box::new(Drf::new(setup)?),
-            PolicySpec::PNorm(p) => Box::new(PNorm::new(setup, p.value())?),
-            PolicySpec::Ceei(resolve) => Box::new(ceei(setup, *resolve)?),
-            PolicySpec::Bmf(resolve) => Box::new(bmf(setup, *resolve)?),
-            PolicySpec::Quota(path) => Box::new(Quota::new(&QuotaFile::read(Path::new(path))?, setup)?),
-        })
+        (self.parsed.build)(setup)
+    }
+}
+
+impl PartialEq for PolicySpec {
+    fn eq(&self, other: &PolicySpec) -> bool {
+        (self.row.name, &self.parsed.parameter) == (other.row.name, &other.parsed.parameter)
+    }
+}
+
+impl Eq for PolicySpec {}
+
+impl fmt::Debug for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PolicySpec::Fifo => f.write_str("fifo"),
-            PolicySpec::Slot(slots) => write!(f, "slot:{slots}"),
-            PolicySpec::MaxMin(resource) => write!(f, "maxmin:{resource}"),
-            PolicySpec::Only(resource) => write!(f, "only:{resource}"),
-            PolicySpec::Asset => f.write_str("asset"),
-            PolicySpec::Drf => f.write_str("drf"),
-            PolicySpec::PNorm(p) => write!(f, "pnorm:{p}"),
-            PolicySpec::Ceei(Resolve::Change) => f.write_str("ceei"),
-            PolicySpec::Ceei(resolve) => write!(f, "ceei:{resolve}"),
-            PolicySpec::Bmf(Resolve::Change) => f.write_str("bmf"),
-            PolicySpec::Bmf(resolve) => write!(f, "bmf:{resolve}"),
-            PolicySpec::Quota(path) => write!(f, "quota:{path}"),
-        }
+        f.write_str(self.row.name)?;
+        self.parsed.parameter.iter().try_for_each(|parameter| write!(f, ":{parameter}"))
     }
 }
 
@@ -253,50 +206,16 @@ impl FromStr for PolicySpec {
             Some((name, parameter)) => (name, Some(parameter)),
             None => (text, None),
         };
-        match (name, parameter) {
-            ("fifo", None) => Ok(PolicySpec::Fifo),
-            ("asset", None) => Ok(PolicySpec::Asset),
-            ("drf", None) => Ok(PolicySpec::Drf),
-            ("fifo" | "asset" | "drf", Some(_)) => {
-                Err(Error::plan("policy", format!("'{text}'"), format!("just '{name}', which has no parameter")))
-            }
-            ("slot", given) => match given.unwrap_or_default().parse::<u32>() {
-                Ok(slots) if slots > 0 => Ok(PolicySpec::Slot(slots)),
-                _ => Err(Error::plan("policy", format!("'{text}'"), "slots per machine, at least 1, such as slot:12")),
-            },
-            ("maxmin", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::MaxMin(resource.to_owned())),
-            ("only", Some(resource)) if !resource.is_empty() => Ok(PolicySpec::Only(resource.to_owned())),
-            ("pnorm", given) => match Parameter::read(given.unwrap_or_default(), |p| p >= 1.0) {
-                Some(p) => Ok(PolicySpec::PNorm(p)),
-                None => Err(Error::plan("policy", format!("'{text}'"), "a P of at least 1, or inf, such as pnorm:2")),
-            },
-            ("ceei", rule) => resolve(text, rule).map(PolicySpec::Ceei),
-            ("bmf", rule) => resolve(text, rule).map(PolicySpec::Bmf),
-            ("quota", Some(path)) if !path.is_empty() => Ok(PolicySpec::Quota(path.to_owned())),
-            ("quota", _) => Err(Error::plan("policy", format!("'{text}'"), "a quota file, such as quota:groups.toml")),
-            ("only", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as only:cpu")),
-            ("maxmin", _) => Err(Error::plan("policy", format!("'{text}'"), "a resource, such as maxmin:cpu")),
-            _ => {
-                let all = PolicySpec::all();
-                let spellings: Vec<&str> = all.iter().map(|policy| policy.about().spelling).collect();
-                let names = spellings.iter().map(|spelling| spelling.split([':', '[']).next().unwrap_or(spelling));
-                Err(Error::UnknownPolicy {
-                    name: text.to_owned(),
-                    suggestion: nearest(name, names).unwrap_or_default().to_owned(),
-                    known: spellings.join(", "),
-                })
-            }
-        }
+        let Some(row) = ROWS.iter().find(|row| row.name == name) else {
+            return Err(Error::UnknownPolicy {
+                name: text.to_owned(),
+                suggestion: nearest(name, ROWS.iter().map(|row| row.name)).unwrap_or_default().to_owned(),
+                known: ROWS.iter().map(|row| row.spelling).collect::<Vec<_>>().join(", "),
+            });
+        };
+        let parsed = (row.read)(parameter).map_err(|expected| Error::plan("policy", format!("'{text}'"), expected))?;
+        Ok(PolicySpec { row, parsed: Arc::new(parsed) })
     }
-}
-
-/// When a target policy solves anew, as its name says.
-fn resolve(text: &str, rule: Option<&str>) -> Result<Resolve> {
-    let named = |error: Error| match error {
-        Error::Plan { expected, .. } => Error::plan("policy", format!("'{text}'"), expected),
-        other => other,
-    };
-    rule.map_or(Ok(Resolve::default()), |rule| rule.parse().map_err(named))
 }
 
 #[cfg(test)]
@@ -305,8 +224,9 @@ mod tests {
 
     #[test]
     fn every_policy_reads_back_as_it_prints() {
-        for policy in PolicySpec::all() {
-            assert_eq!(policy.to_string().parse::<PolicySpec>().expect("a known policy"), policy);
+        for (policy, row) in PolicySpec::all().into_iter().zip(ROWS) {
+            assert_eq!(policy.to_string(), row.example);
+            assert_eq!(row.spelling.split([':', '[']).next(), Some(row.name));
         }
         for text in ["pnorm:1", "pnorm:1.5", "pnorm:inf", "ceei:every:60s", "ceei:tolerance:0.01", "bmf:every:1s"] {
             assert_eq!(text.parse::<PolicySpec>().expect("a known policy").to_string(), text);
@@ -344,10 +264,9 @@ mod tests {
         for policy in PolicySpec::all() {
             let whole = policy.whole_mechanism(&resources, OnBlocked::Skip, Ties::LowestId);
             assert_eq!(policy.mechanism(&resources).is_ok(), whole.is_ok(), "{policy}");
-            let none = matches!(policy, PolicySpec::Fifo | PolicySpec::Only(_) | PolicySpec::Quota(_));
-            assert_eq!(whole.is_err(), none, "{policy}");
+            assert_eq!(whole.is_err(), ["fifo", "only", "quota"].contains(&policy.row().name), "{policy}");
         }
-        let unknown = PolicySpec::MaxMin("gpu".to_owned());
+        let unknown: PolicySpec = "maxmin:gpu".parse().expect("any resource");
         let message = unknown.whole_mechanism(&resources, OnBlocked::Stop, Ties::HighestId).err().expect("no gpu");
         assert!(message.to_string().contains("one of cpu, memory"), "{message}");
     }

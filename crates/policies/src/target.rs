@@ -6,7 +6,7 @@
 //! task so that the division is one of integers; users who run nothing all come first.
 //! Not modelled: how a user's tasks deviate from their mean; a launch may hold more than the target's bundle.
 
-use super::{Policy, Queue, Rank, Resolve, Setup, Stale};
+use super::{Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_fair::Problem;
@@ -176,11 +176,11 @@ impl<S: TargetSolver> Policy for Target<S> {
         Rank::new((running << 64) / u128::from(target))
     }
 
-    fn wants_waiting_demand(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { waiting_demand: true, ..Needs::default() }
     }
 
-    fn wake(&self, now: Time) -> Option<Time> {
+    fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
         match (self.resolve, self.solved) {
             (Resolve::Every(span), Some(solved)) if self.stale => Some(solved + span).filter(|at| *at > now),
             _ => None,
@@ -227,7 +227,7 @@ mod tests {
             let dims: Vec<Dim> = ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).into();
             let capacity = Resources([9, 18, 0, 0, 0, 0, 0, 0]);
             let weights = Weights::default();
-            let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights };
+            let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
             let resolve = resolve.parse().expect("a rule");
             let policy = Target::new("test", &setup, Levels::default(), resolve).expect("one weight a user");
             let mut books = Books::new(2, capacity, capacity, true, weights);
@@ -262,6 +262,10 @@ mod tests {
             let queue =
                 Queue { user: UserId(user), partition: Partition::DEFAULT, release: Time::ZERO, place: 0, priority: 0 };
             self.policy.rank(&queue, &self.books)
+        }
+
+        fn wake(&mut self) -> Option<Time> {
+            self.policy.settled(self.now, &[], &self.books)
         }
 
         fn solved(&self) -> usize {
@@ -320,14 +324,14 @@ mod tests {
     fn every_span_waits_and_wakes() {
         let mut scene = Scene::new("every:60s");
         scene.queue(0, 100);
-        assert_eq!((scene.solved(), scene.policy.wake(scene.now)), (1, None));
+        assert_eq!((scene.solved(), scene.wake()), (1, None));
         scene.now = Time::ZERO + Span::from_secs(10);
         scene.queue(1, 100);
-        assert_eq!((scene.solved(), scene.policy.wake(scene.now)), (1, Some(Time::ZERO + Span::from_secs(60))));
+        assert_eq!((scene.solved(), scene.wake()), (1, Some(Time::ZERO + Span::from_secs(60))));
         assert_eq!(scene.rank(1), Rank::new(0), "a newcomer is served before it has a target");
         scene.now = Time::ZERO + Span::from_secs(60);
         scene.round(&[]);
-        assert_eq!((scene.solved(), scene.policy.wake(scene.now)), (2, None));
+        assert_eq!((scene.solved(), scene.wake()), (2, None));
     }
 
     #[test]
@@ -352,7 +356,7 @@ mod tests {
         let dims: Vec<Dim> = ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).into();
         let weights =
             Weights::read(&plimsoll_base::pinned::Pinned::new(&path).expect("a file"), &dims).expect("weights");
-        let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights };
+        let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights, labels: None };
         let error = Target::new("ceei", &setup, Levels::default(), Resolve::Change).err().expect("no such targets");
         assert!(error.to_string().contains("policy ceei") && error.to_string().contains("one weight"), "{error}");
     }

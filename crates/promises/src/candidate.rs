@@ -49,7 +49,7 @@ impl Candidate {
             let dims: Vec<Dim> = resources.iter().map(|resource| Dim::parse(resource).0).collect();
             let mut capacity = Resources::ZERO;
             capacity.0[..dims.len()].fill(1);
-            policy.build(&Setup { dims: &dims, capacity, machines: 1, weights: &weights }).map(drop)
+            policy.build(&Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None }).map(drop)
         };
         let resources = named(&name, |resource| build(resource).is_ok());
         build(&resources[..1])?;

@@ -58,12 +58,13 @@ impl Mechanism for Simulated {
         let cluster = Cluster { dims: dims.clone(), capacities: vec![capacity], ..Cluster::default() };
         let weights = weights(instance)?;
         let workload = backlog(instance, dims)?;
-        let setup = Setup { dims: &cluster.dims, capacity, machines: 1, weights: &weights };
+        let setup = Setup { dims: &cluster.dims, capacity, machines: 1, weights: &weights, labels: None };
         let mut policy = self.policy.build(&setup)?;
         let options = Options {
             placement: Placement::Pooled,
             on_blocked: self.on_blocked,
             until: Some(Time::ZERO),
+            inside: self.policy.inside,
             ..Options::default()
         };
         let mut launches = Launches::default();

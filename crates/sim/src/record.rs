@@ -4,10 +4,10 @@
 
 use crate::books::{Books, Partition};
 use crate::cluster::{Held, Machines};
-use crate::policy::{Groups, Rank};
+use crate::policy::{Groups, Rank, Reason};
 use crate::workload::{JobName, JobNames, TaskSet};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time, UserId};
+use plimsoll_base::units::{JobId, MachineId, Span, Time, UserId};
 
 /// The state of a run between two instants.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +20,6 @@ pub struct State<'a> {
     pub waiting: &'a dyn Waiting,
     /// The groups of users that the policy keeps, if it does.
     pub groups: Option<&'a dyn Groups>,
-    /// The amounts that groups hold although they are due to be taken back.
-    pub unreturned: &'a [Unreturned],
 }
 
 /// The next task of each queue, and the machines that it may start on. A user has a queue for each combination of labels and
@@ -39,16 +37,6 @@ impl std::fmt::Debug for dyn Waiting + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Waiting")
     }
-}
-
-/// The amount that a group holds above its runtime quota though it is due to be taken back: only tasks that may not be stopped by
-/// choice hold it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreturned {
-    /// The group, by its place in [`GroupTree`](crate::policy::GroupTree).
-    pub group: usize,
-    /// How much of each resource, through the policy's lens.
-    pub amount: Resources,
 }
 
 /// A job's name, rendered when it is needed.
@@ -187,7 +175,7 @@ pub enum Turn {
     /// Its next task fits nowhere. Told once, when it is found; the user waits until room is freed.
     Blocked,
     /// The policy did not admit it this round.
-    NotAdmitted,
+    NotAdmitted(Reason),
 }
 
 /// One decision of a round: whose turn it was, and why.

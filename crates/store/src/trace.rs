@@ -189,6 +189,8 @@ fn cell<'a>(item: &'a Item<'a>) -> Option<Cell<'a>> {
     Some(match item {
         Item::Text(text) => text.as_deref().into(),
         Item::Whole(value) => Cell::Int(i64::try_from(*value).ok()?),
+        Item::Time(None) => Cell::Null,
+        Item::Time(Some(time)) => Cell::Int(i64::try_from(*time).ok()?),
         Item::Amount(base, scale) => Cell::Float(Some(*base).filter(|base| *base < EXACT)? as f64 / *scale as f64),
     })
 }

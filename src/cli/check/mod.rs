@@ -124,7 +124,7 @@ fn say(args: &Args, found: &Found, context: &Context) -> Result<()> {
 fn find(args: &Args, context: &Context) -> Result<Found> {
     let promises = promises(args)?;
     let searches = searches(args)?;
-    let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("--on-blocked"))?;
+    let on_blocked = OnBlocked::parse("--on-blocked", &args.on_blocked)?;
     let candidates = candidates(args, on_blocked, context)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
@@ -196,8 +196,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    let built_in = PolicySpec::all().into_iter().filter_map(|policy| of_users(policy, args.whole_tasks));
-    let mut names: Vec<String> = built_in.collect();
+    let mut names: Vec<String> = PolicySpec::all().iter().map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));
     let (mut candidates, mut others) = (Vec::<Candidate>::new(), Vec::new());
     for name in names {
@@ -212,18 +211,6 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<V
         context.say(&format!("not checked, since they {what}: {}", others.join(", ")));
     }
     Ok(candidates)
-}
-
-/// The name under which a policy is checked, if it is.
-///
-/// Instances are small: with a dozen slots they are always overfull, and nothing else can be said of slots. Groups stand in
-/// a file, and instances have users: what is checked is that every user is a group, which no simulation is told yet.
-fn of_users(policy: PolicySpec, whole_tasks: bool) -> Option<String> {
-    match policy {
-        PolicySpec::Slot(_) => Some(PolicySpec::Slot(2).to_string()),
-        PolicySpec::Quota(_) => (!whole_tasks).then(|| "quota".to_owned()),
-        other => Some(other.to_string()),
-    }
 }
 
 fn bar(searches: &[Search], candidates: usize, quiet: bool) -> ProgressBar {

@@ -55,7 +55,7 @@ impl CheckPlan {
             let args = arguments(file.check);
             promises(&args).map_err(under_key)?;
             searches(&args).map_err(under_key)?;
-            let on_blocked = args.on_blocked.parse::<OnBlocked>().map_err(|error| error.under("check.on_blocked"))?;
+            let on_blocked = OnBlocked::parse("check.on_blocked", &args.on_blocked)?;
             candidates(&args, on_blocked, context).map_err(under_key)?;
             Ok(args)
         };

@@ -96,13 +96,9 @@ fn replay(file: &Path, policy: &str, world: (&Instance, &Tasks), whole: Option<O
     let file = quoted(&file.display().to_string());
     let command = format!("replay: plimsoll solve {file} --policy {}", quoted(policy));
     let Some(on_blocked) = whole else { return command };
-    let rule = match on_blocked {
-        OnBlocked::Skip => fair::OnBlocked::Skip,
-        OnBlocked::Stop => fair::OnBlocked::Stop,
-    };
     let (instance, tasks) = world;
     let same = |spec: PolicySpec| {
-        let whole = spec.whole_mechanism(instance.resources(), rule, fair::Ties::default());
+        let whole = spec.whole_mechanism(instance.resources(), on_blocked, fair::Ties::default());
         whole.and_then(|whole| whole.allocate(instance)).is_ok_and(|allocation| allocation.tasks == *tasks)
     };
     match policy.parse::<PolicySpec>().is_ok_and(same) {

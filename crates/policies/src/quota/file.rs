@@ -20,7 +20,7 @@ const RATIO_MAX: u64 = 1_000_000 * RATIO_ONE;
 
 /// The order of users inside a group, after priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Inside {
+pub enum GroupOrder {
     /// The earliest task.
     #[default]
     Fifo,
@@ -51,7 +51,7 @@ pub struct QuotaFile {
     /// How minimum and ratio go together.
     pub variant: Variant,
     /// The order of users inside a group.
-    pub inside: Inside,
+    pub inside: GroupOrder,
     /// The rule above a quota.
     pub reclaim: Reclaim,
     /// The groups in the order of the file.
@@ -156,7 +156,7 @@ impl QuotaFile {
 
 const VARIANTS: [(&str, Variant); 2] =
     [("min-plus-share", Variant::MinPlusShare), ("max-min-level", Variant::MaxMinLevel)];
-const INSIDES: [(&str, Inside); 2] = [("fifo", Inside::Fifo), ("fair", Inside::Fair)];
+const INSIDES: [(&str, GroupOrder); 2] = [("fifo", GroupOrder::Fifo), ("fair", GroupOrder::Fair)];
 
 pub(super) struct Reader<'a> {
     path: &'a Path,

@@ -103,9 +103,8 @@ impl Reader<'_> {
 }
 
 impl QuotaFile {
-    /// The labels with a tree, as [`Policy::partitions`](crate::Policy::partitions) wants them. Errors: one
-    /// that is not among the labels of the machines, or that there are no machines, with its line.
-    pub(super) fn partitions(&self, known: Option<&[&str]>) -> Result<Vec<String>> {
+    /// Errors: a label with a tree that is not among those of the machines, or that there are no machines, with its line.
+    pub(super) fn check_labels(&self, known: Option<&[&str]>) -> Result<()> {
         let wrong = |tree: &LabelTree, problem: String| Err(wrong(&self.path, tree.line, "label.name", problem));
         for tree in &self.labels {
             match known {
@@ -126,6 +125,6 @@ impl QuotaFile {
                 Some(_) => {}
             }
         }
-        Ok(self.labels.iter().map(|tree| tree.name.clone()).collect())
+        Ok(())
     }
 }

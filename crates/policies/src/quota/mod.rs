@@ -24,12 +24,13 @@ mod sharing;
 mod tests;
 mod tree;
 
-pub use file::{Amount, GroupEntry, Inside, LabelTree, QuotaFile, Reclaim, Variant};
+pub use file::{Amount, GroupEntry, GroupOrder, LabelTree, QuotaFile, Reclaim, Variant};
 
 use std::path::Path;
 
 use super::{
-    Ask, GroupAbout, GroupLevel, GroupTree, Groups, Owners, Policy, Queue, Rank, Setup, Stale, TakeBack, Verdict,
+    Ask, Displaces, GroupAbout, GroupLevel, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
+    Queue, Rank, Reason, RunningView, Setup, Stale, Unreturned, Verdict, Victims, enough,
 };
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
@@ -55,6 +56,28 @@ impl QuotaFile {
     }
 }
 
+/// `quota:FILE`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "quota",
+    spelling: "quota:FILE",
+    rank: "used / runtime quota",
+    meaning: "Groups of users, each within a quota found by water-filling over min, max, ratio and request.",
+    source: "the first article on FuxiMaster (quota groups); Koordinator",
+    example: "quota:experiments/quota/two-groups.toml",
+    // Groups stand in a file, and instances have users: every user is a group then.
+    checked: "quota",
+    read: |given| match given.filter(|path| !path.is_empty()) {
+        Some(path) => {
+            let file = path.to_owned();
+            let build = move |setup: &Setup| -> Result<Box<dyn Policy>> {
+                Ok(Box::new(Quota::new(&QuotaFile::read(Path::new(&file))?, setup)?))
+            };
+            Ok(Parsed::new(Some(path.to_owned()), build).with_file(path))
+        }
+        None => Err("a quota file, such as quota:groups.toml".to_owned()),
+    },
+};
+
 /// Serves the group furthest below its runtime quota, and nobody beyond it.
 ///
 /// Cost of a round: O(log groups) per changed user and tree that it has to do with, plus O(waiting users of the groups
@@ -65,17 +88,20 @@ pub struct Quota {
     about: GroupTree,
     /// By partition.
     trees: Vec<Sharing>,
+    /// The amounts that groups could not give back in the last round.
+    unreturned: Vec<Unreturned>,
     /// Kept from one round to the next for its memory only.
     concerned: Vec<UserId>,
 }
 
 impl Quota {
-    /// Errors: a resource of the file that the run does not have, with its line.
+    /// Errors: a resource or a label of the file that the run does not have, with its line.
     pub fn new(file: &QuotaFile, setup: &Setup) -> Result<Quota> {
+        file.check_labels(setup.labels)?;
         let tree = |(at, groups): (usize, &[GroupEntry])| Sharing::new(Partition(at as u8), file, groups, setup);
         let trees = file.trees().enumerate().map(tree).collect::<Result<Vec<_>>>()?;
         let about = about(file, &trees);
-        Ok(Quota { file: file.clone(), about, trees, concerned: Vec::new() })
+        Ok(Quota { file: file.clone(), about, trees, unreturned: Vec::new(), concerned: Vec::new() })
     }
 
     /// The runtime quota of a group (by place in [`GroupTree`]) in every resource as the last round saw it, rounded
@@ -126,9 +152,24 @@ impl Groups for Quota {
         }
         Ok(all)
     }
+
+    fn unreturned(&self) -> &[Unreturned] {
+        &self.unreturned
+    }
 }
 
 impl Policy for Quota {
+    fn needs(&self) -> Needs {
+        let reclaims = self.trees.iter().any(Sharing::takes_back);
+        Needs {
+            labels: self.file.labels.iter().map(|tree| tree.name.clone()).collect(),
+            waiting_demand: true,
+            moves_others: true,
+            displaces: if reclaims { Displaces::Reclaims } else { Displaces::Never },
+            ..Needs::default()
+        }
+    }
+
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
         let Some(leaf) = self.about.group_of(name) else {
             let expected = format!("a user of a group in {}, or a group with default = true", self.file.path.display());
@@ -137,10 +178,6 @@ impl Policy for Quota {
         debug_assert_eq!(user.index(), self.trees[0].users(), "users appear in order");
         self.trees.iter_mut().for_each(|tree| tree.open(leaf as u32));
         Ok(())
-    }
-
-    fn partitions(&self, known: Option<&[&str]>) -> Result<Vec<String>> {
-        self.file.partitions(known)
     }
 
     fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
@@ -159,18 +196,6 @@ impl Policy for Quota {
         Ok(if stale.is_empty() { Stale::None } else { Stale::Some(stale) })
     }
 
-    fn take_back(&mut self, now: Time, _books: &Books) -> Vec<TakeBack> {
-        self.trees.iter_mut().flat_map(|tree| tree.take_back(now)).collect()
-    }
-
-    fn takes_back(&self) -> bool {
-        self.trees.iter().any(Sharing::takes_back)
-    }
-
-    fn wake(&self, now: Time) -> Option<Time> {
-        self.trees.iter().filter_map(|tree| tree.next(now)).min()
-    }
-
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         self.trees[queue.partition.index()].rank(queue, books.partition(queue.partition))
     }
@@ -183,7 +208,7 @@ impl Policy for Quota {
         self.trees[queue.partition.index()].launched(queue, ask, books.partition(queue.partition));
     }
 
-    fn refused(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
+    fn refused(&mut self, queue: &Queue, ask: &Ask, _reason: Reason, _books: &Books) {
         self.trees[queue.partition.index()].refused(queue, ask);
     }
 
@@ -191,11 +216,33 @@ impl Policy for Quota {
         Some(self)
     }
 
-    fn moves_others(&self) -> bool {
-        true
+    fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
+        self.trees.iter().filter_map(|tree| tree.next(now)).min()
     }
 
-    fn wants_waiting_demand(&self) -> bool {
-        true
+    fn preemption(&mut self) -> Option<&mut dyn Preemption> {
+        Some(self)
+    }
+}
+
+impl Preemption for Quota {
+    /// A group that holds anything back is asked again in every round; where a group below has given something, those above
+    /// are left alone until the next.
+    fn reclaim(&mut self, now: Time, running: &dyn RunningView, _books: &Books) -> Vec<Victims> {
+        self.unreturned.clear();
+        let (mut victims, mut gave) = (Vec::new(), Vec::new());
+        for due in self.trees.iter_mut().flat_map(|tree| tree.take_back(now)) {
+            if due.below.iter().any(|group| gave.contains(group)) {
+                continue;
+            }
+            match enough(running, &due.users, due.partition, &due.amount) {
+                Some(chosen) => {
+                    gave.push(due.group);
+                    victims.push(chosen);
+                }
+                None => self.unreturned.push(Unreturned { group: due.group, amount: due.amount }),
+            }
+        }
+        victims
     }
 }

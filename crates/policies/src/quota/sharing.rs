@@ -2,14 +2,14 @@
 //!
 //! All that a user holds and waits for here is its account in the books of the tree's partition.
 
-use super::file::{GroupEntry, Inside, QuotaFile, Reclaim};
+use super::file::{GroupEntry, GroupOrder, QuotaFile, Reclaim};
 use super::gate::Gates;
 use super::members::{List, Members, Stand};
 use super::overdue::{Due, Overdue};
 use super::tree::{self, Tree};
-use crate::{Ask, GroupLevel, GroupLimits, Queue, Rank, Setup, TakeBack, Verdict};
+use crate::{Ask, GroupLevel, GroupLimits, Queue, Rank, Reason, Setup, Verdict};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MAX_DIMS, Time, UserId};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
 use plimsoll_sim::books::{Books, Partition, WEIGHT_ONE};
 
 /// The quotas of a tree's groups, and the users that wait for quota.
@@ -19,7 +19,7 @@ use plimsoll_sim::books::{Books, Partition, WEIGHT_ONE};
 #[derive(Debug)]
 pub(super) struct Sharing {
     partition: Partition,
-    inside: Inside,
+    inside: GroupOrder,
     tree: Tree,
     gates: Gates,
     /// The groups above their quota, if the excess is ever taken back.
@@ -33,6 +33,20 @@ pub(super) struct Sharing {
     /// Leaves whose users have changed since the last round; empty between rounds.
     changed: Vec<u32>,
     seen: Seen,
+}
+
+/// The amounts that a group is to give back: the least urgent of its users' running tasks are stopped, until enough is free.
+pub(super) struct TakeBack {
+    /// The group, by its place in [`GroupTree`](crate::GroupTree).
+    pub group: usize,
+    /// Groups under it that stand before it in the list: if one of them gives anything back, this one is left alone.
+    pub below: Vec<usize>,
+    /// The users of the group.
+    pub users: Vec<UserId>,
+    /// The partition that the tasks are booked under.
+    pub partition: Partition,
+    /// How much is to be free of each resource.
+    pub amount: Resources,
 }
 
 /// A group's record of its users; unused for groups above others.
@@ -268,7 +282,7 @@ impl Sharing {
         for user in self.users.list(&self.leaves[leaf as usize].refused) {
             least.iter_mut().zip(self.users.ask(user)).for_each(|(least, ask)| *least = (*least).min(*ask));
         }
-        let Some((group, d)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
+        let Some((group, d, _)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
         let level = self.tree.level_for(group, d, least[d]);
         self.gates.wait(leaf, group, self.tree.nodes[group as usize].set, d, level);
         self.leaves[leaf as usize].short = (d as u32, least[d]);
@@ -322,7 +336,7 @@ impl Sharing {
         Ok(stale)
     }
 
-    /// The amounts that groups have held above their quota for too long.
+    /// The amounts that groups have held above their quota for too long, those of groups above others behind theirs.
     pub fn take_back(&mut self, now: Time) -> Vec<TakeBack> {
         let Some(overdue) = &self.overdue else { return Vec::new() };
         let due = overdue.due(&mut self.tree, now);
@@ -355,8 +369,8 @@ impl Sharing {
         let leaf = self.users.of(queue.user).leaf;
         let key = self.leaves[leaf as usize].key << (128 - KEY_BITS);
         let low = match self.inside {
-            Inside::Fifo => u128::from(queue.release.0) << 64 | u128::from(queue.place),
-            Inside::Fair => self.dominant_share(queue.user, books),
+            GroupOrder::Fifo => u128::from(queue.release.0) << 64 | u128::from(queue.place),
+            GroupOrder::Fair => self.dominant_share(queue.user, books),
         };
         Rank::wide(key | u128::from(leaf) << 4 | u128::from(queue.priority), low)
     }
@@ -365,7 +379,10 @@ impl Sharing {
     pub fn admit(&self, queue: &Queue, ask: &Ask) -> Verdict {
         match self.tree.above_quota(self.users.of(queue.user).leaf, &whole(ask)[..self.tree.dims]) {
             None => Verdict::Yes,
-            Some(_) => Verdict::Wait,
+            Some((group, d, short)) => {
+                let group = (self.partition.index() * self.leaves.len()) as u32 + group;
+                Verdict::Wait(Reason::Quota { group, resource: d as u8, short })
+            }
         }
     }
 

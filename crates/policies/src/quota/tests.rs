@@ -49,7 +49,7 @@ fn message(from: &str, to: &str) -> String {
 #[test]
 fn a_file_reads_as_it_is_written() {
     let file = parse(RIGHT).expect("a right file");
-    assert_eq!((file.variant, file.inside, file.reclaim), (Variant::MaxMinLevel, Inside::Fair, Reclaim::Never));
+    assert_eq!((file.variant, file.inside, file.reclaim), (Variant::MaxMinLevel, GroupOrder::Fair, Reclaim::Never));
     let parents: Vec<_> = file.groups.iter().map(|group| group.parent).collect();
     assert_eq!(parents, [None, Some(0), Some(0), None]);
     assert_eq!(file.groups[0].max[0].1, 8500);
@@ -110,7 +110,7 @@ fn resources_that_a_run_has_not_are_refused() {
     let dims = [("cpu", Unit::Milli), ("memory", Unit::Normalised)];
     let dims = dims.map(|(name, unit)| Dim { name: name.to_owned(), unit });
     let weights = Weights::default();
-    let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights };
+    let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights, labels: None };
     let message = Quota::new(&parse(RIGHT).expect("a right file"), &setup).expect_err("GiB").to_string();
     let expected = "groups.toml: line 7: min.memory_gib: is no resource of this run; expected cpu, memory_norm";
     assert!(message.starts_with(expected), "{message}");

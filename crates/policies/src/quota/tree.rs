@@ -304,12 +304,15 @@ impl Tree {
         })
     }
 
-    /// Where so much more in a leaf is above the quota: the group, the leaf or one above it, and the resource. Quotas
-    /// as they were last read.
-    pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize)> {
+    /// Where so much more in a leaf is above the quota: the group, the leaf or one above it, the resource, and by how much.
+    /// Quotas as they were last read.
+    pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize, u64)> {
         self.path(leaf).find_map(|at| {
-            let over = |(account, more): (&Account, &u64)| account.held.saturating_add(*more) > account.runtime;
-            self.of(at).iter().zip(more).position(over).map(|d| (at, d))
+            let over = |(account, more): (&Account, &u64)| {
+                account.held.saturating_add(*more).checked_sub(account.runtime).filter(|short| *short > 0)
+            };
+            let mut short = self.of(at).iter().zip(more).map(over).enumerate();
+            short.find_map(|(d, short)| Some((at, d, short?)))
         })
     }
 

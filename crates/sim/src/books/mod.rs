@@ -44,6 +44,8 @@ pub struct Books {
     /// The total demand of a user's waiting tasks, `dims` numbers per user, if a policy asked for it: one more miss
     /// of the cache per launch. It may exceed a `u64`.
     waiting_demand: Option<Vec<u128>>,
+    /// The integrals of what users hold, if a policy asked for them.
+    integrals: Option<Integrals>,
     weights: Weights,
     total_held: Resources,
     total_used: Resources,
@@ -53,6 +55,16 @@ pub struct Books {
     active: u32,
     /// The same once more by [`Partition`], if a policy keeps them apart.
     apart: Vec<Books>,
+}
+
+/// The amounts that users have held, times time, in base units times microseconds.
+#[derive(Clone, Debug, Default)]
+struct Integrals {
+    now: Time,
+    /// Up to the last change of what the user holds, `dims` numbers a user.
+    sums: Vec<u128>,
+    /// When that was, by user.
+    since: Vec<Time>,
 }
 
 const RUNNING: usize = 0;
@@ -72,6 +84,7 @@ impl Books {
             accounts: Vec::new(),
             stride: HELD + dims * if same { 2 } else { 3 },
             waiting_demand: None,
+            integrals: None,
             weights,
             total_held: Resources::ZERO,
             total_used: Resources::ZERO,
@@ -118,8 +131,25 @@ impl Books {
         self.waiting_demand = Some(Vec::new());
     }
 
+    /// Keeps the sums for [`Books::service`]. Panics: when accounts are open already (a programmer error).
+    pub fn keep_integrals(&mut self) {
+        assert!(self.accounts.is_empty(), "asked for before the first account");
+        self.integrals = Some(Integrals::default());
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, now: Time) {
+        if let Some(integrals) = &mut self.integrals {
+            integrals.now = now;
+        }
+    }
+
     /// Opens an account for the next user id.
     pub fn open(&mut self, name: &str) {
+        if let Some(integrals) = &mut self.integrals {
+            integrals.sums.resize(integrals.sums.len() + self.dims, 0);
+            integrals.since.push(integrals.now);
+        }
         let at = self.accounts.len();
         self.accounts.resize(at + self.stride, 0);
         self.accounts[at + CLASS] = u64::from(self.weights.class_of(name));
@@ -176,10 +206,29 @@ impl Books {
 
     /// The total demand of a user's running and waiting tasks for resource `d`; divided by their number this is
     /// its mean demand, which launches do not change. Panics: unless a policy or a recorder asked for it
-    /// (`wants_waiting_demand`).
+    /// ([`Needs::waiting_demand`](crate::policy::Needs::waiting_demand)).
     pub fn wanted(&self, user: UserId, d: usize) -> u128 {
         let waiting = self.waiting_demand.as_ref().expect("a policy or a recorder asked for waiting demand");
         u128::from(self.used(user)[d]) + waiting[user.index() * self.dims + d]
+    }
+
+    /// The attained service of a user in resource `d`: the amount that it has held, integrated over time, in base units times
+    /// microseconds; exact. Not in the books of a partition. Panics: unless a policy asked for it ([`Needs::integrals`](crate::policy::Needs::integrals)).
+    pub fn service(&self, user: UserId, d: usize) -> u128 {
+        let Integrals { now, sums, since } = self.integrals.as_ref().expect("a policy asked for integrals");
+        let span = now.since(since[user.index()]);
+        sums[user.index() * self.dims + d] + u128::from(self.held(user)[d]) * u128::from(span.0)
+    }
+
+    /// Brings the integrals of a user up to date: what it holds is about to change.
+    fn integrate(&mut self, user: UserId) {
+        let Some(Integrals { now, sums, since }) = &mut self.integrals else { return };
+        let span = now.since(std::mem::replace(&mut since[user.index()], *now));
+        let at = user.index() * self.stride + HELD;
+        let held = &self.accounts[at..at + self.dims];
+        for (sum, held) in sums[user.index() * self.dims..].iter_mut().zip(held) {
+            *sum += u128::from(*held) * u128::from(span.0);
+        }
     }
 
     /// The total demand of a user's waiting tasks, if it is kept.
@@ -259,6 +308,7 @@ impl Books {
 
     /// Books the launch of one waiting task.
     pub fn launch(&mut self, user: UserId, demand: &[u64], footprint: &[u64]) {
+        self.integrate(user);
         for (sum, demand) in self.waits(user).iter_mut().zip(demand) {
             *sum -= u128::from(*demand);
         }
@@ -283,6 +333,7 @@ impl Books {
 
     /// Books the end of `count` running tasks.
     pub fn finish(&mut self, user: UserId, demand: &[u64], footprint: &[u64], count: u32) {
+        self.integrate(user);
         let at = user.index() * self.stride;
         let account = &mut self.accounts[at..at + self.stride];
         let count = u64::from(count);

@@ -1,7 +1,7 @@
 //! A machines file: CSV with a header, a row a machine or a group of equal machines.
 //!
 //! Columns: one per resource with its unit in the name as in a trace (`cpu`, `memory_gib`, `gpu`, ...), and optionally
-//! `count` (default 1), `name`, `labels` (separated by `;`), `room`, `rack`, and the NUMA nodes of a resource's devices
+//! `count` (default 1), `name`, `labels` (separated by `;`), `room`, `rack`, `speed` (1), and the NUMA nodes of a resource's devices
 //! (`gpu_numa`, separated by `;`). The node list of Alibaba's 2023 GPU trace is read too
 //! (`sn,cpu_milli,memory_mib,gpu,model`); the model of its GPUs becomes the label `model=...`. Rows keep their order,
 //! which gives the machines their ids; neighbours that are equal share a group. Capacities round down.
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::expression::is_label;
-use super::{ClusterSpec, MachineGroup};
+use super::{ClusterSpec, MachineGroup, Speed};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Round, Unit};
@@ -29,6 +29,8 @@ enum Kind {
     Room,
     /// Where in the room it stands.
     Rack,
+    /// How fast it is.
+    Speed,
     /// The NUMA node of each device of a resource.
     Numa(String),
     /// So much of a resource, in so many base units.
@@ -39,7 +41,7 @@ enum Kind {
 const OF_A_TRACE: [&str; 8] = ["job", "user", "tasks", "stage", "after", "priority", "gang", "weight"];
 
 const EXPECTED: &str =
-    "resources such as cpu, memory_gib or gpu, and optionally count, name, labels, room, rack and gpu_numa";
+    "resources such as cpu, memory_gib or gpu, and optionally count, name, labels, room, rack, speed and gpu_numa";
 
 /// Reads a machines file. Errors: [`Error::Io`], or [`Error::Trace`] with line and column.
 pub fn read(path: &Path) -> Result<ClusterSpec> {
@@ -98,6 +100,7 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Kind)>> {
             "model" if openb => Kind::Model,
             "room" => Kind::Room,
             "rack" => Kind::Rack,
+            "speed" => Kind::Speed,
             _ if name.ends_with("_numa") => Kind::Numa(name.trim_end_matches("_numa").to_owned()),
             "cpu_milli" if openb => Kind::Capacity(Dim { name: "cpu".to_owned(), unit: Unit::Milli }, 1),
             _ if OF_A_TRACE.contains(&name) || name.starts_with("submit_") || name.starts_with("duration_") => {
@@ -154,7 +157,12 @@ fn group<'a>(row: &Row<'a>, header: &'a [(String, Kind)]) -> Result<(MachineGrou
                 let wrong = |_| row.wrong(column, "is no such list", "a NUMA node for each device, such as 0;0;1;1");
                 group.numa.push((resource.clone(), nodes.map_err(wrong)?));
             }
-            Kind::Count if row.is_null(column) => {}
+            Kind::Count | Kind::Speed if row.is_null(column) => {}
+            Kind::Speed => {
+                let millionths = row.number(column, Speed::ONE, Round::Nearest, Speed::EXPECTED)?;
+                let wrong = || row.wrong(column, "is no such speed", Speed::EXPECTED);
+                group.speed = Speed::new(millionths).ok_or_else(wrong)?;
+            }
             Kind::Count => {
                 const COUNT: &str = "a number of machines from 1 to 4294967295";
                 let count = row.whole(column, COUNT)?;

@@ -30,4 +30,4 @@ pub use location::{Location, Locations, RackId, RoomId};
 pub use machines::Machines;
 pub use rules::{Placement, PlacementRow};
 pub use scope::{Members, Place, Scope};
-pub use spec::{Cluster, ClusterSpec, MachineGroup};
+pub use spec::{Cluster, ClusterSpec, MachineGroup, Speed};

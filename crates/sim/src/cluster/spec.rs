@@ -9,6 +9,33 @@ use super::{Hardware, LabelIndex, Locations};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Round, Unit, decimal};
 
+/// How fast a machine is, in millionths: a task of duration D runs D / speed on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed(u64);
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed(Speed::ONE)
+    }
+}
+
+impl Speed {
+    /// Durations are those of the workload.
+    pub const ONE: u64 = 1_000_000;
+    /// For messages.
+    pub const EXPECTED: &str = "a speed from 0.001 to 1000, where 1 leaves durations as they are";
+
+    /// From a number in millionths; `None` if it is out of bounds.
+    pub fn new(millionths: u64) -> Option<Speed> {
+        (Speed::ONE / 1000..=1000 * Speed::ONE).contains(&millionths).then_some(Speed(millionths))
+    }
+
+    /// In millionths.
+    pub fn millionths(self) -> u64 {
+        self.0
+    }
+}
+
 /// So many equal machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineGroup {
@@ -27,6 +54,8 @@ pub struct MachineGroup {
     pub racks: u32,
     /// The NUMA node of each device, by resource; a resource that is missing has all its devices in node 0.
     pub numa: Vec<(String, Vec<u16>)>,
+    /// How fast each is.
+    pub speed: Speed,
 }
 
 impl MachineGroup {
@@ -164,6 +193,8 @@ pub struct Cluster {
     pub locations: Locations,
     /// Their devices, if any have identities.
     pub hardware: Option<Hardware>,
+    /// How fast each is; empty if durations are those of the workload everywhere.
+    pub speeds: Vec<Speed>,
 }
 
 impl Cluster {
@@ -214,11 +245,21 @@ impl Cluster {
         let mut labels = spec.labels();
         spec.events.brought().for_each(|label| labels.declare(label));
         let locations = spec.locations();
-        let mut cluster = Cluster { dims, capacities, events: spec.events.clone(), labels, locations, hardware: None };
+        let mut speeds = Vec::new();
+        if spec.groups.iter().any(|group| group.speed != Speed::default()) {
+            speeds.extend(spec.groups.iter().flat_map(|group| std::iter::repeat_n(group.speed, group.count as usize)));
+        }
+        let events = spec.events.clone();
+        let mut cluster = Cluster { dims, capacities, events, labels, locations, hardware: None, speeds };
         if !spec.devices.is_empty() {
             cluster.hardware = Some(spec.hardware("devices", &spec.devices, &cluster)?);
         }
         Ok(cluster)
+    }
+
+    /// The place of memory among the dimensions, if it is one of them.
+    pub fn memory(&self) -> Option<usize> {
+        self.dims.iter().position(|dim| dim.name == "memory")
     }
 
     /// All machines together.

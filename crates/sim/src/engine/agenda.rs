@@ -48,6 +48,18 @@ pub struct Ticket {
     generation: u32,
 }
 
+impl Ticket {
+    /// As one number, of which [`Ticket::of`] makes the ticket again.
+    pub fn key(self) -> u64 {
+        u64::from(self.slot) << 32 | u64::from(self.generation)
+    }
+
+    /// The ticket of a number.
+    pub fn of(key: u64) -> Ticket {
+        Ticket { slot: (key >> 32) as u32, generation: key as u32 }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Entry<E> {
     generation: u32,

@@ -1,17 +1,20 @@
 //! Arrivals at an instant.
 
-use super::Engine;
+use std::collections::BTreeMap;
+
+use super::core::Core;
 use super::jobs::{JobSlot, SetSlot};
 use super::scopes::ScopeId;
-use crate::cluster::{Location, Placement};
+use super::site::Site;
+use crate::cluster::Location;
 use crate::record::{Stuck, StuckRecord};
 use crate::workload::TaskSet;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{JobId, Resources, UserId};
+use plimsoll_base::units::{JobId, MachineId, Time, UserId};
 
 /// The jobs that appear at one instant: their ids follow one another.
 #[derive(Default)]
-pub(super) struct Appeared {
+struct Appeared {
     first: JobId,
     slots: Vec<JobSlot>,
 }
@@ -22,64 +25,133 @@ impl Appeared {
     }
 }
 
-impl Engine<'_> {
+/// Rows that do not wait in line yet.
+#[derive(Default)]
+pub(super) struct Intake {
+    /// Rows of jobs that straddle instants, taken early so that a job is known whole.
+    later: BTreeMap<(Time, u64), SetSlot>,
+    /// Rows that an ended stage released in this pass.
+    pub released: Vec<(u64, SetSlot)>,
+    /// Kept from one instant to the next for their memory only.
+    appeared: Appeared,
+    arrived: Vec<(SetSlot, Vec<u32>)>,
+}
+
+impl Core<'_> {
+    /// When the next row arrives. Errors: the source's.
+    pub(super) fn next_arrival(&mut self) -> Result<Option<Time>> {
+        let arrival = self.outside.source.peek()?.map(|set| set.submit);
+        let later = self.intake.later.first_key_value().map(|((time, _), _)| *time);
+        Ok(arrival.into_iter().chain(later).min())
+    }
+
     /// Takes all rows of this instant, and those that follow of a job that goes on, then puts them in line.
     pub(super) fn arrive(&mut self) -> Result<()> {
-        if self.source.peek()?.is_none_or(|next| next.submit > self.now) {
+        if self.outside.source.peek()?.is_none_or(|next| next.submit > self.now) {
             self.enqueue_later();
             return Ok(());
         }
-        let mut appeared = std::mem::take(&mut self.appeared);
-        let mut arrived = std::mem::take(&mut self.arrived);
+        let mut appeared = std::mem::take(&mut self.intake.appeared);
+        let mut arrived = std::mem::take(&mut self.intake.arrived);
         appeared.slots.clear();
         let mut last = None;
-        while let Some(next) = self.source.peek()? {
+        while let Some(next) = self.outside.source.peek()? {
             if next.submit > self.now && last != Some(next.job) {
                 break;
             }
             last = Some(next.job);
-            let Some(row) = self.source.take()? else { break };
-            self.outcome.rows += 1;
-            self.open_accounts(row.user)?;
-            let known = appeared.slots.len();
-            let job = self.job_of(&mut appeared, &row)?;
-            let stage = row.stage.map(|stage| self.source.stage_name(stage));
-            self.recorder.submitted(&row, stage, appeared.slots.len() > known);
-            if let Some(arrival) = self.keep(job, row)? {
-                arrived.push(arrival);
-            }
+            arrived.extend(self.take_row(&mut appeared)?);
         }
         for &job in &appeared.slots {
-            self.jobs.complete(job, &*self.source)?;
+            self.work.jobs.complete(job, &*self.outside.source)?;
         }
         self.enqueue_later();
         for (set, after) in arrived.drain(..) {
-            let (job, row, release) = (self.sets[set].job, self.sets[set].row, self.sets[set].release);
+            let (job, row, release) = (self.work.sets[set].job, self.work.sets[set].row, self.work.sets[set].release);
             if release > self.now {
-                self.later.insert((release, row), set);
+                self.intake.later.insert((release, row), set);
                 if !after.is_empty() {
-                    self.sets[set].held = self.jobs.hold(job, row, set, after);
+                    self.work.sets[set].held = self.work.jobs.hold(job, row, set, after);
                 }
-            } else if after.is_empty() || !self.jobs.hold(job, row, set, after) {
+            } else if after.is_empty() || !self.work.jobs.hold(job, row, set, after) {
                 self.enqueue(set);
             } else {
-                self.sets[set].held = true;
+                self.work.sets[set].held = true;
             }
         }
-        (self.appeared, self.arrived) = (appeared, arrived);
+        (self.intake.appeared, self.intake.arrived) = (appeared, arrived);
         Ok(())
+    }
+
+    /// Takes the next row of the source; nothing if there is none or it can never start.
+    fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
+        let Some(row) = self.outside.source.take()? else { return Ok(None) };
+        self.outcome.rows += 1;
+        self.open_accounts(row.user)?;
+        let known = appeared.slots.len();
+        let job = self.job_of(appeared, &row)?;
+        let stage = row.stage.map(|stage| self.outside.source.stage_name(stage));
+        self.outside.recorder.submitted(&row, stage, appeared.slots.len() > known);
+        self.keep(job, row)
+    }
+
+    /// Takes the next row of the source, the only one of its job, and starts its tasks on a machine, whatever the policy says.
+    /// Errors: those of the row, and [`Error::Mismatch`] for one that cannot run there from the beginning.
+    pub(super) fn begin(&mut self, machine: MachineId) -> Result<()> {
+        let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
+        if self.outcome.instants > 0 {
+            return wrong("tasks that run from the beginning start before the first step");
+        }
+        let Some((row, job, submit)) = self.outside.source.peek()?.map(|set| (set.row, set.job, set.submit)) else {
+            return wrong("a task is to run from the beginning, and the workload has no row for it");
+        };
+        if submit > self.now {
+            return Err(self.mismatch(row, "submit_s", "is not 0, and its tasks are to run from the beginning"));
+        }
+        let mut appeared = Appeared::default();
+        let taken = self.take_row(&mut appeared)?;
+        if self.outside.source.peek()?.is_some_and(|next| next.job == job) {
+            return Err(self.mismatch(row, "job", "has further rows, and its tasks are to run from the beginning"));
+        }
+        let there = self.site.offers.len() > machine.index() && self.site.machines.is_present(machine);
+        let slot = taken.map(|(slot, _)| slot);
+        let may = |slot: &SetSlot| {
+            let queue = self.work.sets[*slot].queue;
+            there && self.site.scopes.holds(self.work.queues.scope(queue), machine)
+        };
+        let Some(slot) = slot.filter(may) else {
+            return Err(self.mismatch(
+                row,
+                "tasks",
+                &format!("are to run on machine {machine}, which they may not use"),
+            ));
+        };
+        appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.outside.source))?;
+        self.enqueue(slot);
+        let queue = self.work.sets[slot].queue;
+        for left in (1..=self.work.sets[slot].waiting).rev() {
+            if !self.site.machines.fits(machine, self.work.sets.needs(slot).1) {
+                let problem = format!("are to run on machine {machine}, which has no room for {left} of them");
+                return Err(self.mismatch(row, "tasks", &problem));
+            }
+            self.plan.clear();
+            self.plan.push((machine, 1));
+            self.launch(queue, machine);
+        }
+        self.emptied(queue);
+        self.start_launched()
     }
 
     /// Puts rows that were taken early in line now that their time has come, unless a stage still holds them.
     fn enqueue_later(&mut self) {
-        while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= self.now) {
+        while let Some(entry) = self.intake.later.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let slot = entry.remove();
             // Released at the very instant of its submission: then it is an arrival like any other.
-            if let Some(at) = self.released.iter().position(|(_, released)| *released == slot) {
-                self.released.swap_remove(at);
-                self.sets[slot].held = false;
+            if let Some(at) = self.intake.released.iter().position(|(_, released)| *released == slot) {
+                self.intake.released.swap_remove(at);
+                self.work.sets[slot].held = false;
             }
-            if !self.sets[slot].held {
+            if !self.work.sets[slot].held {
                 self.enqueue(slot);
             }
         }
@@ -88,13 +160,13 @@ impl Engine<'_> {
     fn open_accounts(&mut self, user: UserId) -> Result<()> {
         while self.books.users() <= user.index() {
             let id = UserId(self.books.users() as u32);
-            let name = self.source.users().name(id.0);
+            let name = self.outside.source.users().name(id.0);
             self.books.open(name);
-            self.policy.open(id, name)?;
-            self.recorder.user(id, name);
-            self.queues.open();
-            self.round.open(self.queues.len());
-            self.changed.open();
+            self.outside.policy.open(id, name)?;
+            self.outside.recorder.user(id, name);
+            self.work.queues.open();
+            self.round.open(self.work.queues.len());
+            self.notes.changed.open();
         }
         Ok(())
     }
@@ -104,50 +176,56 @@ impl Engine<'_> {
             appeared.first = row.job;
         }
         if let Some(slot) = appeared.slot(row.job) {
-            if self.jobs[slot].user != row.user {
-                return Err(self.mismatch(row, "user", "differs from the user of the job's earlier rows"));
+            if self.work.jobs[slot].user != row.user {
+                return Err(self.mismatch(row.row, "user", "differs from the user of the job's earlier rows"));
             }
             return Ok(slot);
         }
         if row.job.0 as usize != appeared.first.0 as usize + appeared.slots.len() {
-            return Err(self.mismatch(row, "job", "the job appeared before; its rows must share a submit time"));
+            return Err(self.mismatch(row.row, "job", "the job appeared before; its rows must share a submit time"));
         }
-        let name = self.source.job_name();
-        appeared.slots.push(self.jobs.open(row, name));
-        Ok(appeared.slots[appeared.slots.len() - 1])
-    }
-
-    fn mismatch(&self, row: &TaskSet, column: &str, problem: &str) -> Error {
-        Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.source.locate(row.row)) }
+        let name = self.outside.source.job_name();
+        let slot = self.work.jobs.open(row, name);
+        if let Some(ordered) = &mut self.work.ordered {
+            ordered.open_job(slot, row.job);
+        }
+        appeared.slots.push(slot);
+        Ok(slot)
     }
 
     /// Keeps a row unless it can never start, which is reported.
     fn keep(&mut self, job: JobSlot, row: TaskSet) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let total = self.books.capacity();
         if let Some(dim) = (0..self.books.dims()).find(|&d| row.demand.0[d] > 0 && total.0[d] == 0) {
-            let dim = &self.cluster.dims[dim];
+            let dim = &self.site.cluster.dims[dim];
             let problem = format!("the cluster has no {}; add it to the machines", dim.name);
-            return Err(self.mismatch(&row, &dim.name, &problem));
+            return Err(self.mismatch(row.row, &dim.name, &problem));
         }
-        if let Some(d) = (0..self.books.dims()).find(|&d| row.demand.0[d] > self.most_a_task) {
+        if let Some(d) = (0..self.books.dims()).find(|&d| row.demand.0[d] > self.site.most_a_task) {
             let problem = "the demand is too large to add up over all tasks that could run at once";
-            return Err(self.mismatch(&row, &self.cluster.dims[d].name, problem));
+            return Err(self.mismatch(row.row, &self.site.cluster.dims[d].name, problem));
         }
-        if let Some(hardware) = self.machines.hardware()
+        if let Some(hardware) = self.site.machines.hardware()
             && let Err(problem) = hardware.check(row.demand.slice(self.books.dims()))
         {
-            return Err(self.mismatch(&row, "demand", &problem));
+            return Err(self.mismatch(row.row, "demand", &problem));
         }
-        let first = self.jobs.add_row(job, &row);
+        if let Some(ordered) = self.work.ordered.as_ref().filter(|ordered| ordered.lacks_estimate(&row)) {
+            let problem =
+                format!("is missing or empty, and the order '{0}' goes by it; '{0}:true' does not", ordered.name());
+            return Err(self.mismatch(row.row, "estimate_s", &problem));
+        }
+        let first = self.work.jobs.add_row(job, &row);
         let Ok(first) = u32::try_from(first) else {
-            return Err(self.mismatch(&row, "tasks", "the job has more than 4,294,967,295 tasks"));
+            return Err(self.mismatch(row.row, "tasks", "the job has more than 4,294,967,295 tasks"));
         };
-        let footprint = self.policy.lens(Resources::ZERO, row.demand).1;
+        let footprint = self.site.lens.demand(row.demand);
         let together = if row.gang { u64::from(row.tasks) } else { 1 };
         let scope = self.scope_of(&row)?;
         let widest =
-            if self.options.fall_back.is_some() { self.scopes.widest(scope, self.books.dims()) } else { scope };
-        let empty = self.scopes.empty(widest, &self.offers, &self.cluster.capacities);
+            if self.options.fall_back.is_some() { self.site.scopes.widest(scope, self.books.dims()) } else { scope };
+        let Site { scopes, offers, cluster, .. } = &mut self.site;
+        let empty = scopes.empty(widest, offers, &cluster.capacities);
         let fits = empty.seen.room(&footprint, together) >= together;
         let room = || empty.real.as_ref().unwrap_or(&empty.seen).room(&row.demand, together);
         if together > 1
@@ -157,11 +235,11 @@ impl Engine<'_> {
             let whole = widest == ScopeId::WHOLE;
             let place = if whole { "the empty cluster" } else { "the empty machines that it may use" };
             let problem = format!("all {together} tasks are to start at once, and {place} has room for {room}");
-            return Err(self.mismatch(&row, "gang", &problem));
+            return Err(self.mismatch(row.row, "gang", &problem));
         }
         if !fits {
-            self.recorder.stuck(&StuckRecord {
-                name: self.jobs.name(job, self.source.job_names()),
+            self.outside.recorder.stuck(&StuckRecord {
+                name: self.work.jobs.name(job, self.outside.source.job_names()),
                 user: row.user,
                 row: row.row,
                 tasks: u64::from(row.tasks),
@@ -175,45 +253,49 @@ impl Engine<'_> {
             })?;
             return Ok(None);
         }
-        let queue = self.queues.id(row.user, scope);
-        self.round.open(self.queues.len());
-        let partition = self.partitions.of(self.scopes.get(scope).class, self.scopes.labels());
-        let slot = self.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));
+        let queue = self.work.queues.id(row.user, scope);
+        self.round.open(self.work.queues.len());
+        let Site { scopes, partitions, .. } = &mut self.site;
+        let partition = partitions.of(scopes.get(scope).class, scopes.labels());
+        let slot = self.work.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));
+        if let Some(ordered) = &mut self.work.ordered {
+            ordered.add(slot, job, &row);
+        }
         Ok(Some((slot, row.after)))
     }
 
     /// The machines that a row asks for. Errors: a label or a location that is not known.
     fn scope_of(&mut self, row: &TaskSet) -> Result<ScopeId> {
-        if (row.label, row.location) == (None, None) || self.options.placement == Placement::Pooled {
+        if (row.label, row.location) == (None, None) || self.site.pooled {
             return Ok(ScopeId::WHOLE);
         }
         let class = match row.label {
             None => None,
             Some(label) => {
-                let class = self.scopes.class(label, self.source.label_name(label));
-                Some(class.map_err(|problem| self.mismatch(row, "label", &problem))?)
+                let class = self.site.scopes.class(label, self.outside.source.label_name(label));
+                Some(class.map_err(|problem| self.mismatch(row.row, "label", &problem))?)
             }
         };
         let location = match row.location {
             None => Location::Cluster,
             Some(location) => {
-                let found = self.scopes.location(self.source.location_name(location));
-                found.map_err(|problem| self.mismatch(row, "location", &problem))?
+                let found = self.site.scopes.location(self.outside.source.location_name(location));
+                found.map_err(|problem| self.mismatch(row.row, "location", &problem))?
             }
         };
-        Ok(self.scopes.scope(class, location, self.books.dims()))
+        Ok(self.site.scopes.scope(class, location, self.books.dims()))
     }
 
     /// Puts rows that ended stages have released in line, behind what arrived, in row order.
     pub(super) fn enqueue_released(&mut self) {
-        if self.released.is_empty() {
+        if self.intake.released.is_empty() {
             return;
         }
-        let mut released = std::mem::take(&mut self.released);
+        let mut released = std::mem::take(&mut self.intake.released);
         released.sort_unstable();
         for (_, slot) in released.drain(..) {
             let now = self.now;
-            let set = &mut self.sets[slot];
+            let set = &mut self.work.sets[slot];
             set.held = false;
             // A row of a straddling job whose stage ended before it was even submitted waits for its arrival.
             if set.release > now {
@@ -223,33 +305,6 @@ impl Engine<'_> {
             set.released = true;
             self.enqueue(slot);
         }
-        self.released = released;
-    }
-
-    /// Puts a set in its user's line.
-    pub(super) fn enqueue(&mut self, slot: SetSlot) {
-        let set = &self.sets[slot];
-        let (user, tasks) = (set.user, set.waiting);
-        let (partition, demand) = (set.partition, self.sets.needs(slot).0);
-        self.books.queue(user, tasks, demand);
-        if let Some(books) = self.books.apart(partition) {
-            books.queue(user, tasks, demand);
-        }
-        self.changed.mark(user);
-        self.stand_in(slot);
-        self.expect_fall(slot);
-    }
-
-    /// Puts a set in its queue.
-    pub(super) fn stand_in(&mut self, slot: SetSlot) {
-        let (user, queue) = (self.sets[slot].user, self.sets[slot].queue);
-        let before = self.queues.head(queue);
-        self.queues.push(&mut self.sets, slot);
-        if self.queues.head(queue) != before {
-            if self.queues.first(&self.sets, user) == Some(slot) {
-                self.books.set_head(user, self.sets.needs(slot).0);
-            }
-            self.head_changed(queue);
-        }
+        self.intake.released = released;
     }
 }

@@ -1,53 +1,26 @@
-//! Urgent tasks that ask running ones for their room, and what is reserved for them meanwhile.
+//! Waiting tasks that ask running ones for their room, and what is reserved for them meanwhile.
 //!
-//! Interactive preemption: tasks that are asked go on for a while, and are stopped only if they have not ended by then. The
-//! rules are in `docs/cluster.md`, "Priorities and giving back".
+//! Interactive preemption: tasks that are asked go on for a while, and are stopped only if they have not ended by then. Whom a
+//! task asks is the rule's to propose ([`Preemption`]); gangs do not ask. The rules are in `docs/cluster.md`, "Priorities and
+//! giving back".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::num::NonZeroU32;
 
+use super::agenda::Ticket;
+use super::core::{Core, amounts};
+use super::extension::Extension;
 use super::jobs::SetSlot;
+use super::line::Place;
 use super::queues::{QueueId, Queues};
+use super::running::Running;
+use super::urgent::Urgent;
 use super::victims::Victim;
-use super::{Engine, OnBlocked};
-use crate::books::Partition;
-use crate::policy::{Ask, Verdict};
+use super::view::{Asker, View};
+use super::{OnBlocked, Preempt};
+use crate::policy::{self, Preemption, Room, Verdict};
 use crate::record::{Fate, Turn};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
-
-/// The users that a task may ask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PreemptFrom {
-    /// Anybody's.
-    #[default]
-    Any,
-    /// The asker's own.
-    SameUser,
-    /// Those of the asker's quota group.
-    SameGroup,
-    /// Those of users whose quota group, or a group above it, holds more than its runtime quota.
-    AboveQuota,
-}
-
-impl PreemptFrom {
-    /// All of them with their names.
-    pub const ALL: [(&'static str, PreemptFrom); 4] = [
-        ("any", PreemptFrom::Any),
-        ("same-user", PreemptFrom::SameUser),
-        ("same-group", PreemptFrom::SameGroup),
-        ("above-quota", PreemptFrom::AboveQuota),
-    ];
-}
-
-/// How urgent tasks come by the room of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preempt {
-    /// How long tasks that are asked may go on; zero stops them at once.
-    pub within: Span,
-    /// The users that may be asked.
-    pub from: PreemptFrom,
-}
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Span, Time};
 
 /// A request of a waiting task for room.
 #[derive(Debug)]
@@ -61,16 +34,22 @@ struct Request {
     held: Resources,
     /// The tasks that are asked, by entry, and how many of each.
     asked: Vec<(Victim, u32)>,
+    /// The use of their room.
+    room: Room,
     deadline: Time,
 }
 
 /// All that is asked for.
-#[derive(Debug)]
 pub(super) struct Asks {
-    rules: Preempt,
+    /// How long tasks that are asked may go on.
+    within: Span,
+    /// The run's rule; the policy's own if there is none.
+    rule: Option<Urgent>,
     /// In the order in which they were made.
     open: BTreeMap<u64, Request>,
     made: u64,
+    /// How many rounds it has seen.
+    rounds: u64,
     of_queue: HashMap<QueueId, Vec<u64>>,
     /// How many tasks of each entry are asked.
     asked: HashMap<Victim, u32>,
@@ -78,18 +57,11 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    pub fn new(rules: Preempt) -> Asks {
+    /// By the run's rule, or else by the policy's own, which stops tasks at once.
+    pub fn new(rule: Option<Preempt>) -> Asks {
         let (open, of_queue, asked, due) = Default::default();
-        Asks { rules, open, made: 0, of_queue, asked, due }
-    }
-
-    /// When the next deadline is.
-    pub fn next(&self) -> Option<Time> {
-        self.due.first().map(|(time, _)| *time)
-    }
-
-    fn of(&self, queue: QueueId) -> usize {
-        self.of_queue.get(&queue).map_or(0, Vec::len)
+        let within = rule.map_or(Span::ZERO, |rule| rule.within);
+        Asks { within, rule: rule.map(|rule| Urgent::new(rule.from)), open, made: 0, rounds: 0, of_queue, asked, due }
     }
 
     /// Forgets a request and all that it asked.
@@ -100,353 +72,317 @@ impl Asks {
             ids.retain(|other| *other != id);
         }
         for (victim, count) in &request.asked {
-            self.spare(victim, *count);
+            spare(&mut self.asked, victim, *count);
         }
         Some(request)
     }
+}
 
-    fn spare(&mut self, victim: &Victim, count: u32) {
-        if let Some(asked) = self.asked.get_mut(victim) {
-            *asked -= count;
-            if *asked == 0 {
-                self.asked.remove(victim);
-            }
+/// So many tasks of an entry are asked no longer.
+fn spare(all: &mut HashMap<Victim, u32>, victim: &Victim, count: u32) {
+    if let Some(asked) = all.get_mut(victim) {
+        *asked -= count;
+        if *asked == 0 {
+            all.remove(victim);
         }
     }
 }
 
-impl Engine<'_> {
-    /// Before a round: withdraws needless requests, reserves what is free, and stops tasks whose time is over; whether any
-    /// were.
-    pub(super) fn force_asks(&mut self) -> Result<bool> {
-        let Some(mut asks) = self.asks.take() else { return Ok(false) };
-        for id in asks.open.keys().copied().collect::<Vec<u64>>() {
-            if !self.still_wanted(&asks, id) {
-                self.withdraw(&mut asks, id);
+impl Extension for Asks {
+    fn next(&self) -> Option<Time> {
+        self.due.first().map(|(time, _)| *time)
+    }
+
+    fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
+        let there = self.open.iter().filter(|(_, request)| request.machine == machine).map(|(id, _)| *id);
+        there.collect::<Vec<u64>>().into_iter().for_each(|id| self.withdraw(core, id));
+    }
+
+    /// Withdraws needless requests, reserves what is free, and stops tasks whose time is over.
+    fn stop(&mut self, core: &mut Core) -> Result<bool> {
+        for id in self.ids() {
+            if !self.still_wanted(core, id) {
+                self.withdraw(core, id);
             }
         }
-        self.reserve(&mut asks);
-        let before = self.outcome.forced;
-        while let Some((_, id)) = asks.due.first().filter(|(at, _)| *at <= self.now).copied() {
-            asks.due.pop_first();
-            self.force(&mut asks, id)?;
+        self.reserve(core);
+        let before = core.outcome.forced;
+        while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
+            self.due.pop_first();
+            self.force(core, id)?;
         }
-        self.asks = Some(asks);
-        Ok(self.outcome.forced > before)
+        Ok(core.outcome.forced > before)
     }
 
     /// Starts what has its room.
-    pub(super) fn start_asked(&mut self) -> Result<()> {
-        let Some(mut asks) = self.asks.take() else { return Ok(()) };
-        self.reserve(&mut asks);
-        for id in asks.open.keys().copied().collect::<Vec<u64>>() {
-            let Some(request) = asks.open.get_mut(&id) else { continue };
+    fn before_round(&mut self, core: &mut Core) -> Result<()> {
+        self.reserve(core);
+        for id in self.ids() {
+            let Some(request) = self.open.get_mut(&id) else { continue };
             // What an earlier one gave back when it was withdrawn.
-            self.top_up(request);
-            if self.missing(request) == Resources::ZERO {
-                self.start_one(&mut asks, id)?;
-            } else if request.deadline <= self.now {
-                self.withdraw(&mut asks, id);
+            request.top_up(core);
+            if request.room == Room::Kept && request.missing(core) == Resources::ZERO {
+                self.start_one(core, id)?;
+            } else if request.deadline <= core.now {
+                self.withdraw(core, id);
             }
         }
         // And what a later one gave back: the round that follows must not find it free.
-        asks.open.values_mut().for_each(|request| self.top_up(request));
-        self.asks = Some(asks);
+        self.open.values_mut().for_each(|request| request.top_up(core));
         Ok(())
     }
 
-    /// The amount that a request lacks until its task can start.
-    fn missing(&self, request: &Request) -> Resources {
-        let mut missing = Resources::ZERO;
-        let need = self.sets.needs(request.set).1;
-        for ((missing, need), held) in missing.0.iter_mut().zip(need).zip(request.held.0) {
-            *missing = need - held;
+    /// The room of a task that has started elsewhere may serve others at once; queues whose next task fits nowhere
+    /// ask, and what is to stop at once stops in the next round.
+    fn after_round(&mut self, core: &mut Core) -> Result<bool> {
+        Ok(self.ids().into_iter().any(|id| !self.still_wanted(core, id)) || self.make(core)?)
+    }
+}
+
+impl Request {
+    /// The amount that it lacks until its task can start.
+    fn missing(&self, core: &Core) -> Resources {
+        let mut missing = amounts(core.work.sets.needs(self.set).1);
+        missing.0.iter_mut().zip(self.held.0).for_each(|(missing, held)| *missing -= held);
+        if self.room == Room::Open {
+            // Nothing is held for it, but what is free need not be asked for.
+            let free = core.site.machines.free(self.machine);
+            missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
         }
         missing
     }
 
-    /// Whether the request's task still waits for it: it is the next of its queue, as many wait as ask, the policy admits as
-    /// many, and it may use the machine (which may carry other labels now).
-    fn still_wanted(&self, asks: &Asks, id: u64) -> bool {
-        let Some(request) = asks.open.get(&id) else { return false };
-        let before = asks.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
-        self.queues.head(request.queue) == Some(request.set)
-            && self.sets[request.set].row == request.row
-            && u64::from(self.sets[request.set].waiting) > before
-            && self.admitted(request.queue, before as u32 + 1)
-            && self.scopes.holds(self.queues.scope(request.queue), request.machine)
-    }
-
-    /// Whether a request is needless, since its task has started elsewhere.
-    pub(super) fn needless_ask(&self) -> bool {
-        let Some(asks) = &self.asks else { return false };
-        asks.open.keys().any(|id| !self.still_wanted(asks, *id))
-    }
-
-    fn withdraw(&mut self, asks: &mut Asks, id: u64) {
-        let Some(request) = asks.remove(id) else { return };
-        self.outcome.asks_withdrawn += 1;
-        if request.held != Resources::ZERO {
-            self.machines.release_held(request.machine, &request.held);
-            self.round.freed(request.machine);
+    /// Reserves what is free on its machine, as far as it is missing.
+    fn top_up(&mut self, core: &mut Core) {
+        if self.room == Room::Open {
+            return;
         }
-    }
-
-    /// A machine takes nothing new from now on.
-    pub(super) fn withdraw_from(&mut self, machine: MachineId) {
-        let Some(mut asks) = self.asks.take() else { return };
-        let there = asks.open.iter().filter(|(_, request)| request.machine == machine).map(|(id, _)| *id);
-        for id in there.collect::<Vec<u64>>() {
-            self.withdraw(&mut asks, id);
-        }
-        self.asks = Some(asks);
-    }
-
-    /// Reserves what is free for requests that lack it, and asks no task for more than is still missing.
-    fn reserve(&mut self, asks: &mut Asks) {
-        for id in asks.open.keys().copied().collect::<Vec<u64>>() {
-            let Some(mut request) = asks.open.remove(&id) else { continue };
-            self.top_up(&mut request);
-            self.spare_asked(asks, &mut request);
-            asks.open.insert(id, request);
-        }
-    }
-
-    /// Reserves what is free on the machine of a request, as far as it is missing.
-    fn top_up(&mut self, request: &mut Request) {
-        let missing = self.missing(request);
-        let free = self.machines.free(request.machine);
-        let mut more = Resources::ZERO;
-        for (more, (missing, free)) in more.0.iter_mut().zip(missing.0.iter().zip(free.0)) {
-            *more = free.min(*missing);
-        }
+        let mut more = self.missing(core);
+        let free = core.site.machines.free(self.machine);
+        more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
         if more != Resources::ZERO {
-            self.machines.hold(request.machine, &more);
-            request.held.0.iter_mut().zip(more.0).for_each(|(held, more)| *held += more);
+            core.site.machines.hold(self.machine, &more);
+            self.held.0.iter_mut().zip(more.0).for_each(|(held, more)| *held += more);
         }
     }
 
-    /// Takes out tasks that are gone, then from the last to the first those that are needed no more.
-    fn spare_asked(&self, asks: &mut Asks, request: &mut Request) {
-        let missing = self.missing(request);
+    /// The running tasks of an entry that it asks, and their ticket.
+    fn tasks<'c>(&self, core: &'c Core, victim: &Victim) -> Option<(Ticket, &'c Running)> {
+        let ticket = core.running.victims.as_ref()?.find(self.machine, victim)?;
+        Some((ticket, core.running.get(ticket)?))
+    }
+
+    /// Takes out tasks that are gone, then from the last to the first those that are needed no more. Returns the tasks that
+    /// it asks no longer.
+    fn spare(&mut self, core: &Core) -> Vec<(Victim, u32)> {
+        let before = self.asked.clone();
+        let missing = self.missing(core);
         let mut surplus = [0u64; MAX_DIMS];
-        request.asked.retain_mut(|(victim, count)| {
-            let tasks = self.victims.as_ref().and_then(|victims| victims.find(request.machine, victim));
-            let tasks = tasks.and_then(|ticket| self.agenda.get(ticket));
-            let now = tasks.map_or(0, |tasks| tasks.count.get().min(*count));
-            asks.spare(victim, *count - now);
-            *count = now;
-            if let Some(tasks) = tasks {
-                let footprint = self.sets.needs(tasks.set).1;
-                surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(now));
+        let mut asked = std::mem::take(&mut self.asked);
+        for (victim, count) in &mut asked {
+            let tasks = self.tasks(core, victim);
+            *count = tasks.map_or(0, |(_, tasks)| tasks.count.get().min(*count));
+            if let Some((_, tasks)) = tasks {
+                let footprint = core.work.sets.needs(tasks.set).1;
+                surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(*count));
             }
-            now > 0
-        });
+        }
         surplus.iter_mut().zip(missing.0).for_each(|(sum, missing)| *sum = sum.saturating_sub(missing));
-        for (victim, count) in request.asked.iter_mut().rev() {
-            let ticket = self.victims.as_ref().and_then(|victims| victims.find(request.machine, victim));
-            let Some(tasks) = ticket.and_then(|ticket| self.agenda.get(ticket)) else { continue };
-            let footprint = self.sets.needs(tasks.set).1;
+        for (victim, count) in asked.iter_mut().rev().filter(|(_, count)| *count > 0) {
+            let Some((_, tasks)) = self.tasks(core, victim) else { continue };
+            let footprint = core.work.sets.needs(tasks.set).1;
             let held = footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
             let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(u64::MAX).min(u64::from(*count));
             surplus.iter_mut().zip(footprint).for_each(|(surplus, each)| *surplus -= each * spared);
             *count -= spared as u32;
-            asks.spare(victim, spared as u32);
         }
-        request.asked.retain(|(_, count)| *count > 0);
+        let spared = before.iter().zip(&asked).map(|((victim, before), (_, now))| (*victim, before - now));
+        let spared = spared.filter(|(_, count)| *count > 0).collect();
+        asked.retain(|(_, count)| *count > 0);
+        self.asked = asked;
+        spared
+    }
+}
+
+impl Asks {
+    fn ids(&self) -> Vec<u64> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Whether a request's task still waits for it: it is the next of its queue, as many wait as ask, the policy admits as
+    /// many, and it may use the machine (which may carry other labels now).
+    fn still_wanted(&self, core: &Core, id: u64) -> bool {
+        let Some(request) = self.open.get(&id) else { return false };
+        let before = self.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
+        let work = &core.work;
+        work.queues.head(request.queue) == Some(request.set)
+            && work.sets[request.set].row == request.row
+            && u64::from(work.sets[request.set].waiting) > before
+            && core.admits(request.queue, before as u32 + 1)
+            && core.site.scopes.holds(work.queues.scope(request.queue), request.machine)
+    }
+
+    fn withdraw(&mut self, core: &mut Core, id: u64) {
+        let Some(request) = self.remove(id) else { return };
+        core.outcome.asks_withdrawn += u64::from(request.room == Room::Kept);
+        if request.held != Resources::ZERO {
+            core.site.machines.release_held(request.machine, &request.held);
+            core.round.freed(request.machine);
+        }
+    }
+
+    /// Reserves what is free for requests that lack it, and asks no task for more than is still missing.
+    fn reserve(&mut self, core: &mut Core) {
+        let Asks { open, asked, .. } = self;
+        for request in open.values_mut() {
+            request.top_up(core);
+            request.spare(core).into_iter().for_each(|(victim, count)| spare(asked, &victim, count));
+        }
     }
 
     /// The deadline of a request has come: stops what it asked and still runs.
-    fn force(&mut self, asks: &mut Asks, id: u64) -> Result<()> {
-        let Some(request) = asks.open.get(&id) else { return Ok(()) };
-        let machine = request.machine;
-        for (victim, count) in request.asked.clone() {
-            let Some(victims) = &self.victims else { continue };
-            let Some(ticket) = victims.find(machine, &victim) else { continue };
-            let Some(tasks) = self.agenda.get(ticket).copied() else { continue };
-            let all = self.all_of(victims, ticket, &tasks);
-            let (tickets, count) = if all.whole { (all.tickets, all.count) } else { (vec![ticket], count) };
-            self.outcome.forced += u64::from(count);
-            self.stop(&tickets, count, Fate::Preempted)?;
+    fn force(&mut self, core: &mut Core, id: u64) -> Result<()> {
+        let Some(request) = self.open.get(&id) else { return Ok(()) };
+        for (victim, count) in &request.asked {
+            let Some((ticket, tasks)) = request.tasks(core, victim).map(|(ticket, tasks)| (ticket, *tasks)) else {
+                continue;
+            };
+            let all = core.all_of(ticket, &tasks);
+            let (tickets, count) = if all.whole { (all.tickets, all.count) } else { (vec![ticket], *count) };
+            core.outcome.forced += u64::from(count);
+            core.stop(&tickets, count, Fate::Preempted)?;
         }
         Ok(())
     }
 
     /// Starts a task for which everything is reserved, if the policy still admits it.
-    fn start_one(&mut self, asks: &mut Asks, id: u64) -> Result<()> {
-        let Some(&Request { queue, set, machine, .. }) = asks.open.get(&id) else { return Ok(()) };
-        if self.queues.head(queue) != Some(set) || !self.admitted(queue, 1) {
-            self.withdraw(asks, id);
+    fn start_one(&mut self, core: &mut Core, id: u64) -> Result<()> {
+        let Some(&Request { queue, set, machine, .. }) = self.open.get(&id) else { return Ok(()) };
+        if core.work.queues.head(queue) != Some(set) || !core.admits(queue, 1) {
+            self.withdraw(core, id);
             return Ok(());
         }
-        let Some(request) = asks.remove(id) else { return Ok(()) };
-        self.machines.release_held(machine, &request.held);
-        let place = self.place(queue);
-        self.tell(queue, place, Turn::Launched(Some(machine)))?;
-        self.launch(queue, machine);
-        match self.queues.head(queue) {
-            Some(_) => self.head_changed(queue),
-            None => self.emptied(queue),
+        let Some(request) = self.remove(id) else { return Ok(()) };
+        core.site.machines.release_held(machine, &request.held);
+        let place = core.place(queue);
+        core.tell(queue, place, Turn::Launched(Some(machine)))?;
+        core.launch(queue, machine);
+        match core.work.queues.head(queue) {
+            Some(_) => core.head_changed(queue),
+            None => core.emptied(queue),
         }
         Ok(())
     }
 
-    /// Whether the policy admits so many tasks more of a queue's next set.
-    fn admitted(&self, queue: QueueId, tasks: u32) -> bool {
-        let Some(head) = self.queues.head(queue) else { return false };
-        let (demand, footprint) = self.sets.needs(head);
-        let ask = Ask { footprint, demand, tasks };
-        self.policy.admit(&Queues::view(&self.sets[head]), &ask, &self.books) == Verdict::Yes
-    }
-
-    /// After a round: queues whose next task fits nowhere ask; whether a deadline is over at once.
-    pub(super) fn make_asks(&mut self) -> Result<bool> {
-        let Some(mut asks) = self.asks.take() else { return Ok(false) };
-        let least = self.victims.as_ref().and_then(|victims| victims.least_urgent());
-        let queues = match self.options.on_blocked {
-            OnBlocked::Skip => self.scopes.blocked(),
+    /// Queues whose next task fits nowhere ask, the most urgent first; whether a deadline is over at once.
+    fn make(&mut self, core: &mut Core) -> Result<bool> {
+        self.rounds += 1;
+        let least = core.running.victims.as_ref().and_then(|victims| victims.least_urgent());
+        let queues = match core.options.on_blocked {
+            OnBlocked::Skip => core.site.scopes.blocked(),
             // Who stands behind the first that does not fit has not been tried.
-            OnBlocked::Stop => self.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
+            OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };
-        let mut askers: Vec<(u8, super::line::Place, QueueId)> = Vec::new();
+        let mut askers: Vec<(u8, Place, QueueId)> = Vec::new();
         for queue in queues {
-            let Some(head) = self.queues.head(queue) else { continue };
-            let set = &self.sets[head];
-            if !set.gang && least.is_some_and(|least| set.priority < least) {
-                askers.push((set.priority, self.place(queue), queue));
+            let Some(head) = core.work.queues.head(queue) else { continue };
+            let set = &core.work.sets[head];
+            // By the run's rule nobody asks a task that is as urgent.
+            let useless = self.rule.is_some() && least.is_none_or(|least| set.priority >= least);
+            if !set.gang && !useless {
+                askers.push((set.priority, core.place(queue), queue));
             }
         }
         askers.sort_unstable();
         let mut any = false;
         for (_, _, queue) in askers {
-            let Some(set) = self.queues.head(queue) else { continue };
-            let eligible = self.eligible(asks.rules.from, self.sets[set].user)?;
-            while asks.of(queue) < self.sets[set].waiting as usize
-                && self.admitted(queue, asks.of(queue) as u32 + 1)
-                && let Some(request) = self.request(&asks, queue, set, &eligible)
+            let Some(set) = core.work.queues.head(queue) else { continue };
+            let count = |asks: &Asks| asks.of_queue.get(&queue).map_or(0, Vec::len);
+            while count(self) < core.work.sets[set].waiting as usize
+                && core.admits(queue, count(self) as u32 + 1)
+                && let Some(request) = self.request(core, queue, set)?
             {
-                let id = asks.made;
-                asks.made += 1;
-                self.outcome.asks += 1;
-                for (victim, count) in &request.asked {
-                    *asks.asked.entry(*victim).or_default() += count;
-                }
-                asks.due.insert((request.deadline, id));
-                asks.of_queue.entry(queue).or_default().push(id);
-                self.machines.hold(request.machine, &request.held);
-                asks.open.insert(id, request);
+                self.open(core, request);
                 any = true;
             }
         }
-        let now = any && asks.rules.within == Span::ZERO;
-        self.asks = Some(asks);
-        Ok(now)
+        Ok(any && self.within == Span::ZERO)
     }
 
-    /// The tasks to ask for the next task of a set: the least urgent first, until some machine has room.
-    fn request(&self, asks: &Asks, queue: QueueId, set: SetSlot, eligible: &[bool]) -> Option<Request> {
-        let victims = self.victims.as_ref()?;
-        let (need, partitions) = (self.sets.needs(set).1, self.books.partitions());
-        let (scope, priority) = (self.queues.scope(queue), self.sets[set].priority);
-        let mut there: HashMap<MachineId, (Resources, Vec<(Victim, u32)>)> = HashMap::new();
-        for (victim, ticket) in victims.all() {
-            if victim.priority() <= priority {
-                return None;
-            }
-            let Some(tasks) = self.agenda.get(*ticket) else { continue };
-            let other = &self.sets[tasks.set];
-            let left = tasks.count.get() - asks.asked.get(victim).copied().unwrap_or(0).min(tasks.count.get());
-            let Some(left) = NonZeroU32::new(left) else { continue };
-            if !eligible.get(other.user.index() * partitions + other.partition.index()).copied().unwrap_or(true)
-                || !self.machines.is_present(tasks.machine)
-                || !self.scopes.holds(scope, tasks.machine)
-            {
-                continue;
-            }
-            let (room, asked) =
-                there.entry(tasks.machine).or_insert_with(|| (self.machines.free(tasks.machine), Vec::new()));
-            let footprint = self.sets.needs(tasks.set).1;
-            let short =
-                need.iter().zip(room.0).zip(footprint).filter(|((need, room), each)| *need > room && **each > 0);
-            let short = short.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0);
-            let count = short.min(u64::from(left.get())) as u32;
-            if count == 0 {
-                continue;
-            }
-            room.0.iter_mut().zip(footprint).for_each(|(room, each)| *room += each * u64::from(count));
-            asked.push((*victim, count));
-            if need.iter().zip(room.0).all(|(need, room)| *need <= room) {
-                let (_, asked) = there.remove(&tasks.machine)?;
-                return Some(self.asked_of(queue, set, tasks.machine, asked, asks.rules.within));
-            }
+    fn open(&mut self, core: &mut Core, request: Request) {
+        let id = self.made;
+        self.made += 1;
+        core.outcome.asks += 1;
+        for (victim, count) in &request.asked {
+            *self.asked.entry(*victim).or_default() += count;
         }
-        None
+        self.due.insert((request.deadline, id));
+        self.of_queue.entry(request.queue).or_default().push(id);
+        core.site.machines.hold(request.machine, &request.held);
+        self.open.insert(id, request);
     }
 
-    fn asked_of(
-        &self,
-        queue: QueueId,
-        set: SetSlot,
-        machine: MachineId,
-        asked: Vec<(Victim, u32)>,
-        within: Span,
-    ) -> Request {
-        let mut held = self.machines.free(machine);
-        for (d, held) in held.0.iter_mut().enumerate() {
-            *held = (*held).min(self.sets.needs(set).1.get(d).copied().unwrap_or(0));
+    /// The request that the rule proposes for the next task of a set. Errors: the rule's, and [`Error::Mismatch`] for a
+    /// proposal that makes no sense.
+    fn request(&mut self, core: &mut Core, queue: QueueId, set: SetSlot) -> Result<Option<Request>> {
+        let Core { outside, now, books, work, running, site, .. } = core;
+        let (demand, footprint) = work.sets.needs(set);
+        let ask = policy::Ask { footprint, demand, tasks: 1 };
+        let head = Queues::view(&work.sets[set]);
+        // By the run's rule the more urgent task wins for good; two tasks of a policy's could stop each other for ever.
+        let but_of = self.rule.is_none().then_some(*now);
+        let scope = work.queues.scope(queue);
+        let asker = Asker { scope, asked: &self.asked, version: self.rounds, but_of };
+        let view = View::new(work, running, site, &*outside.source);
+        let proposal = match &mut self.rule {
+            Some(rule) => rule.propose(&head, &ask, &view.for_asker(asker, outside.policy.groups()), books)?,
+            None => match outside.policy.preemption() {
+                Some(rule) => rule.propose(&head, &ask, &view.for_asker(asker, None), books)?,
+                None => None,
+            },
+        };
+        let Some(proposal) = proposal else { return Ok(None) };
+        let mut asked = Vec::new();
+        let mut machine = None;
+        for (key, count) in &proposal.tasks {
+            let tasks = core.displaceable(Ticket::of(*key), *count)?;
+            if but_of == Some(tasks.start) {
+                return Err(senseless("tasks that have only just started"));
+            }
+            asked.push((Victim::new(&core.work.sets[tasks.set], &tasks), *count));
+            if *machine.get_or_insert(tasks.machine) != tasks.machine {
+                return Err(senseless("tasks of more than one machine"));
+            }
         }
-        let row = self.sets[set].row;
-        let mut request = Request { queue, set, row, machine, held, asked, deadline: self.now + within };
+        let scope = core.work.queues.scope(queue);
+        let Some(machine) = machine.filter(|machine| core.site.scopes.holds(scope, *machine)) else {
+            return Err(senseless("no tasks, or tasks of a machine that it may not use,"));
+        };
+        let mut held = amounts(core.work.sets.needs(set).1);
+        held.0.iter_mut().zip(core.site.machines.free(machine).0).for_each(|(held, free)| *held = (*held).min(free));
+        if proposal.room == Room::Open {
+            held = Resources::ZERO;
+        }
+        let (row, deadline) = (core.work.sets[set].row, core.now + self.within);
+        let mut request = Request { queue, set, row, machine, held, asked, room: proposal.room, deadline };
         // What was gone through and is not needed is not asked; nothing of it is counted yet.
-        self.spare_asked(&mut Asks::new(Preempt { within, from: PreemptFrom::Any }), &mut request);
-        request
+        request.spare(core);
+        if request.asked.is_empty() && self.rule.is_none() {
+            return Err(senseless("tasks that hold nothing that is short"));
+        }
+        Ok(Some(request))
     }
+}
 
-    /// Which users' tasks a user may ask, by id and partition; those beyond the end may be.
-    fn eligible(&self, from: PreemptFrom, asker: UserId) -> Result<Vec<bool>> {
-        let partitions = self.books.partitions();
-        let users = 0..self.books.users() as u32;
-        let all = |may: bool| std::iter::repeat_n(may, partitions);
-        if from == PreemptFrom::Any {
-            return Ok(Vec::new());
-        }
-        if from == PreemptFrom::SameUser {
-            return Ok(users.flat_map(|user| all(user == asker.0)).collect());
-        }
-        let Some(groups) = self.policy.groups() else {
-            let name = PreemptFrom::ALL.iter().find(|(_, of)| *of == from).map_or("", |(name, _)| name);
-            let problem = format!("victims are restricted to '{name}', and the policy has no quota groups");
-            return Err(Error::Mismatch { problem });
-        };
-        let tree = groups.tree();
-        let group = |user: u32| tree.group_of(self.source.users().name(user));
-        if from == PreemptFrom::SameGroup {
-            let own = group(asker.0);
-            return Ok(users.flat_map(|user| all(own.is_some() && group(user) == own)).collect());
-        }
-        let levels = groups.levels()?;
-        let dims = self.books.dims();
-        let mut held = vec![0u64; levels.len()];
-        let resources = tree.groups.first().map_or(0, |about| about.limits.len());
-        let places = tree.groups.len();
-        let mut above = vec![false; places];
-        let who = users.flat_map(|user| (0..partitions as u8).map(move |at| (user, Partition(at))));
-        for (user, partition) in who.clone() {
-            let mut next = group(user).map(|group| tree.place_in(group, partition));
-            while let Some(at) = next {
-                for d in 0..resources.min(dims) {
-                    held[at * resources + d] += self.books.partition(partition).held(UserId(user))[d];
-                }
-                next = tree.groups[at].parent;
-            }
-        }
-        for (at, above) in above.iter_mut().enumerate() {
-            *above = (0..resources).any(|d| held[at * resources + d] > levels[at * resources + d].runtime);
-        }
-        let over = |(user, partition): (u32, Partition)| {
-            let leaf = group(user).map(|group| tree.place_in(group, partition));
-            std::iter::successors(leaf, |at| tree.groups[*at].parent).any(|at| above[at])
-        };
-        Ok(who.map(over).collect())
+fn senseless(what: &str) -> Error {
+    Error::Mismatch { problem: format!("the policy wants to stop {what} for a task that fits nowhere") }
+}
+
+impl Core<'_> {
+    /// Whether the policy admits so many tasks more of a queue's next set.
+    fn admits(&self, queue: QueueId, tasks: u32) -> bool {
+        let Some(head) = self.work.queues.head(queue) else { return false };
+        let view = Queues::view(&self.work.sets[head]);
+        self.outside.policy.admit(&view, &self.ask(head, tasks), &self.books) == Verdict::Yes
     }
 }

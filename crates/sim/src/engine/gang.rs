@@ -3,10 +3,14 @@
 //! A gang holds nothing until there is room for all of its tasks at one instant, so that no two of them can block each
 //! other. Its room is planned machine by machine, as if its tasks were launched one by one, and taken only when the plan is whole.
 
-use super::Engine;
+use super::core::Core;
+use super::hoard::Hoards;
 use super::jobs::SetSlot;
-use crate::cluster::{Placement, WHOLE};
+use crate::cluster::WHOLE;
 use plimsoll_base::units::{MachineId, Resources};
+
+/// Where the tasks of a gang would start: machines and how many tasks on each.
+pub(super) type Plan = Vec<(MachineId, u32)>;
 
 /// Distinct machines and how many there are of each.
 #[derive(Clone, Debug)]
@@ -49,59 +53,61 @@ fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
-impl Engine<'_> {
+impl Core<'_> {
     /// Where the next task of a set would start, or the first of a gang; the whole plan of a gang is kept for its launch.
-    pub(super) fn room(&mut self, slot: SetSlot) -> Option<MachineId> {
-        let set = &self.sets[slot];
-        let need = self.sets.needs(slot).1;
-        let scope = self.queues.scope(set.queue);
+    pub(super) fn room(&mut self, slot: SetSlot, hoards: &mut Option<Hoards>) -> Option<MachineId> {
+        let set = &self.work.sets[slot];
         if !set.gang {
-            return self.scopes.find(&mut self.machines, scope, need);
+            let need = self.work.sets.needs(slot).1;
+            return self.site.find(self.work.queues.scope(set.queue), need);
         }
-        if self.hoards.is_some() { self.hoard(slot) } else { self.room_for_all(slot) }
+        match hoards {
+            Some(hoards) => hoards.seat(self, slot),
+            None => self.room_for_all(slot),
+        }
     }
 
     /// Where the first task of a gang would start if there is room for all of it.
     pub(super) fn room_for_all(&mut self, slot: SetSlot) -> Option<MachineId> {
-        let set = &self.sets[slot];
-        let need = self.sets.needs(slot).1;
-        let scope = self.queues.scope(set.queue);
+        let set = &self.work.sets[slot];
+        let need = self.work.sets.needs(slot).1;
+        let scope = self.work.queues.scope(set.queue);
         let mut left = set.waiting;
-        self.round.plan.clear();
-        if self.options.placement == Placement::Pooled {
-            let machine = self.machines.find(need)?;
-            if times(&self.machines.free(machine).0, need) < u64::from(left) {
+        self.plan.clear();
+        if self.site.pooled {
+            let machine = self.site.machines.find(need)?;
+            if times(&self.site.machines.free(machine).0, need) < u64::from(left) {
                 return None;
             }
-            self.round.plan.push((machine, left));
+            self.plan.push((machine, left));
             return Some(machine);
         }
         let mut planned = Vec::new();
         while left > 0 {
-            let Some(machine) = self.scopes.find(&mut self.machines, scope, need) else { break };
-            self.machines.take(machine, need);
-            if self.devices.is_some() {
-                planned.push((machine, self.machines.assign(machine, need)));
+            let Some(machine) = self.site.find(scope, need) else { break };
+            self.site.machines.take(machine, need);
+            if self.site.devices.is_some() {
+                planned.push((machine, self.site.machines.assign(machine, need)));
             }
             left -= 1;
-            match self.round.plan.last_mut() {
+            match self.plan.last_mut() {
                 Some((last, count)) if *last == machine => *count += 1,
-                _ => self.round.plan.push((machine, 1)),
+                _ => self.plan.push((machine, 1)),
             }
         }
         for (machine, held) in planned {
-            self.machines.release(machine, &held);
+            self.site.machines.release(machine, &held);
         }
-        for &(machine, count) in &self.round.plan {
-            self.machines.give(machine, need, count);
+        for &(machine, count) in &self.plan {
+            self.site.machines.give(machine, need, count);
         }
-        if left > 0 { None } else { self.round.plan.first().map(|(machine, _)| *machine) }
+        if left > 0 { None } else { self.plan.first().map(|(machine, _)| *machine) }
     }
 
     /// Panics: when some tasks of a gang wait and others do not (a programmer error); for audited runs.
     pub(super) fn audit_gangs(&self) {
-        for slot in self.sets.by_row() {
-            let set = &self.sets[slot];
+        for slot in self.work.sets.by_row() {
+            let set = &self.work.sets[slot];
             assert!(!set.gang || set.waiting == 0 || set.waiting == set.left, "a gang in part at {:?}", self.now);
         }
     }

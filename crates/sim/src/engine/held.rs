@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
+use super::core::Core;
 use super::jobs::SetSlot;
-use super::{Engine, Running};
+use super::running::Running;
 use crate::cluster::{Hardware, Held};
 
 /// The devices of each running task, by set and number; every task is an entry of its own where devices have identities.
 pub(super) type Devices = HashMap<(SetSlot, u32), Vec<Held>>;
 
-impl Engine<'_> {
+impl Core<'_> {
     /// Tasks have taken their amounts on a machine: gives them devices.
     pub(super) fn assign(&mut self, tasks: &Running) {
-        let Some(devices) = &mut self.devices else { return };
-        let held = self.machines.assign(tasks.machine, self.sets.needs(tasks.set).1);
+        let Some(devices) = &mut self.site.devices else { return };
+        let held = self.site.machines.assign(tasks.machine, self.work.sets.needs(tasks.set).1);
         if !held.is_empty() {
             devices.insert((tasks.set, tasks.first), held);
         }
@@ -21,26 +22,26 @@ impl Engine<'_> {
 
     /// Tasks give their devices back.
     pub(super) fn release(&mut self, tasks: &Running) {
-        let Some(devices) = &mut self.devices else { return };
+        let Some(devices) = &mut self.site.devices else { return };
         if let Some(held) = devices.remove(&(tasks.set, tasks.first)) {
-            self.machines.release(tasks.machine, &held);
+            self.site.machines.release(tasks.machine, &held);
         }
     }
 
     /// Panics: when more of a device is held than there is, or a task holds other than it needs (a programmer error); for
     /// audited runs.
     pub(super) fn audit_devices(&self) {
-        if self.devices.is_none() {
+        if self.site.devices.is_none() {
             return;
         }
-        let made_of = self.machines.hardware().map(Hardware::dims).unwrap_or_default();
+        let made_of = self.site.machines.hardware().map(Hardware::dims).unwrap_or_default();
         let mut sums: HashMap<_, u32> = HashMap::new();
-        for running in self.agenda.iter() {
-            let all = of(&self.devices, running);
+        for running in self.running.iter() {
+            let all = of(&self.site.devices, running);
             for &dim in &made_of {
                 let milli: u64 =
                     all.iter().filter(|held| usize::from(held.dim) == dim).map(|held| u64::from(held.milli)).sum();
-                assert_eq!(milli, self.sets.needs(running.set).1[dim], "devices of a task at {:?}", self.now);
+                assert_eq!(milli, self.work.sets.needs(running.set).1[dim], "devices of a task at {:?}", self.now);
             }
             for held in all {
                 *sums.entry((running.machine, held.dim, held.device)).or_default() += u32::from(held.milli);

@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Engine;
+use super::core::{Core, amounts};
+use super::extension::Extension;
 use super::jobs::SetSlot;
 use super::queues::QueueId;
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time};
 
 /// The room that a gang holds.
@@ -42,117 +44,54 @@ pub(super) struct Hoards {
     /// Gangs that hold nothing until a machine wakes them that was freed by something else than a gang. If what gangs
     /// give back woke them, two that can never start would wake each other for ever.
     asleep: BTreeMap<SetSlot, Sleeper>,
-    /// Machines where something ended, or that joined or were relabelled, since the last round; and before this one.
-    news: Vec<MachineId>,
+    /// Machines where something ended, or that joined or were relabelled, between the last round and this one.
     freed: Vec<MachineId>,
 }
 
 impl Hoards {
     pub fn new(patience: Span) -> Hoards {
-        let (of, due, asleep, news, freed) = Default::default();
-        Hoards { patience, of, due, asleep, news, freed }
+        let (of, due, asleep, freed) = Default::default();
+        Hoards { patience, of, due, asleep, freed }
     }
 
-    /// When the next one gives up.
-    pub fn next(&self) -> Option<Time> {
-        self.due.first().map(|(time, _)| *time)
-    }
-}
-
-impl Engine<'_> {
-    /// A machine has more room or will do for others, and not because of a gang: gangs that gave up may begin anew.
-    pub(super) fn wake_gangs(&mut self, machine: MachineId) {
-        if let Some(hoards) = &mut self.hoards {
-            hoards.news.push(machine);
-        }
-    }
-
-    /// Before a round: gives back what is held for too long, or for a gang that is not the next of its queue any more. Who has
-    /// given up holds nothing from now on, until it wakes.
-    pub(super) fn give_up_hoards(&mut self) {
-        let Some(mut hoards) = self.hoards.take() else { return };
-        hoards.freed = std::mem::take(&mut hoards.news);
-        hoards.asleep.values_mut().for_each(|sleeper| sleeper.rests = false);
-        let its = |queue: QueueId, hoard: &Hoard| {
-            let scope = self.queues.scope(queue);
-            self.queues.head(queue) == Some(hoard.set)
-                && self.sets[hoard.set].row == hoard.row
-                && hoard.parts.iter().all(|(machine, _)| self.scopes.holds(scope, *machine))
-        };
-        let orphaned = hoards.of.iter().filter(|(queue, hoard)| !its(**queue, hoard));
-        let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();
-        orphaned.into_iter().for_each(|queue| self.scatter(&mut hoards, queue));
-        while let Some((_, queue)) = hoards.due.first().filter(|(at, _)| *at <= self.now).copied() {
-            if let Some(&Hoard { set, row, .. }) = hoards.of.get(&queue) {
-                hoards.asleep.insert(set, Sleeper { queue, row, rests: true });
-            }
-            self.scatter(&mut hoards, queue);
-            self.outcome.hoards_given_up += 1;
-        }
-        self.hoards = Some(hoards);
-    }
-
-    /// A machine takes nothing new from now on: what is held there is of no use.
-    pub(super) fn scatter_from(&mut self, machine: MachineId) {
-        let Some(mut hoards) = self.hoards.take() else { return };
-        let there = |hoard: &Hoard| hoard.parts.iter().any(|(part, _)| *part == machine);
-        let queues = hoards.of.iter().filter(|(_, hoard)| there(hoard)).map(|(queue, _)| *queue);
-        for queue in queues.collect::<Vec<QueueId>>() {
-            self.scatter(&mut hoards, queue);
-        }
-        self.hoards = Some(hoards);
-    }
-
-    /// Gives back all that a gang holds.
-    fn scatter(&mut self, hoards: &mut Hoards, queue: QueueId) {
-        let Some(hoard) = hoards.of.remove(&queue) else { return };
-        hoards.due.remove(&(hoard.gives_up, queue));
-        for (machine, count) in hoard.parts {
-            self.machines.release_held(machine, &times(&hoard.one, count));
-            self.round.freed(machine);
-        }
-    }
-
-    /// Holds what room there is for a gang; the first machine of its plan once it is enough.
-    pub(super) fn hoard(&mut self, slot: SetSlot) -> Option<MachineId> {
-        let mut hoards = self.hoards.take()?;
-        let found = if self.sleeps(&hoards, slot) {
-            self.room_for_all(slot)
+    /// Where the first task of a gang starts, once there is room for all of it: holds what room there is until then.
+    pub fn seat(&mut self, core: &mut Core, slot: SetSlot) -> Option<MachineId> {
+        let found = if self.sleeps(core, slot) {
+            core.room_for_all(slot)
         } else {
-            hoards.asleep.remove(&slot);
-            self.gather(&mut hoards, slot)
+            self.asleep.remove(&slot);
+            self.gather(core, slot)
         };
         if found.is_some() {
-            hoards.asleep.remove(&slot);
+            self.asleep.remove(&slot);
         }
-        self.hoards = Some(hoards);
         found
     }
 
     /// Whether a gang has given up, and no machine with room for one of its tasks was freed since.
-    fn sleeps(&self, hoards: &Hoards, slot: SetSlot) -> bool {
-        let set = &self.sets[slot];
-        let Some(sleeper) = hoards.asleep.get(&slot) else { return false };
-        let (scope, need) = (self.queues.scope(set.queue), self.sets.needs(slot).1);
-        let wakes = |machine: &MachineId| self.scopes.holds(scope, *machine) && self.machines.fits(*machine, need);
+    fn sleeps(&self, core: &Core, slot: SetSlot) -> bool {
+        let set = &core.work.sets[slot];
+        let Some(sleeper) = self.asleep.get(&slot) else { return false };
+        let (scope, need) = (core.work.queues.scope(set.queue), core.work.sets.needs(slot).1);
+        let wakes =
+            |machine: &MachineId| core.site.scopes.holds(scope, *machine) && core.site.machines.fits(*machine, need);
         let same = sleeper.queue == set.queue && sleeper.row == set.row;
-        same && (sleeper.rests || !hoards.freed.iter().any(wakes))
+        same && (sleeper.rests || !self.freed.iter().any(wakes))
     }
 
-    fn gather(&mut self, hoards: &mut Hoards, slot: SetSlot) -> Option<MachineId> {
-        let (queue, waiting) = (self.sets[slot].queue, self.sets[slot].waiting);
-        let scope = self.queues.scope(queue);
-        let mut one = Resources::ZERO;
-        one.0.iter_mut().zip(self.sets.needs(slot).1).for_each(|(one, need)| *one = *need);
-        let row = self.sets[slot].row;
-        let gives_up = self.now + hoards.patience;
-        let known = hoards.of.contains_key(&queue);
-        let hoard = hoards.of.entry(queue).or_insert(Hoard { set: slot, row, one, parts: Vec::new(), gives_up });
+    fn gather(&mut self, core: &mut Core, slot: SetSlot) -> Option<MachineId> {
+        let set = &core.work.sets[slot];
+        let (queue, waiting, row) = (set.queue, set.waiting, set.row);
+        let scope = core.work.queues.scope(queue);
+        let one = amounts(core.work.sets.needs(slot).1);
+        let gives_up = core.now + self.patience;
+        let known = self.of.contains_key(&queue);
+        let hoard = self.of.entry(queue).or_insert(Hoard { set: slot, row, one, parts: Vec::new(), gives_up });
         let mut left = waiting - hoard.parts.iter().map(|(_, count)| count).sum::<u32>();
         while left > 0
-            && let Some(machine) = self.scopes.find(&mut self.machines, scope, self.sets.needs(slot).1)
+            && let Some(machine) = core.site.find(scope, core.work.sets.needs(slot).1)
         {
-            self.machines.hold(machine, &one);
+            core.site.machines.hold(machine, &one);
             left -= 1;
             match hoard.parts.last_mut() {
                 Some((last, count)) if *last == machine => *count += 1,
@@ -161,19 +100,66 @@ impl Engine<'_> {
         }
         if left > 0 {
             if hoard.parts.is_empty() {
-                hoards.of.remove(&queue);
+                self.of.remove(&queue);
             } else if !known {
-                hoards.due.insert((gives_up, queue));
+                self.due.insert((gives_up, queue));
             }
             return None;
         }
-        let hoard = hoards.of.remove(&queue)?;
-        hoards.due.remove(&(hoard.gives_up, queue));
+        let hoard = self.of.remove(&queue)?;
+        self.due.remove(&(hoard.gives_up, queue));
         for &(machine, count) in &hoard.parts {
-            self.machines.release_held(machine, &times(&one, count));
+            core.site.machines.release_held(machine, &times(&one, count));
         }
-        self.round.plan = hoard.parts;
-        self.round.plan.first().map(|(machine, _)| *machine)
+        core.plan = hoard.parts;
+        core.plan.first().map(|(machine, _)| *machine)
+    }
+
+    /// Gives back all that a gang holds.
+    fn scatter(&mut self, core: &mut Core, queue: QueueId) {
+        let Some(hoard) = self.of.remove(&queue) else { return };
+        self.due.remove(&(hoard.gives_up, queue));
+        for (machine, count) in hoard.parts {
+            core.site.machines.release_held(machine, &times(&hoard.one, count));
+            core.round.freed(machine);
+        }
+    }
+}
+
+impl Extension for Hoards {
+    fn next(&self) -> Option<Time> {
+        self.due.first().map(|(time, _)| *time)
+    }
+
+    fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
+        let there = |hoard: &Hoard| hoard.parts.iter().any(|(part, _)| *part == machine);
+        let queues = self.of.iter().filter(|(_, hoard)| there(hoard)).map(|(queue, _)| *queue);
+        queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(core, queue));
+    }
+
+    /// Gives back what is held for too long, or for a gang that is not the next of its queue any more. A gang that has given up
+    /// holds nothing from now on, until it wakes.
+    fn before_round(&mut self, core: &mut Core) -> Result<()> {
+        self.freed.clear();
+        self.freed.append(core.notes.freed.get_or_insert_default());
+        self.asleep.values_mut().for_each(|sleeper| sleeper.rests = false);
+        let its = |queue: QueueId, hoard: &Hoard| {
+            let scope = core.work.queues.scope(queue);
+            core.work.queues.head(queue) == Some(hoard.set)
+                && core.work.sets[hoard.set].row == hoard.row
+                && hoard.parts.iter().all(|(machine, _)| core.site.scopes.holds(scope, *machine))
+        };
+        let orphaned = self.of.iter().filter(|(queue, hoard)| !its(**queue, hoard));
+        let orphaned: Vec<QueueId> = orphaned.map(|(queue, _)| *queue).collect();
+        orphaned.into_iter().for_each(|queue| self.scatter(core, queue));
+        while let Some((_, queue)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
+            if let Some(&Hoard { set, row, .. }) = self.of.get(&queue) {
+                self.asleep.insert(set, Sleeper { queue, row, rests: true });
+            }
+            self.scatter(core, queue);
+            core.outcome.hoards_given_up += 1;
+        }
+        Ok(())
     }
 }
 

@@ -1,10 +1,9 @@
 //! The time between two instants, as recorders hear of it: the state that held, with the heads of all queues.
 
-use super::Engine;
+use super::core::Core;
 use super::jobs::Sets;
 use super::queues::Queues;
 use super::scopes::{ScopeId, Scopes};
-use crate::cluster::Placement;
 use crate::record::{State, Waiting};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time, UserId};
@@ -30,16 +29,17 @@ impl Waiting for Heads<'_> {
     }
 }
 
-impl Engine<'_> {
+impl Core<'_> {
     /// Lets time pass up to `to`, and tells the recorder of the state meanwhile. Errors: the recorder's.
     pub(super) fn advance(&mut self, to: Time) -> Result<()> {
         if to > self.now {
-            let machines = (self.options.placement != Placement::Pooled).then_some(&self.machines);
-            let waiting = Heads { queues: &self.queues, sets: &self.sets, scopes: &self.scopes };
-            let (books, groups, unreturned) = (&self.books, self.policy.groups(), &*self.unreturned);
-            let state = State { books, machines, waiting: &waiting, groups, unreturned };
-            self.recorder.interval(self.now, to, &state)?;
+            let machines = (!self.site.pooled).then_some(&self.site.machines);
+            let waiting = Heads { queues: &self.work.queues, sets: &self.work.sets, scopes: &self.site.scopes };
+            let (books, groups) = (&self.books, self.outside.policy.groups());
+            let state = State { books, machines, waiting: &waiting, groups };
+            self.outside.recorder.interval(self.now, to, &state)?;
             self.now = to;
+            self.books.pass(to);
         }
         Ok(())
     }

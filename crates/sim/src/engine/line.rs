@@ -15,9 +15,9 @@ pub struct Place {
     pub rank: Rank,
     /// Order among equal ranks; different for every user.
     pub tie: u64,
-    /// Order among a user's own: row by row.
+    /// Order among a user's own: row by row, or the key of another order inside users.
     pub turn: u128,
-    /// Order within a row: the number of the task.
+    /// Order within that: the number of the task in its row, or the age of the queue.
     pub number: u32,
 }
 

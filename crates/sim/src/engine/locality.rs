@@ -5,81 +5,104 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::Engine;
+use super::core::Core;
+use super::extension::Extension;
 use super::jobs::SetSlot;
+use super::notes::Standing;
 use crate::cluster::Location;
 use crate::record::Reach;
-use plimsoll_base::units::{MachineId, Time};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Span, Time};
 
 /// When waiting sets fall back.
-#[derive(Debug, Default)]
-pub struct Falling {
+#[derive(Debug)]
+pub(super) struct Falling {
+    /// After how long a set stands a level up.
+    delay: Span,
     due: BTreeSet<(Time, SetSlot)>,
     of: HashMap<SetSlot, Time>,
 }
 
 impl Falling {
-    /// When the next one falls back.
-    pub fn next(&self) -> Option<Time> {
-        self.due.first().map(|(time, _)| *time)
+    /// Nothing waits yet.
+    pub fn new(delay: Span) -> Falling {
+        Falling { delay, due: BTreeSet::new(), of: HashMap::new() }
     }
 
-    /// A set will fall back at this instant.
-    fn add(&mut self, at: Time, slot: SetSlot) {
-        self.due.insert((at, slot));
-        self.of.insert(slot, at);
+    /// A set stands in a queue from now on: it falls back later unless it may start anywhere.
+    fn joined(&mut self, core: &Core, slot: SetSlot) {
+        let scope = core.work.queues.scope(core.work.sets[slot].queue);
+        if core.site.scopes.get(scope).location != Location::Cluster {
+            let at = core.now + self.delay;
+            self.due.insert((at, slot));
+            self.of.insert(slot, at);
+        }
     }
 
     /// A set waits no longer.
-    pub fn remove(&mut self, slot: SetSlot) {
-        if !self.of.is_empty()
-            && let Some(at) = self.of.remove(&slot)
-        {
+    fn left(&mut self, slot: SetSlot) {
+        if let Some(at) = self.of.remove(&slot) {
             self.due.remove(&(at, slot));
         }
     }
 
-    fn pop(&mut self, now: Time) -> Option<SetSlot> {
-        let first = self.due.first().filter(|(at, _)| *at <= now).copied()?;
-        self.remove(first.1);
-        Some(first.1)
-    }
-}
-
-impl Engine<'_> {
-    /// A set stands in a queue from now on: when it falls back, if it ever does.
-    pub(super) fn expect_fall(&mut self, slot: SetSlot) {
-        let scope = self.queues.scope(self.sets[slot].queue);
-        let narrow = self.scopes.get(scope).location != Location::Cluster;
-        if let Some(delay) = self.options.fall_back.filter(|_| narrow) {
-            self.falling.add(self.now + delay, slot);
+    /// Hears which sets have joined a queue or left it.
+    fn hear(&mut self, core: &mut Core) {
+        let Some(mut standing) = core.notes.standing.take() else { return };
+        for standing in standing.drain(..) {
+            match standing {
+                Standing::Joined(slot) => self.joined(core, slot),
+                Standing::Left(slot) => self.left(slot),
+            }
         }
+        core.notes.standing = Some(standing);
     }
 
     /// Sets that have waited long enough stand a level up, in the same place in line.
-    pub(super) fn fall_back(&mut self) {
-        let dims = self.books.dims();
-        while let Some(slot) = self.falling.pop(self.now) {
-            let (user, old) = (self.sets[slot].user, self.sets[slot].queue);
-            let Some(scope) = self.scopes.up(self.queues.scope(old), dims) else { continue };
-            let queue = self.queues.id(user, scope);
-            self.round.open(self.queues.len());
-            let was_first = self.queues.head(old) == Some(slot);
-            self.queues.remove(&mut self.sets, slot);
-            match self.queues.head(old) {
-                None => self.emptied(old),
-                Some(_) if was_first => self.head_changed(old),
-                Some(_) => {}
+    pub fn fall_back(&mut self, core: &mut Core) {
+        self.hear(core);
+        while let Some((_, slot)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
+            self.left(slot);
+            if core.move_up(slot) {
+                self.joined(core, slot);
             }
-            self.sets[slot].queue = queue;
-            self.stand_in(slot);
-            self.expect_fall(slot);
         }
+    }
+}
+
+impl Extension for Falling {
+    fn next(&self) -> Option<Time> {
+        self.due.first().map(|(time, _)| *time)
+    }
+
+    fn after_round(&mut self, core: &mut Core) -> Result<bool> {
+        self.hear(core);
+        Ok(false)
+    }
+}
+
+impl Core<'_> {
+    /// Moves a set that waits to its user's queue for the next wider scope, in the same place in line; whether there is one.
+    fn move_up(&mut self, slot: SetSlot) -> bool {
+        let (user, old) = (self.work.sets[slot].user, self.work.sets[slot].queue);
+        let Some(scope) = self.site.scopes.up(self.work.queues.scope(old), self.books.dims()) else { return false };
+        let queue = self.work.queues.id(user, scope);
+        self.round.open(self.work.queues.len());
+        let was_first = self.work.queues.head(old) == Some(slot);
+        self.work.remove(slot);
+        match self.work.queues.head(old) {
+            None => self.emptied(old),
+            Some(_) if was_first => self.head_changed(old),
+            Some(_) => {}
+        }
+        self.work.sets[slot].queue = queue;
+        self.stand_in(slot);
+        true
     }
 
     /// How near to where its tasks would run best a set's task starts; nothing if they run equally well everywhere.
     pub(super) fn reach(&self, slot: SetSlot, machine: MachineId) -> Option<Reach> {
-        let home = self.scopes.get(self.sets[slot].home).location;
-        self.scopes.reach(home, machine)
+        let home = self.site.scopes.get(self.work.sets[slot].home).location;
+        self.site.scopes.reach(home, machine)
     }
 }

@@ -1,65 +1,78 @@
-//! Machines that fail, leave and join during a run.
+//! Machines that fail, leave, join and change their labels during a run.
 
-use super::take_back::Choice;
-use super::{Engine, OnFailure};
-use crate::cluster::{Change, Placement};
+use super::OnFailure;
+use super::core::Core;
+use super::extension::Extensions;
+use super::stop::Choice;
+use crate::cluster::{Change, Cluster};
 use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Time};
 
-impl Engine<'_> {
-    /// When the next event of a machine happens.
-    pub(super) fn next_event(&self) -> Option<Time> {
-        let placed = self.options.placement != Placement::Pooled;
-        self.cluster.events.events.get(self.events).filter(|_| placed).map(|event| event.at)
-    }
+/// How many of the machines' events have happened.
+#[derive(Debug, Default)]
+pub(super) struct EventsSoFar(usize);
 
-    /// Applies the events of machines at this instant.
-    pub(super) fn machine_events(&mut self) -> Result<()> {
-        while self.next_event().is_some_and(|at| at <= self.now) {
-            let event = &self.cluster.events.events[self.events];
-            self.events += 1;
-            self.count_machine(event.machine, false);
+impl EventsSoFar {
+    /// When the next one happens.
+    pub fn next(&self, cluster: &Cluster) -> Option<Time> {
+        cluster.events.events.get(self.0).map(|event| event.at)
+    }
+}
+
+impl Extensions {
+    /// Applies the events of machines at this instant, and tells the extensions of machines that take nothing new.
+    pub fn machine_events(&mut self, core: &mut Core) -> Result<()> {
+        let cluster = core.site.cluster;
+        while self.next_event(cluster).is_some_and(|at| at <= core.now)
+            && let Some(EventsSoFar(count)) = &mut self.events
+        {
+            let event = &cluster.events.events[*count];
+            *count += 1;
+            core.site.count_machine(&mut core.books, event.machine, false);
             match &event.change {
-                Change::Fail => self.fail(event.machine)?,
-                Change::Leave => {
-                    self.machines.remove(event.machine);
-                    self.withdraw_from(event.machine);
-                    self.scatter_from(event.machine);
+                Change::Fail | Change::Leave => {
+                    core.site.machines.remove(event.machine);
+                    self.withdrawn(core, event.machine);
+                    if event.change == Change::Fail {
+                        core.fail(event.machine)?;
+                    }
                 }
                 Change::Join => {
-                    self.machines.restore(event.machine, &self.offers[event.machine.index()]);
-                    self.round.freed(event.machine);
-                    self.wake_gangs(event.machine);
+                    core.site.machines.restore(event.machine, &core.site.offers[event.machine.index()]);
+                    core.serves_more(event.machine);
                 }
                 Change::Relabel(labels) => {
-                    self.scopes.relabel(event.machine, labels);
-                    self.round.freed(event.machine);
-                    self.wake_gangs(event.machine);
+                    core.site.scopes.relabel(event.machine, labels);
+                    core.serves_more(event.machine);
                 }
             }
-            self.count_machine(event.machine, true);
+            core.site.count_machine(&mut core.books, event.machine, true);
         }
         Ok(())
+    }
+}
+
+impl Core<'_> {
+    /// A machine has more room than before or will do for others.
+    fn serves_more(&mut self, machine: MachineId) {
+        self.round.freed(machine);
+        self.notes.freed(machine);
     }
 
     /// A machine is gone with what runs there, and gangs with tasks there stop everywhere.
     fn fail(&mut self, machine: MachineId) -> Result<()> {
-        self.machines.remove(machine);
-        self.withdraw_from(machine);
-        self.scatter_from(machine);
-        let struck = self.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
+        let struck = self.running.victims.as_ref().map(|victims| victims.on(machine)).unwrap_or_default();
         for ticket in struck {
             // It may be gone already, with the rest of its gang.
-            let (Some(victims), Some(tasks)) = (&self.victims, self.agenda.get(ticket).copied()) else { continue };
+            let Some(tasks) = self.running.get(ticket).copied() else { continue };
             match self.options.on_failure {
                 OnFailure::Requeue => {
-                    let Choice { tickets, count, .. } = self.all_of(victims, ticket, &tasks);
+                    let Choice { tickets, count, .. } = self.all_of(ticket, &tasks);
                     self.stop(&tickets, count, Fate::MachineFailed)?;
                 }
                 OnFailure::Lose => {
-                    self.agenda.cancel(ticket);
-                    self.forget(&tasks);
+                    self.running.cancel(&self.work.sets, ticket);
                     self.finish(tasks, Fate::Lost)?;
                 }
             }

@@ -4,12 +4,11 @@
 //! label has is what the machines have that carry it and are there; what task sets have that require none of the labels
 //! is what those machines have that carry none.
 
-use super::Engine;
-use crate::books::Partition;
+use super::site::Site;
+use crate::books::{Books, Partition};
 use crate::cluster::{ClassId, Cluster, LabelIndex, Placement};
-use crate::policy::Policy;
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Resources};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Resources, Time};
 
 /// The labels that a policy keeps apart, and what there is of each.
 #[derive(Clone, Debug, Default)]
@@ -22,17 +21,23 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Those of a policy. Errors: the policy's, for a label that no machine ever carries, or if there are no machines.
-    pub fn new(policy: &dyn Policy, cluster: &Cluster, placement: Placement) -> Result<Partitions> {
-        let known: Vec<&str> = cluster.labels.known().collect();
-        let labels = policy.partitions((placement != Placement::Pooled).then_some(&known))?;
+    /// Those of a policy.
+    pub fn new(labels: &[String]) -> Partitions {
         let totals = vec![Resources::ZERO; if labels.is_empty() { 0 } else { labels.len() + 1 }];
-        Ok(Partitions { labels, of_class: Vec::new(), totals })
+        Partitions { labels: labels.to_vec(), of_class: Vec::new(), totals }
     }
 
-    /// How many labels there are.
-    pub fn labels(&self) -> usize {
-        self.labels.len()
+    /// Errors: [`Error::Mismatch`] for a label that no machine ever carries.
+    pub fn check(labels: &[String], cluster: &Cluster, placement: Placement) -> Result<()> {
+        let carried =
+            |label: &str| placement != Placement::Pooled && cluster.labels.known().any(|known| known == label);
+        match labels.iter().find(|label| !carried(label)) {
+            Some(label) => {
+                let problem = format!("the policy keeps tasks of the label '{label}' apart, and no machine carries it");
+                Err(Error::Mismatch { problem })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Where a task set belongs that asks for this class of machines.
@@ -55,14 +60,13 @@ impl Partitions {
     }
 }
 
-impl Engine<'_> {
-    /// Counts what each partition has from nothing.
-    pub(super) fn count_partitions(&mut self) {
+impl Site<'_> {
+    /// Counts what each partition has from nothing; [`Site::tell_totals`] has the books know.
+    pub fn count_partitions(&mut self) {
         if self.partitions.labels.is_empty() {
             return;
         }
         self.partitions.totals = self.totals();
-        self.tell_totals();
     }
 
     fn totals(&self) -> Vec<Resources> {
@@ -78,7 +82,7 @@ impl Engine<'_> {
     }
 
     /// Counts a machine, if it is there, in or out of the partitions in which it is.
-    pub(super) fn count_machine(&mut self, machine: MachineId, into: bool) {
+    pub fn count_machine(&mut self, books: &mut Books, machine: MachineId, into: bool) {
         if self.partitions.labels.is_empty() || !self.machines.is_present(machine) {
             return;
         }
@@ -87,21 +91,22 @@ impl Engine<'_> {
                 *sum = if into { *sum + part } else { *sum - part };
             }
         }
-        self.tell_totals();
+        self.tell_totals(books);
     }
 
-    fn tell_totals(&mut self) {
+    /// Sets the capacities of the partitions in the books.
+    pub fn tell_totals(&self, books: &mut Books) {
         for (at, total) in self.partitions.totals.iter().enumerate() {
-            if let Some(books) = self.books.apart(Partition(at as u8)) {
+            if let Some(books) = books.apart(Partition(at as u8)) {
                 books.set_capacity(*total);
             }
         }
     }
 
     /// Adds up again what each partition has. Panics: when it is something else (a programmer error); for audited runs.
-    pub(super) fn audit_partitions(&self) {
+    pub fn audit_partitions(&self, now: Time) {
         if !self.partitions.labels.is_empty() {
-            assert_eq!(self.totals(), self.partitions.totals, "what labels have adds up at {:?}", self.now);
+            assert_eq!(self.totals(), self.partitions.totals, "what labels have adds up at {now:?}");
         }
     }
 }

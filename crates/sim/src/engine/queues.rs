@@ -29,7 +29,7 @@ fn order(set: &ActiveSet) -> (Time, u64, u32) {
 }
 
 /// Place among all that were released at one instant.
-fn place(set: &ActiveSet) -> u64 {
+pub fn place(set: &ActiveSet) -> u64 {
     u64::from(set.released) << 63 | set.row
 }
 
@@ -130,12 +130,19 @@ impl Queues {
         (first != NONE).then_some(first)
     }
 
-    /// The set whose task the user would launch next if there were room for any.
-    pub fn first(&self, sets: &Sets, user: UserId) -> Option<SetSlot> {
-        if self.scoped.is_empty() {
-            return self.head(self.whole[user.index()]);
-        }
-        self.of(user).filter_map(|queue| self.head(queue)).min_by_key(|head| turn(&sets[*head]))
+    /// Sets the head of a queue that is not threaded.
+    pub fn set_head(&mut self, queue: QueueId, head: Option<SetSlot>) {
+        self.all[queue.index()].front.first = head.unwrap_or(NONE);
+    }
+
+    /// A user's queue for the whole cluster.
+    pub fn whole(&self, user: UserId) -> QueueId {
+        self.whole[user.index()]
+    }
+
+    /// Whether every user has one queue.
+    pub fn are_whole(&self) -> bool {
+        self.scoped.is_empty()
     }
 
     /// A user's queue with this head, as a policy sees it.

@@ -8,13 +8,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
+use super::core::Core;
+use super::hoard::Hoards;
 use super::jobs::SetSlot;
 use super::line::Place;
-use super::queues::{QueueId, Queues, turn};
-use super::{Engine, OnBlocked, Running, Ties};
+use super::notes::Standing;
+use super::queues::{QueueId, Queues};
+use super::running::Running;
+use super::{OnBlocked, Ties, pace};
 use crate::books::Partition;
-use crate::cluster::Placement;
-use crate::policy::{Ask, Stale, Verdict};
+use crate::policy::{Ask, Displaces, Needs, Stale, Verdict};
 use crate::record::{Decision, Launch, Turn};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time};
@@ -49,13 +52,25 @@ pub struct Round {
     freed: Vec<MachineId>,
     order: BinaryHeap<Reverse<(Place, QueueId)>>,
     launches: Vec<Running>,
-    /// Where the tasks of the gang that was tried last would start.
-    pub(super) plan: Vec<(MachineId, u32)>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
+    /// The policy lets launches move others.
+    moves_others: bool,
+    /// Whether the policy stops running tasks.
+    pub(super) displaces: Displaces,
 }
 
 impl Round {
+    /// For a policy with these needs.
+    pub fn new(needs: &Needs) -> Round {
+        Round { moves_others: needs.moves_others, displaces: needs.displaces, ..Round::default() }
+    }
+
+    /// A round in which nobody waits: nobody can use what was freed.
+    pub fn forget_freed(&mut self) {
+        self.freed.clear();
+    }
+
     /// Makes room for so many queues.
     pub fn open(&mut self, queues: usize) {
         self.stand.resize(queues, Stand::Out);
@@ -86,7 +101,7 @@ impl Round {
     }
 }
 
-impl Engine<'_> {
+impl Core<'_> {
     /// A queue would launch another task next than before.
     pub(super) fn head_changed(&mut self, queue: QueueId) {
         match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Fresh) {
@@ -112,63 +127,48 @@ impl Engine<'_> {
         }
     }
 
-    /// Scheduling rounds, until nobody asks for room at once.
-    pub(super) fn serve(&mut self) -> Result<()> {
-        loop {
-            self.round()?;
-            // What was reserved for a task that has started elsewhere may serve others at once.
-            if !self.needless_ask() && !self.make_asks()? {
-                return Ok(());
-            }
-        }
+    /// Has the policy prepare a round. Errors: the policy's.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        let changed = &mut self.notes.changed;
+        let stale = self.outside.policy.prepare(self.now, &self.books, &changed.since_round)?;
+        changed.round_over();
+        self.recall(stale);
+        Ok(())
     }
 
-    /// One scheduling round.
-    fn round(&mut self) -> Result<()> {
-        loop {
-            let stale = self.policy.prepare(self.now, &self.books, &self.changed.since_round)?;
-            self.changed.round_over();
-            self.recall(stale);
-            if !self.take_back()? && !self.force_asks()? {
-                break;
-            }
-        }
-        // After most ends nobody waits.
-        if self.books.total_waiting() == 0 && self.asks.is_none() && self.hoards.is_none() {
-            self.round.freed.clear();
-            return self.move_ends();
-        }
-        self.give_up_hoards();
-        self.start_asked()?;
+    /// Serves queues in rank order until nobody fits, then starts what was launched.
+    pub(super) fn serve(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         self.rerank_blocked();
         match self.options.on_blocked {
-            OnBlocked::Skip => self.serve_skip()?,
-            OnBlocked::Stop => self.serve_stop()?,
+            OnBlocked::Skip => self.serve_skip(hoards)?,
+            OnBlocked::Stop => self.serve_stop(hoards)?,
         }
         self.round.freed.clear();
         for queue in self.round.gated.drain(..) {
             self.round.stand[queue.index()] = Stand::Fresh;
             self.round.fresh.push(queue);
         }
+        self.start_launched()
+    }
+
+    /// Starts the tasks that this round has launched. Errors: [`Core::within_time`]'s.
+    pub(super) fn start_launched(&mut self) -> Result<()> {
         let mut launches = std::mem::take(&mut self.round.launches);
         for launch in launches.drain(..) {
-            let set = &mut self.sets[launch.set];
-            set.launch = u32::MAX;
-            let end = self.now + set.duration;
-            self.within_time(launch.set, end)?;
-            let set = &self.sets[launch.set];
-            let (user, gang, wait) = (set.user, set.gang, self.now.since(set.since));
-            let (demand, _) = self.sets.needs(launch.set);
+            self.work.sets[launch.set].launch = u32::MAX;
             let reach = self.reach(launch.set, launch.machine);
-            self.recorder.launched(&Launch { user, count: launch.count.get(), gang, reach, wait, demand });
-            let ticket = self.agenda.schedule(end, 0, launch);
-            if let Some(hosts) = &mut self.hosts {
-                hosts.started(&launch, ticket, self.sets.needs(launch.set).0, end);
-            }
-            self.remember(&launch, ticket);
+            let set = &self.work.sets[launch.set];
+            let span = pace::on(self.site.cluster, self.options.distance, set.duration, launch.machine, reach);
+            let end = Time(self.now.0.saturating_add(span.0));
+            self.within_time(launch.set, end)?;
+            let (user, gang, wait, count) = (set.user, set.gang, self.now.since(set.since), launch.count.get());
+            let (demand, _) = self.work.sets.needs(launch.set);
+            self.outside.recorder.launched(&Launch { user, count, gang, reach, wait, demand });
+            let ticket = self.running.start(&self.work.sets, launch, end);
+            self.notes.started(ticket, launch.machine, count, demand, end);
         }
         self.round.launches = launches;
-        self.move_ends()
+        Ok(())
     }
 
     /// Errors: an end that tables cannot hold.
@@ -178,7 +178,7 @@ impl Engine<'_> {
         }
         let problem = format!(
             "{}: a task of it would end {} s after the origin, and tables hold 292,000 years",
-            self.source.locate(self.sets[set].row),
+            self.outside.source.locate(self.work.sets[set].row),
             end.seconds()
         );
         Err(Error::Mismatch { problem })
@@ -190,47 +190,43 @@ impl Engine<'_> {
             Stale::None => {}
             Stale::Some(users) => {
                 for user in users {
-                    self.queues.of(user).for_each(|queue| self.round.recall(queue));
+                    self.work.queues.of(user).for_each(|queue| self.round.recall(queue));
                 }
             }
             Stale::All => {
-                self.round.rerank = self.scopes.blocked();
+                self.round.rerank = self.site.scopes.blocked();
                 if self.round.refuses {
-                    (0..self.queues.len() as u32).for_each(|queue| self.round.recall(QueueId(queue)));
+                    (0..self.work.queues.len() as u32).for_each(|queue| self.round.recall(QueueId(queue)));
                 }
             }
         }
     }
 
     pub(super) fn place(&self, queue: QueueId) -> Place {
-        let set = &self.sets[self.waiting_head(queue)];
-        let rank = self.policy.rank(&Queues::view(set), &self.books);
+        let head = self.work.waiting_head(queue);
+        let set = &self.work.sets[head];
+        let rank = self.outside.policy.rank(&Queues::view(set), &self.books);
         let id = u64::from(set.user.0);
         let tie = match self.options.ties {
             Ties::LowestId => id,
             Ties::HighestId => u64::from(u32::MAX) - id,
             Ties::FewestRunning => self.books.running(set.user).min(u64::from(u32::MAX)) << 32 | id,
         };
-        let (turn, number) = turn(set);
+        let (turn, number) = self.work.turn(head);
         Place { rank, tie, turn, number }
     }
 
-    /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
-    fn waiting_head(&self, queue: QueueId) -> SetSlot {
-        self.queues.head(queue).expect("a queue in line has a head")
-    }
-
     fn block(&mut self, queue: QueueId, place: Place) {
-        let head = self.waiting_head(queue);
-        let need = self.sets.needs(head).1;
-        self.scopes.get_mut(self.queues.scope(queue)).waiting.insert(place, queue, need);
+        let head = self.work.waiting_head(queue);
+        let need = self.work.sets.needs(head).1;
+        self.site.scopes.get_mut(self.work.queues.scope(queue)).waiting.insert(place, queue, need);
         self.round.stand[queue.index()] = Stand::Blocked;
         self.round.places[queue.index()] = place;
     }
 
     /// Takes a queue out of the line in which it stands at this place.
     fn unblock(&mut self, queue: QueueId, place: &Place) {
-        self.scopes.get_mut(self.queues.scope(queue)).waiting.remove(place);
+        self.site.scopes.get_mut(self.work.queues.scope(queue)).waiting.remove(place);
     }
 
     fn rerank_blocked(&mut self) {
@@ -245,12 +241,12 @@ impl Engine<'_> {
         }
     }
 
-    fn serve_stop(&mut self) -> Result<()> {
+    fn serve_stop(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         while let Some(queue) = self.round.fresh.pop() {
             let place = self.place(queue);
             self.block(queue, place);
         }
-        while let Some((place, queue)) = self.scopes.first() {
+        while let Some((place, queue)) = self.site.scopes.first() {
             if self.moved(queue, place) {
                 self.unblock(queue, &place);
                 let place = self.place(queue);
@@ -261,15 +257,15 @@ impl Engine<'_> {
                 self.unblock(queue, &place);
                 continue;
             }
-            let head = self.waiting_head(queue);
-            let Some(machine) = self.room(head) else {
+            let head = self.work.waiting_head(queue);
+            let Some(machine) = self.room(head, hoards) else {
                 self.tell(queue, place, Turn::Blocked)?;
                 break;
             };
             self.unblock(queue, &place);
             self.tell(queue, place, Turn::Launched(Some(machine)))?;
             self.launch(queue, machine);
-            if self.queues.head(queue).is_some() {
+            if self.work.queues.head(queue).is_some() {
                 let place = self.place(queue);
                 self.block(queue, place);
             } else {
@@ -281,31 +277,31 @@ impl Engine<'_> {
 
     /// Tells the recorder of a decision, if it wants to know.
     pub(super) fn tell(&mut self, queue: QueueId, place: Place, turn: Turn) -> Result<()> {
-        if !self.recorder.wants_decisions() {
+        if !self.outside.recorder.wants_decisions() {
             return Ok(());
         }
-        let set = &self.sets[self.waiting_head(queue)];
-        let name = self.jobs.name(set.job, self.source.job_names());
+        let set = &self.work.sets[self.work.waiting_head(queue)];
+        let name = self.work.jobs.name(set.job, self.outside.source.job_names());
         let turn = match turn {
-            Turn::Launched(_) if self.options.placement == Placement::Pooled => Turn::Launched(None),
+            Turn::Launched(_) if self.site.pooled => Turn::Launched(None),
             turn => turn,
         };
         let decision =
             Decision { now: self.now, user: set.user, rank: place.rank, name, task: u64::from(set.number), turn };
-        self.recorder.decided(&decision, &self.books)
+        self.outside.recorder.decided(&decision, &self.books)
     }
 
-    fn serve_skip(&mut self) -> Result<()> {
+    fn serve_skip(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         while let Some(queue) = self.round.fresh.pop() {
             let place = self.place(queue);
             self.round.order.push(Reverse((place, queue)));
         }
         self.round.freed.sort_unstable();
         self.round.freed.dedup();
-        self.scopes.freed(&self.round.freed, &self.machines);
+        self.site.scopes.freed(&self.round.freed, &self.site.machines);
         let dims = self.books.dims();
         let mut from: Option<Place> = None;
-        let mut candidate = self.scopes.search(None, dims);
+        let mut candidate = self.site.scopes.search(None, dims);
         loop {
             let fresh = self.round.order.peek().map(|Reverse(next)| *next);
             match (fresh, candidate) {
@@ -314,21 +310,21 @@ impl Engine<'_> {
                     self.round.order.pop();
                     if self.moved(queue, place) {
                         self.round.order.push(Reverse((self.place(queue), queue)));
-                    } else if self.try_fresh(queue, place)? && candidate.is_some() {
-                        self.scopes.lower_limits(&self.round.freed, &self.machines);
-                        candidate = self.scopes.search(from.as_ref(), dims);
+                    } else if self.try_fresh(queue, place, hoards)? && candidate.is_some() {
+                        self.site.scopes.lower_limits(&self.round.freed, &self.site.machines);
+                        candidate = self.site.scopes.search(from.as_ref(), dims);
                     }
                 }
                 (_, Some((place, queue))) if self.moved(queue, place) => {
                     self.unblock(queue, &place);
                     let place = self.place(queue);
                     self.block(queue, place);
-                    candidate = self.scopes.search(from.as_ref(), dims);
+                    candidate = self.site.scopes.search(from.as_ref(), dims);
                 }
                 (_, Some((place, queue))) => {
-                    from = Some(self.try_blocked(queue, place)?);
-                    self.scopes.lower_limits(&self.round.freed, &self.machines);
-                    candidate = self.scopes.search(from.as_ref(), dims);
+                    from = Some(self.try_blocked(queue, place, hoards)?);
+                    self.site.scopes.lower_limits(&self.round.freed, &self.site.machines);
+                    candidate = self.site.scopes.search(from.as_ref(), dims);
                 }
                 (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
             }
@@ -337,12 +333,12 @@ impl Engine<'_> {
     }
 
     /// Serves a fresh queue or blocks it; whether it launched.
-    fn try_fresh(&mut self, queue: QueueId, place: Place) -> Result<bool> {
+    fn try_fresh(&mut self, queue: QueueId, place: Place, hoards: &mut Option<Hoards>) -> Result<bool> {
         if self.turned_away(queue, place)? {
             return Ok(false);
         }
-        let head = self.waiting_head(queue);
-        let Some(machine) = self.room(head) else {
+        let head = self.work.waiting_head(queue);
+        let Some(machine) = self.room(head, hoards) else {
             self.tell(queue, place, Turn::Blocked)?;
             self.block(queue, place);
             return Ok(false);
@@ -354,18 +350,18 @@ impl Engine<'_> {
     }
 
     /// Serves a blocked queue if it really fits; where to search on from.
-    fn try_blocked(&mut self, queue: QueueId, place: Place) -> Result<Place> {
+    fn try_blocked(&mut self, queue: QueueId, place: Place, hoards: &mut Option<Hoards>) -> Result<Place> {
         let behind = Place { number: place.number + 1, ..place };
         if self.turned_away(queue, place)? {
             self.unblock(queue, &place);
             return Ok(behind);
         }
-        let head = self.waiting_head(queue);
+        let head = self.work.waiting_head(queue);
         // The limit joins several machines: none of them alone may have the room.
-        let Some(machine) = self.room(head) else {
-            let scope = self.queues.scope(queue);
-            if self.scopes.get(scope).limit_is_high {
-                self.scopes.set_limit(scope, &self.round.freed, &self.machines);
+        let Some(machine) = self.room(head, hoards) else {
+            let scope = self.work.queues.scope(queue);
+            if self.site.scopes.get(scope).limit_is_high {
+                self.site.scopes.set_limit(scope, &self.round.freed, &self.site.machines);
             }
             return Ok(behind);
         };
@@ -378,7 +374,7 @@ impl Engine<'_> {
     /// Puts a queue that has just launched a task of `served` back in line, if anything waits; its new place if it is
     /// blocked.
     fn stand_again(&mut self, queue: QueueId, served: u32, fresh: bool) -> Option<Place> {
-        let Some(head) = self.queues.head(queue) else {
+        let Some(head) = self.work.queues.head(queue) else {
             self.round.stand[queue.index()] = Stand::Out;
             return None;
         };
@@ -394,78 +390,79 @@ impl Engine<'_> {
 
     /// Whether other launches have moved a queue behind the place it was given in this round.
     fn moved(&self, queue: QueueId, place: Place) -> bool {
-        (self.moves_others || self.queues.has_siblings(queue)) && self.place(queue) != place
+        (self.round.moves_others || self.work.queues.has_siblings(queue)) && self.place(queue) != place
     }
 
     /// Asks the policy; whether it said no, so that the queue stands aside and, if it was in line, has to leave it.
     fn turned_away(&mut self, queue: QueueId, place: Place) -> Result<bool> {
-        let head = self.waiting_head(queue);
-        let (demand, footprint) = self.sets.needs(head);
-        let set = &self.sets[head];
+        let head = self.work.waiting_head(queue);
+        let (demand, footprint) = self.work.sets.needs(head);
+        let set = &self.work.sets[head];
+        let (view, partition) = (Queues::view(set), set.partition);
         let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
-        let view = Queues::view(set);
-        self.round.stand[queue.index()] = match self.policy.admit(&view, &ask, &self.books) {
+        let (reason, waits) = match self.outside.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(false),
-            Verdict::No => {
-                self.round.gated.push(queue);
-                Stand::Out
-            }
+            Verdict::No(reason) => (reason, false),
             // A policy that waits for one of a user's tasks knows of no other that is tried meanwhile.
-            Verdict::Wait if self.has_rivals(queue, set.partition) => {
-                self.round.gated.push(queue);
-                Stand::Out
-            }
-            Verdict::Wait => {
-                self.policy.refused(&view, &ask, &self.books);
-                self.round.refuses = true;
-                Stand::Refused
-            }
+            Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
         };
-        self.tell(queue, place, Turn::NotAdmitted)?;
+        self.round.stand[queue.index()] = if waits {
+            self.outside.policy.refused(&view, &ask, reason, &self.books);
+            self.round.refuses = true;
+            Stand::Refused
+        } else {
+            self.round.gated.push(queue);
+            Stand::Out
+        };
+        self.tell(queue, place, Turn::NotAdmitted(reason))?;
         Ok(true)
     }
 
     /// Whether other tasks wait that a policy cannot tell from those of a queue: its user's, in the same partition.
     fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
         let rival = |other: QueueId| {
-            other != queue && self.queues.head(other).is_some_and(|head| self.sets[head].partition == partition)
+            other != queue
+                && self.work.queues.head(other).is_some_and(|head| self.work.sets[head].partition == partition)
         };
-        self.queues.has_siblings(queue) && self.queues.of(self.queues.user(queue)).any(rival)
+        self.work.queues.has_siblings(queue) && self.work.queues.of(self.work.queues.user(queue)).any(rival)
     }
 
     /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
     pub(super) fn launch(&mut self, queue: QueueId, machine: MachineId) {
-        let slot = self.waiting_head(queue);
-        let (gang, user) = (self.sets[slot].gang, self.sets[slot].user);
-        let plan = std::mem::take(&mut self.round.plan);
+        let slot = self.work.waiting_head(queue);
+        let (gang, user) = (self.work.sets[slot].gang, self.work.sets[slot].user);
+        let plan = std::mem::take(&mut self.plan);
         let one = [(machine, 1)];
         let parts = if gang { plan.as_slice() } else { &one };
         let tasks = parts.iter().map(|(_, count)| count).sum();
-        let (demand, footprint) = self.sets.needs(slot);
+        let (demand, footprint) = self.work.sets.needs(slot);
         (0..tasks).for_each(|_| self.books.launch(user, demand, footprint));
-        if let Some(books) = self.books.apart(self.sets[slot].partition) {
+        if let Some(books) = self.books.apart(self.work.sets[slot].partition) {
             (0..tasks).for_each(|_| books.launch(user, demand, footprint));
         }
         let ask = Ask { footprint, demand, tasks };
-        self.policy.launched(&Queues::view(&self.sets[slot]), &ask, &self.books);
-        if self.queues.has_siblings(queue) {
-            self.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
+        self.outside.policy.launched(&Queues::view(&self.work.sets[slot]), &ask, &self.books);
+        if self.work.queues.has_siblings(queue) {
+            self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
         }
-        self.changed.mark(user);
+        self.notes.changed.mark(user);
         self.outcome.launched += u64::from(tasks);
-        let set = &mut self.sets[slot];
+        let set = &mut self.work.sets[slot];
         set.waiting -= tasks;
-        let job = &mut self.jobs[set.job];
-        job.start = job.start.min(self.now);
-        let alone = self.devices.is_some();
+        let job = set.job;
+        self.work.jobs[job].start = self.work.jobs[job].start.min(self.now);
+        if let Some(ordered) = &mut self.work.ordered {
+            ordered.launched(job, tasks, self.now);
+        }
+        let alone = self.site.devices.is_some();
         for &(machine, count) in parts {
             // Tasks of one set that start together on one machine also end together: one entry for all of them, unless each
             // has devices of its own.
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
                 // With devices one by one: which of them a task gets may depend on what its machine has left.
-                (0..each).for_each(|_| self.machines.take(machine, self.sets.needs(slot).1));
-                let set = &mut self.sets[slot];
+                (0..each).for_each(|_| self.site.machines.take(machine, self.work.sets.needs(slot).1));
+                let set = &mut self.work.sets[slot];
                 let first = set.number;
                 set.number += each;
                 match self.round.launches.get_mut(set.launch as usize).filter(|_| !alone) {
@@ -480,13 +477,13 @@ impl Engine<'_> {
                 }
             }
         }
-        self.round.plan = plan;
-        if self.sets[slot].waiting == 0 {
-            self.queues.remove(&mut self.sets, slot);
-            self.falling.remove(slot);
-            if let Some(next) = self.queues.first(&self.sets, user) {
-                self.books.set_head(user, self.sets.needs(next).0);
-            }
+        self.plan = plan;
+        if self.work.sets[slot].waiting > 0 {
+            self.work.number_anew(slot);
+        } else {
+            self.work.remove(slot);
+            self.note_standing(Standing::Left(slot));
+            self.note_head(user);
         }
     }
 }

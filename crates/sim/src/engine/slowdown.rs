@@ -2,7 +2,10 @@
 //! the load, so that ends move while tasks run.
 
 use super::agenda::Ticket;
-use super::{Engine, Running};
+use super::core::Core;
+use super::extension::Extension;
+use super::notes::Load;
+use crate::cluster::Cluster;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Round, Time, decimal};
 
@@ -148,16 +151,17 @@ impl Host {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     curve: Slowdown,
-    /// The resource that is over-committed.
-    dim: usize,
     hosts: Vec<Host>,
     touched: Vec<MachineId>,
 }
 
 impl Hosts {
-    pub fn new(curve: Slowdown, dim: usize, capacities: impl Iterator<Item = u64>) -> Hosts {
+    /// For machines that are slowed down by the memory that their tasks use; none if memory is no resource.
+    pub fn new(curve: Slowdown, cluster: &Cluster) -> Option<Hosts> {
+        let dim = cluster.memory()?;
         let host = |capacity| Host { capacity, used: 0, since: Time::ZERO, tasks: Vec::new(), touched: false };
-        Hosts { curve, dim, hosts: capacities.map(host).collect(), touched: Vec::new() }
+        let hosts = cluster.capacities.iter().map(|capacity| host(capacity.0[dim])).collect();
+        Some(Hosts { curve, hosts, touched: Vec::new() })
     }
 
     fn touch(&mut self, machine: MachineId, now: Time) -> &mut Host {
@@ -169,46 +173,42 @@ impl Hosts {
         host
     }
 
-    /// Tasks have started, and would end at `end` at full speed.
-    pub fn started(&mut self, tasks: &Running, ticket: Ticket, demand: &[u64], end: Time) {
-        let (machine, now, size) = (tasks.machine, tasks.start, demand[self.dim]);
-        let host = self.touch(machine, now);
-        host.used += size * u64::from(tasks.count.get());
-        let left = u128::from(end.since(now).0) * u128::from(ONE);
-        host.tasks.push(Slowed { ticket, left, size, rate: ONE, end });
-    }
-
-    /// Tasks run no longer.
-    pub fn ended(&mut self, tasks: &Running, demand: &[u64], now: Time) {
-        let used = demand[self.dim] * u64::from(tasks.count.get());
-        self.touch(tasks.machine, now).used -= used;
+    fn hear(&mut self, load: Load, now: Time) {
+        match load {
+            Load::Started { ticket, machine, count, size, end } => {
+                let host = self.touch(machine, now);
+                host.used += size * u64::from(count);
+                let left = u128::from(end.since(now).0) * u128::from(ONE);
+                host.tasks.push(Slowed { ticket, left, size, rate: ONE, end });
+            }
+            Load::Ended { machine, amount } => self.touch(machine, now).used -= amount,
+        }
     }
 }
 
-impl Engine<'_> {
+impl Extension for Hosts {
     /// Moves the ends of tasks on machines whose load has changed.
-    pub(super) fn move_ends(&mut self) -> Result<()> {
-        let Some(mut hosts) = self.hosts.take() else { return Ok(()) };
-        for machine in std::mem::take(&mut hosts.touched) {
-            let host = &mut hosts.hosts[machine.index()];
+    fn after_round(&mut self, core: &mut Core) -> Result<bool> {
+        if let Some((_, load)) = &mut core.notes.load {
+            load.drain(..).for_each(|load| self.hear(load, core.now));
+        }
+        for machine in std::mem::take(&mut self.touched) {
+            let host = &mut self.hosts[machine.index()];
             host.touched = false;
-            let slowdown = hosts.curve.at(host.used, host.capacity);
-            host.tasks.retain(|task| self.agenda.get(task.ticket).is_some());
+            let slowdown = self.curve.at(host.used, host.capacity);
+            host.tasks.retain(|task| core.running.get(task.ticket).is_some());
             for task in &mut host.tasks {
-                task.rate = (ONE * ONE / hosts.curve.of(slowdown, task.size, host.capacity)).max(1);
+                task.rate = (ONE * ONE / self.curve.of(slowdown, task.size, host.capacity)).max(1);
                 let left = task.left.div_ceil(u128::from(task.rate));
-                let end = Time(self.now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
+                let end = Time(core.now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)));
                 if end != task.end
-                    && let Some(tasks) = self.agenda.cancel(task.ticket)
+                    && let Some(tasks) = core.running.cancel(&core.work.sets, task.ticket)
                 {
-                    self.forget(&tasks);
-                    self.within_time(tasks.set, end)?;
-                    (task.ticket, task.end) = (self.agenda.schedule(end, 0, tasks), end);
-                    self.remember(&tasks, task.ticket);
+                    core.within_time(tasks.set, end)?;
+                    (task.ticket, task.end) = (core.running.start(&core.work.sets, tasks, end), end);
                 }
             }
         }
-        self.hosts = Some(hosts);
-        Ok(())
+        Ok(false)
     }
 }

@@ -6,16 +6,16 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::Running;
 use super::agenda::Ticket;
 use super::jobs::{ActiveSet, SetSlot};
+use super::running::Running;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
 /// Whether tasks may be stopped by choice, to take back quota or for the room of a more urgent task: not if they are marked
 /// stable. The one rule for all that stops tasks by choice; a machine that fails stops everything on it.
 ///
 /// Source: the third article on FuxiMaster: what an online service holds is never revoked without its consent.
-fn may_be_stopped(set: &ActiveSet) -> bool {
+pub(super) fn may_be_stopped(set: &ActiveSet) -> bool {
     !set.stable
 }
 
@@ -34,7 +34,8 @@ impl Victim {
         self.priority.0
     }
 
-    fn new(set: &ActiveSet, tasks: &Running) -> Victim {
+    /// Its place in the order.
+    pub fn new(set: &ActiveSet, tasks: &Running) -> Victim {
         Victim {
             priority: Reverse(set.priority),
             start: Reverse(tasks.start),
@@ -95,6 +96,11 @@ impl Victims {
         }
     }
 
+    /// All that runs of a gang, in no order; nothing if it is none.
+    pub fn parts(&self, set: SetSlot) -> impl Iterator<Item = Ticket> {
+        self.gangs.get(&set).into_iter().flatten().map(|(_, ticket)| *ticket)
+    }
+
     /// All that runs of a gang, the first tasks first; nothing if it is none.
     pub fn gang(&self, set: SetSlot) -> Vec<Ticket> {
         let mut gang = self.gangs.get(&set).cloned().unwrap_or_default();
@@ -123,11 +129,11 @@ impl Victims {
     }
 
     /// The tasks of these users that may be stopped by choice, in the order of stopping.
-    pub fn of(&self, users: &[UserId]) -> Vec<Ticket> {
+    pub fn of(&self, users: &[UserId]) -> Vec<(&Victim, &Ticket)> {
         let known = users.iter().filter_map(|user| self.users.get(user.index()));
         let mut all: Vec<(&Victim, &Ticket)> = known.flatten().collect();
         all.sort_unstable_by_key(|(victim, _)| **victim);
-        all.into_iter().map(|(_, ticket)| *ticket).collect()
+        all
     }
 }
 

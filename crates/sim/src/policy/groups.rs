@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::books::Partition;
 use plimsoll_base::error::Result;
+use plimsoll_base::units::Resources;
 use plimsoll_fair::water::{Level, Semantics as Variant};
 
 /// A policy that divides users into groups. To look at it changes nothing.
@@ -15,6 +16,22 @@ pub trait Groups: std::fmt::Debug {
     /// Every group's quota, resource by resource, if a round were held now. Cost: O(groups), however many users wait.
     /// Errors: amounts too large to add.
     fn levels(&self) -> Result<Vec<GroupLevel>>;
+
+    /// The amounts that are due to be taken back since the last round, and that only tasks hold that may not be stopped by
+    /// choice.
+    fn unreturned(&self) -> &[Unreturned] {
+        &[]
+    }
+}
+
+/// The amount that a group holds above its runtime quota though it is due to be taken back: only tasks that may not be
+/// stopped by choice hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreturned {
+    /// The group, by its place in [`GroupTree`].
+    pub group: usize,
+    /// How much of each resource, through the policy's lens.
+    pub amount: Resources,
 }
 
 /// The groups of a policy, in its order, as they were described before the run.

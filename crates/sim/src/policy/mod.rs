@@ -4,8 +4,12 @@
 //! everything else (placement, gangs, blocking, retries) stays out of a policy.
 
 mod groups;
+pub mod inside;
+mod preemption;
 
-pub use groups::{GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners};
+pub use groups::{GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners, Unreturned};
+pub use inside::Inside;
+pub use preemption::{Gang, Preemption, Room, RunningTasks, RunningView, Victims, enough};
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
@@ -63,15 +67,31 @@ pub struct Ask<'a> {
     pub tasks: u32,
 }
 
+/// Why a task does not start now, as data: the decision log is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A group, by its place in [`GroupTree`], has too little left of its quota of a resource: so much is short, in base units.
+    Quota {
+        /// The user's group, or one above it.
+        group: u32,
+        /// The resource, by its place among the dimensions.
+        resource: u8,
+        /// The amount that is missing.
+        short: u64,
+    },
+    /// A rule of the policy's own.
+    Rule(&'static str),
+}
+
 /// A policy's answer to an ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It may start if it fits.
     Yes,
     /// Not now; it is asked again in the next round.
-    No,
+    No(Reason),
     /// Not before [`Policy::prepare`] names the user as stale, or its next task is another one.
-    Wait,
+    Wait(Reason),
 }
 
 /// Users with a rank that may have changed besides those that changed since the last round, and users to ask again that
@@ -86,61 +106,97 @@ pub enum Stale {
     All,
 }
 
-/// The amounts that a group is to give back: running tasks of its users are stopped, the least urgent first, then those
-/// that started last, until enough is free. Tasks marked stable are never stopped; the amounts that only they hold are
-/// not given back ([`Unreturned`](crate::record::Unreturned)).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakeBack {
-    /// The group, by its place in [`GroupTree`].
-    pub group: usize,
-    /// Groups under it that stand before it in the list: if one of them gives anything back, this one is left alone,
-    /// and the policy is asked again.
-    pub below: Vec<usize>,
-    /// The users of the group.
-    pub users: Vec<UserId>,
-    /// The partition that the tasks are booked under.
-    pub partition: Partition,
-    /// How much is to be free of each resource, through the policy's lens. Tasks that hold none of a short resource are
-    /// left alone, and tasks turn out to be stopped only where it is not enough without them.
-    pub amount: Resources,
+/// How a policy counts machines and demands: what it reserves for a task need not be the task's demand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lens {
+    /// In the resources themselves.
+    #[default]
+    Plain,
+    /// Machines have so many slots, and a task takes one whatever its demand. Slots are counted in the first dimension.
+    Slots(u32),
+    /// In one resource, by its place among the dimensions; nothing is reserved of the others.
+    Only(usize),
+}
+
+impl Lens {
+    /// Whether machines and demands are seen as they are.
+    pub fn is_plain(self) -> bool {
+        self == Lens::Plain
+    }
+
+    /// The amounts that a machine of this capacity offers.
+    pub fn machine(self, capacity: Resources) -> Resources {
+        self.see(capacity, u64::from)
+    }
+
+    /// The amounts that a task of this demand reserves: its footprint.
+    pub fn demand(self, demand: Resources) -> Resources {
+        self.see(demand, |_| 1)
+    }
+
+    fn see(self, amounts: Resources, slots: impl Fn(u32) -> u64) -> Resources {
+        let mut seen = Resources::ZERO;
+        match self {
+            Lens::Plain => return amounts,
+            Lens::Slots(per_machine) => seen.0[0] = slots(per_machine),
+            Lens::Only(resource) => seen.0[resource] = amounts.0[resource],
+        }
+        seen
+    }
+}
+
+/// The things that a policy asks of the engine besides its turn; the engine keeps nothing that no policy needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// How it counts machines and demands.
+    pub lens: Lens,
+    /// The labels under which task sets are booked apart ([`Books::partition`]), those first that go before others: a
+    /// task set belongs to the first of them that its label expression requires.
+    pub labels: Vec<String>,
+    /// It reads [`Books::wanted`].
+    pub waiting_demand: bool,
+    /// It reads [`Books::service`].
+    pub integrals: bool,
+    /// A launch may move others than the user that was served, within the round and only further behind.
+    pub moves_others: bool,
+    /// Whether it stops running tasks ([`Policy::preemption`]): a list of them is kept then.
+    pub displaces: Displaces,
+}
+
+/// Whether a policy stops running tasks, and for whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Displaces {
+    /// It never does.
+    #[default]
+    Never,
+    /// On its own account, by [`Preemption::reclaim`].
+    Reclaims,
+    /// That, and for tasks that fit nowhere, by [`Preemption::propose`].
+    ForOthers,
 }
 
 /// An allocation policy. Only [`Policy::rank`] has no default.
 ///
-/// Within a round a rank may change only for the user that was just served, unless [`Policy::moves_others`]; values
+/// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`]; values
 /// that depend on all users are recomputed in [`Policy::prepare`].
 pub trait Policy {
+    /// The things it needs; asked before the run, and the same whenever asked.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
     /// A user appears for the first time; ids are dense. Errors: it must not.
     fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    /// The labels under which task sets are booked apart ([`Books::partition`]), those first that go before others: a
-    /// task set belongs to the first of them that its label expression requires. `known` are the labels that machines
-    /// carry at some time, in alphabetical order; `None` if there are no machines. Errors: a label that is not among
-    /// them.
-    fn partitions(&self, _known: Option<&[&str]>) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
     /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the
-    /// users that changed since the last one, and returns the other users with a rank that may have changed.
+    /// users that changed since the last one, and returns the other users with a rank that may have changed. Called again
+    /// in the same round when running tasks were stopped.
     ///
     /// Errors end the run: a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
         Ok(Stale::None)
-    }
-
-    /// The tasks to be stopped by force now, groups after those under them; asked after every [`Policy::prepare`],
-    /// which is called again when tasks have been stopped. Amounts that cannot be taken back are named again in every
-    /// round.
-    fn take_back(&mut self, _now: Time, _books: &Books) -> Vec<TakeBack> {
-        Vec::new()
-    }
-
-    /// Whether it ever takes anything back; the engine keeps a list of running tasks then.
-    fn takes_back(&self) -> bool {
-        false
     }
 
     /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
@@ -154,32 +210,23 @@ pub trait Policy {
     /// A head was launched; the books know already.
     fn launched(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
 
-    /// A head was told to wait ([`Verdict::Wait`]).
-    fn refused(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
+    /// A head was told to wait ([`Verdict::Wait`]), for this reason.
+    fn refused(&mut self, _queue: &Queue, _ask: &Ask, _reason: Reason, _books: &Books) {}
 
-    /// Whether a launch may move others than the user that was served, within the round and only further behind.
-    fn moves_others(&self) -> bool {
-        false
+    /// The instant `now` is over, and what the books say holds until the next one; users in `changed` hold or wait for
+    /// something else than before it. Returns when to hold a round though nothing happens, later than `now`: the end of a
+    /// quantum, a deadline.
+    fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
+        None
     }
 
-    /// A machine's capacity and a demand's part of it: the resources themselves unless a policy counts
-    /// otherwise, such as in slots.
-    fn lens(&self, machine: Resources, demand: Resources) -> (Resources, Resources) {
-        (machine, demand)
-    }
-
-    /// Whether it reads [`Books::wanted`].
-    fn wants_waiting_demand(&self) -> bool {
-        false
+    /// Its half that stops running tasks, if it has one; see [`Needs::displaces`].
+    fn preemption(&mut self) -> Option<&mut dyn Preemption> {
+        None
     }
 
     /// The groups of users that it keeps, if it does: for metrics and tables.
     fn groups(&self) -> Option<&dyn Groups> {
-        None
-    }
-
-    /// When to hold the next round after `now` though nothing happens.
-    fn wake(&self, _now: Time) -> Option<Time> {
         None
     }
 }

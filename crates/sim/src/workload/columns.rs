@@ -33,6 +33,10 @@ pub enum Column {
     Stable,
     /// A label expression for the machine.
     Label,
+    /// The duration of each task as the user estimates it, in units of so many microseconds.
+    Estimate(u64),
+    /// By when the tasks should have ended, in units of so many microseconds.
+    Deadline(u64),
     /// The amount of a resource, in units of so many base units.
     Resource(usize, u64),
 }
@@ -52,31 +56,42 @@ impl Columns {
     /// The resources that a trace may have without saying so.
     pub const USUAL: [&'static str; 5] = ["cpu", "memory", "gpu", "disk", "network"];
 
-    /// The columns beside those of resources.
-    const NAMES: [&'static str; 16] = [
-        "job",
-        "user",
-        "submit_s",
-        "submit_ms",
-        "submit_us",
-        "duration_s",
-        "duration_ms",
-        "duration_us",
-        "tasks",
-        "stage",
-        "after",
-        "priority",
-        "gang",
-        "label",
-        "location",
-        "stable",
+    /// The columns beside those of resources, with what they hold.
+    const OTHERS: [(&'static str, Column); 22] = [
+        ("job", Column::Job),
+        ("user", Column::User),
+        ("submit_s", Column::Submit(1_000_000)),
+        ("submit_ms", Column::Submit(1000)),
+        ("submit_us", Column::Submit(1)),
+        ("duration_s", Column::Duration(1_000_000)),
+        ("duration_ms", Column::Duration(1000)),
+        ("duration_us", Column::Duration(1)),
+        ("tasks", Column::Tasks),
+        ("stage", Column::Stage),
+        ("after", Column::After),
+        ("priority", Column::Priority),
+        ("gang", Column::Gang),
+        ("label", Column::Label),
+        ("location", Column::Location),
+        ("stable", Column::Stable),
+        ("estimate_s", Column::Estimate(1_000_000)),
+        ("estimate_ms", Column::Estimate(1000)),
+        ("estimate_us", Column::Estimate(1)),
+        ("deadline_s", Column::Deadline(1_000_000)),
+        ("deadline_ms", Column::Deadline(1000)),
+        ("deadline_us", Column::Deadline(1)),
     ];
+
+    /// The column of this name, if it is not one of resources.
+    fn other(name: &str) -> Option<Column> {
+        Columns::OTHERS.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
+    }
 
     /// Whether a column is one of a trace that may have these resources beside the usual ones.
     pub fn knows(name: &str, resources: &[String]) -> bool {
         let resource = || Dim::parse(name).0.name;
         let declared = |resource: String| resources.iter().any(|known| Dim::parse(known).0.name == resource);
-        Columns::NAMES.contains(&name) || Columns::USUAL.contains(&&*resource()) || declared(resource())
+        Columns::other(name).is_some() || Columns::USUAL.contains(&&*resource()) || declared(resource())
     }
 
     /// Reads the header of a trace that may have these `resources` beside the usual ones. Errors: [`Error::Trace`] on
@@ -103,7 +118,8 @@ impl Columns {
 
     fn unknown(path: &Path, name: &str, resources: &[String]) -> Error {
         let spelt = ["cpu", "memory_gib", "memory_mib", "memory_norm", "gpu", "disk_gib", "network"];
-        let known = Columns::NAMES.into_iter().chain(spelt).chain(resources.iter().map(String::as_str));
+        let known =
+            Columns::OTHERS.into_iter().map(|(name, _)| name).chain(spelt).chain(resources.iter().map(String::as_str));
         let hint = nearest(name, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
         let usual = Columns::USUAL.join(", ");
         let name = shorten(name.as_bytes());
@@ -115,36 +131,21 @@ impl Columns {
     }
 
     fn kind(&mut self, path: &Path, name: &str) -> Result<Column> {
-        Ok(match name {
-            "" => return Err(Error::trace(path, 1, "", "a column has no name")),
-            "job" => Column::Job,
-            "user" => Column::User,
-            "submit_s" => Column::Submit(1_000_000),
-            "submit_ms" => Column::Submit(1000),
-            "submit_us" => Column::Submit(1),
-            "duration_s" => Column::Duration(1_000_000),
-            "duration_ms" => Column::Duration(1000),
-            "duration_us" => Column::Duration(1),
-            "tasks" => Column::Tasks,
-            "stage" => Column::Stage,
-            "after" => Column::After,
-            "priority" => Column::Priority,
-            "gang" => Column::Gang,
-            "label" => Column::Label,
-            "location" => Column::Location,
-            "stable" => Column::Stable,
-            _ => {
-                let (dim, scale) = Dim::parse(name);
-                if self.dims.iter().any(|known| known.name == dim.name) {
-                    return Err(Error::trace(path, 1, name, format!("the resource '{}' is given twice", dim.name)));
-                }
-                if self.dims.len() == MAX_DIMS {
-                    return Err(Error::trace(path, 1, name, format!("is one resource more than {MAX_DIMS}")));
-                }
-                self.dims.push(dim);
-                Column::Resource(self.dims.len() - 1, scale)
-            }
-        })
+        if name.is_empty() {
+            return Err(Error::trace(path, 1, "", "a column has no name"));
+        }
+        if let Some(column) = Columns::other(name) {
+            return Ok(column);
+        }
+        let (dim, scale) = Dim::parse(name);
+        if self.dims.iter().any(|known| known.name == dim.name) {
+            return Err(Error::trace(path, 1, name, format!("the resource '{}' is given twice", dim.name)));
+        }
+        if self.dims.len() == MAX_DIMS {
+            return Err(Error::trace(path, 1, name, format!("is one resource more than {MAX_DIMS}")));
+        }
+        self.dims.push(dim);
+        Ok(Column::Resource(self.dims.len() - 1, scale))
     }
 
     fn require(&self, path: &Path) -> Result<()> {
@@ -165,7 +166,7 @@ impl Columns {
         let found = shorten(self.names.join(",").as_bytes());
         let problem = format!(
             "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
-             and optionally tasks, stage, after, priority, gang, label, location, stable; found {found}"
+             and optionally tasks, stage, after, priority, gang, label, location, stable, estimate_s, deadline_s; found {found}"
         );
         Err(Error::trace(path, 1, missing, problem))
     }

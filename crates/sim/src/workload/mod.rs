@@ -60,6 +60,10 @@ pub struct TaskSet {
     pub location: Option<u32>,
     /// The tasks are never stopped by choice: neither to take back quota nor for the room of more urgent tasks.
     pub stable: bool,
+    /// How long each task runs as its user estimates it; only orders inside a user go by it.
+    pub estimate: Option<Span>,
+    /// By when its tasks should have ended; only orders inside a user go by it.
+    pub deadline: Option<Time>,
 }
 
 /// Where task sets come from: sorted by submit time, ids dense in order of first appearance.

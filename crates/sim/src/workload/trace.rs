@@ -2,8 +2,8 @@
 //!
 //! Columns: `job`, `user`, `submit_s`, `duration_s` (or `_ms`, `_us`), one a resource (`cpu`, `memory_gib`, `gpu`,
 //! `disk_gib`, ...), and optionally `tasks` (1), `stage`, `after` (stages separated by `;`), `priority` (0),
-//! `gang` (false), `label`, `location`, `stable` (false). Times round to the nearest microsecond, demands up. A
-//! byte-order mark and CRLF are fine.
+//! `gang` (false), `label`, `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times round to the nearest
+//! microsecond, demands up. A byte-order mark and CRLF are fine.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -192,6 +192,7 @@ impl RowParser<'_> {
     ) -> std::result::Result<JobName, (usize, String)> {
         (set.row, set.tasks, set.stage, set.priority) = (row, 1, None, 0);
         (set.gang, set.label, set.location, set.stable) = (false, None, None, false);
+        (set.estimate, set.deadline) = (None, None);
         set.after.clear();
         let (mut job, mut submit) = ((0, &b""[..]), 0);
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
@@ -214,6 +215,8 @@ impl RowParser<'_> {
                 Column::Stage => set.stage = Some(self.rows.stages.intern(&utf8(field).map_err(fail)?)),
                 Column::Label => set.label = Some(self.rows.labels.intern(&utf8(field).map_err(fail)?)),
                 Column::Location => set.location = Some(self.rows.locations.intern(&utf8(field).map_err(fail)?)),
+                Column::Estimate(scale) => set.estimate = Some(Span(time(field, scale).map_err(fail)?)),
+                Column::Deadline(scale) => set.deadline = Some(Time(time(field, scale).map_err(fail)?)),
                 Column::Stable => set.stable = truth(field).map_err(fail)?,
                 Column::After => {
                     let names = utf8(field).map_err(fail)?;

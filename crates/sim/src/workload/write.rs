@@ -33,6 +33,10 @@ pub struct Layout {
     pub location: bool,
     /// Some row is stable.
     pub stable: bool,
+    /// Some row has an estimate.
+    pub estimate: bool,
+    /// Some row has a deadline.
+    pub deadline: bool,
 }
 
 /// The content of a row's field.
@@ -42,6 +46,8 @@ pub enum Item<'a> {
     Text(Option<Cow<'a, str>>),
     /// A whole number.
     Whole(u64),
+    /// A time in microseconds, or nothing.
+    Time(Option<u64>),
     /// An amount in base units, and how many of these one unit of its column is.
     Amount(u64, u64),
 }
@@ -72,6 +78,8 @@ impl Layout {
             layout.label |= set.label.is_some();
             layout.location |= set.location.is_some();
             layout.stable |= set.stable;
+            layout.estimate |= set.estimate.is_some();
+            layout.deadline |= set.deadline.is_some();
         }
         let columns = layout.columns();
         let resources: Vec<String> = layout.dims.iter().map(|dim| dim.name.clone()).collect();
@@ -115,6 +123,8 @@ impl Layout {
         add(self.label, "label", ItemKind::Text);
         add(self.location, "location", ItemKind::Text);
         add(self.stable, "stable", ItemKind::Text);
+        add(self.estimate, "estimate_us", ItemKind::Whole);
+        add(self.deadline, "deadline_us", ItemKind::Whole);
         columns
     }
 
@@ -183,6 +193,8 @@ impl Layout {
         if self.stable {
             row.push(truth(set.stable));
         }
+        let times = [(self.estimate, set.estimate.map(|it| it.0)), (self.deadline, set.deadline.map(|it| it.0))];
+        row.extend(times.into_iter().filter(|(wanted, _)| *wanted).map(|(_, time)| Item::Time(time)));
         Ok(row)
     }
 }
@@ -197,6 +209,7 @@ impl Item<'_> {
         match self {
             Item::Text(text) => Cow::from(text.as_deref().unwrap_or_default()),
             Item::Whole(value) => value.to_string().into(),
+            Item::Time(time) => time.map(|time| time.to_string()).unwrap_or_default().into(),
             Item::Amount(base, scale) => exact(*base, *scale).into(),
         }
     }
@@ -278,9 +291,10 @@ mod tests {
         (set.tasks, set.stage, set.after, set.priority) = (4, Some(stage), vec![stage], 9);
         (set.gang, set.label) = (true, Some(label));
         (set.stable, set.location) = (true, Some(location));
+        (set.estimate, set.deadline) = (Some(Span(7)), Some(Time(20)));
         let want = format!(
-            "{head},tasks,cpu,memory_norm,disk_mib,stage,after,priority,gang,label,location,stable\n\
-             {row},4,1.5,0.000001,7,map,map,9,true,ssd,hz/r1,true\n"
+            "{head},tasks,cpu,memory_norm,disk_mib,stage,after,priority,gang,label,location,stable,estimate_us,deadline_us\n\
+             {row},4,1.5,0.000001,7,map,map,9,true,ssd,hz/r1,true,7,20\n"
         );
         assert_eq!(written(&workload).expect("writable"), want);
         let input = Input::Bytes("t.csv".into(), want.into_bytes().into());

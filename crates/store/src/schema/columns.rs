@@ -378,6 +378,10 @@ pub(super) fn of(table: Table) -> &'static [(&'static str, Kind, &'static str)] 
             ("machine", Int, "where it was launched; null when pooled or not launched"),
             ("dominant_share", Float, "the user's weighted dominant share before its turn"),
             ("rank", Text, "the policy's rank before its turn, in hexadecimal; lowest first"),
+            ("reason", Text, "why it was not admitted: quota, or the policy's own words"),
+            ("short_group", Text, "the group that has too little quota left for it: the user's own or one above it"),
+            ("short_resource", Text, "the resource of which it has too little"),
+            ("short_amount", Float, "by how much, in the unit people write"),
         ],
         Table::Demands => &[
             ("stage", Text, "stage of the rows; null if they have none"),

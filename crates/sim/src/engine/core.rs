@@ -1,0 +1,275 @@
+//! The core: clock, books, machines, waiting and running tasks, and the verbs by which a run goes on: [`Core::enqueue`],
+//! [`Core::launch`], [`Core::finish`] and [`Core::stop`].
+
+use super::arrive::Intake;
+use super::gang::Plan;
+use super::inside::Ordered;
+use super::jobs::{Jobs, SetSlot, Sets};
+use super::notes::{Notes, Standing};
+use super::queues::{QueueId, Queues, turn};
+use super::round::Round;
+use super::running::Execution;
+use super::site::Site;
+use super::victims::Victims;
+use super::{Options, Outcome};
+use crate::books::{Books, Weights};
+use crate::cluster::Cluster;
+use crate::policy::{Ask, Displaces, Needs, Policy};
+use crate::record::Recorder;
+use crate::workload::Source;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Resources, Time, UserId};
+
+/// The parties that the engine asks and tells.
+pub(super) struct Outside<'a> {
+    pub source: &'a mut dyn Source,
+    pub policy: &'a mut dyn Policy,
+    pub recorder: &'a mut dyn Recorder,
+}
+
+/// Jobs with something left to do, their task sets, and the queues in which sets wait.
+pub(super) struct Work {
+    pub jobs: Jobs,
+    pub sets: Sets,
+    pub queues: Queues,
+    /// The order inside users, if it is not the usual one.
+    pub ordered: Option<Ordered>,
+}
+
+impl Work {
+    /// Puts a set in its queue.
+    pub fn push(&mut self, slot: SetSlot, now: Time) {
+        let Some(ordered) = &mut self.ordered else { return self.queues.push(&mut self.sets, slot) };
+        ordered.push(&self.sets, slot, now);
+        let queue = self.sets[slot].queue;
+        self.queues.set_head(queue, ordered.head(queue));
+    }
+
+    /// Takes a set, wherever it stands, out of its queue.
+    pub fn remove(&mut self, slot: SetSlot) {
+        let Some(ordered) = &mut self.ordered else { return self.queues.remove(&mut self.sets, slot) };
+        ordered.remove(&self.sets, slot);
+        let queue = self.sets[slot].queue;
+        self.queues.set_head(queue, ordered.head(queue));
+    }
+
+    /// A set in line has launched tasks and has others left.
+    pub fn number_anew(&mut self, slot: SetSlot) {
+        if let Some(ordered) = &mut self.ordered {
+            ordered.number_anew(&self.sets, slot);
+            let queue = self.sets[slot].queue;
+            self.queues.set_head(queue, ordered.head(queue));
+        }
+    }
+
+    /// Orders sets anew whose keys may have changed; the queues that they stand in, and whether these have another head.
+    fn order_anew(&mut self, now: Time) -> Vec<(QueueId, bool)> {
+        let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
+        let mut headed = |ordered: &Ordered, queue: QueueId| {
+            let head = ordered.head(queue);
+            let other = head != queues.head(queue);
+            queues.set_head(queue, head);
+            (queue, other)
+        };
+        let moved = ordered.key_anew(sets, now);
+        moved.into_iter().map(|queue| headed(ordered, queue)).collect()
+    }
+
+    /// The order of a user's own heads. Where keys tie the older queue goes first.
+    pub fn turn(&self, head: SetSlot) -> (u128, u32) {
+        match &self.ordered {
+            None => turn(&self.sets[head]),
+            Some(ordered) => (ordered.key_of(head), self.sets[head].queue.0),
+        }
+    }
+
+    /// The set whose task a user would launch next if there were room for any.
+    pub fn first(&self, user: UserId) -> Option<SetSlot> {
+        if self.queues.are_whole() {
+            return self.queues.head(self.queues.whole(user));
+        }
+        let heads = self.queues.of(user).filter_map(|queue| self.queues.head(queue));
+        heads.min_by_key(|head| self.turn(*head))
+    }
+
+    /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
+    pub fn waiting_head(&self, queue: QueueId) -> SetSlot {
+        self.queues.head(queue).expect("a queue in line has a head")
+    }
+}
+
+/// The state of a run.
+pub(super) struct Core<'a> {
+    pub outside: Outside<'a>,
+    pub options: Options,
+    pub now: Time,
+    pub books: Books,
+    pub site: Site<'a>,
+    pub work: Work,
+    /// Rows that do not wait in line yet.
+    pub intake: Intake,
+    pub running: Execution,
+    pub round: Round,
+    /// Where the tasks of the gang that was tried last would start.
+    pub plan: Plan,
+    pub notes: Notes,
+    pub outcome: Outcome,
+}
+
+impl<'a> Core<'a> {
+    /// Before anything has happened.
+    pub fn new(
+        outside: Outside<'a>,
+        needs: &Needs,
+        cluster: &'a Cluster,
+        weights: Weights,
+        options: &Options,
+    ) -> Core<'a> {
+        let (dims, plain) = (cluster.dims.len(), needs.lens.is_plain());
+        let site = Site::new(needs, cluster, options);
+        let mut books = Books::new(dims, cluster.total(), site.offered(), plain, weights);
+        if needs.waiting_demand || outside.recorder.wants_waiting_demand() {
+            books.keep_waiting_demand();
+        }
+        if !needs.labels.is_empty() {
+            books.keep_apart(needs.labels.len());
+        }
+        if needs.integrals {
+            books.keep_integrals();
+        }
+        site.tell_totals(&mut books);
+        let eventful = !site.pooled && !cluster.events.events.is_empty();
+        let victims = match (options.preempt, needs.displaces) {
+            (Some(_), _) | (_, Displaces::ForOthers) => Some(Victims::of_all()),
+            (None, Displaces::Reclaims) => Some(Victims::default()),
+            (None, Displaces::Never) => eventful.then(Victims::default),
+        };
+        let ordered = options.inside.map(Ordered::new);
+        let watched = cluster.memory().filter(|_| options.slowdown.is_some() && !site.pooled);
+        let notes = Notes {
+            freed: (options.hoard.is_some() && !site.pooled).then(Vec::new),
+            standing: (options.fall_back.is_some() && !site.pooled).then(Vec::new),
+            load: watched.map(|dim| (dim, Vec::new())),
+            ..Notes::default()
+        };
+        Core {
+            outside,
+            options: *options,
+            now: Time::ZERO,
+            books,
+            site,
+            work: Work { jobs: Jobs::default(), sets: Sets::new(dims, plain), queues: Queues::default(), ordered },
+            intake: Intake::default(),
+            running: Execution::new(victims),
+            round: Round::new(needs),
+            plan: Plan::default(),
+            notes,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// The instant is over: tells policy and recorder. Returns when the policy wants a round though nothing happens. Errors:
+    /// the recorder's.
+    pub fn settle(&mut self) -> Result<Option<Time>> {
+        let changed = &mut self.notes.changed;
+        self.outside.recorder.settled(self.now, &changed.since_instant, &self.books)?;
+        let wake = self.outside.policy.settled(self.now, &changed.since_instant, &self.books);
+        changed.instant_over();
+        Ok(wake)
+    }
+
+    /// A request for so many tasks of a set.
+    pub fn ask(&self, set: SetSlot, tasks: u32) -> Ask<'_> {
+        let (demand, footprint) = self.work.sets.needs(set);
+        Ask { footprint, demand, tasks }
+    }
+
+    /// Puts a set in its user's line.
+    pub fn enqueue(&mut self, slot: SetSlot) {
+        let set = &self.work.sets[slot];
+        let (user, tasks) = (set.user, set.waiting);
+        let (partition, demand) = (set.partition, self.work.sets.needs(slot).0);
+        self.books.queue(user, tasks, demand);
+        if let Some(books) = self.books.apart(partition) {
+            books.queue(user, tasks, demand);
+        }
+        self.notes.changed.mark(user);
+        self.stand_in(slot);
+        self.note_standing(Standing::Joined(slot));
+    }
+
+    /// Notes that a set has joined a queue or left it; of no use where all tasks may start anywhere.
+    pub fn note_standing(&mut self, standing: Standing) {
+        if !self.work.queues.are_whole() {
+            self.notes.standing(standing);
+        }
+    }
+
+    /// Puts a set in its queue.
+    pub fn stand_in(&mut self, slot: SetSlot) {
+        let (user, queue) = (self.work.sets[slot].user, self.work.sets[slot].queue);
+        let before = self.work.queues.head(queue);
+        self.work.push(slot, self.now);
+        if self.work.queues.head(queue) != before {
+            self.note_head(user);
+            self.head_changed(queue);
+        }
+    }
+
+    /// Before a round: orders sets anew whose keys may have changed.
+    pub fn order_anew(&mut self) {
+        for (queue, other_head) in self.work.order_anew(self.now) {
+            if other_head {
+                self.head_changed(queue);
+            } else {
+                // Its head may stand elsewhere among those of its user's other queues.
+                self.round.rerank(queue);
+            }
+            self.note_head(self.work.queues.user(queue));
+        }
+    }
+
+    /// The books know the demand of the task that a user would launch next.
+    pub fn note_head(&mut self, user: UserId) {
+        if let Some(next) = self.work.first(user) {
+            self.books.set_head(user, self.work.sets.needs(next).0);
+        }
+    }
+
+    /// A row that makes no sense here, with its place.
+    pub fn mismatch(&self, row: u64, column: &str, problem: &str) -> Error {
+        Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.outside.source.locate(row)) }
+    }
+
+    /// Adds everything up again. Panics: when it does not add up (a programmer error); for audited runs.
+    pub fn audit(&self) {
+        self.books.audit(self.now);
+        self.audit_waiting();
+        self.audit_gangs();
+        self.audit_devices();
+        self.site.audit_partitions(self.now);
+    }
+
+    /// Adds up again what waiting tasks need, if it is kept.
+    fn audit_waiting(&self) {
+        let (dims, sets) = (self.books.dims(), &self.work.sets);
+        let mut sums = vec![0u128; self.books.users() * dims];
+        for slot in sets.by_row() {
+            let set = &sets[slot];
+            if set.held || set.release > self.now {
+                continue;
+            }
+            for (d, demand) in sets.needs(slot).0.iter().enumerate() {
+                sums[set.user.index() * dims + d] += u128::from(*demand) * u128::from(set.waiting);
+            }
+        }
+        self.books.audit_waiting_demand(&sums, self.now);
+    }
+}
+
+/// As many resources as a list has.
+pub(super) fn amounts(list: &[u64]) -> Resources {
+    let mut amounts = Resources::ZERO;
+    amounts.0.iter_mut().zip(list).for_each(|(amount, part)| *amount = *part);
+    amounts
+}

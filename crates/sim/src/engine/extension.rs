@@ -1,0 +1,148 @@
+//! The parts of a run beyond the core: each extension has its own state and file, and is called at fixed points in a fixed order.
+
+use super::asks::Asks;
+use super::core::Core;
+use super::hoard::Hoards;
+use super::locality::Falling;
+use super::machine_events::EventsSoFar;
+use super::slowdown::Hosts;
+use crate::cluster::{Cluster, Placement};
+use crate::policy::{Displaces, Needs};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Time};
+
+/// The points at which the engine calls an extension. Every method defaults to nothing.
+///
+/// Events in between stand in the core's [`Notes`](super::notes::Notes), in order.
+pub(super) trait Extension {
+    /// When it next has something to do though nothing else happens.
+    fn next(&self) -> Option<Time> {
+        None
+    }
+
+    /// A machine takes nothing new from now on.
+    fn withdrawn(&mut self, _core: &mut Core, _machine: MachineId) {}
+
+    /// The policy has prepared a round: stops tasks whose time is over; whether any were, so that the policy is asked again.
+    fn stop(&mut self, _core: &mut Core) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Queues are about to be served in rank order.
+    fn before_round(&mut self, _core: &mut Core) -> Result<()> {
+        Ok(())
+    }
+
+    /// They have been, and their tasks have started; whether another round is to follow at once.
+    fn after_round(&mut self, _core: &mut Core) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// The extensions of a run.
+pub(super) struct Extensions {
+    /// There is another than falling back, which has nothing to do where all tasks may start anywhere.
+    any: bool,
+    pub(super) events: Option<EventsSoFar>,
+    falling: Option<Falling>,
+    pub hoards: Option<Hoards>,
+    slowdown: Option<Hosts>,
+    asks: Option<Asks>,
+}
+
+impl Extensions {
+    /// Those that options and policy ask for; the core takes notes for them.
+    pub fn new(core: &Core, needs: &Needs) -> Extensions {
+        let (options, cluster) = (&core.options, core.site.cluster);
+        let placed = options.placement != Placement::Pooled;
+        let asked = options.preempt.is_some() || needs.displaces == Displaces::ForOthers;
+        let mut extensions = Extensions {
+            any: false,
+            events: (placed && !cluster.events.events.is_empty()).then(EventsSoFar::default),
+            falling: options.fall_back.filter(|_| placed).map(Falling::new),
+            hoards: options.hoard.filter(|_| placed).map(Hoards::new),
+            slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
+            asks: asked.then(|| Asks::new(options.preempt)),
+        };
+        let Extensions { any: _, falling: _, events, hoards, slowdown, asks } = &extensions;
+        extensions.any = events.is_some() || hoards.is_some() || slowdown.is_some() || asks.is_some();
+        extensions
+    }
+
+    /// All but the events of machines, in the order in which they are called.
+    fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
+        let Extensions { any: _, events: _, falling, hoards, slowdown, asks } = self;
+        let list: [Option<&mut dyn Extension>; 4] = [
+            falling.as_mut().map(|it| it as &mut dyn Extension),
+            hoards.as_mut().map(|it| it as &mut dyn Extension),
+            slowdown.as_mut().map(|it| it as &mut dyn Extension),
+            asks.as_mut().map(|it| it as &mut dyn Extension),
+        ];
+        list.into_iter().flatten()
+    }
+
+    /// Whether some tasks have room of their own: a round is held for them though nobody waits in line.
+    pub fn holds_room(&self) -> bool {
+        self.asks.is_some() || self.hoards.is_some()
+    }
+
+    /// Whether none of them has anything to do, as in most runs.
+    fn idle(&self, core: &Core) -> bool {
+        !self.any && core.work.queues.are_whole()
+    }
+
+    /// When the next of them has something to do, but for the events of machines.
+    pub fn next(&mut self, core: &Core) -> Option<Time> {
+        if self.idle(core) {
+            return None;
+        }
+        self.each().filter_map(|extension| extension.next()).min()
+    }
+
+    /// When the next event of a machine happens.
+    pub fn next_event(&self, cluster: &Cluster) -> Option<Time> {
+        self.events.as_ref()?.next(cluster)
+    }
+
+    /// See [`Extension::withdrawn`].
+    pub fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
+        self.each().for_each(|extension| extension.withdrawn(core, machine));
+    }
+
+    /// Moves sets that have waited long enough a level up.
+    pub fn fall_back(&mut self, core: &mut Core) {
+        if let Some(falling) = self.falling.as_mut().filter(|_| !core.work.queues.are_whole()) {
+            falling.fall_back(core);
+        }
+    }
+
+    /// Tasks run before the first round: those on over-committed machines are slowed down from the start. Errors: an end that
+    /// tables cannot hold.
+    pub fn begun(&mut self, core: &mut Core) -> Result<()> {
+        self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(core)).map(drop)
+    }
+
+    /// See [`Extension::stop`]: whether any task was stopped.
+    pub fn stop(&mut self, core: &mut Core) -> Result<bool> {
+        if self.idle(core) {
+            return Ok(false);
+        }
+        self.each().try_fold(false, |any, extension| Ok(extension.stop(core)? || any))
+    }
+
+    /// See [`Extension::before_round`].
+    pub fn before_round(&mut self, core: &mut Core) -> Result<()> {
+        if self.idle(core) {
+            return Ok(());
+        }
+        self.each().try_for_each(|extension| extension.before_round(core))
+    }
+
+    /// See [`Extension::after_round`]: whether another round is to follow at once.
+    pub fn after_round(&mut self, core: &mut Core) -> Result<bool> {
+        if self.idle(core) {
+            return Ok(false);
+        }
+        self.each().try_fold(false, |any, extension| Ok(extension.after_round(core)? || any))
+    }
+}

@@ -1,0 +1,228 @@
+//! Task sets in another order than the usual one: the order of their keys, and what keys are made of.
+
+use std::collections::BTreeSet;
+
+use super::jobs::{ActiveSet, JobSlot, SetSlot, Sets};
+use super::queues::{QueueId, place, turn};
+use super::running::Running;
+use crate::policy::Inside;
+use crate::policy::inside::{GoesBy, JobView, SetView};
+use crate::workload::TaskSet;
+use plimsoll_base::units::{JobId, Span, Time};
+
+/// A set in its queue: key, then the usual order.
+type Stand = (QueueId, u128, (u128, u32), SetSlot);
+
+/// The facts of a set that an order may know besides what the engine keeps of every set.
+#[derive(Clone, Copy, Debug, Default)]
+struct SetFacts {
+    key: u128,
+    /// The number of its next task.
+    number: u32,
+    estimate: Option<Span>,
+    deadline: Option<Time>,
+    /// The part of its job's size that each task is.
+    each: u64,
+}
+
+/// The facts of a job that an order may know.
+#[derive(Clone, Debug, Default)]
+struct JobFacts {
+    id: JobId,
+    waiting: u64,
+    running: u64,
+    size: u128,
+    /// The size of its tasks that have not ended.
+    open: u128,
+    /// The time for which tasks ran that run no longer.
+    attained: u128,
+    /// The sum of the instants at which its running tasks started.
+    starts: u128,
+    /// Its sets in line.
+    in_line: Vec<SetSlot>,
+}
+
+impl JobFacts {
+    fn view(&self, now: Time) -> JobView {
+        let elapsed = u128::from(now.0) * u128::from(self.running) - self.starts;
+        JobView {
+            waiting: self.waiting,
+            running: self.running,
+            size: self.size,
+            left: self.open.saturating_sub(elapsed),
+            attained: self.attained + elapsed,
+        }
+    }
+}
+
+/// The sets of all queues in order.
+pub(super) struct Ordered {
+    order: &'static dyn Inside,
+    line: BTreeSet<Stand>,
+    sets: Vec<SetFacts>,
+    jobs: Vec<JobFacts>,
+    /// Jobs with tasks that started, ended or were stopped since keys were last computed.
+    touched: BTreeSet<JobSlot>,
+}
+
+impl Ordered {
+    pub fn new(order: &'static dyn Inside) -> Ordered {
+        Ordered { order, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
+    }
+
+    /// Whether a row lacks the estimate that the order goes by.
+    pub fn lacks_estimate(&self, row: &TaskSet) -> bool {
+        self.order.goes_by() == GoesBy::Estimate && row.estimate.is_none()
+    }
+
+    /// Its name, for a message.
+    pub fn name(&self) -> &'static str {
+        self.order.name()
+    }
+
+    /// A job appears.
+    pub fn open_job(&mut self, job: JobSlot, id: JobId) {
+        let at = job as usize;
+        if self.jobs.len() <= at {
+            self.jobs.resize_with(at + 1, JobFacts::default);
+        }
+        self.jobs[at] = JobFacts { id, ..JobFacts::default() };
+    }
+
+    /// A row of a job is kept as this set.
+    pub fn add(&mut self, slot: SetSlot, job: JobSlot, row: &TaskSet) {
+        let each = match self.order.goes_by() {
+            GoesBy::Nothing => 0,
+            GoesBy::Estimate => row.estimate.unwrap_or_default().0,
+            GoesBy::Truth => row.duration.0,
+        };
+        self.keep(slot, SetFacts { key: 0, number: 0, estimate: row.estimate, deadline: row.deadline, each });
+        let (job, size) = (&mut self.jobs[job as usize], u128::from(each) * u128::from(row.tasks));
+        (job.size, job.open) = (job.size + size, job.open + size);
+    }
+
+    /// Tasks of a set were stopped and wait again as this one.
+    pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
+        self.keep(slot, self.sets[from as usize]);
+    }
+
+    fn keep(&mut self, slot: SetSlot, facts: SetFacts) {
+        let at = slot as usize;
+        if self.sets.len() <= at {
+            self.sets.resize_with(at + 1, SetFacts::default);
+        }
+        self.sets[at] = facts;
+    }
+
+    fn key(&self, slot: SetSlot, set: &ActiveSet, now: Time) -> u128 {
+        let (facts, job) = (&self.sets[slot as usize], &self.jobs[set.job as usize]);
+        let view = SetView {
+            user: set.user,
+            job_id: job.id,
+            submit: set.submit,
+            release: set.release,
+            place: place(set),
+            waiting: set.waiting,
+            priority: set.priority,
+            deadline: facts.deadline,
+            estimate: facts.estimate,
+            job: job.view(now),
+        };
+        self.order.key(&view, now)
+    }
+
+    fn stand(&self, slot: SetSlot, set: &ActiveSet) -> Stand {
+        let SetFacts { key, number, .. } = self.sets[slot as usize];
+        (set.queue, key, (turn(set).0, number), slot)
+    }
+
+    /// A set joins its queue.
+    pub fn push(&mut self, sets: &Sets, slot: SetSlot, now: Time) {
+        let set = &sets[slot];
+        let job = &mut self.jobs[set.job as usize];
+        job.waiting += u64::from(set.waiting);
+        job.in_line.push(slot);
+        // It may have changed with time while nothing of its job was in line.
+        self.touched.insert(set.job);
+        let key = self.key(slot, set, now);
+        let facts = &mut self.sets[slot as usize];
+        (facts.key, facts.number) = (key, set.number);
+        self.line.insert(self.stand(slot, set));
+    }
+
+    /// A set leaves its queue.
+    pub fn remove(&mut self, sets: &Sets, slot: SetSlot) {
+        let set = &sets[slot];
+        let job = &mut self.jobs[set.job as usize];
+        job.waiting -= u64::from(set.waiting);
+        job.in_line.retain(|other| *other != slot);
+        self.line.remove(&self.stand(slot, set));
+    }
+
+    /// The set that a queue launches next.
+    pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
+        let least = (queue, 0, (0, 0), 0);
+        self.line.range(least..).next().filter(|(of, ..)| *of == queue).map(|(.., slot)| *slot)
+    }
+
+    /// The key of a set in line.
+    pub fn key_of(&self, slot: SetSlot) -> u128 {
+        self.sets[slot as usize].key
+    }
+
+    /// Tasks of a set in line are launched.
+    pub fn launched(&mut self, job: JobSlot, tasks: u32, now: Time) {
+        let facts = &mut self.jobs[job as usize];
+        facts.waiting -= u64::from(tasks);
+        facts.running += u64::from(tasks);
+        facts.starts += u128::from(now.0) * u128::from(tasks);
+        self.touched.insert(job);
+    }
+
+    /// A set in line has another next task: it keeps its place among others of its row by the number of that.
+    pub fn number_anew(&mut self, sets: &Sets, slot: SetSlot) {
+        self.line.remove(&self.stand(slot, &sets[slot]));
+        self.sets[slot as usize].number = sets[slot].number;
+        self.line.insert(self.stand(slot, &sets[slot]));
+    }
+
+    /// Tasks run no longer; if they have ended their job has so much less left.
+    pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
+        let count = u128::from(tasks.count.get());
+        let each = if ended { u128::from(self.sets[tasks.set as usize].each) } else { 0 };
+        let job = &mut self.jobs[tasks.job as usize];
+        job.running -= u64::from(tasks.count.get());
+        job.starts -= u128::from(tasks.start.0) * count;
+        job.attained += u128::from(now.since(tasks.start).0) * count;
+        job.open -= each * count;
+        self.touched.insert(tasks.job);
+    }
+
+    /// Computes the keys anew that may have changed: before every round. Returns the queues that they stand in.
+    pub fn key_anew(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
+        let mut moved = Vec::new();
+        let jobs = std::mem::take(&mut self.touched);
+        for &job in &jobs {
+            for at in 0..self.jobs[job as usize].in_line.len() {
+                let slot = self.jobs[job as usize].in_line[at];
+                let key = self.key(slot, &sets[slot], now);
+                if key != self.sets[slot as usize].key {
+                    self.line.remove(&self.stand(slot, &sets[slot]));
+                    self.sets[slot as usize].key = key;
+                    self.line.insert(self.stand(slot, &sets[slot]));
+                    moved.push(sets[slot].queue);
+                }
+            }
+        }
+        if self.order.moves() {
+            let goes_on = |job: &JobSlot| {
+                let job = &self.jobs[*job as usize];
+                job.running > 0 && !job.in_line.is_empty()
+            };
+            self.touched = jobs.into_iter().filter(goes_on).collect();
+        }
+        moved.sort_unstable();
+        moved.dedup();
+        moved
+    }
+}

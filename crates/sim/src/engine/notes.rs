@@ -1,0 +1,108 @@
+//! Facts since somebody last looked: changed users for the policy and the recorder, and the rest for extensions, each
+//! kept only if one of them reads it.
+
+use super::agenda::Ticket;
+use super::jobs::SetSlot;
+use plimsoll_base::units::{MachineId, Time, UserId};
+
+/// A set joined a queue or has left it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Standing {
+    /// It waits in its queue from now on.
+    Joined(SetSlot),
+    /// None of its tasks waits any more.
+    Left(SetSlot),
+}
+
+/// Tasks began or stopped to use a machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Load {
+    /// So many tasks started that would end at `end` at full speed, each with this demand for the watched resource.
+    Started { ticket: Ticket, machine: MachineId, count: u32, size: u64, end: Time },
+    /// So much of the watched resource is used no longer.
+    Ended { machine: MachineId, amount: u64 },
+}
+
+/// The notes of a run.
+#[derive(Default)]
+pub(super) struct Notes {
+    pub changed: Changed,
+    /// Machines that have more room or will do for others, and not because of a gang; for hoarding gangs.
+    pub freed: Option<Vec<MachineId>>,
+    /// For sets that fall back.
+    pub standing: Option<Vec<Standing>>,
+    /// For machines that slow down: the resource that is watched, and the changes.
+    pub load: Option<(usize, Vec<Load>)>,
+}
+
+impl Notes {
+    /// A machine has more room or will do for others, and not because of a gang.
+    pub fn freed(&mut self, machine: MachineId) {
+        if let Some(freed) = &mut self.freed {
+            freed.push(machine);
+        }
+    }
+
+    /// A set has joined a queue or left it.
+    pub fn standing(&mut self, standing: Standing) {
+        if let Some(list) = &mut self.standing {
+            list.push(standing);
+        }
+    }
+
+    /// Tasks of this demand started.
+    pub fn started(&mut self, ticket: Ticket, machine: MachineId, count: u32, demand: &[u64], end: Time) {
+        if let Some((dim, list)) = &mut self.load {
+            list.push(Load::Started { ticket, machine, count, size: demand[*dim], end });
+        }
+    }
+
+    /// So many tasks of this demand run no longer.
+    pub fn ended(&mut self, machine: MachineId, count: u32, demand: &[u64]) {
+        if let Some((dim, list)) = &mut self.load {
+            list.push(Load::Ended { machine, amount: demand[*dim] * u64::from(count) });
+        }
+    }
+}
+
+/// Users that hold or wait for something else than before, each once.
+#[derive(Default)]
+pub(super) struct Changed {
+    marked: Vec<bool>,
+    pub since_round: Vec<UserId>,
+    pub since_instant: Vec<UserId>,
+    marked_instant: Vec<bool>,
+}
+
+impl Changed {
+    /// One more user.
+    pub fn open(&mut self) {
+        self.marked.push(false);
+        self.marked_instant.push(false);
+    }
+
+    /// A user holds or waits for something else.
+    pub fn mark(&mut self, user: UserId) {
+        if !std::mem::replace(&mut self.marked[user.index()], true) {
+            self.since_round.push(user);
+        }
+        // Apart from the above: what a round changes is news to the next round, but old by the next instant.
+        if !std::mem::replace(&mut self.marked_instant[user.index()], true) {
+            self.since_instant.push(user);
+        }
+    }
+
+    /// The policy has heard of them.
+    pub fn round_over(&mut self) {
+        for user in self.since_round.drain(..) {
+            self.marked[user.index()] = false;
+        }
+    }
+
+    /// The recorder has heard of them.
+    pub fn instant_over(&mut self) {
+        for user in self.since_instant.drain(..) {
+            self.marked_instant[user.index()] = false;
+        }
+    }
+}

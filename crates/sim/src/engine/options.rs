@@ -1,0 +1,88 @@
+//! How a run goes about it, and the counts that it ends with.
+
+use super::{Distance, PreemptFrom, Slowdown};
+use crate::cluster::Placement;
+use crate::policy::Inside;
+use plimsoll_base::named;
+use plimsoll_base::units::{Span, Time};
+pub use plimsoll_fair::OnBlocked;
+
+named! {
+    /// The order among users of equal rank.
+    Ties {
+        LowestId "lowest-id": "The user that appears first in the trace",
+        HighestId "highest-id": "The user that appears last: gives the order of the DRF paper's Table 1",
+        FewestRunning "fewest-running": "The user with the fewest running tasks, then the lower id",
+    }
+}
+
+named! {
+    /// The fate of the tasks on a machine that fails.
+    OnFailure {
+        Requeue "requeue": "They wait again in their place in line, and start anew",
+        Lose "lose": "They are lost; their job goes on without them",
+    }
+}
+
+/// How a run goes about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How a task finds its machine.
+    pub placement: Placement,
+    /// The rule for when the next task in line does not fit.
+    pub on_blocked: OnBlocked,
+    /// The order among users of equal rank.
+    pub ties: Ties,
+    /// The order of each user's own task sets; the usual one if absent.
+    pub inside: Option<&'static dyn Inside>,
+    /// How machines slow down when more memory is used than they have; not for a pooled cluster.
+    pub slowdown: Option<Slowdown>,
+    /// How much longer tasks take away from where they would run best; not for a pooled cluster.
+    pub distance: Option<Distance>,
+    /// The fate of the tasks on a machine that fails.
+    pub on_failure: OnFailure,
+    /// Seed of what a random placement draws.
+    pub seed: u64,
+    /// After how long a task that waits for its place may start a level up: rack, room, cluster; never if absent.
+    pub fall_back: Option<Span>,
+    /// For how long gangs hold room that is not enough yet; they hold none if absent.
+    pub hoard: Option<Span>,
+    /// How urgent tasks come by the room of others; not at all if absent.
+    pub preempt: Option<Preempt>,
+    /// When to end though work is left.
+    pub until: Option<Time>,
+    /// Add the books up again after every round.
+    pub audit: bool,
+}
+
+/// How urgent tasks come by the room of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preempt {
+    /// How long tasks that are asked may go on; zero stops them at once.
+    pub within: Span,
+    /// The users that may be asked.
+    pub from: PreemptFrom,
+}
+
+/// Counts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Outcome {
+    /// When it ended: the last event, or the horizon.
+    pub end: Time,
+    /// Rows taken from the source.
+    pub rows: u64,
+    /// Tasks launched.
+    pub launched: u64,
+    /// Instants at which something happened.
+    pub instants: u64,
+    /// The most tasks that ran at once.
+    pub peak_running: u64,
+    /// How often a task asked others for their room.
+    pub asks: u64,
+    /// Asks that came to nothing.
+    pub asks_withdrawn: u64,
+    /// How often a gang gave up what it held.
+    pub hoards_given_up: u64,
+    /// Tasks that were asked and stopped, for they had not ended in time.
+    pub forced: u64,
+}

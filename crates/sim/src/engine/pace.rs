@@ -1,0 +1,94 @@
+//! How long a task runs where it starts: its duration, times a factor for the distance from its data, over the machine's speed.
+//!
+//! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1); factors are the researcher's, as in
+//! delay scheduling's non-local tasks that take longer (Zaharia et al., EuroSys 2010, section 3.4).
+
+use crate::cluster::{Cluster, Speed};
+use crate::record::Reach;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Round, Span, decimal};
+
+/// How many times longer a task takes in the same rack as the machine where it would run best, in the same room, and elsewhere;
+/// in millionths.
+///
+/// A task that would run best in a rack or room takes as long everywhere in it. As text: `1.1,1.3,2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Distance([u64; 3]);
+
+/// The largest factor.
+const MOST: u64 = 1000 * Speed::ONE;
+
+impl Distance {
+    fn factor(self, reach: Option<Reach>) -> u64 {
+        match reach {
+            None | Some(Reach::There) => Speed::ONE,
+            Some(Reach::Rack) => self.0[0],
+            Some(Reach::Room) => self.0[1],
+            Some(Reach::Elsewhere) => self.0[2],
+        }
+    }
+}
+
+impl std::fmt::Display for Distance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [rack, room, elsewhere] = self.0.map(|factor| factor as f64 / Speed::ONE as f64);
+        write!(f, "{rack},{room},{elsewhere}")
+    }
+}
+
+impl std::str::FromStr for Distance {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Distance> {
+        let factor = |part: &str| decimal(part.trim().as_bytes(), Speed::ONE, Round::Nearest).ok();
+        let factors: Option<Vec<u64>> = text.split(',').map(factor).collect();
+        let factors = factors.and_then(|factors| <[u64; 3]>::try_from(factors).ok());
+        let grows = |[rack, room, elsewhere]: &[u64; 3]| {
+            Speed::ONE <= *rack && rack <= room && room <= elsewhere && *elsewhere <= MOST
+        };
+        factors.filter(grows).map(Distance).ok_or_else(|| {
+            let expected = "three factors from 1 to 1000, for the same rack, the same room and elsewhere, none less than the \
+                            one before, such as 1.1,1.3,2";
+            Error::plan("distance", format!("'{text}'"), expected)
+        })
+    }
+}
+
+/// How long a task of this duration runs on a machine of the cluster, rounded up to the microsecond.
+pub(super) fn on(
+    cluster: &Cluster,
+    distance: Option<Distance>,
+    duration: Span,
+    machine: MachineId,
+    reach: Option<Reach>,
+) -> Span {
+    let factor = distance.map_or(Speed::ONE, |distance| distance.factor(reach));
+    let speed = cluster.speeds.get(machine.index()).copied().unwrap_or_default().millionths();
+    if factor == speed {
+        return duration;
+    }
+    let span = (u128::from(duration.0) * u128::from(factor)).div_ceil(u128::from(speed));
+    Span(u64::try_from(span).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_and_speeds_multiply_and_round_up() {
+        let distance: Distance = "1.1,1.3,2".parse().expect("three factors");
+        assert_eq!(distance.to_string(), "1.1,1.3,2");
+        let speeds = vec![Speed::new(500_000).expect("a speed"), Speed::new(3_000_000).expect("a speed")];
+        let cluster = Cluster { speeds, ..Cluster::default() };
+        let on = |machine, reach| on(&cluster, Some(distance), Span(10), MachineId(machine), reach).0;
+        assert_eq!(on(0, None), 20);
+        assert_eq!(on(0, Some(Reach::Rack)), 22);
+        assert_eq!(on(1, Some(Reach::There)), 4, "10 / 3 rounded up");
+        assert_eq!(on(1, Some(Reach::Elsewhere)), 7, "20 / 3 rounded up");
+        assert_eq!(super::on(&cluster, None, Span(u64::MAX), MachineId(0), None), Span(u64::MAX));
+        for wrong in ["1,2", "2,1,1", "0.5,1,1", "1,1,1001", "a,b,c", ""] {
+            assert!(wrong.parse::<Distance>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Running tasks: when they end, and in which order they would be stopped.
+
+use super::agenda::{Agenda, Ticket};
+use super::jobs::{JobSlot, SetSlot, Sets};
+use super::victims::Victims;
+use plimsoll_base::units::{MachineId, Time};
+
+/// Equal tasks that started together on one machine, and end together unless they are stopped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    pub set: SetSlot,
+    pub job: JobSlot,
+    pub machine: MachineId,
+    pub first: u32,
+    pub count: std::num::NonZeroU32,
+    pub start: Time,
+}
+
+/// All that run.
+pub(super) struct Execution {
+    agenda: Agenda<Running>,
+    /// In the order of stopping, if any are ever stopped.
+    pub victims: Option<Victims>,
+}
+
+impl Execution {
+    pub fn new(victims: Option<Victims>) -> Execution {
+        Execution { agenda: Agenda::default(), victims }
+    }
+
+    /// Tasks have started and end at `end`.
+    pub fn start(&mut self, sets: &Sets, tasks: Running, end: Time) -> Ticket {
+        let ticket = self.agenda.schedule(end, 0, tasks);
+        if let Some(victims) = &mut self.victims {
+            victims.add(&sets[tasks.set], &tasks, ticket);
+        }
+        ticket
+    }
+
+    /// Takes out the tasks that end next.
+    pub fn pop(&mut self, sets: &Sets) -> Option<Running> {
+        let (_, tasks) = self.agenda.pop()?;
+        self.forget(sets, &tasks);
+        Some(tasks)
+    }
+
+    /// Takes out tasks before their end; `None` if they do not run any more.
+    pub fn cancel(&mut self, sets: &Sets, ticket: Ticket) -> Option<Running> {
+        let tasks = self.agenda.cancel(ticket)?;
+        self.forget(sets, &tasks);
+        Some(tasks)
+    }
+
+    fn forget(&mut self, sets: &Sets, tasks: &Running) {
+        if let Some(victims) = &mut self.victims {
+            victims.remove(&sets[tasks.set], tasks);
+        }
+    }
+
+    /// The tasks of a ticket, if they still run.
+    pub fn get(&self, ticket: Ticket) -> Option<&Running> {
+        self.agenda.get(ticket)
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Running> {
+        self.agenda.get_mut(ticket)
+    }
+
+    /// When the next tasks end.
+    pub fn next_time(&mut self) -> Option<Time> {
+        self.agenda.next_time()
+    }
+
+    /// The tasks that end next but for one or two, for [`Sets::fetch`].
+    pub fn fetch_ahead(&self) -> Option<&Running> {
+        self.agenda.fetch_ahead()
+    }
+
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Running> {
+        self.agenda.iter()
+    }
+}

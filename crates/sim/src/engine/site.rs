@@ -1,0 +1,90 @@
+//! Where tasks run: the pool or the machines, as the policy's lens sees them.
+
+use super::Options;
+use super::gang::Kinds;
+use super::held::Devices;
+use super::partitions::Partitions;
+use super::scopes::{Empty, ScopeId, Scopes};
+use crate::cluster::{Cluster, Hardware, Machines, Placement};
+use crate::policy::{Lens, Needs};
+use crate::workload::synthetic::random::stream;
+use plimsoll_base::units::{MachineId, Resources};
+
+/// The machines of a run and what is known of them.
+pub(super) struct Site<'a> {
+    pub cluster: &'a Cluster,
+    /// How the policy sees machines and demands.
+    pub lens: Lens,
+    /// There are no machines to tell apart.
+    pub pooled: bool,
+    pub machines: Machines,
+    /// The devices that each running task holds, if devices have identities.
+    pub devices: Option<Devices>,
+    pub scopes: Scopes<'a>,
+    /// The amounts that each machine offers through the lens.
+    pub offers: Vec<Resources>,
+    pub partitions: Partitions,
+    /// The most that a task may demand so that what all running tasks use can be added up: under slots more tasks may
+    /// run than the cluster has room for.
+    pub most_a_task: u64,
+}
+
+impl<'a> Site<'a> {
+    /// The machines of a cluster, all free.
+    pub fn new(needs: &Needs, cluster: &'a Cluster, options: &Options) -> Site<'a> {
+        let pooled = options.placement == Placement::Pooled;
+        let seen: Vec<Resources> = cluster.capacities.iter().map(|capacity| needs.lens.machine(*capacity)).collect();
+        let offered = sum(&seen);
+        let plain = needs.lens.is_plain();
+        let offers = if pooled { vec![offered] } else { seen };
+        let mut machines = Machines::new(cluster.dims.len(), options.placement, &offers);
+        machines.draw_from(stream(options.seed, "placement"));
+        let hardware = cluster.hardware.clone().filter(|_| !pooled);
+        let made_of = hardware.as_ref().map(Hardware::dims).unwrap_or_default();
+        let devices = hardware.is_some().then(Devices::default);
+        if let Some(hardware) = hardware {
+            machines = machines.with_hardware(hardware);
+        }
+        let real = (!plain).then(|| {
+            let capacities = if pooled { vec![cluster.total()] } else { cluster.capacities.clone() };
+            Kinds::new(capacities, &made_of)
+        });
+        let empty = Empty { seen: Kinds::new(offers.clone(), &made_of), real };
+        if !pooled {
+            cluster.events.absent.iter().for_each(|machine| machines.remove(*machine));
+        }
+        let mut site = Site {
+            cluster,
+            lens: needs.lens,
+            pooled,
+            machines,
+            devices,
+            scopes: Scopes::new(cluster, made_of, empty),
+            offers,
+            partitions: Partitions::new(&needs.labels),
+            most_a_task: if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) },
+        };
+        site.count_partitions();
+        site
+    }
+
+    /// The whole cluster through the lens.
+    pub fn offered(&self) -> Resources {
+        sum(&self.offers)
+    }
+
+    /// A machine of a scope with this much room, by the placement rule.
+    pub fn find(&mut self, scope: ScopeId, need: &[u64]) -> Option<MachineId> {
+        self.scopes.find(&mut self.machines, scope, need)
+    }
+}
+
+/// All amounts together.
+fn sum(parts: &[Resources]) -> Resources {
+    parts.iter().fold(Resources::ZERO, |mut sum, part| {
+        for (sum, part) in sum.0.iter_mut().zip(part.0) {
+            *sum += part;
+        }
+        sum
+    })
+}

@@ -1,0 +1,110 @@
+//! Running tasks that are stopped before their end, and start anew: the one way in which any is.
+
+use std::num::NonZeroU32;
+
+use super::agenda::Ticket;
+use super::core::Core;
+use super::running::Running;
+use super::victims::may_be_stopped;
+use super::view::View;
+use crate::policy::{Displaces, Victims};
+use crate::record::Fate;
+use plimsoll_base::error::{Error, Result};
+
+/// Tasks that may be stopped: the last of one entry, or a whole gang.
+pub(super) struct Choice {
+    pub tickets: Vec<Ticket>,
+    /// How many tasks are stopped.
+    pub count: u32,
+    /// They go together.
+    pub whole: bool,
+}
+
+impl Core<'_> {
+    /// Stops what the policy takes back on its own account; whether it was anything. Errors: [`Core::displaceable`]'s.
+    pub(super) fn reclaim(&mut self) -> Result<bool> {
+        if self.round.displaces == Displaces::Never {
+            return Ok(false);
+        }
+        let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source);
+        let policy = self.outside.policy.preemption();
+        let proposals = policy.map(|policy| policy.reclaim(self.now, &view, &self.books)).unwrap_or_default();
+        let mut any = false;
+        for Victims { tasks, .. } in &proposals {
+            for (key, count) in tasks {
+                any = true;
+                let ticket = Ticket::of(*key);
+                let tasks = self.displaceable(ticket, *count)?;
+                let all = self.all_of(ticket, &tasks);
+                let count = if all.whole { all.count } else { *count };
+                self.stop(&all.tickets, count, Fate::Reclaimed)?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// The running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] for tasks that do not run, so many or at all,
+    /// or may not be stopped by choice: the rule is wrong.
+    pub(super) fn displaceable(&self, ticket: Ticket, count: u32) -> Result<Running> {
+        let may = |tasks: &&Running| {
+            let set = &self.work.sets[tasks.set];
+            may_be_stopped(set) && count > 0 && (set.gang || count <= tasks.count.get())
+        };
+        match self.running.get(ticket).filter(may) {
+            Some(tasks) => Ok(*tasks),
+            None => {
+                let problem =
+                    "the policy wants to stop tasks that do not run or may not be stopped by choice".to_owned();
+                Err(Error::Mismatch { problem })
+            }
+        }
+    }
+
+    /// All tasks of an entry, and of the gang that they belong to.
+    pub(super) fn all_of(&self, ticket: Ticket, tasks: &Running) -> Choice {
+        let gang = self.running.victims.as_ref().filter(|_| self.work.sets[tasks.set].gang);
+        let tickets = gang.map_or_else(|| vec![ticket], |victims| victims.gang(tasks.set));
+        let parts = tickets.iter().filter_map(|ticket| self.running.get(*ticket));
+        let count = parts.map(|part| part.count.get()).sum();
+        Choice { tickets, count, whole: gang.is_some() }
+    }
+
+    /// Stops the last `count` tasks of entries of one set, which wait again in their place in line.
+    pub(super) fn stop(&mut self, tickets: &[Ticket], count: u32, fate: Fate) -> Result<()> {
+        let mut left = count;
+        let mut stopped: Vec<Running> = Vec::new();
+        for &ticket in tickets.iter().rev() {
+            let Some(count) = NonZeroU32::new(left) else { break };
+            let Some(running) = self.running.get_mut(ticket) else { continue };
+            let mut tasks = *running;
+            if let Some(rest) = NonZeroU32::new(tasks.count.get().saturating_sub(count.get())) {
+                running.count = rest;
+                tasks.first += rest.get();
+                tasks.count = count;
+            } else {
+                self.running.cancel(&self.work.sets, ticket);
+            }
+            left -= tasks.count.get();
+            if let Some(ordered) = &mut self.work.ordered {
+                ordered.over(&tasks, false, self.now);
+            }
+            self.free(&tasks);
+            self.report(&tasks, Some(self.now), fate)?;
+            self.release(&tasks);
+            stopped.push(tasks);
+        }
+        stopped.reverse();
+        // One set for each run of numbers: what is left of a gang may have lost some to their end.
+        for run in stopped.chunk_by(|a, b| a.first + a.count.get() == b.first) {
+            let tasks = run.iter().map(|tasks| tasks.count.get()).sum();
+            let again = self.work.sets.again(run[0].set, run[0].first, tasks, self.now);
+            if let Some(ordered) = &mut self.work.ordered {
+                ordered.again(run[0].set, again);
+            }
+            self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
+            self.enqueue(again);
+        }
+        stopped.first().into_iter().for_each(|tasks| self.leave_set(tasks.set));
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Urgent tasks may have less urgent ones stopped: those that the rule lets them ask.
+//!
+//! The rules are in `docs/cluster.md`, "Priorities and giving back".
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use crate::books::{Books, Partition};
+use crate::policy::{Ask, Groups, Preemption, Queue, Room, RunningView, Victims};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
+use plimsoll_base::units::{MachineId, Resources, UserId};
+
+named! {
+    /// The users that a task may ask.
+    PreemptFrom {
+        Any "any": "Anybody's",
+        SameUser "same-user": "The asker's own",
+        SameGroup "same-group": "Those of the asker's quota group",
+        AboveQuota "above-quota":
+            "Those of users whose quota group, or a group above it, holds more than its runtime quota",
+    }
+}
+
+/// A task may have tasks of lower priority stopped, the least urgent first, until some machine has room.
+pub(super) struct Urgent {
+    from: PreemptFrom,
+    /// The last asker, as of this version of the running tasks, and the users that it may ask, by id and partition; it may
+    /// ask those beyond the end.
+    eligible: (Option<(u64, UserId)>, Vec<bool>),
+}
+
+impl Urgent {
+    pub fn new(from: PreemptFrom) -> Urgent {
+        Urgent { from, eligible: (None, Vec::new()) }
+    }
+}
+
+impl Preemption for Urgent {
+    fn propose(
+        &mut self,
+        queue: &Queue,
+        ask: &Ask,
+        running: &dyn RunningView,
+        books: &Books,
+    ) -> Result<Option<Victims>> {
+        let asker = Some((running.version(), queue.user));
+        if self.eligible.0 != asker {
+            self.eligible = (asker, eligible(self.from, queue.user, running, books)?);
+        }
+        let (eligible, partitions) = (&self.eligible.1, books.partitions());
+        let mut there: HashMap<MachineId, (Resources, Vec<(u64, u32)>)> = HashMap::new();
+        let mut found = None;
+        running.all(&mut |tasks| {
+            if tasks.priority <= queue.priority {
+                return ControlFlow::Break(());
+            }
+            if !eligible.get(tasks.user.index() * partitions + tasks.partition.index()).copied().unwrap_or(true) {
+                return ControlFlow::Continue(());
+            }
+            let (room, asked) = there.entry(tasks.machine).or_insert_with(|| (running.free(tasks.machine), Vec::new()));
+            let needs = ask.footprint.iter().zip(room.0).zip(tasks.footprint);
+            let short = needs.filter(|((need, room), each)| *need > room && **each > 0);
+            let short = short.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0);
+            let count = short.min(u64::from(tasks.count)) as u32;
+            if count == 0 {
+                return ControlFlow::Continue(());
+            }
+            room.0.iter_mut().zip(tasks.footprint).for_each(|(room, each)| *room += each * u64::from(count));
+            asked.push((tasks.key, count));
+            if ask.footprint.iter().zip(room.0).any(|(need, room)| *need > room) {
+                return ControlFlow::Continue(());
+            }
+            found = Some(Victims { tasks: std::mem::take(asked), room: Room::Kept });
+            ControlFlow::Break(())
+        });
+        Ok(found)
+    }
+}
+
+/// The users that may be asked, by id and partition; those beyond the end may be.
+fn eligible(from: PreemptFrom, asker: UserId, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
+    let partitions = books.partitions();
+    let users = 0..books.users() as u32;
+    let all = |may: bool| std::iter::repeat_n(may, partitions);
+    if from == PreemptFrom::Any {
+        return Ok(Vec::new());
+    }
+    if from == PreemptFrom::SameUser {
+        return Ok(users.flat_map(|user| all(user == asker.0)).collect());
+    }
+    let Some(groups) = running.groups() else {
+        let problem = format!("victims are restricted to '{}', and the policy has no quota groups", from.name());
+        return Err(Error::Mismatch { problem });
+    };
+    let group = |user: u32| groups.tree().group_of(running.name(UserId(user)));
+    if from == PreemptFrom::SameGroup {
+        let own = group(asker.0);
+        return Ok(users.flat_map(|user| all(own.is_some() && group(user) == own)).collect());
+    }
+    above_quota(groups, running, books)
+}
+
+/// The users whose group, or one above it, holds more than its runtime quota, by id and partition.
+fn above_quota(groups: &dyn Groups, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
+    let (tree, levels, dims) = (groups.tree(), groups.levels()?, books.dims());
+    let group = |user: u32| tree.group_of(running.name(UserId(user)));
+    let mut held = vec![0u64; levels.len()];
+    let resources = tree.groups.first().map_or(0, |about| about.limits.len());
+    let mut above = vec![false; tree.groups.len()];
+    let partitions = books.partitions() as u8;
+    let who = (0..books.users() as u32).flat_map(|user| (0..partitions).map(move |at| (user, Partition(at))));
+    for (user, partition) in who.clone() {
+        let mut next = group(user).map(|group| tree.place_in(group, partition));
+        while let Some(at) = next {
+            for d in 0..resources.min(dims) {
+                held[at * resources + d] += books.partition(partition).held(UserId(user))[d];
+            }
+            next = tree.groups[at].parent;
+        }
+    }
+    for (at, above) in above.iter_mut().enumerate() {
+        *above = (0..resources).any(|d| held[at * resources + d] > levels[at * resources + d].runtime);
+    }
+    let over = |(user, partition): (u32, Partition)| {
+        let leaf = group(user).map(|group| tree.place_in(group, partition));
+        std::iter::successors(leaf, |at| tree.groups[*at].parent).any(|at| above[at])
+    };
+    Ok(who.map(over).collect())
+}

@@ -1,0 +1,113 @@
+//! Running tasks as a rule that stops some of them sees them.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use super::agenda::Ticket;
+use super::core::Work;
+use super::running::Execution;
+use super::scopes::ScopeId;
+use super::site::Site;
+use super::victims::Victim;
+use crate::policy::{Gang, Groups, RunningTasks, RunningView};
+use crate::workload::Source;
+use plimsoll_base::units::{MachineId, Resources, Time, UserId};
+
+/// Running tasks, for a rule to look at.
+pub(super) struct View<'a> {
+    work: &'a Work,
+    running: &'a Execution,
+    site: &'a Site<'a>,
+    source: &'a dyn Source,
+    groups: Option<&'a dyn Groups>,
+    asker: Option<Asker<'a>>,
+}
+
+/// For whom tasks would be stopped.
+pub(super) struct Asker<'a> {
+    /// The machines that it may use.
+    pub scope: ScopeId,
+    /// How many tasks of each entry are asked for by others.
+    pub asked: &'a HashMap<Victim, u32>,
+    /// See [`RunningView::version`].
+    pub version: u64,
+    /// Tasks that started at this instant are not shown.
+    pub but_of: Option<Time>,
+}
+
+impl<'a> View<'a> {
+    /// All that may be stopped by choice.
+    pub fn new(work: &'a Work, running: &'a Execution, site: &'a Site<'a>, source: &'a dyn Source) -> View<'a> {
+        View { work, running, site, source, groups: None, asker: None }
+    }
+
+    /// The tasks that nobody else has asked for, on the machines that an asker may use.
+    pub fn for_asker(self, asker: Asker<'a>, groups: Option<&'a dyn Groups>) -> View<'a> {
+        View { groups, asker: Some(asker), ..self }
+    }
+
+    fn tell(
+        &self,
+        entry: (&Victim, &Ticket),
+        hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (victim, ticket) = entry;
+        let Some(tasks) = self.running.get(*ticket) else { return ControlFlow::Continue(()) };
+        let mut count = tasks.count.get();
+        if let Some(Asker { scope, asked, but_of, .. }) = &self.asker {
+            if *but_of == Some(tasks.start) {
+                return ControlFlow::Continue(());
+            }
+            count -= asked.get(victim).copied().unwrap_or(0).min(count);
+            let machine = tasks.machine;
+            if count == 0 || !self.site.machines.is_present(machine) || !self.site.scopes.holds(*scope, machine) {
+                return ControlFlow::Continue(());
+            }
+        }
+        let set = &self.work.sets[tasks.set];
+        hear(&RunningTasks {
+            key: ticket.key(),
+            user: set.user,
+            partition: set.partition,
+            priority: set.priority,
+            machine: tasks.machine,
+            start: tasks.start,
+            count,
+            footprint: self.work.sets.needs(tasks.set).1,
+            gang: set.gang.then(|| Gang { number: tasks.set, tasks: self.in_gang(tasks.set) }),
+        })
+    }
+
+    fn in_gang(&self, set: u32) -> u32 {
+        let parts = self.running.victims.iter().flat_map(|victims| victims.parts(set));
+        parts.filter_map(|ticket| self.running.get(ticket)).map(|tasks| tasks.count.get()).sum()
+    }
+}
+
+impl RunningView for View<'_> {
+    fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
+        let all = self.running.victims.iter().flat_map(|victims| victims.all());
+        let _ = { all }.try_for_each(|entry| self.tell(entry, hear));
+    }
+
+    fn of(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
+        let of = self.running.victims.iter().flat_map(|victims| victims.of(users));
+        let _ = { of }.try_for_each(|entry| self.tell(entry, hear));
+    }
+
+    fn free(&self, machine: MachineId) -> Resources {
+        self.site.machines.free(machine)
+    }
+
+    fn name(&self, user: UserId) -> &str {
+        self.source.users().name(user.0)
+    }
+
+    fn groups(&self) -> Option<&dyn Groups> {
+        self.groups
+    }
+
+    fn version(&self) -> u64 {
+        self.asker.as_ref().map_or(0, |asker| asker.version)
+    }
+}

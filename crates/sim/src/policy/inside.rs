@@ -1,0 +1,239 @@
+//! Which of a user's task sets is next: the order inside a user, chosen apart from the policy among users (`drf/srpt`).
+//!
+//! The usual order, `priority`, goes by priority, release, arrivals before rows that a stage released, and row; all others are
+//! here, each by one number, and break ties by the usual order. Where two queues of a user tie (it has one for each kind of
+//! machine that its tasks ask for), the older queue goes first.
+//!
+//! A job's *size* is the sum of tasks times duration over all its rows; its *attained service* the time that its tasks have run
+//! so far, added up, with the time of tasks that were stopped. Sizes go by the user's estimate (the trace's `estimate_s`);
+//! `sjf:true` and `srpt:true` go by the true duration, as an oracle would.
+
+use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::units::{JobId, Span, Time, UserId};
+
+/// A job as an order sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobView {
+    /// Its tasks that wait in line.
+    pub waiting: u64,
+    /// Its tasks that run.
+    pub running: u64,
+    /// Task-microseconds: the size that users estimate; 0 unless [`Inside::goes_by`] says so.
+    pub size: u128,
+    /// Task-microseconds: the part of the size that is left, of tasks that have not ended, less the time that those that run
+    /// have run so far; at least 0.
+    pub left: u128,
+    /// Task-microseconds: the attained service.
+    pub attained: u128,
+}
+
+/// A task set that waits, as an order sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetView {
+    /// The user that it belongs to.
+    pub user: UserId,
+    /// The job that it belongs to.
+    pub job_id: JobId,
+    /// When it was submitted.
+    pub submit: Time,
+    /// When its tasks could have started at the earliest.
+    pub release: Time,
+    /// Its place among all that were released at that instant: arrivals before rows that a stage released, then by row.
+    pub place: u64,
+    /// Its tasks that wait.
+    pub waiting: u32,
+    /// Its priority, 0 (most urgent) to 9.
+    pub priority: u8,
+    /// By when its tasks should have ended.
+    pub deadline: Option<Time>,
+    /// The duration of each of its tasks, as the user estimates it.
+    pub estimate: Option<Span>,
+    /// Its job.
+    pub job: JobView,
+}
+
+/// The duration that sizes of jobs are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoesBy {
+    /// Sizes play no part.
+    Nothing,
+    /// The user's estimate: a row without one is an error.
+    Estimate,
+    /// The true duration.
+    Truth,
+}
+
+/// An order of a user's task sets. It must not remember anything: a set's key is a matter of the set and the instant alone, and
+/// changes only when tasks of its job start, end or are stopped, unless [`Inside::moves`].
+pub trait Inside: Sync {
+    /// How it is written behind the slash.
+    fn name(&self) -> &'static str;
+
+    /// A description in one sentence.
+    fn meaning(&self) -> &'static str;
+
+    /// Where it comes from.
+    fn source(&self) -> &'static str;
+
+    /// The lowest key is next.
+    fn key(&self, set: &SetView, now: Time) -> u128;
+
+    /// The durations that [`JobView::size`] and [`JobView::left`] are made of.
+    fn goes_by(&self) -> GoesBy {
+        GoesBy::Nothing
+    }
+
+    /// Whether keys change with time while tasks of the job run: they are computed anew before every round then.
+    fn moves(&self) -> bool {
+        false
+    }
+}
+
+impl PartialEq for dyn Inside {
+    fn eq(&self, other: &dyn Inside) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn Inside {}
+
+impl std::fmt::Debug for dyn Inside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An order that is a function of a set and the instant.
+struct Order {
+    name: &'static str,
+    meaning: &'static str,
+    source: &'static str,
+    goes_by: GoesBy,
+    moves: bool,
+    key: fn(&SetView, Time) -> u128,
+}
+
+impl Inside for Order {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn meaning(&self) -> &'static str {
+        self.meaning
+    }
+
+    fn source(&self) -> &'static str {
+        self.source
+    }
+
+    fn key(&self, set: &SetView, now: Time) -> u128 {
+        (self.key)(set, now)
+    }
+
+    fn goes_by(&self) -> GoesBy {
+        self.goes_by
+    }
+
+    fn moves(&self) -> bool {
+        self.moves
+    }
+}
+
+/// The usual order, which needs no key: see the head of this file.
+pub const USUAL: &str = "priority";
+
+static FIFO: Order = Order {
+    name: "fifo",
+    meaning: "By arrival, whatever the priority.",
+    source: "folklore",
+    goes_by: GoesBy::Nothing,
+    moves: false,
+    key: |set, _| u128::from(set.release.0) << 64 | u128::from(set.place),
+};
+
+static SJF: Order = Order {
+    name: "sjf",
+    meaning: "The job of the least size first, as its user estimates it.",
+    source: "Smith, Naval Research Logistics Quarterly 1956 (shortest processing time)",
+    goes_by: GoesBy::Estimate,
+    moves: false,
+    key: |set, _| set.job.size,
+};
+
+static SJF_TRUE: Order =
+    Order { name: "sjf:true", meaning: "The job of the least true size first.", goes_by: GoesBy::Truth, ..SJF };
+
+static SRPT: Order = Order {
+    name: "srpt",
+    meaning: "The job with the least size left first, as its user estimates it.",
+    source: "Schrage, Operations Research 1968",
+    goes_by: GoesBy::Estimate,
+    moves: true,
+    key: |set, _| set.job.left,
+};
+
+static SRPT_TRUE: Order = Order {
+    name: "srpt:true",
+    meaning: "The job with the least true size left first.",
+    goes_by: GoesBy::Truth,
+    ..SRPT
+};
+
+static LAS: Order = Order {
+    name: "las",
+    meaning: "The job that has attained the least service first.",
+    source: "Nuyens and Wierman, Performance Evaluation 2008 (foreground-background)",
+    goes_by: GoesBy::Nothing,
+    moves: true,
+    key: |set, _| set.job.attained,
+};
+
+static EDF: Order = Order {
+    name: "edf",
+    meaning: "The set with the earliest deadline first, those without one last.",
+    source: "Liu and Layland, Journal of the ACM 1973",
+    goes_by: GoesBy::Nothing,
+    moves: false,
+    key: |set, _| set.deadline.map_or(u128::MAX, |deadline| u128::from(deadline.0)),
+};
+
+/// All orders but the usual one.
+pub static ORDERS: [&dyn Inside; 7] = [&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF];
+
+/// A policy's name without the order behind its last slash, and the order; `None` is the usual one. What stands behind a slash
+/// and is no order belongs to the name behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for one that is no order
+/// without a colon before it.
+pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
+    let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };
+    if suffix == USUAL {
+        return Ok((policy, None));
+    }
+    if let Some(order) = ORDERS.iter().find(|order| order.name() == suffix) {
+        return Ok((policy, Some(*order)));
+    }
+    if policy.contains(':') {
+        return Ok((name, None));
+    }
+    let known: Vec<&str> = std::iter::once(USUAL).chain(ORDERS.iter().map(|order| order.name())).collect();
+    let hint = nearest(suffix, known.iter().copied());
+    let hint = hint.map(|hint| format!(" (did you mean '{policy}/{hint}'?)")).unwrap_or_default();
+    let expected = format!("an order inside a user behind the slash{hint}: {}", known.join(", "));
+    Err(Error::plan("policy", format!("'{name}'"), expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_stands_behind_the_last_slash() {
+        let of = |name| split(name).map(|(policy, order)| (policy, order.map(|order| order.name())));
+        assert_eq!(of("drf").expect("a name"), ("drf", None));
+        assert_eq!(of("drf/priority").expect("a name"), ("drf", None));
+        assert_eq!(of("quota:a/b.toml").expect("a name"), ("quota:a/b.toml", None));
+        assert_eq!(of("quota:a/b.toml/las").expect("a name"), ("quota:a/b.toml", Some("las")));
+        assert_eq!(of("drf/srpt:true").expect("a name"), ("drf", Some("srpt:true")));
+        let message = split("drf/srtp").unwrap_err().to_string();
+        assert!(message.contains("did you mean 'drf/srpt'"), "{message}");
+    }
+}

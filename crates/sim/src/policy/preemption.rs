@@ -1,0 +1,171 @@
+//! The seam between the engine and a rule that stops running tasks by choice: which tasks, and for whom.
+//!
+//! A rule proposes and the engine disposes: it checks a proposal, gives notice, stops the tasks, and keeps their room or leaves
+//! it open, as the proposal says. Tasks marked stable are never stopped by choice, and no rule ever sees them; a gang is
+//! stopped whole or not at all.
+
+use std::ops::ControlFlow;
+
+use super::{Ask, Groups, Queue};
+use crate::books::{Books, Partition};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+
+/// A gang that has running tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gang {
+    /// Tasks of one gang have the same number.
+    pub number: u32,
+    /// How many of it run.
+    pub tasks: u32,
+}
+
+/// Equal running tasks that may be stopped by choice: they started together on one machine.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningTasks<'a> {
+    /// The key by which a proposal names them.
+    pub key: u64,
+    /// The user that they belong to.
+    pub user: UserId,
+    /// The partition that they are booked under besides their user.
+    pub partition: Partition,
+    /// Their priority, 0 (most urgent) to 9.
+    pub priority: u8,
+    /// Where they run.
+    pub machine: MachineId,
+    /// When they started.
+    pub start: Time,
+    /// How many there are that nobody has asked for yet.
+    pub count: u32,
+    /// The amount that each reserves, through the policy's lens.
+    pub footprint: &'a [u64],
+    /// The gang that they belong to, if they do: with any of them the whole gang is stopped.
+    pub gang: Option<Gang>,
+}
+
+/// The running tasks that a rule may choose from, in the order of stopping: the least urgent first, then those that started
+/// last, then the last in the trace.
+pub trait RunningView {
+    /// Tells `hear` of all, until it breaks off.
+    fn all(&self, hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
+
+    /// The same of these users' alone.
+    fn of(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
+
+    /// The amounts that a machine has free, through the policy's lens.
+    fn free(&self, machine: MachineId) -> Resources;
+
+    /// The user's name.
+    fn name(&self, user: UserId) -> &str;
+
+    /// The groups of users that the policy keeps, if it does and the rule is not its own.
+    fn groups(&self) -> Option<&dyn Groups>;
+
+    /// A number that changes whenever tasks may have been started or stopped while tasks are proposed for others: what a rule has
+    /// worked out holds as long.
+    fn version(&self) -> u64;
+}
+
+/// The use of the room of stopped tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It is kept for the task that they are stopped for.
+    Kept,
+    /// Whichever task is first in line may have it.
+    Open,
+}
+
+/// A proposal: tasks to stop, by key, and how many of each; the last are spared first if not all are needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victims {
+    /// The tasks.
+    pub tasks: Vec<(u64, u32)>,
+    /// The use of their room.
+    pub room: Room,
+}
+
+/// A rule that stops running tasks by choice. Every method defaults to nothing.
+pub trait Preemption {
+    /// The tasks to stop for the next task of a queue, which fits nowhere: tasks of *one* machine on which it fits then.
+    /// `running` holds the tasks on machines that it may use, but for those that started at this very instant: else two tasks
+    /// could stop each other for ever, and time would stand still.
+    ///
+    /// Errors end the run: a rule that makes no sense with the policy.
+    fn propose(
+        &mut self,
+        _queue: &Queue,
+        _ask: &Ask,
+        _running: &dyn RunningView,
+        _books: &Books,
+    ) -> Result<Option<Victims>> {
+        Ok(None)
+    }
+
+    /// The tasks to stop at once on the policy's own account, whose room is open to all; asked after every [`Policy::prepare`](super::Policy::prepare),
+    /// which is called again when tasks were stopped.
+    fn reclaim(&mut self, _now: Time, _running: &dyn RunningView, _books: &Books) -> Vec<Victims> {
+        Vec::new()
+    }
+}
+
+/// Tasks to stop, as chosen so far.
+struct Chosen {
+    key: u64,
+    gang: Option<Gang>,
+    count: u32,
+    footprint: [u64; MAX_DIMS],
+}
+
+/// The running tasks of these users that have to be stopped, in the order of stopping, until this much is free. Tasks that
+/// hold none of a short resource are left alone, and tasks turn out to be stopped only where it is not enough without them:
+/// the last are spared first. Nothing if all that hold any of it may not be stopped.
+pub fn enough(
+    running: &dyn RunningView,
+    users: &[UserId],
+    partition: Partition,
+    amount: &Resources,
+) -> Option<Victims> {
+    let mut short = *amount;
+    let mut chosen: Vec<Chosen> = Vec::new();
+    running.of(users, &mut |tasks| {
+        // As many as it takes for what is short in each resource that they hold.
+        let needed = tasks.footprint.iter().zip(short.0).filter(|(each, short)| **each > 0 && *short > 0);
+        let needed = needed.map(|(each, short)| short.div_ceil(*each)).max().unwrap_or(0);
+        let known = |gang: Gang| chosen.iter().any(|other| other.gang.is_some_and(|other| other.number == gang.number));
+        if tasks.partition != partition || needed == 0 || tasks.gang.is_some_and(known) {
+            return ControlFlow::Continue(());
+        }
+        let count = tasks.gang.map_or(needed.min(u64::from(tasks.count)) as u32, |gang| gang.tasks);
+        let mut footprint = [0; MAX_DIMS];
+        footprint.iter_mut().zip(tasks.footprint).for_each(|(copy, each)| *copy = *each);
+        short.0.iter_mut().zip(footprint).for_each(|(short, each)| {
+            *short = short.saturating_sub(each * u64::from(count));
+        });
+        chosen.push(Chosen { key: tasks.key, gang: tasks.gang, count, footprint });
+        if short == Resources::ZERO { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    spare(&mut chosen, amount, &short);
+    let tasks: Vec<(u64, u32)> =
+        chosen.iter().filter(|chosen| chosen.count > 0).map(|chosen| (chosen.key, chosen.count)).collect();
+    (!tasks.is_empty()).then_some(Victims { tasks, room: Room::Open })
+}
+
+/// Takes out the tasks that the others have made needless: those that would be stopped last are spared first.
+fn spare(chosen: &mut [Chosen], wanted: &Resources, short: &Resources) {
+    let mut surplus = [0u64; MAX_DIMS];
+    for one in chosen.iter() {
+        for (surplus, each) in surplus.iter_mut().zip(one.footprint) {
+            *surplus += each * u64::from(one.count);
+        }
+    }
+    for (surplus, (wanted, short)) in surplus.iter_mut().zip(wanted.0.iter().zip(short.0)) {
+        *surplus = surplus.saturating_sub(wanted - short);
+    }
+    for one in chosen.iter_mut().rev() {
+        let held = one.footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
+        let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(0).min(u64::from(one.count));
+        let spared = if one.gang.is_some() && spared < u64::from(one.count) { 0 } else { spared };
+        surplus.iter_mut().zip(one.footprint).for_each(|(surplus, each)| *surplus -= each * spared);
+        one.count -= spared as u32;
+    }
+}

@@ -1,0 +1,36 @@
+//! A policy with memory: `cargo run --release --example least_attained_service -- policies`.
+//!
+//! Least attained service: the user that has had the least of the cluster so far is next. Shares of resources are summed as in
+//! asset fairness, and integrated over time.
+
+use plimsoll::books::Books;
+use plimsoll::error::Result;
+use plimsoll::policy::{NamedPolicy, Needs, Policy, Queue, Rank, Registry, Setup, Stale};
+use plimsoll::units::{Resources, Time, UserId};
+
+/// Serves the user with the lowest sum of resource-seconds over capacity, in units of 2^-32 microseconds.
+struct LeastAttainedService {
+    capacity: Resources,
+}
+
+impl Policy for LeastAttainedService {
+    fn needs(&self) -> Needs {
+        Needs { integrals: true, ..Needs::default() }
+    }
+
+    /// Users that hold something move back in line all the time.
+    fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
+        Ok(Stale::All)
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let share = |d: usize| (books.service(queue.user, d) << 32) / u128::from(self.capacity.0[d].max(1));
+        Rank::new((0..books.dims()).map(share).sum())
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    let make =
+        |setup: &Setup| -> Result<Box<dyn Policy>> { Ok(Box::new(LeastAttainedService { capacity: setup.capacity })) };
+    plimsoll::cli::main(&Registry::default().with(NamedPolicy::new("las", make)))
+}
