@@ -71,6 +71,7 @@ mod slow;
 mod slow_checks;
 mod slow_inside;
 mod slow_rate;
+mod slow_ratio;
 mod solve;
 mod speeds;
 mod study_compare;

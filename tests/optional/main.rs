@@ -33,6 +33,9 @@ mod slow_inside;
 #[path = "../it/slow_rate.rs"]
 #[allow(unused)]
 mod slow_rate;
+#[path = "../it/slow_ratio.rs"]
+#[allow(unused)]
+mod slow_ratio;
 #[path = "../it/study_disk.rs"]
 #[allow(unused)]
 mod study_disk;
