@@ -163,7 +163,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     let known = |one: &&Difference| one.means.test.difference.high.is_some();
     let Some(any) = findings.differences.iter().find(known) else { return String::new() };
     let columns: Vec<Headline> =
-        shown_columns(dims).into_iter().filter(|column| column.column != "jobs_finished").collect();
+        shown_columns(dims).into_iter().filter(|column| column.better != Better::Neither).collect();
     let family = findings.differences.iter().filter(|one| one.metric == any.metric).count();
     let mut rows = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
@@ -224,7 +224,7 @@ pub fn summary_json(runs: &[RunSummary], axes: &[(String, Constant)]) -> Vec<ser
         for (name, value) in &run.values {
             let json = match value {
                 Value::Int(value) => (*value).into(),
-                Value::Float(value) => value.map_or(serde_json::Value::Null, Into::into),
+                Value::Float(value) => (*value).into(),
                 Value::Text(text) => text.clone().into(),
             };
             object.insert(name.clone(), json);

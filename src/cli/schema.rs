@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::screen::paragraphs;
 use super::{Context, Format, print};
+use crate::column::{Better, Described, Kind};
 use crate::error::{Error, Result, nearest};
-use crate::output::schema::{Described, Table, VERSION, axes};
-use crate::output::table::Kind;
+use crate::output::schema::{Table, VERSION, axes};
 use crate::units::{Dim, Unit};
 
 /// Print the columns of every table, with their types and meanings
@@ -34,7 +34,15 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
     match args.format {
         Format::Table => print::out(&tables.into_iter().map(text).collect::<Vec<_>>().join("\n")),
         Format::Json => {
-            let column = |column: Described| json!({"name": column.field.name, "type": kind(column.field.kind), "about": column.about});
+            let column = |column: Described| {
+                let better = match column.better {
+                    Better::Lower => Some("lower"),
+                    Better::Higher => Some("higher"),
+                    Better::Neither => None,
+                };
+                let (kind, unit) = (kind(column.kind), column.unit.name());
+                json!({"name": column.name, "type": kind, "unit": unit, "better": better, "about": column.about})
+            };
             let table = |table: Table| {
                 let columns: Vec<serde_json::Value> = columns(table).into_iter().map(column).collect();
                 json!({"name": table.name(), "about": table.about(), "columns": columns})
@@ -55,7 +63,7 @@ fn text(table: Table) -> String {
     let header = ["column", "type", "meaning"].map(str::to_owned);
     let rows: Vec<Vec<String>> = columns(table)
         .into_iter()
-        .map(|column| vec![column.field.name, kind(column.field.kind).to_owned(), column.about])
+        .map(|column| vec![column.name, kind(column.kind).to_owned(), column.about])
         .collect();
     let title = paragraphs(&format!("{}: {}", table.name(), table.about()));
     format!("{title}{}", print::aligned_left(&header, &rows))

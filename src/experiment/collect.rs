@@ -5,18 +5,20 @@
 //! grid; while nothing changes one evaluation stands for all grid points it covers.
 
 use super::demands::Demands;
+use super::grid::Grid;
 use super::groups::GroupWatch;
 use super::memory::Room;
-use super::sample::{Sample, Sampler};
 use super::sinks::Sinks;
-use super::totals::{Standing, StuckExample, Totals, UserTotals};
+use super::standing::{Remarks, Standing, StuckExample};
 use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
 use crate::fair::Levels;
-use crate::metrics::{Delays, FinishedJob, JainSum, Reference, SizeBins, Work, fairness::WHOLE, fixed_share};
+use crate::metrics::{
+    Delays, FinishedJob, JainSum, Reference, Sample, SizeBins, Totals, UserTotals, WHOLE, Work, fixed_share,
+};
 use crate::output::schema::Table;
-use crate::record::{Decision, Fate, JobRecord, Launch, Reach, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::{NameList, TaskSet};
 
@@ -27,7 +29,7 @@ const EXAMPLES: usize = 3;
 pub(super) struct Collector<'a> {
     pub(super) sinks: Sinks,
     pub(super) window: Window,
-    pub(super) sampler: Sampler,
+    pub(super) grid: Grid,
     levels: Levels,
     pub(super) reference: Reference,
     /// When the run is cut off, if work is left then.
@@ -46,6 +48,7 @@ pub(super) struct Collector<'a> {
     pub(super) delays: Delays,
     pub(super) bins: SizeBins,
     pub(super) totals: Totals,
+    pub(super) remarks: Remarks,
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
     heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
@@ -80,7 +83,7 @@ impl<'a> Collector<'a> {
             window,
             reference,
             cut,
-            sampler: Sampler::new(sample, window.from),
+            grid: Grid::new(sample, window.from, dims),
             levels: Levels::new(),
             weights,
             inverse,
@@ -94,6 +97,7 @@ impl<'a> Collector<'a> {
             delays: Delays::default(),
             bins: SizeBins::default(),
             totals: Totals::default(),
+            remarks: Remarks::default(),
             demands: Demands::default(),
             groups,
             heartbeat,
@@ -201,11 +205,11 @@ impl<'a> Collector<'a> {
     }
 
     fn sample(&mut self, to: Time, state: &State) -> Result<()> {
-        let Some((first, points)) = self.sampler.points(to) else { return Ok(()) };
+        let Some((first, points)) = self.grid.points(to) else { return Ok(()) };
         if let (Some(watch), Some(groups)) = (&mut self.groups, state.groups) {
             watch.sample(first, groups, &mut self.sinks)?;
         }
-        self.sampler.watch(state.machines, points);
+        self.grid.means.watch(state, points);
         if self.active.is_empty() {
             return self.sinks.fairness(first, &Sample::default(), state.books);
         }
@@ -222,7 +226,7 @@ impl<'a> Collector<'a> {
         }
         let largest = self.largest_tasks(&active, state.books);
         let sample = Sample::take(state, &active, &largest, &mut self.levels)?;
-        self.sampler.add(&sample, points);
+        self.grid.means.add(&sample, points);
         for (user, standing) in active.iter().zip(&sample.standings) {
             if let Some(standing) = standing {
                 let totals = &mut self.users[user.index()];
@@ -251,6 +255,8 @@ impl Recorder for Collector<'_> {
 
     fn submitted(&mut self, row: &TaskSet, stage: Option<&str>, first_of_job: bool) {
         let tasks = u64::from(row.tasks);
+        self.totals.submitted(row, first_of_job);
+        self.remarks.labels += u64::from(row.label.is_some() || row.location.is_some());
         self.reference.submit(Work {
             user: row.user,
             submit: row.submit,
@@ -259,35 +265,13 @@ impl Recorder for Collector<'_> {
             demand: row.demand,
             measured: self.window.holds(row.submit),
         });
-        self.totals.first_submit.get_or_insert(row.submit);
-        if first_of_job {
-            self.totals.last_submit = row.submit;
-            self.totals.used_until_last_submit_us = self.totals.used_us;
-        }
-        self.totals.tasks += tasks;
-        self.totals.labels += u64::from(row.label.is_some() || row.location.is_some());
-        self.totals.jobs += u64::from(first_of_job);
         if self.sinks.wants(Table::Demands) {
             self.demands.add(stage, row.demand.slice(self.dims), tasks);
         }
     }
 
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
-        let (span, books) = (self.window.part(from, to).0, state.books);
-        self.totals.now = to;
-        self.totals.slots = !books.lens_is_plain();
-        let (held, used, capacity) = (books.total_held(), books.total_used(), books.capacity());
-        for d in 0..self.dims {
-            self.totals.held_us[d] += u128::from(held.0[d]) * u128::from(span);
-            self.totals.used_us[d] += u128::from(used.0[d]) * u128::from(span);
-            self.totals.over_us[d] += if used.0[d] > capacity.0[d] { span } else { 0 };
-        }
-        if self.jain.users() > 0
-            && let Some(jain) = self.jain.jain()
-        {
-            self.totals.jain_us += jain * span as f64;
-            self.totals.jain_time += span;
-        }
+        self.totals.interval(to, self.window.part(from, to), state.books, self.jain.jain());
         if let (Some(groups), Some(policy)) = (&mut self.groups, state.groups) {
             groups.unreturned(policy.unreturned(), to.since(from));
         }
@@ -296,26 +280,8 @@ impl Recorder for Collector<'_> {
     }
 
     fn launched(&mut self, launch: &Launch) {
-        let count = u64::from(launch.count);
-        self.totals.launched += count;
         let released = Time(self.totals.now.0.saturating_sub(launch.wait.0));
-        let measured = self.window.holds(released);
-        let waited = u128::from(launch.wait.0) * u128::from(count);
-        if measured {
-            self.totals.waited += count;
-            self.totals.task_wait_us += waited;
-            self.totals.task_wait_max = self.totals.task_wait_max.max(launch.wait);
-        }
-        if launch.gang && measured {
-            self.totals.gang_wait_max = self.totals.gang_wait_max.max(launch.wait);
-            self.totals.gang_tasks += count;
-            self.totals.gang_wait_us += waited;
-        }
-        if let Some(reach) = launch.reach {
-            self.totals.located += count;
-            self.totals.located_there += if reach == Reach::There { count } else { 0 };
-            self.totals.located_elsewhere += if reach == Reach::Elsewhere { count } else { 0 };
-        }
+        self.totals.launched(launch, self.window.holds(released));
         let task = self.share_of(launch.demand, self.standing[launch.user.index()].class as usize);
         let largest = &mut self.standing[launch.user.index()].largest;
         *largest = task.max(*largest);
@@ -339,32 +305,18 @@ impl Recorder for Collector<'_> {
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let count = u64::from(tasks.count);
-        if let Some(finish) = tasks.finish {
-            self.totals.finished += if tasks.fate.is_stopped() { 0 } else { count };
-            self.totals.last_end = self.totals.last_end.max(finish);
-        }
+        let end = tasks.finish.unwrap_or(self.totals.now);
+        let ran = end.since(tasks.start);
+        self.totals.tasks(tasks, ran);
         let user = &mut self.users[tasks.user.index()];
         user.launched += count;
         if self.window.holds(tasks.release) {
             user.waited += count;
             user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         }
-        let end = tasks.finish.unwrap_or(self.totals.now);
-        let ran = end.since(tasks.start);
-        let work = u128::from(ran.0) * u128::from(count);
-        if tasks.fate == Fate::Finished {
-            // On a fast machine a task may take less.
-            self.totals.slowed_us += u128::from(ran.0.saturating_sub(tasks.duration.0)) * u128::from(count);
-        }
         if tasks.fate.is_stopped() {
-            if tasks.fate == Fate::Lost {
-                self.totals.lost += count;
-            } else {
-                user.stopped += count;
-                self.totals.stopped += count;
-            }
-            user.lost_us += work;
-            self.totals.lost_us += work;
+            user.stopped += if tasks.fate == Fate::Lost { 0 } else { count };
+            user.lost_us += u128::from(ran.0) * u128::from(count);
             if let Some(groups) = &mut self.groups {
                 groups.stopped(tasks, ran);
             }
@@ -394,12 +346,11 @@ impl Recorder for Collector<'_> {
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
         let measured = self.window.holds(job.submit);
-        let finished = u64::from(job.finish.is_some());
-        self.totals.jobs_finished += finished;
-        self.totals.endless += u64::from(job.work.is_none());
+        self.totals.job(job);
+        self.remarks.endless += u64::from(job.work.is_none());
         let user = &mut self.users[job.user.index()];
         user.jobs += 1;
-        user.jobs_finished += finished;
+        user.jobs_finished += u64::from(job.finish.is_some());
         user.tasks += job.tasks;
         if measured && let (Some(start), Some(finish)) = (job.start, job.finish) {
             let ended = FinishedJob { submit: job.submit, start, finish, tasks: job.tasks, ideal: job.ideal };
@@ -422,7 +373,7 @@ impl Recorder for Collector<'_> {
     }
 
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
-        *self.totals.stuck.entry(stuck.why).or_default() += stuck.tasks;
+        self.totals.stuck(stuck);
         if stuck.why == Stuck::TooLarge {
             // Told when it arrives; its age counts to the end of the run, as that of all that is never served.
             if self.window.holds(stuck.submit) {
@@ -438,8 +389,8 @@ impl Recorder for Collector<'_> {
         self.text.clear();
         stuck.name.render(&mut self.text);
         let user = self.names.get(stuck.user.index());
-        if self.totals.examples.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
-            self.totals.examples.push(StuckExample {
+        if self.remarks.stuck.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
+            self.remarks.stuck.push(StuckExample {
                 why: stuck.why,
                 job: self.text.clone(),
                 user: user.to_string(),

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::study::folder::{Described, difference, of_cell};
+use crate::column::Kind;
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
 use crate::output::folder::Contents;
 use crate::output::read::Results;
 use crate::output::schema::Table;
-use crate::output::table::Kind;
 use crate::units::Dim;
 
 /// The changes between two results.
@@ -179,8 +179,8 @@ type Values = (String, [Vec<Option<f64>>; 2]);
 
 /// The numbers of the `runs` tables of these pairs of runs.
 fn metrics(dims: &[Dim], sides: [&Results; 2], pairs: &[[(usize, usize); 2]]) -> Result<Vec<Values>> {
-    let columns = Table::Runs.columns(dims).into_iter().map(|column| column.field);
-    let names: Vec<String> = columns.filter(|field| field.kind != Kind::Text).map(|field| field.name).collect();
+    let columns = Table::Runs.columns(dims).into_iter().filter(|column| column.kind != Kind::Text);
+    let names: Vec<String> = columns.map(|column| column.name).collect();
     let mut values: Vec<Values> = names.iter().map(|name| (name.clone(), [Vec::new(), Vec::new()])).collect();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
     for pair in pairs {

@@ -6,7 +6,8 @@ use rayon::prelude::*;
 
 use super::plan::Plan;
 use super::study::Study;
-use super::summary::{RunSummary, Value};
+use super::summary::RunSummary;
+use crate::column::{Cell, Kind};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
@@ -15,8 +16,8 @@ use crate::output::file::{Written, write_whole};
 use crate::output::folder::check_links;
 use crate::output::made::Made;
 use crate::output::provenance::program;
-use crate::output::schema;
-use crate::output::table::{Cell, Constant, Field, Kind, TableWriter};
+use crate::output::schema::{self, Table};
+use crate::output::table::{Constant, Field, TableWriter};
 
 /// The mean of a metric over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,10 +68,10 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
     for (at, (plan, runs)) in study.cells.iter().zip(cells).enumerate() {
         let policies: Vec<&[RunSummary]> = runs.chunk_by(|a, b| a.policy == b.policy).collect();
         for runs in &policies {
-            found.estimates.extend(metrics(runs).filter_map(|metric| {
-                let values: Vec<f64> = column(runs, metric).into_iter().flatten().collect();
+            found.estimates.extend(metrics(runs).into_iter().filter_map(|metric| {
+                let values: Vec<f64> = column(runs, &metric).into_iter().flatten().collect();
                 let interval = mean_interval(&values, LEVEL)?;
-                Some(Estimate { cell: at, policy: runs[0].policy.clone(), metric: metric.to_owned(), interval })
+                Some(Estimate { cell: at, policy: runs[0].policy.clone(), metric, interval })
             }));
         }
         found.differences.extend(differences(at, plan, &policies));
@@ -87,28 +88,27 @@ fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Diff
     let baseline = &plan.policies[plan.baseline].name;
     let Some(base) = policies.iter().find(|runs| runs[0].policy == *baseline) else { return Vec::new() };
     let others = policies.iter().filter(|runs| runs[0].policy != *baseline && runs.len() == base.len());
-    let pairs: Vec<(&[RunSummary], &str)> =
-        others.flat_map(|runs| metrics(runs).map(move |metric| (*runs, metric))).collect();
+    let pairs: Vec<(&[RunSummary], String)> =
+        others.flat_map(|runs| metrics(runs).into_iter().map(move |metric| (*runs, metric))).collect();
     let design = plan.workload.design();
-    let one = |(runs, metric): &(&[RunSummary], &str)| {
+    let one = |(runs, metric): &(&[RunSummary], String)| {
         let policy = &runs[0].policy;
         let purpose = format!("{}/{policy}/{metric}", plan.cell);
         let (first, second) = (column(base, metric), column(runs, metric));
         let means = difference(design, &first, &second, LEVEL)?;
         let bootstrap = bootstrap(design, &first, &second, LEVEL, &purpose);
-        let (policy, baseline, metric) = (policy.clone(), baseline.clone(), (*metric).to_owned());
+        let (policy, baseline, metric) = (policy.clone(), baseline.clone(), metric.clone());
         let (p_holm, p_equivalent_holm) = (None, None);
         Some(Difference { cell, policy, baseline, metric, means, bootstrap, p_holm, p_equivalent_holm })
     };
     pairs.par_iter().filter_map(one).collect()
 }
 
-/// The columns of a summary that are numbers and not the same by definition in all runs.
-fn metrics(runs: &[RunSummary]) -> impl Iterator<Item = &str> {
-    const GIVEN: [&str; 2] = ["machines", "sample_us"];
-    let values = runs.first().map(|run| &run.values[..]).unwrap_or_default().iter();
-    let number = |(name, value): &&(String, Value)| !matches!(value, Value::Text(_)) && !GIVEN.contains(&name.as_str());
-    values.filter(number).map(|(name, _)| name.as_str())
+/// The columns of the `runs` table that are measured: numbers, and no inputs.
+fn metrics(runs: &[RunSummary]) -> Vec<String> {
+    let columns = runs.first().map(|run| Table::Runs.columns(&run.dims)).unwrap_or_default();
+    let measured = columns.into_iter().filter(|column| column.kind != Kind::Text && !column.given);
+    measured.map(|column| column.name).collect()
 }
 
 fn column(runs: &[RunSummary], metric: &str) -> Vec<Option<f64>> {
@@ -196,7 +196,7 @@ fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec
     let path = folder.join(format!("{name}.csv"));
     let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
     let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
-    rows.iter().try_for_each(|row| table.push(row))?;
+    rows.iter().try_for_each(|row| table.push(row.iter().copied()))?;
     let table = table.finish()?;
     let fail = |error: &dyn std::fmt::Display| Error::output(&path, error);
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -4,14 +4,10 @@ use super::sinks::Sinks;
 use crate::books::{Books, Partition};
 use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
-use crate::output::schema::Table;
-use crate::output::table::{Cell, TableWriter};
+use crate::output::schema::{self, Group, Table, Writer};
 use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Unreturned};
 use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
-
-/// Ratios are kept in millionths.
-pub(super) const RATIO_ONE: f64 = 1e6;
 
 /// The log of the groups of a run so far.
 #[derive(Clone, Debug)]
@@ -126,40 +122,23 @@ impl GroupWatch {
     }
 
     /// Writes the `groups` table.
-    pub fn write(&self, table: &mut TableWriter, dims: &[Dim]) -> Result<()> {
+    pub fn write(&self, table: &mut Writer<schema::Groups>, dims: &[Dim]) -> Result<()> {
         let variant = self.tree.variant.name();
         let partitions = self.tree.groups.chunks(self.tree.groups.len() / self.tree.partitions).zip(&self.most);
-        let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |group| (group, most)));
-        for (at, (group, most)) in all.enumerate().filter(|(_, (group, _))| group.stated) {
+        let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |about| (about, most)));
+        for (at, (about, most)) in all.enumerate().filter(|(_, (about, _))| about.stated) {
             let times = self.log.times(at);
-            for (d, (dim, limits)) in dims.iter().zip(&group.limits).enumerate() {
-                let (sums, scale) = (self.log.sums(at, d), dim.unit.scale() as f64);
-                let area = |sum: u128| Cell::from(sum as f64 / scale / 1e6);
-                table.push(&[
-                    Cell::Text(&group.name),
-                    group.parent.map(|parent| &*self.tree.groups[parent].name).into(),
-                    group.label.as_deref().into(),
-                    Cell::Text(&dim.name),
-                    (most.0[d] as f64 / scale).into(),
-                    Cell::Text(variant),
-                    (limits.ratio as f64 / RATIO_ONE).into(),
-                    (limits.min as f64 / scale).into(),
-                    (limits.max < u64::MAX).then_some(limits.max as f64 / scale).into(),
-                    area(sums.used_us),
-                    area(sums.demand_us),
-                    area(sums.borrowed_us),
-                    area(sums.spare_us),
-                    area(sums.short_us),
-                    Span(sums.below_us).seconds().into(),
-                    Span(times.below_us).seconds().into(),
-                    times.returns.into(),
-                    times.mean_return().map(|us| us / 1e6).into(),
-                    (times.returns > 0).then(|| times.longest.seconds()).into(),
-                    times.open.map(Span::seconds).into(),
-                    times.stopped.into(),
-                    area(sums.lost_us),
-                    area(sums.unreturned_us),
-                ])?;
+            for (d, (dim, limits)) in dims.iter().zip(&about.limits).enumerate() {
+                table.push(&Group {
+                    about,
+                    parent: about.parent.map(|parent| self.tree.groups[parent].name.as_str()),
+                    variant,
+                    dim,
+                    most: most.0[d],
+                    limits,
+                    sums: self.log.sums(at, d),
+                    times,
+                })?;
             }
         }
         Ok(())

@@ -201,7 +201,7 @@ impl Plan {
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
         if let Some(precision) = &precision {
             let columns = Table::Runs.columns(&dims);
-            precision.known(columns.iter().map(|column| column.field.name.as_str()))?;
+            precision.known(columns.iter().map(|column| column.name.as_str()))?;
         }
         let weights = file.weights.map(|path| Pinned::new(&folder.join(path)).map_err(|error| error.of_key("weights")));
         let weights = weights.transpose()?;

@@ -4,16 +4,16 @@ use super::collect::Collector;
 use super::groups::GroupWatch;
 use super::plan::Plan;
 use super::sinks::{Destination, Sinks};
-use super::summary::{self, Parts, RunSummary};
+use super::summary::{self, RunSummary};
 use super::supply::Supply;
 use super::window::Window;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::Result;
+use crate::metrics::{Run, Summary, Users};
 use crate::output::file::Pending;
-use crate::output::schema::Table;
-use crate::output::table::Cell;
+use crate::output::schema::{Bin, Bins, DemandKind, Demands, Quantile, Quantiles, Table};
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, Span, Time};
@@ -120,54 +120,76 @@ pub fn simulate(
         sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
         sum
     });
-    let parts = Parts {
+    let totals = &collector.totals;
+    let first = totals.first_submit.unwrap_or_default();
+    let delays = &collector.delays;
+    // Microseconds and millionths both are scaled by a million.
+    let delay = |histogram| Summary::of(histogram, 1_000_000);
+    let run = Run {
         workload: simulation.workload,
         machines,
-        pooled: simulation.options.placement == Placement::Pooled,
-        dims: &cluster.dims,
+        users: collector.names.len() as u64,
         capacity,
         offered: crate::units::Resources(offered),
         outcome,
+        totals,
+        // To the end of the run, which is the last end of a task unless something else happens later.
+        measured: collector.window.part(first, totals.now),
+        arriving: collector.window.part(first, totals.last_submit),
+        speeds: collector.speeds(),
+        completion: delay(&delays.completion),
+        wait: delay(&delays.wait),
+        slowdown: delay(&delays.slowdown),
+        step: collector.grid.step,
     };
-    finish(collector, &parts, weights, to)
-}
-
-/// Writes the tables that are made at the end, and sums up.
-fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destination) -> Result<Simulated> {
-    let dims = parts.dims;
-    let mut tables = Vec::new();
+    let values = summary::values(&collector.grid.means.row(&run), &cluster.dims);
+    let pooled = simulation.options.placement == Placement::Pooled;
+    let measured = run.measured;
     let summary = RunSummary {
         policy: to.policy.clone(),
         run: to.run,
         seed: to.seed,
-        dims: dims.to_vec(),
-        outcome: parts.outcome,
-        values: summary::values(&collector, parts),
+        dims: cluster.dims.clone(),
+        outcome,
+        values,
         bins: bins(&collector),
-        stuck: collector.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
-        examples: collector.totals.examples.clone(),
-        ignored: summary::ignored(&collector, weights, parts.pooled),
-        groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
+        stuck: totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
+        examples: collector.remarks.stuck.clone(),
+        ignored: summary::ignored(&collector, weights, pooled),
+        groups: collector.groups.as_ref().map(|groups| groups.summaries(&cluster.dims)).unwrap_or_default(),
     };
-    if let Some(mut table) = to.open(Table::Users, dims)? {
+    finish(collector, summary, measured, weights, to)
+}
+
+/// Writes the tables that are made at the end, and sums up.
+fn finish(
+    collector: Collector,
+    summary: RunSummary,
+    measured: Span,
+    weights: &Weights,
+    to: &Destination,
+) -> Result<Simulated> {
+    let dims = &summary.dims;
+    let mut tables = Vec::new();
+    if let Some(mut table) = to.open::<Users>(dims)? {
         for user in 0..collector.names.len() {
-            table.push(&summary::user_row(&collector, user, weights, parts))?;
+            table.push(&summary::user(&collector, user, weights, dims, measured))?;
         }
         tables.push(table.complete()?);
     }
     if let Some(groups) = &collector.groups
-        && let Some(mut table) = to.open(Table::Groups, dims)?
+        && let Some(mut table) = to.open(dims)?
     {
         groups.write(&mut table, dims)?;
         tables.push(table.complete()?);
     }
-    if let Some(mut table) = to.open(Table::Bins, dims)? {
-        for (position, (bin, jobs, mean)) in summary.bins.iter().enumerate() {
-            table.push(&[Cell::Text(bin), (position as u64).into(), (*jobs).into(), (*mean).into()])?;
+    if let Some(mut table) = to.open::<Bins>(dims)? {
+        for (position, (label, jobs, completion_s)) in (0..).zip(&summary.bins) {
+            table.push(&Bin { label, position, jobs: *jobs, completion_s: *completion_s })?;
         }
         tables.push(table.complete()?);
     }
-    if let Some(mut table) = to.open(Table::Quantiles, dims)? {
+    if let Some(mut table) = to.open::<Quantiles>(dims)? {
         let delays = &collector.delays;
         for (metric, histogram) in
             [("completion_s", &delays.completion), ("wait_s", &delays.wait), ("slowdown", &delays.slowdown)]
@@ -176,27 +198,24 @@ fn finish(collector: Collector, parts: &Parts, weights: &Weights, to: &Destinati
             for step in 0..=QUANTILES {
                 let q = f64::from(step) / f64::from(QUANTILES);
                 if let Some(value) = quantiles.at(q) {
-                    table.push(&[Cell::Text(metric), q.into(), (value as f64 / 1e6).into()])?;
+                    table.push(&Quantile { metric, q, value: value as f64 / 1e6 })?;
                 }
             }
         }
         tables.push(table.complete()?);
     }
     if collector.sinks.wants(Table::Demands)
-        && let Some(mut table) = to.open(Table::Demands, dims)?
+        && let Some(mut table) = to.open::<Demands>(dims)?
     {
         for (stage, mean, tasks) in collector.demands.iter() {
-            let mut row: Vec<Cell> = vec![stage.into()];
-            row.extend(dims.iter().zip(mean).map(|(dim, base)| Cell::Float(base / dim.unit.scale() as f64)));
-            row.push(tasks.into());
-            table.push(&row)?;
+            table.push(&DemandKind { stage, mean: mean.collect(), dims, tasks })?;
         }
         tables.push(table.complete()?);
     }
     tables.extend(collector.sinks.complete()?);
     // Named last: whoever reads tables without receipts finds no row of a run that lacks some.
-    if let Some(mut table) = to.open(Table::Runs, dims)? {
-        table.push(&summary.values.iter().map(|(_, value)| value.cell()).collect::<Vec<_>>())?;
+    if let Some(mut table) = to.table(Table::Runs, dims)? {
+        table.push(summary.values.iter().map(|(_, value)| value.cell()))?;
         tables.push(table.complete()?);
     }
     Ok(Simulated { summary, tables })

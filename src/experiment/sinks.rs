@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use super::groups::RATIO_ONE;
-use super::sample::Sample;
 use crate::books::Books;
 use crate::cluster::Held;
 use crate::error::{Error, Result};
-use crate::metrics::Holding;
+use crate::metrics::{Holding, Point, Points, Sample};
 use crate::output::file::Pending;
 use crate::output::folder::check_links;
-use crate::output::schema::{Table, axis_column};
-use crate::output::table::{Cell, Constant, Field, TableWriter};
-use crate::policy::{GroupAbout, GroupLevel, GroupTree, Reason};
-use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord, Turn};
+use crate::output::schema::{
+    Decided, Decisions, Job, Jobs, LevelOf, Levels, Share, Shares, Table, Task, Tasks, Usage, Used, Writer, Written,
+    axis_column,
+};
+use crate::output::table::{Constant, Field, TableWriter};
+use crate::policy::{GroupAbout, GroupLevel, GroupTree};
+use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
 use crate::units::{Dim, Time, UserId, trim_float};
 use crate::workload::NameList;
 
@@ -43,8 +44,13 @@ impl Destination {
         self.folder.as_ref().map(|folder| table.path(folder, &self.policy, self.run))
     }
 
+    /// Opens a table that is written row by row, if it is wanted.
+    pub fn open<S: Written>(&self, dims: &[Dim]) -> Result<Option<Writer<S>>> {
+        Ok(self.table(S::TABLE, dims)?.map(|table| Writer::new(table, dims.len())))
+    }
+
     /// Opens a table if it is wanted.
-    pub fn open(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
+    pub fn table(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
         let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
         self.folder.iter().try_for_each(|folder| check_links(folder, &path))?;
         let (constants, fields) = columns(table, &self.policy, (self.run, self.seed), &self.axes, dims)?;
@@ -81,13 +87,13 @@ pub(super) fn columns(
 /// The open tables of one run.
 pub(super) struct Sinks {
     dims: Vec<Dim>,
-    jobs: Option<TableWriter>,
-    tasks: Option<TableWriter>,
-    usage: Option<TableWriter>,
-    fairness: Option<TableWriter>,
-    shares: Option<TableWriter>,
-    levels: Option<TableWriter>,
-    decisions: Option<TableWriter>,
+    jobs: Option<Writer<Jobs>>,
+    tasks: Option<Writer<Tasks>>,
+    usage: Option<Writer<Usage>>,
+    fairness: Option<Writer<Points>>,
+    shares: Option<Writer<Shares>>,
+    levels: Option<Writer<Levels>>,
+    decisions: Option<Writer<Decisions>>,
     /// The tables with values that are computed, written or not: a bit a table.
     wanted: u32,
 }
@@ -99,13 +105,13 @@ impl Sinks {
         let wanted = to.tables.iter().filter(|&&table| table != Table::Demands || to.run == 0);
         Ok(Sinks {
             dims: dims.to_vec(),
-            jobs: to.open(Table::Jobs, dims)?,
-            tasks: to.open(Table::Tasks, dims)?,
-            usage: to.open(Table::Usage, dims)?,
-            fairness: to.open(Table::Fairness, dims)?,
-            shares: to.open(Table::Shares, dims)?,
-            levels: if groups { to.open(Table::Levels, dims)? } else { None },
-            decisions: to.open(Table::Decisions, dims)?,
+            jobs: to.open(dims)?,
+            tasks: to.open(dims)?,
+            usage: to.open(dims)?,
+            fairness: to.open(dims)?,
+            shares: to.open(dims)?,
+            levels: if groups { to.open(dims)? } else { None },
+            decisions: to.open(dims)?,
             wanted: wanted.fold(0, |wanted, table| wanted | 1 << *table as u32),
         })
     }
@@ -119,134 +125,74 @@ impl Sinks {
         self.wants(Table::Fairness) || self.wants(Table::Shares)
     }
 
-    pub fn job(&mut self, name: &str, user: &str, job: &JobRecord) -> Result<()> {
-        let Some(table) = &mut self.jobs else { return Ok(()) };
-        table.push(&[
-            Cell::Text(name),
-            Cell::Text(user),
-            job.tasks.into(),
-            job.submit.0.into(),
-            job.start.map(|time| time.0).into(),
-            job.finish.map(|time| time.0).into(),
-            job.work.into(),
-            job.ideal.0.into(),
-        ])
+    pub fn job(&mut self, name: &str, user: &str, record: &JobRecord) -> Result<()> {
+        self.jobs.iter_mut().try_for_each(|table| table.push(&Job { name, user, record }))
     }
 
-    pub fn tasks(&mut self, name: &str, user: &str, tasks: &TaskRecord) -> Result<()> {
+    pub fn tasks(&mut self, job: &str, user: &str, tasks: &TaskRecord) -> Result<()> {
         let Some(table) = &mut self.tasks else { return Ok(()) };
         let devices = devices(tasks.devices, &self.dims);
-        for number in tasks.first..tasks.first + u64::from(tasks.count) {
-            table.push(&[
-                Cell::Text(name),
-                number.into(),
-                u64::from(tasks.attempt).into(),
-                Cell::Text(user),
-                tasks.machine.map(|machine| u64::from(machine.0)).into(),
-                devices.as_deref().map_or(Cell::Null, Cell::Text),
-                tasks.release.0.into(),
-                tasks.start.0.into(),
-                tasks.finish.map(|time| time.0).into(),
-                Cell::Text(match tasks.fate {
-                    Fate::Finished => "finished",
-                    Fate::Running => "running",
-                    Fate::Reclaimed => "reclaimed",
-                    Fate::Preempted => "preempted",
-                    Fate::MachineFailed => "machine-failed",
-                    Fate::Lost => "lost",
-                }),
-            ])?;
-        }
-        Ok(())
+        let outcome = match tasks.fate {
+            Fate::Finished => "finished",
+            Fate::Running => "running",
+            Fate::Reclaimed => "reclaimed",
+            Fate::Preempted => "preempted",
+            Fate::MachineFailed => "machine-failed",
+            Fate::Lost => "lost",
+        };
+        (tasks.first..tasks.first + u64::from(tasks.count)).try_for_each(|number| {
+            table.push(&Task {
+                job,
+                number,
+                attempt: tasks.attempt,
+                user,
+                machine: tasks.machine.map(|machine| machine.0),
+                devices: devices.as_deref(),
+                release: Some(tasks.release),
+                start: Some(tasks.start),
+                finish: tasks.finish,
+                outcome,
+            })
+        })
     }
 
-    pub fn stuck(&mut self, name: &str, user: &str, stuck: &StuckRecord) -> Result<()> {
+    pub fn stuck(&mut self, job: &str, user: &str, stuck: &StuckRecord) -> Result<()> {
         let Some(table) = &mut self.tasks else { return Ok(()) };
-        for number in stuck.first..stuck.first + stuck.tasks {
-            table.push(&[
-                Cell::Text(name),
-                number.into(),
-                u64::from(stuck.attempt).into(),
-                Cell::Text(user),
-                Cell::Null,
-                Cell::Null,
-                stuck.release.map(|time| time.0).into(),
-                Cell::Null,
-                Cell::Null,
-                Cell::Text(outcome(stuck.why)),
-            ])?;
-        }
-        Ok(())
+        (stuck.first..stuck.first + stuck.tasks).try_for_each(|number| {
+            table.push(&Task {
+                job,
+                number,
+                attempt: stuck.attempt,
+                user,
+                machine: None,
+                devices: None,
+                release: stuck.release,
+                start: None,
+                finish: None,
+                outcome: outcome(stuck.why),
+            })
+        })
     }
 
     /// A turn of a job's next task; `groups` are the policy's.
     pub fn decision(
         &mut self,
-        names: [&str; 2],
+        [job, user]: [&str; 2],
         share: f64,
         decision: &Decision,
         groups: Option<&GroupTree>,
     ) -> Result<()> {
         let Some(table) = &mut self.decisions else { return Ok(()) };
-        let [name, user] = names;
-        let (turn, machine, reason) = match decision.turn {
-            Turn::Launched(machine) => ("launched", machine, None),
-            Turn::Blocked => ("blocked", None, None),
-            Turn::NotAdmitted(reason) => ("not admitted", None, Some(reason)),
-        };
-        let because: [Cell; 4] = match reason {
-            None => [Cell::Null; 4],
-            Some(Reason::Rule(words)) => [Cell::Text(words), Cell::Null, Cell::Null, Cell::Null],
-            Some(Reason::Quota { group, resource, short }) => {
-                let group = groups.and_then(|groups| groups.groups.get(group as usize));
-                let dim = &self.dims[usize::from(resource)];
-                let group = group.map_or(Cell::Null, |group| Cell::Text(&group.name));
-                [Cell::Text("quota"), group, Cell::Text(&dim.name), (short as f64 / dim.unit.scale() as f64).into()]
-            }
-        };
-        let rank = decision.rank.text();
-        table.push(&[
-            decision.now.0.into(),
-            Cell::Text(user),
-            Cell::Text(name),
-            decision.task.into(),
-            Cell::Text(turn),
-            machine.map(|machine| u64::from(machine.0)).into(),
-            share.into(),
-            Cell::Text(&rank),
-            because[0],
-            because[1],
-            because[2],
-            because[3],
-        ])
+        table.push(&Decided { decision, job, user, share, rank: &decision.rank.text(), groups, dims: &self.dims })
     }
 
-    pub fn usage(&mut self, now: Time, user: UserId, names: &NameList, books: &Books) -> Result<()> {
+    pub fn usage(&mut self, at: Time, user: UserId, names: &NameList, books: &Books) -> Result<()> {
         let Some(table) = &mut self.usage else { return Ok(()) };
-        let mut row: Vec<Cell> = vec![now.0.into(), Cell::Text(names.get(user.index()))];
-        row.extend([books.running(user), books.waiting(user)].map(Cell::from));
-        row.extend(books.used(user).iter().map(|&used| Cell::from(used)));
-        table.push(&row)
+        table.push(&Used { at, user, name: names.get(user.index()), books })
     }
 
     pub fn fairness(&mut self, at: Time, sample: &Sample, books: &Books) -> Result<()> {
-        let Some(table) = &mut self.fairness else { return Ok(()) };
-        let (capacity, dims) = (books.capacity(), 0..self.dims.len());
-        let plain = books.lens_is_plain();
-        let share = |amount: u64, d: usize| (capacity.0[d] > 0).then(|| amount as f64 / capacity.0[d] as f64);
-        let mut row: Vec<Cell> =
-            vec![at.0.into(), u64::from(sample.active).into(), u64::from(sample.backlogged).into()];
-        row.extend([books.total_running(), books.total_waiting()].map(Cell::from));
-        row.extend(dims.clone().map(|d| Cell::from(share(books.total_held().0[d], d).filter(|_| plain))));
-        row.extend(dims.clone().map(|d| Cell::from(share(books.total_used().0[d], d))));
-        row.extend(dims.map(|d| Cell::from(sample.stranded.map(|stranded| stranded[d]))));
-        row.extend([sample.jain, sample.gini, sample.gap, sample.ratio, sample.envy_max].map(Cell::from));
-        row.extend([sample.envy_count, sample.envy_unbounded].map(Cell::from));
-        row.extend::<[Cell; 2]>([sample.incentive_min.into(), sample.incentive_below.into()]);
-        let (mean, max) = (sample.deviation.map(|d| d.mean), sample.deviation.map(|d| d.max));
-        row.extend([mean, max, sample.task_max].map(Cell::from));
-        row.push(sample.theorem7_broken.map(u64::from).into());
-        table.push(&row)
+        self.fairness.iter_mut().try_for_each(|table| table.push(&Point { at, sample, books }))
     }
 
     pub fn shares(
@@ -258,41 +204,30 @@ impl Sinks {
         books: &Books,
     ) -> Result<()> {
         let Some(table) = &mut self.shares else { return Ok(()) };
-        for ((&user, &share), &fluid) in active.iter().zip(&sample.shares).zip(&sample.fluid) {
-            let name = Cell::Text(names.get(user.index()));
-            table.push(&[at.0.into(), name, share.into(), books.waiting(user).into(), fluid.into()])?;
-        }
-        Ok(())
+        active.iter().zip(&sample.shares).zip(&sample.fluid).try_for_each(|((&user, &share), &fluid)| {
+            let (name, waiting) = (names.get(user.index()), books.waiting(user));
+            table.push(&Share { at, name, share, waiting, fluid })
+        })
     }
 
-    /// The quota of a group in resource `d`, its use and its request, in the unit people write.
-    pub fn level(&mut self, at: Time, group: &GroupAbout, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
+    /// The quota of a group in resource `d`, its use and its request.
+    pub fn level(&mut self, at: Time, about: &GroupAbout, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
         let Some(table) = &mut self.levels else { return Ok(()) };
-        let dim = &self.dims[d];
-        let scale = dim.unit.scale() as f64;
-        let amount = |base: u64| Cell::Float(base as f64 / scale);
-        table.push(&[
-            at.0.into(),
-            Cell::Text(&group.name),
-            group.label.as_deref().into(),
-            Cell::Text(&dim.name),
-            amount(level.total),
-            amount(level.runtime),
-            amount(held.used),
-            (held.request as f64 / scale).into(),
-            (level.level.to_f64() * RATIO_ONE / scale).into(),
-            amount(level.base),
-            amount(level.reach),
-        ])
+        table.push(&LevelOf { at, about, dim: &self.dims[d], level, held })
     }
 
     /// Completes the tables.
     pub fn complete(self) -> Result<Vec<Pending>> {
-        [self.jobs, self.tasks, self.usage, self.fairness, self.shares, self.levels, self.decisions]
-            .into_iter()
-            .flatten()
-            .map(TableWriter::complete)
-            .collect()
+        let done = [
+            self.jobs.map(Writer::complete),
+            self.tasks.map(Writer::complete),
+            self.usage.map(Writer::complete),
+            self.fairness.map(Writer::complete),
+            self.shares.map(Writer::complete),
+            self.levels.map(Writer::complete),
+            self.decisions.map(Writer::complete),
+        ];
+        done.into_iter().flatten().collect()
     }
 }
 

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::Collector;
 use super::groups::GroupSummary;
-use super::sample::GridMean;
-use super::totals::StuckExample;
+use super::standing::StuckExample;
 use crate::books::{WEIGHT_ONE, Weights};
+use crate::column::{Cell, Described, Kind};
 use crate::engine::Outcome;
-use crate::metrics::{LogHistogram, Summary, gap, jain};
-use crate::output::table::Cell;
+use crate::metrics::User;
+use crate::output::schema::Table;
 use crate::record::Stuck;
-use crate::units::{Dim, Resources, Span};
+use crate::units::{Dim, Span};
 
 /// The summary of a run: the row of the `runs` table, and the terminal's summary.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct RunSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// A count or a time in microseconds.
-    Int(u64),
+    Int(Option<u64>),
     /// A measure; `None` where it does not exist.
     Float(Option<f64>),
     /// A name.
@@ -66,7 +66,7 @@ impl Value {
     /// As a number, if it is one and exists.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Value::Int(value) => Some(*value as f64),
+            Value::Int(value) => value.map(|value| value as f64),
             Value::Float(value) => *value,
             Value::Text(_) => None,
         }
@@ -92,160 +92,55 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) ->
         format!("{} users of the weights file do not appear in the workload, such as '{first}'", absent.len())
     });
     let rows = |count: u64, what: &str| (count > 0).then(|| format!("{count} rows {what}"));
-    let asked = if pooled { collector.totals.labels } else { 0 };
+    let asked = if pooled { collector.remarks.labels } else { 0 };
     let labels = rows(
         asked,
         "ask for a label or a location, and placement 'pooled' knows no machines; any placement rule keeps to them",
     );
-    let endless = collector.totals.endless;
+    let endless = collector.remarks.endless;
     let endless = (endless > 0).then(|| format!("{endless} jobs have 2^63 us of work or more: their work_us is null"));
     [labels, strangers, endless].into_iter().flatten().collect()
 }
 
-/// The parts of a summary.
-pub(super) struct Parts<'a> {
-    pub workload: &'a str,
-    pub machines: u64,
-    pub pooled: bool,
-    pub dims: &'a [Dim],
-    pub capacity: Resources,
-    pub offered: Resources,
-    pub outcome: Outcome,
-}
-
-/// The columns of the `runs` table, in the order of its schema.
-pub(super) fn values(collector: &Collector, parts: &Parts) -> Vec<(String, Value)> {
-    let totals = &collector.totals;
-    let slots = totals.slots;
-    let first = totals.first_submit.unwrap_or_default();
-    let makespan = Span(totals.last_end.0.saturating_sub(first.0));
-    // To the end of the run, which is the last end of a task unless something else happens later.
-    let span = collector.window.part(first, totals.now).0;
-    let share = |integral: u128, of: u64| (span > 0 && of > 0).then(|| integral as f64 / (span as f64 * of as f64));
-    let mut values: Vec<(String, Value)> = Vec::new();
-    let mut int = |name: &str, value: u64| values.push((name.to_owned(), Value::Int(value)));
-    int("machines", parts.machines);
-    int("users", collector.names.len() as u64);
-    int("jobs", totals.jobs);
-    int("jobs_finished", totals.jobs_finished);
-    int("tasks", totals.tasks);
-    int("tasks_finished", totals.finished);
-    int("tasks_never_started", totals.stuck.values().sum());
-    int("tasks_stopped", totals.stopped);
-    int("tasks_lost", totals.lost);
-    int("asks", parts.outcome.asks);
-    int("asks_withdrawn", parts.outcome.asks_withdrawn);
-    int("tasks_forced", parts.outcome.forced);
-    int("hoards_given_up", parts.outcome.hoards_given_up);
-    int("tasks_located", totals.located);
-    int("tasks_cross_room", totals.located_elsewhere);
-    int("end_us", parts.outcome.end.0);
-    int("makespan_us", makespan.0);
-    let throughput = (makespan.0 > 0).then(|| totals.finished as f64 / makespan.seconds());
-    values.push(("throughput_tasks_per_s".to_owned(), Value::Float(throughput)));
-    let each = |prefix: &'static str, value: &dyn Fn(usize) -> Option<f64>| -> Vec<(String, Value)> {
-        let name = |dim: &Dim| format!("{prefix}_{}", dim.name);
-        parts.dims.iter().enumerate().map(|(d, dim)| (name(dim), Value::Float(value(d)))).collect()
+/// The cells of the `runs` table under the names of its columns.
+pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, Value)> {
+    let value = |(column, cell): (Described, &Cell)| {
+        let value = match (column.kind, cell) {
+            (Kind::Int, Cell::Int(value)) => Value::Int(u64::try_from(*value).ok()),
+            (Kind::Int, Cell::Large(value)) => Value::Int(Some(*value)),
+            (Kind::Int, _) => Value::Int(None),
+            (Kind::Float, Cell::Float(value)) => Value::Float(Some(*value)),
+            (Kind::Float, _) => Value::Float(None),
+            (Kind::Text, Cell::Text(text)) => Value::Text((*text).to_owned()),
+            (Kind::Text, _) => Value::Text(String::new()),
+        };
+        (column.name, value)
     };
-    values.extend(each("reserved", &|d| share(totals.held_us[d], parts.capacity.0[d]).filter(|_| !slots)));
-    values.extend(each("used", &|d| share(totals.used_us[d], parts.capacity.0[d])));
-    let arriving = collector.window.part(first, totals.last_submit).0;
-    let while_arriving = |d: usize| {
-        let capacity = parts.capacity.0[d];
-        let whole = arriving as f64 * capacity as f64;
-        (arriving > 0 && capacity > 0).then(|| totals.used_until_last_submit_us[d] as f64 / whole)
-    };
-    values.extend(each("arriving", &while_arriving));
-    let stranded = &collector.sampler.stranded;
-    values.extend(each("stranded", &|d| stranded[d].mean().filter(|_| !parts.pooled && !slots)));
-    values.extend(each("overcommitted", &|d| share(totals.over_us[d].into(), 1)));
-    let mut float = |name: &str, value: Option<f64>| values.push((name.to_owned(), Value::Float(value)));
-    // The only resource that a lens that is not plain offers: slots, or the one that is reserved.
-    let offered = (0..parts.dims.len()).find(|&d| parts.offered.0[d] > 0).unwrap_or(0);
-    float("slots_held", share(totals.held_us[offered], parts.offered.0[offered]).filter(|_| slots));
-    float("fragmentation", collector.sampler.fragmentation.mean());
-    let speeds = collector.speeds();
-    float("speed_jain", jain(&speeds));
-    float("speed_gap", gap(&speeds));
-    float("speed_min", speeds.iter().copied().reduce(f64::min));
-    float("jain_backlogged", (totals.jain_time > 0).then(|| totals.jain_us / totals.jain_time as f64));
-    let grid = &collector.sampler;
-    let means: [(&str, GridMean); 11] = [
-        ("gini_backlogged", grid.gini),
-        ("share_gap_backlogged", grid.gap),
-        ("share_ratio_backlogged", grid.ratio),
-        ("envy_max", grid.envy_max),
-        ("envy_count", grid.envy_count),
-        ("envy_unbounded", grid.envy_unbounded),
-        ("incentive_min", grid.incentive_min),
-        ("incentive_below", grid.incentive_below),
-        ("deviation_mean", grid.deviation_mean),
-        ("deviation_max", grid.deviation_max),
-        ("theorem7_broken", grid.theorem7_broken),
-    ];
-    for (name, mean) in means {
-        float(name, mean.mean());
-    }
-    let delays = &collector.delays;
-    delay(
-        &mut float,
-        ["completion_mean_s", "completion_p50_s", "completion_p90_s", "completion_p99_s"],
-        &delays.completion,
-    );
-    delay(&mut float, ["wait_mean_s", "wait_p50_s", "wait_p90_s", "wait_p99_s"], &delays.wait);
-    let task_wait = (totals.waited > 0).then(|| totals.task_wait_us as f64 / totals.waited as f64 / 1e6);
-    float("task_wait_mean_s", task_wait);
-    float("task_wait_max_s", (totals.waited > 0).then(|| totals.task_wait_max.seconds()));
-    let gangs = totals.gang_tasks;
-    float("gang_wait_mean_s", (gangs > 0).then(|| totals.gang_wait_us as f64 / gangs as f64 / 1e6));
-    float("gang_wait_max_s", (gangs > 0).then(|| totals.gang_wait_max.seconds()));
-    float("located_hits", (totals.located > 0).then(|| totals.located_there as f64 / totals.located as f64));
-    float("lost_s", Some(totals.lost_us as f64 / 1e6));
-    float("slowed_s", Some(totals.slowed_us as f64 / 1e6));
-    delay(&mut float, ["slowdown_mean", "slowdown_p50", "slowdown_p90", "slowdown_p99"], &delays.slowdown);
-    values.push(("peak_running".to_owned(), Value::Int(parts.outcome.peak_running)));
-    values.push(("sample_us".to_owned(), Value::Int(grid.step.0)));
-    values.insert(0, ("workload".to_owned(), Value::Text(parts.workload.to_owned())));
-    values
+    Table::Runs.columns(dims).into_iter().zip(cells).map(value).collect()
 }
 
-/// Mean, median, 90 % and 99 % quantiles; microseconds and millionths both are scaled by a million.
-fn delay(float: &mut impl FnMut(&str, Option<f64>), names: [&str; 4], histogram: &LogHistogram) {
-    let summary = Summary::of(histogram, 1_000_000);
-    float(names[0], summary.map(|summary| summary.mean));
-    float(names[1], summary.map(|summary| summary.p50));
-    float(names[2], summary.map(|summary| summary.p90));
-    float(names[3], summary.map(|summary| summary.p99));
-}
-
-/// The row of the `users` table of one user.
-pub(super) fn user_row<'a>(collector: &'a Collector, user: usize, weights: &Weights, parts: &Parts) -> Vec<Cell<'a>> {
-    let totals = &collector.users[user];
-    let first = collector.totals.first_submit.unwrap_or_default();
-    let span = collector.window.part(first, collector.totals.now).0 as f64;
+/// A user at the end of a run of which so much is measured.
+pub(super) fn user<'a>(
+    collector: &'a Collector,
+    user: usize,
+    weights: &Weights,
+    dims: &'a [Dim],
+    measured: Span,
+) -> User<'a> {
+    let name = collector.names.get(user);
     let (share_us, backlogged_us) = collector.integrals(user);
-    let mean = |sum: u128, count: u64| (count > 0).then(|| sum as f64 / count as f64 / 1e6);
-    let class = weights.class_of(collector.names.get(user)) as usize;
-    let weight = weights.whole(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
-    let mut row = vec![Cell::Text(collector.names.get(user)), weight.into()];
-    row.extend([totals.jobs, totals.jobs_finished, totals.tasks, totals.launched, totals.measured].map(Cell::from));
-    row.push((span > 0.0).then(|| share_us / span).into());
-    for (d, dim) in parts.dims.iter().enumerate() {
-        let used = collector.used_us[user * parts.dims.len() + d] as f64;
-        row.push(Cell::from(used / dim.unit.scale() as f64 / 1e6));
+    let weight = weights.whole(weights.class_of(name) as usize);
+    User {
+        name,
+        weight: weight.map(|weight| weight as f64 / WEIGHT_ONE as f64),
+        totals: &collector.users[user],
+        measured_us: measured.0 as f64,
+        share_us,
+        backlogged_us,
+        used_us: &collector.used_us[user * dims.len()..][..dims.len()],
+        dims,
+        speed: collector.speed(user),
+        service_delay: collector.service_delay(user),
+        fair_service_delay: collector.reference.service(user).mean_delay(),
     }
-    row.extend([
-        mean(totals.job_wait_us, totals.measured).into(),
-        mean(totals.task_wait_us, totals.waited).into(),
-        mean(totals.completion_us, totals.measured).into(),
-        mean(totals.slowdown_millionths, totals.slowdowns).into(),
-        Cell::Float(backlogged_us as f64 / 1e6),
-        (totals.shortfall_points > 0).then(|| totals.shortfall / totals.shortfall_points as f64).into(),
-        collector.speed(user).into(),
-        collector.service_delay(user).into(),
-        collector.reference.service(user).mean_delay().into(),
-        totals.stopped.into(),
-        Cell::Float(totals.lost_us as f64 / 1e6),
-    ]);
-    row
 }

@@ -14,8 +14,9 @@ use super::page::inline;
 use super::paper::Paper;
 use super::provenance::Provenance;
 use super::shell::quoted;
-use super::table::{Cell, Field, Kind, TableWriter};
+use super::table::{Field, TableWriter};
 use super::{schema, sequence};
+use crate::column::{Cell, Kind};
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
 use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
@@ -83,7 +84,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
     let fates = table(folder, plan, scenarios, &fates, |writer| {
         findings.fates.iter().try_for_each(|row| {
             let (name, violated) = (row.scenario.name(), joined(&row.violated));
-            writer.push(&[
+            writer.push([
                 Cell::from(row.scenario.number() as u64),
                 Cell::from(name.as_str()),
                 Cell::from(row.without.map(Rule::name)),
@@ -110,7 +111,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
     let recoveries = table(folder, plan, recovery, &recoveries, |writer| {
         findings.recoveries.iter().try_for_each(|row| {
             let (name, violated) = (row.scenario.name(), joined(&row.violated));
-            writer.push(&[
+            writer.push([
                 Cell::from(row.scenario.number() as u64),
                 Cell::from(name.as_str()),
                 Cell::from(row.beat.0),
@@ -140,7 +141,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
         findings.storms.iter().try_for_each(|row| {
             let classes = [("online", row.damage.online, row.damage.harmed), ("offline", row.damage.offline, 0)];
             classes.into_iter().try_for_each(|(class, account, harmed)| {
-                writer.push(&[
+                writer.push([
                     Cell::from(row.without.map(Rule::name)),
                     Cell::from(row.rate),
                     Cell::from(row.seed),

@@ -1,13 +1,14 @@
 //! The columns of the `runs` table that a summary shows of each policy, on the terminal and in the report.
 
-use super::numbers::resource_name;
 use super::schema::Table;
-pub use crate::metrics::Better;
+pub use crate::column::{Better, Topic};
 use crate::units::Dim;
 
 /// One column of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
+    /// The part that it belongs to.
+    pub topic: Topic,
     /// Its heading, short.
     pub heading: String,
     /// The column of the `runs` table.
@@ -17,53 +18,19 @@ pub struct Headline {
     /// The column's meaning, from the schema.
     pub about: String,
     /// Its place among the few columns that are shown where there is little room, the most important one first.
-    pub key: Option<usize>,
+    pub key: Option<u8>,
 }
 
-/// The columns that are shown where there is little room, the most important one first; `used` is that of the first resource.
-const KEY: [&str; 5] = ["completion_mean_s", "speed_jain", "slowdown_mean", "used", "completion_p99_s"];
-
-impl Headline {
-    /// Whether it is about utilisation or fairness, not about delay.
-    pub fn is_of_sharing(&self) -> bool {
-        !["jobs", "completion", "wait", "slowdown"].iter().any(|delay| self.column.starts_with(delay))
-    }
-}
-
-/// The columns of a summary for these resources.
+/// The columns of a summary for these resources: delays, then the use of the cluster and its fairness.
 pub fn headline(dims: &[Dim]) -> Vec<Headline> {
-    use Better::{Higher, Lower, Neither};
-    let mut columns = vec![
-        ("jobs".to_owned(), "jobs_finished".to_owned(), Neither),
-        ("completion s".to_owned(), "completion_mean_s".to_owned(), Lower),
-        ("p50".to_owned(), "completion_p50_s".to_owned(), Lower),
-        ("p99".to_owned(), "completion_p99_s".to_owned(), Lower),
-        ("wait s".to_owned(), "wait_mean_s".to_owned(), Lower),
-        ("slowdown".to_owned(), "slowdown_mean".to_owned(), Lower),
-    ];
-    columns.extend(
-        dims.iter().map(|dim| (format!("used {}", resource_name(&dim.name)), format!("used_{}", dim.name), Higher)),
-    );
-    let fairness = [
-        ("Jain", "speed_jain", Higher),
-        ("slowest", "speed_min", Higher),
-        ("envy", "envy_count", Lower),
-        ("below 1/n", "incentive_below", Lower),
-    ];
-    columns.extend(fairness.map(|(heading, column, better)| (heading.to_owned(), column.to_owned(), better)));
-    let described = Table::Runs.columns(dims);
-    let about = |column: &str| {
-        described.iter().find(|one| one.field.name == column).map(|one| one.about.clone()).unwrap_or_default()
-    };
-    let used = dims.first().map(|dim| format!("used_{}", dim.name));
-    let headline = |(heading, column, better): (String, String, Better)| Headline {
-        about: about(&column),
-        key: KEY.iter().position(|key| column == *key || (*key == "used" && Some(&column) == used.as_ref())),
-        heading,
-        column,
-        better,
-    };
-    columns.into_iter().map(headline).collect()
+    let columns = Table::Runs.columns(dims).into_iter();
+    let shown = columns.filter_map(|column| {
+        let (topic, heading, key) = column.headline?;
+        Some(Headline { topic, heading, column: column.name, better: column.better, about: column.about, key })
+    });
+    let mut shown: Vec<Headline> = shown.collect();
+    shown.sort_by_key(|headline| headline.topic);
+    shown
 }
 
 #[cfg(test)]
@@ -72,9 +39,13 @@ mod tests {
     use crate::units::Unit;
 
     #[test]
-    fn every_column_is_in_the_schema() {
-        let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];
-        assert!(headline(&dims).iter().all(|column| !column.about.is_empty()));
-        assert_eq!(headline(&dims).iter().filter(|column| column.key.is_some()).count(), KEY.len());
+    fn the_few_that_are_always_shown_have_a_place_each() {
+        let dims = ["cpu", "memory"].map(|name| Dim { name: name.to_owned(), unit: Unit::Milli });
+        let mut keys: Vec<(u8, String)> =
+            headline(&dims).into_iter().filter_map(|column| Some((column.key?, column.column))).collect();
+        keys.sort();
+        let names: Vec<&str> = keys.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["completion_mean_s", "speed_jain", "slowdown_mean", "used_cpu", "completion_p99_s"]);
+        assert!(keys.iter().map(|(key, _)| usize::from(*key)).eq(0..keys.len()));
     }
 }

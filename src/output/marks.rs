@@ -37,7 +37,7 @@ pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Better;
+    use crate::column::Better;
 
     #[test]
     fn marks_stand_where_the_candidates_do() {

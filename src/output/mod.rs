@@ -16,6 +16,7 @@ pub mod picture;
 pub mod provenance;
 pub mod read;
 pub mod requests;
+pub mod schema;
 pub mod sequence;
 pub mod shares;
 pub mod shell;
@@ -23,4 +24,4 @@ pub mod stamp;
 pub mod verify;
 
 pub use plimsoll_charts::{escape, figure, font, paper, raster};
-pub use plimsoll_store::{archive, file, frame, lock, parquet, portable, schema, sealed, table, trace};
+pub use plimsoll_store::{archive, file, frame, lock, parquet, portable, sealed, table, trace};

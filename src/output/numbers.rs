@@ -1,4 +1,4 @@
-//! Numbers as people read them: few digits, and no more than their uncertainty allows; and names of resources.
+//! Numbers as people read them: few digits, and no more than their uncertainty allows.
 
 use crate::metrics::{Interval, Reduction};
 
@@ -37,11 +37,6 @@ pub fn in_percent(reduction: &Reduction) -> String {
         high: interval.high.map(|high| 100.0 * high),
         n: interval.n,
     }))
-}
-
-/// A resource as people write it: `CPU` and `GPU`, others as they are.
-pub fn resource_name(name: &str) -> String {
-    if matches!(name, "cpu" | "gpu") { name.to_ascii_uppercase() } else { name.to_owned() }
 }
 
 /// With a large first letter.

@@ -14,9 +14,10 @@ use super::read::Results;
 use super::requests::{Whole, heading};
 use super::schema::Table;
 use super::shell::quoted;
+use crate::column::Better;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
-use crate::metrics::{Better, Corrected, Design, MARGIN, MeanDifference, corrected, difference};
+use crate::metrics::{Corrected, Design, MARGIN, MeanDifference, corrected, difference};
 
 /// The sweep that the page is about.
 pub struct Sweep<'a> {
@@ -198,6 +199,7 @@ fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
             policies.push(&line.policy);
         }
     }
+    let title = heading(metric, &whole.scope().dims);
     let sentence = |policy: &&str| {
         let own: Vec<&Line> = lines.iter().filter(|line| line.policy == **policy).collect();
         let of = |verdict: Verdict| own.iter().copied().filter(|line| line.verdict() == verdict).collect::<Vec<_>>();
@@ -218,7 +220,7 @@ fn sentences(whole: &Whole, metric: &str, lines: &[Line]) -> Vec<String> {
             quiet("not tested, for want of seeds,", Verdict::Untested),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        format!("{} under {policy}, against {}: {}.", heading(metric), own[0].base, parts.join("; "))
+        format!("{title} under {policy}, against {}: {}.", own[0].base, parts.join("; "))
     };
     policies.iter().map(sentence).collect()
 }
@@ -279,7 +281,7 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[Line]) -> Option<Sheet> {
     };
     let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.after.p));
     Some(Sheet {
-        caption: format!("{}: difference from {base}", heading(metric)),
+        caption: format!("{}: difference from {base}", heading(metric, &sweep.whole.scope().dims)),
         columns: vec![
             text_column("cell"),
             text_column("policy"),

@@ -4,16 +4,17 @@ use super::file::{Written, write_whole};
 use super::folder::Contents;
 use super::gallery::{Drawn, Gallery};
 use super::group_sheet;
-use super::headline::{Headline, headline};
+use super::headline::{Headline, Topic, headline};
 use super::html::{self, Column, Figure, Mark, Report, Table as Sheet};
 use super::marks::{Shown, mark};
 use super::numbers::{count, in_percent, with_half};
 use super::picture::ENDINGS;
 use super::read::{Part, Results};
 use super::schema::Table;
+use crate::column::Better;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
-use crate::metrics::{Better, BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, mean_interval};
+use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, mean_interval};
 
 /// Users up to this many get a table of their own.
 const USERS_MOST: usize = 20;
@@ -33,7 +34,7 @@ fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
     notes.extend(pictures.gallery.notes.iter().cloned());
     let columns = headline(&results.dims);
     // Two tables that fit a screen each: how long jobs took, and how well and fairly the cluster was used.
-    let (delays, sharing) = columns.split_at(columns.iter().take_while(|column| !column.is_of_sharing()).count());
+    let (delays, sharing) = columns.split_at(columns.partition_point(|column| column.topic == Topic::Delay));
     let mut summary = vec![sheet(results, "How long jobs took", delays)?];
     summary.push(sheet(results, "How well and how fairly the cluster was used", sharing)?);
     summary.extend(completion_by_bin(results)?);
@@ -237,6 +238,7 @@ fn reductions(comparison: &Comparison) -> Sheet {
 
 fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
     let policies = policy_runs(results)?;
+    let completion = Table::Bins.column("completion_mean_s");
     let bins = policies.first().map_or(0, |policy| policy.bins.len());
     let mut columns =
         vec![text_column("job size"), number_column("jobs", "finished under the first policy, all seeds")];
@@ -254,7 +256,7 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
             continue;
         }
         let values = policies.iter().map(|policy| policy.bins[at].completion_s.clone()).collect();
-        shown.push(push_means(&mut sheet, vec![first.label.clone(), count(jobs)], Better::Lower, values));
+        shown.push(push_means(&mut sheet, vec![first.label.clone(), count(jobs)], completion.better, values));
     }
     mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then_some(sheet))
@@ -285,9 +287,10 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
     let mut columns = vec![text_column("user"), number_column("jobs", "finished under the first policy, all seeds")];
     let names = results.contents.policies.iter();
     columns.extend(names.map(|policy| number_column(policy, "mean completion time of its jobs in seconds")));
+    let completion = Table::Users.column("completion_mean_s");
     let caption = format!("Mean completion time in seconds by user{}", over_seeds(results));
     let mut sheet = Sheet { caption, columns, ..Sheet::default() };
-    let row = |(user, jobs, values)| push_means(&mut sheet, vec![user, count(jobs)], Better::Lower, values);
+    let row = |(user, jobs, values)| push_means(&mut sheet, vec![user, count(jobs)], completion.better, values);
     let shown = users.into_iter().map(row).collect();
     mark(&mut sheet, results.contents.design(), shown);
     Ok((!sheet.rows.is_empty()).then_some(sheet))

@@ -1,8 +1,9 @@
-//! The foundation of Plimsoll: units, errors, and files that are read with the place of every error.
+//! The foundation of Plimsoll: units, errors, columns of tables, and files that are read with the place of every error.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod column;
 pub mod error;
 pub mod named;
 pub mod pinned;

@@ -199,6 +199,11 @@ impl Dim {
     }
 }
 
+/// A resource as people write it: `CPU` and `GPU`, others as they are.
+pub fn resource_name(name: &str) -> String {
+    if matches!(name, "cpu" | "gpu") { name.to_ascii_uppercase() } else { name.to_owned() }
+}
+
 /// A float with at most three decimals and no trailing zeros.
 pub fn trim_float(value: f64) -> String {
     let text = format!("{value:.3}");

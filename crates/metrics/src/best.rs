@@ -4,17 +4,7 @@ use super::compare::{LEVEL, is_significant};
 use super::difference::{Design, difference};
 use super::holm::holm;
 use super::interval::{mean, there};
-
-/// Which end of a metric is the good one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Small values are better.
-    Lower,
-    /// Large values are better.
-    Higher,
-    /// It says nothing of good or bad.
-    Neither,
-}
+use plimsoll_base::column::Better;
 
 /// One metric of all candidates.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,7 +20,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::deviation::{Wish, fluid_shares};
+use super::run::deviation::{Wish, fluid_shares};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use plimsoll_fair::Levels;

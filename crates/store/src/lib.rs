@@ -10,7 +10,6 @@ pub mod frame;
 pub mod lock;
 pub mod parquet;
 pub mod portable;
-pub mod schema;
 pub mod sealed;
 pub mod table;
 pub mod trace;

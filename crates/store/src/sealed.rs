@@ -11,12 +11,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::file::{Written, digest_of, write_whole};
-use super::schema;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows;
 
 const BEFORE: &str = ",\n  \"blake3\": \"";
 const BEHIND: &str = "\"\n}\n";
+
+/// The version of the schemas of all tables together; it changes when a column is renamed, removed or means something else, or
+/// when tables stand elsewhere.
+pub const VERSION: u32 = 3;
 
 /// A record as text, with its digest.
 fn sealed(text: &str) -> String {
@@ -120,14 +123,14 @@ fn check_schema(path: &Path, bytes: &[u8]) -> Result<()> {
     }
     // What is damaged is found by whoever reads the rest.
     let Ok(Said { schema: said }) = serde_json::from_slice(bytes) else { return Ok(()) };
-    let what = match said.cmp(&schema::VERSION) {
+    let what = match said.cmp(&VERSION) {
         Ordering::Equal => return Ok(()),
         Ordering::Less => {
             "whose columns were others: run the plan again with --restart, or read them with the Plimsoll that wrote them"
         }
         Ordering::Greater => "written by a newer Plimsoll: bring this one up to date",
     };
-    let (own, version) = (env!("CARGO_PKG_VERSION"), schema::VERSION);
+    let (own, version) = (env!("CARGO_PKG_VERSION"), VERSION);
     let problem = format!("tables of schema {said}, {what}; this one, {own}, reads schema {version}");
     Err(Error::trace(path, 0, "schema", problem))
 }

@@ -15,65 +15,14 @@ use polars_parquet::write::{
 use tempfile::NamedTempFile;
 
 use super::file::{Digest, Digesting, Pending, Written, begin, complete};
+use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
 
-/// The type of the values of a column; every column may be null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A 64-bit integer.
-    Int,
-    /// A double.
-    Float,
-    /// A string.
-    Text,
-}
-
-impl Kind {
-    fn stored(self) -> ArrowDataType {
-        match self {
-            Kind::Int => ArrowDataType::Int64,
-            Kind::Float => ArrowDataType::Float64,
-            Kind::Text => ArrowDataType::Utf8View,
-        }
-    }
-}
-
-/// One value of a row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cell<'a> {
-    /// Absent.
-    Null,
-    /// A 64-bit integer.
-    Int(i64),
-    /// A number from 2^63 on, which only a column of doubles holds.
-    Large(u64),
-    /// A double.
-    Float(f64),
-    /// A string.
-    Text(&'a str),
-}
-
-impl From<u64> for Cell<'_> {
-    fn from(value: u64) -> Self {
-        i64::try_from(value).map_or(Cell::Large(value), Cell::Int)
-    }
-}
-
-impl From<f64> for Cell<'_> {
-    fn from(value: f64) -> Self {
-        if value.is_finite() { Cell::Float(value) } else { Cell::Null }
-    }
-}
-
-impl<'a> From<&'a str> for Cell<'a> {
-    fn from(value: &'a str) -> Self {
-        Cell::Text(value)
-    }
-}
-
-impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Cell::Null, Into::into)
+fn stored(kind: Kind) -> ArrowDataType {
+    match kind {
+        Kind::Int => ArrowDataType::Int64,
+        Kind::Float => ArrowDataType::Float64,
+        Kind::Text => ArrowDataType::Utf8View,
     }
 }
 
@@ -222,7 +171,7 @@ impl TableWriter {
         let columns = constants.iter().map(|(name, constant)| (name, constant.kind()));
         let columns = columns.chain(fields.iter().map(|field| (&field.name, field.kind)));
         let schema: ArrowSchema =
-            columns.map(|(name, kind)| ArrowField::new(name.as_str().into(), kind.stored(), true)).collect();
+            columns.map(|(name, kind)| ArrowField::new(name.as_str().into(), stored(kind), true)).collect();
         // Readers that know Arrow get the schema first.
         let pairs = metadata.iter().map(|(key, value)| KeyValue { key: key.clone(), value: Some(value.clone()) });
         let pairs = std::iter::once(schema_to_metadata_key(&schema)).chain(pairs).collect();
@@ -238,19 +187,23 @@ impl TableWriter {
 
     /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
     /// another type than its column.
-    pub fn push(&mut self, row: &[Cell]) -> Result<()> {
-        if row.len() != self.fields.len() {
-            let problem = format!("a row of {} cells for {} columns", row.len(), self.fields.len());
-            return Err(Error::output(&self.path, problem));
-        }
+    pub fn push<'a>(&mut self, row: impl IntoIterator<Item = Cell<'a>>) -> Result<()> {
         if self.buffers.is_empty() {
             self.buffers = self.fields.iter().map(|field| Buffer::new(field.kind, 1024)).collect();
         }
-        for ((buffer, field), cell) in self.buffers.iter_mut().zip(&self.fields).zip(row) {
-            if !buffer.push(*cell) {
+        let mut cells = row.into_iter();
+        let mut given = 0;
+        for ((buffer, field), cell) in self.buffers.iter_mut().zip(&self.fields).zip(cells.by_ref()) {
+            if !buffer.push(cell) {
                 let problem = format!("column '{}' of {:?} cannot hold {cell:?}", field.name, field.kind);
                 return Err(Error::output(&self.path, problem));
             }
+            given += 1;
+        }
+        let given = given + cells.count();
+        if given != self.fields.len() {
+            let problem = format!("a row of {given} cells for {} columns", self.fields.len());
+            return Err(Error::output(&self.path, problem));
         }
         self.rows += 1;
         if self.rows == GROUP { self.flush() } else { Ok(()) }
@@ -293,7 +246,7 @@ mod tests {
         let fields = || fields.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
         let pushed = |row: &[Cell]| {
             let mut table = TableWriter::create(&path, &[], fields(), &[]).expect("a writable folder");
-            table.push(row).and_then(|()| table.finish()).map(drop).map_err(|error| error.to_string())
+            table.push(row.iter().copied()).and_then(|()| table.finish()).map(drop).map_err(|error| error.to_string())
         };
         let good = [Cell::Int(1), Cell::Int(2), Cell::Text("a")];
         for (at, cell, says) in [

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::parquet::{Bytes, Described, Parquet};
-use super::table::{Cell, Field, Kind, TableWriter};
+use super::table::{Field, TableWriter};
+use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Dim;
 use plimsoll_sim::workload::write::{Item, ItemKind, Layout};
@@ -176,7 +177,7 @@ pub fn write(path: &Path, source: &mut dyn Source, layout: &Layout, metadata: &[
             let problem = "a demand of more than 15 digits would lose some in Parquet; write a .csv";
             Error::Mismatch { problem: format!("{}: {problem}", source.locate(set.row)) }
         })?;
-        table.push(&cells)?;
+        table.push(cells)?;
         rows += 1;
     }
     table.finish()?;

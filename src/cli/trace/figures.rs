@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::output::figure::{Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Series, bars, bubbles, cdf};
-use crate::output::numbers::{capital, resource_name};
+use crate::output::numbers::capital;
 use crate::output::picture::Picture;
 use crate::output::provenance::Provenance;
+use crate::units::resource_name;
 use crate::workload::curves::Curves;
 use crate::workload::summary::{Published, SizeBin, Summary};
 

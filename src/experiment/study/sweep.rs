@@ -6,8 +6,9 @@ use toml::Value;
 
 use super::place::{Step, steps};
 use super::source::Sources;
+use crate::column::Kind;
 use crate::error::{Error, Result};
-use crate::output::table::{Constant, Kind};
+use crate::output::table::Constant;
 
 /// The key of the table.
 pub const SWEEP: &str = "sweep";

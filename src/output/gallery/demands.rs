@@ -3,11 +3,11 @@
 use super::{Drawn, Gallery, HALF, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, BubbleSeries, Chart, Data, bubbles};
-use crate::output::numbers::{capital, resource_name};
+use crate::output::numbers::capital;
 use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
-use crate::units::Dim;
+use crate::units::{Dim, resource_name};
 
 /// More stages than this are one kind.
 const STAGES: usize = 4;

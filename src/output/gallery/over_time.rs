@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::{Ends, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, small_multiples};
-use crate::output::numbers::{capital, resource_name};
+use crate::output::numbers::capital;
 use crate::output::paper::Paper;
 use crate::output::read::{Part, Results};
 use crate::output::schema::Table;
+use crate::units::resource_name;
 
 /// More users than this in a run are no figure.
 const USERS_MOST: f64 = 60.0;

@@ -5,10 +5,11 @@ use super::over_time::chart;
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Axis, Data, Join, Panel, Series, small_multiples};
-use crate::output::numbers::resource_name;
+
 use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
+use crate::units::resource_name;
 
 /// So many groups get panels.
 const GROUPS: usize = 8;

@@ -4,10 +4,11 @@ use super::groups::{Account, Family, Point, Told, name, read};
 use super::{Drawn, Gallery, seed_of};
 use crate::error::Result;
 use crate::output::figure::{Bucket, Data, Pool, buckets};
-use crate::output::numbers::{number, resource_name};
+use crate::output::numbers::number;
 use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
+use crate::units::resource_name;
 
 /// So many resources get panels, side by side.
 const RESOURCES: usize = 2;

@@ -80,6 +80,12 @@ impl Request {
         self.y.iter().filter(move |_| shown).map(|column| column.name.as_str())
     }
 
+    /// One of the columns that it shows in words.
+    pub(super) fn heading(&self, name: &str) -> String {
+        let shown = self.y.iter().find(|column| column.name == name);
+        shown.map_or_else(|| name.to_owned(), |column| column.heading.clone())
+    }
+
     /// Whether the figure is a built-in one: drawn for every cell of a sweep.
     pub fn builtin(&self) -> Option<&'static [&'static str]> {
         match self.kind {

@@ -88,9 +88,9 @@ impl Request {
         let first = self.y[0].axis();
         let axis = match &self.y[..] {
             // In other units than those of the column.
-            [only] if self.scale != [1.0] => Axis::number(super::field::heading(&only.name)),
+            [only] if self.scale != [1.0] => Axis::number(only.heading.clone()),
             [_] => first,
-            all if all.iter().any(|one| one.measure != all[0].measure) => Axis::number("Value"),
+            all if all.iter().any(|one| one.measure() != all[0].measure()) => Axis::number("Value"),
             _ => match first.measure {
                 Measure::Fraction => Axis::fraction("Share"),
                 Measure::Seconds => Axis::seconds("Time"),
@@ -106,7 +106,7 @@ impl Request {
 
     /// The quantities that are shown, in words.
     pub(super) fn subject(&self) -> String {
-        let names: Vec<String> = self.y.iter().map(|column| super::field::heading(&column.name)).collect();
+        let names: Vec<String> = self.y.iter().map(|column| column.heading.clone()).collect();
         let what = match self.y.len() {
             1 => names[0].clone(),
             _ => {

@@ -1,9 +1,9 @@
 //! The fields that figures can show: columns of the tables, axes of the sweep, policies, cells, seeds; and their names.
 
+use crate::column::{Described, Kind, Unit};
 use crate::output::figure::{Axis, Measure};
-use crate::output::numbers::{self, capital, resource_name};
+use crate::output::numbers::{self, capital};
 use crate::output::schema::Table;
-use crate::output::table::Kind;
 use crate::units::{Dim, span};
 
 /// Something that has a value in every row.
@@ -30,8 +30,10 @@ pub(super) struct Column {
     pub name: String,
     /// How it comes from the table's own columns.
     pub from: From,
-    /// The kind of its numbers.
-    pub measure: Measure,
+    /// The unit of its numbers.
+    pub unit: Unit,
+    /// Its name for people, without the unit.
+    pub heading: String,
     /// Whether it holds names.
     pub text: bool,
 }
@@ -49,13 +51,13 @@ pub(super) enum From {
     Ratio(&'static str, &'static str, &'static str),
 }
 
-/// Columns that are computed: table, name, and how.
-const COMPUTED: [(Table, &str, From); 5] = [
-    (Table::Jobs, "completion_s", From::Between("submit_us", "finish_us")),
-    (Table::Jobs, "wait_s", From::Between("submit_us", "start_us")),
-    (Table::Jobs, "slowdown", From::Ratio("submit_us", "finish_us", "ideal_us")),
-    (Table::Tasks, "wait_s", From::Between("release_us", "start_us")),
-    (Table::Tasks, "duration_s", From::Between("start_us", "finish_us")),
+/// Columns that are computed: table, name, unit, name for people, and how.
+const COMPUTED: [(Table, &str, Unit, &str, From); 5] = [
+    (Table::Jobs, "completion_s", Unit::Seconds, "Completion time", From::Between("submit_us", "finish_us")),
+    (Table::Jobs, "wait_s", Unit::Seconds, "Wait", From::Between("submit_us", "start_us")),
+    (Table::Jobs, "slowdown", Unit::Plain, "Slowdown", From::Ratio("submit_us", "finish_us", "ideal_us")),
+    (Table::Tasks, "wait_s", Unit::Seconds, "Wait", From::Between("release_us", "start_us")),
+    (Table::Tasks, "duration_s", Unit::Seconds, "Duration", From::Between("start_us", "finish_us")),
 ];
 
 impl Column {
@@ -63,18 +65,22 @@ impl Column {
     pub fn all(table: Table, dims: &[Dim]) -> Vec<Column> {
         let mut columns: Vec<Column> = Vec::new();
         for described in table.columns(dims) {
-            let (name, text) = (described.field.name, described.field.kind == Kind::Text);
-            if let Some(stem) = name.strip_suffix("_us") {
-                let from = From::Seconds(name.clone());
-                columns.push(Column { name: format!("{stem}_s"), from, measure: Measure::Seconds, text: false });
+            let (heading, text) = (in_words(&described), described.kind == Kind::Text);
+            let Described { name, unit, .. } = described;
+            if unit == Unit::Micros {
+                let stem = name.trim_end_matches(Unit::Micros.suffix());
+                let (name, from) = (format!("{stem}{}", Unit::Seconds.suffix()), From::Seconds(name.clone()));
+                columns.push(Column { name, from, unit: Unit::Seconds, heading: plain_heading(stem), text });
             }
-            let measure = if text { Measure::Number } else { measure(table, &name) };
-            columns.push(Column { name, from: From::Itself, measure, text });
+            columns.push(Column { name, from: From::Itself, unit, heading, text });
         }
         let computed = COMPUTED.into_iter().filter(|(of, ..)| *of == table);
-        columns.extend(computed.map(|(_, name, from)| {
-            let measure = if name.ends_with("_s") { Measure::Seconds } else { Measure::Number };
-            Column { name: name.to_owned(), from, measure, text: false }
+        columns.extend(computed.map(|(_, name, unit, heading, from)| Column {
+            name: name.to_owned(),
+            from,
+            unit,
+            heading: heading.to_owned(),
+            text: false,
         }));
         columns
     }
@@ -91,77 +97,41 @@ impl Column {
 
     /// Whether it is a part of a whole: 0 to 1, unless more is used than there is.
     pub fn is_part(&self) -> bool {
-        self.measure == Measure::Fraction || ["jain", "gini"].iter().any(|index| self.name.contains(index))
+        matches!(self.unit, Unit::Share | Unit::Index)
+    }
+
+    /// The kind of its numbers.
+    pub fn measure(&self) -> Measure {
+        match self.unit {
+            Unit::Seconds => Measure::Seconds,
+            Unit::Share => Measure::Fraction,
+            _ => Measure::Number,
+        }
     }
 
     /// The axis of a chart that shows it.
     pub fn axis(&self) -> Axis {
-        Axis { label: heading(&self.name), measure: self.measure, ..Axis::default() }
+        Axis { label: self.heading.clone(), measure: self.measure(), ..Axis::default() }
     }
 }
 
-/// The kind of the numbers of a table's own column.
-fn measure(table: Table, name: &str) -> Measure {
-    let amounts = ["used_s", "demand_s", "borrowed_s", "spare_s", "short_s", "lost_s"];
-    let resource_seconds = match table {
-        Table::Groups => amounts.contains(&name),
-        Table::Users => name.starts_with("used_"),
-        _ => false,
-    };
-    let of_cluster = matches!(table, Table::Runs | Table::Fairness);
-    let share = ["used_", "reserved_", "stranded_"].iter().any(|start| name.starts_with(start));
-    if name.ends_with("_s") && !name.ends_with("_per_s") && !resource_seconds {
-        Measure::Seconds
-    } else if (of_cluster && share)
-        || ["dominant_share", "fluid_share", "share_gap_backlogged", "shortfall", "located_hits"].contains(&name)
-        || name.starts_with("deviation_")
-    {
-        Measure::Fraction
-    } else {
-        Measure::Number
-    }
+/// A column of the `runs` table in words, without its unit.
+pub fn heading(name: &str, dims: &[Dim]) -> String {
+    let named = Column::all(Table::Runs, dims).into_iter().find(|column| column.name == name);
+    named.map_or_else(|| name.to_owned(), |column| column.heading)
 }
-
-/// Names that read better in other words.
-const WORDS: [(&str, &str); 23] = [
-    ("completion_mean_s", "Mean completion time"),
-    ("completion_p50_s", "Median completion time"),
-    ("completion_p90_s", "90 % quantile of completion time"),
-    ("completion_p99_s", "99 % quantile of completion time"),
-    ("completion_s", "Completion time"),
-    ("wait_mean_s", "Mean wait"),
-    ("wait_s", "Wait"),
-    ("task_wait_mean_s", "Mean wait of tasks"),
-    ("task_wait_max_s", "Longest wait of a task"),
-    ("gang_wait_mean_s", "Mean wait of gangs"),
-    ("gang_wait_max_s", "Longest wait of a gang"),
-    ("slowdown_mean", "Mean slowdown"),
-    ("speed", "Speed"),
-    ("speed_jain", "Jain index of speeds"),
-    ("speed_gap", "Gap of speeds"),
-    ("speed_min", "Speed of the slowest user"),
-    ("jain_backlogged", "Jain index (backlogged users)"),
-    ("dominant_share", "Dominant share"),
-    ("share_gap_backlogged", "Share gap (backlogged users)"),
-    ("envy_count", "Users that envy"),
-    ("incentive_below", "Users below 1/n"),
-    ("jobs_finished", "Jobs finished"),
-    ("bin", "Job size (tasks)"),
-];
 
 /// A column in words, without its unit.
-pub fn heading(name: &str) -> String {
-    if let Some((_, words)) = WORDS.iter().find(|(known, _)| *known == name) {
-        return (*words).to_owned();
+fn in_words(column: &Described) -> String {
+    match column.words.as_str() {
+        "" if column.unit == Unit::Micros => plain_heading(&column.name),
+        "" => plain_heading(column.name.strip_suffix(column.unit.suffix()).unwrap_or(&column.name)),
+        words => capital(words),
     }
-    for (before, after) in [("used_", " in use"), ("demand_", ""), ("reserved_", " reserved")] {
-        if let Some(resource) = name.strip_prefix(before).filter(|rest| *rest != "s") {
-            let units = ["_s", "_milli", "_mib"];
-            let plain = units.iter().find_map(|unit| resource.strip_suffix(unit)).unwrap_or(resource);
-            return capital(&format!("{}{after}", resource_name(plain)));
-        }
-    }
-    capital(&name.strip_suffix("_s").unwrap_or(name).replace('_', " "))
+}
+
+fn plain_heading(name: &str) -> String {
+    capital(&name.replace('_', " "))
 }
 
 /// A value in a row.
@@ -237,7 +207,6 @@ impl Field {
                 format!("{} = {}", self.name().replace('_', " "), value.words())
             }
             (Field::Column(column), Datum::Number(_)) => format!("{} = {}", column.name, value.words()),
-            (Field::Metric, _) => heading(&value.words()),
             _ => value.words(),
         }
     }
@@ -246,24 +215,25 @@ impl Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Unit;
 
     #[test]
     fn columns_come_with_their_seconds() {
-        let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];
+        let dims = [Dim { name: "cpu".to_owned(), unit: crate::units::Unit::Milli }];
         let jobs = Column::all(Table::Jobs, &dims);
         let named = |name: &str| jobs.iter().find(|column| column.name == name).expect(name);
         assert_eq!(named("completion_s").needs(), ["submit_us", "finish_us"]);
         assert_eq!(named("finish_s").needs(), ["finish_us"]);
         assert!(named("user").text && !named("tasks").text);
         let runs = Column::all(Table::Runs, &dims);
-        let measure = |name: &str| runs.iter().find(|column| column.name == name).expect(name).measure;
+        let measure = |name: &str| runs.iter().find(|column| column.name == name).expect(name).measure();
         assert_eq!(measure("completion_mean_s"), Measure::Seconds);
         assert_eq!(measure("used_cpu"), Measure::Fraction);
         assert_eq!(measure("speed_jain"), Measure::Number);
+        let heading = |name: &str| runs.iter().find(|column| column.name == name).expect(name).heading.as_str();
+        assert_eq!(["wait_p50_s", "end_s", "speed_min"].map(heading), ["Wait p50", "End", "Speed of the slowest user"]);
         let users = Column::all(Table::Users, &dims);
         let used = users.iter().find(|column| column.name == "used_cpu_s").expect("core seconds");
-        assert_eq!(used.measure, Measure::Number);
+        assert_eq!((used.measure(), used.heading.as_str()), (Measure::Number, "CPU in use"));
     }
 
     #[test]
@@ -273,10 +243,5 @@ mod tests {
         assert_eq!(Datum::of_axis("100x16c64g"), Datum::Text("100x16c64g".to_owned()));
         let load = Field::Axis(0, "load".to_owned(), Measure::Number);
         assert_eq!(load.label(&Datum::Number(0.7)), "load = 0.7");
-        assert_eq!(heading("tasks_launched"), "Tasks launched");
-        assert_eq!(
-            ["used_cpu", "used_memory", "reserved_gpu"].map(heading),
-            ["CPU in use", "Memory in use", "GPU reserved"]
-        );
     }
 }

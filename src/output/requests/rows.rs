@@ -272,8 +272,10 @@ impl Of<'_> {
                 let Some(at) = at.iter().map(|one| one.at(nth, shown)).collect::<Option<Vec<_>>>() else { continue };
                 let label = |fields: &[Field], values: &[Values]| {
                     let words = fields.iter().zip(values);
-                    let words =
-                        words.map(|(field, one)| one.at(nth, shown).map(|v| field.label(&v)).unwrap_or_default());
+                    let words = words.map(|(field, one)| match field {
+                        Field::Metric => column.heading.clone(),
+                        field => one.at(nth, shown).map(|v| field.label(&v)).unwrap_or_default(),
+                    });
                     words.collect::<Vec<_>>()
                 };
                 let facet = label(&request.facet, &facet).join(", ");

@@ -4,7 +4,7 @@ use super::{Draw, KindRow, X, category, key, names_axis, x_name, y_name};
 use crate::output::figure::{BarPanel, BarSeries, Category, Data, Interval, bar_panels};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, over};
-use crate::output::requests::field::{Datum, Field, heading};
+use crate::output::requests::field::{Datum, Field};
 use crate::output::requests::rows::Means;
 use crate::output::schema::Table;
 
@@ -28,7 +28,7 @@ fn bars(request: &Request, means: &Means) -> Picture {
         all.filter_map(|(facet, one)| at(facet, one, place)).map(|(_, weight)| *weight).max().unwrap_or(0)
     };
     let label = |place: usize| match (&request.x, &means.places[0][place]) {
-        (Some(Field::Metric), Datum::Text(name)) => heading(name),
+        (Some(Field::Metric), Datum::Text(name)) => request.heading(name),
         (_, datum) => datum.words(),
     };
     let categories: Vec<Category> =

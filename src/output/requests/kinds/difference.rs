@@ -6,7 +6,7 @@ use crate::experiment::DIFFERENCES;
 use crate::output::figure::{Axis, Data, FOREST_ROW, ForestPanel, ForestRow, Interval, exactly, forest};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::Picture;
-use crate::output::requests::field::{Datum, Field, heading};
+use crate::output::requests::field::{Datum, Field};
 use crate::output::requests::rows::{Order, Whole};
 use crate::output::schema::Table;
 
@@ -82,7 +82,7 @@ fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
         .y
         .iter()
         .map(|column| ForestPanel {
-            title: if request.y.len() > 1 { heading(&column.name) } else { String::new() },
+            title: if request.y.len() > 1 { column.heading.clone() } else { String::new() },
             rows: vec![None; names.all.len()],
         })
         .collect();

@@ -1,7 +1,10 @@
 //! Stranded capacity: what is free on machines and too little, or of the wrong shape, for every task that waits for it.
 
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
+use super::{How, Metrics, Points};
+use plimsoll_base::column::{Column, Unit, Value};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::cluster::Machines;
+use plimsoll_sim::record::State;
 
 /// Stranded capacity, as a share of the cluster: the sum of what is free of resource r on *stranded* machines, over c_r.
 ///
@@ -42,6 +45,35 @@ pub fn stranded(
     }
     std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { free[d] as f64 / capacity.0[d] as f64 } else { 0.0 })
 }
+
+/// The stranded capacity of a state.
+pub(super) fn stranded_now(machines: &Machines, state: &State, active: &[UserId]) -> [f64; MAX_DIMS] {
+    let mut heads: Vec<(u32, &[u64])> = Vec::new();
+    for &user in active.iter().filter(|&&user| state.books.waiting(user) > 0) {
+        state.waiting.heads(user, &mut |scope, need| heads.push((scope, need)));
+    }
+    let may_use = |scope: u32, machine: MachineId| state.waiting.may_use(scope, machine);
+    stranded(machines, state.books.capacity(), state.books.dims(), &heads, may_use)
+}
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[Column::new(
+        "stranded_<r>",
+        "share of <r> free on machines that waiting tasks may use and that have room for none of them, while tasks wait; null when pooled",
+        How::Means(|at, d| Some(at.stranded?[d])),
+    )
+    .unit(Unit::Share)
+    .lower()
+    .words("<r> stranded")],
+    fairness: &[Column::<Value<Points>>::floats(
+        "stranded_<r>",
+        "share of <r> free on machines that waiting tasks may use and that have room for none; null when pooled or nothing waits",
+        |point, d| Some(point.sample.stranded?[d]),
+    )
+    .unit(Unit::Share)
+    .lower()
+    .words("<r> stranded")],
+};
 
 #[cfg(test)]
 mod tests {

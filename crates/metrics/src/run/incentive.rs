@@ -6,7 +6,9 @@
 //! runs 2 counts as below. Only backlogged users are judged.
 //! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
 
-use super::snapshot::{TOLERANCE, UserSnapshot};
+use super::{Metrics, Points, mean};
+use crate::snapshot::{TOLERANCE, UserSnapshot};
+use plimsoll_base::column::{Column, Topic, Unit, Value};
 use plimsoll_base::units::MAX_DIMS;
 
 /// How one backlogged user fares against its part of the cluster.
@@ -64,6 +66,43 @@ impl Incentive {
         })
     }
 }
+
+type At = Column<Value<Points>>;
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        mean(
+            "incentive_min",
+            "tasks that a backlogged user's bundle runs over those that its 1/n of the cluster would, no more than it has: the smallest; mean over the grid",
+            |at| Some(at.incentive?.min_ratio),
+        )
+        .higher(),
+        mean(
+            "incentive_below",
+            "share of backlogged users worse off than on their 1/n cluster, mean over the grid",
+            |at| Some(at.incentive?.below as f64 / at.backlogged.len() as f64),
+        )
+        .unit(Unit::Share)
+        .lower()
+        .words(BELOW)
+        .headline(Topic::Sharing, "below 1/n"),
+    ],
+    fairness: &[
+        At::float(
+            "incentive_min",
+            "tasks that a backlogged user's bundle runs over those that its 1/n of the cluster would: the smallest",
+            |point| Some(point.sample.incentive?.min_ratio),
+        )
+        .higher(),
+        At::int("incentive_below", "users worse off than on their 1/n cluster", |point| {
+            Some(point.sample.incentive?.below as u64)
+        })
+        .lower()
+        .words(BELOW),
+    ],
+};
+
+const BELOW: &str = "Users below 1/n";
 
 #[cfg(test)]
 mod tests {

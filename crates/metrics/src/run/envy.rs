@@ -10,7 +10,9 @@
 //! [`Envy::count`], and not in [`Envy::max_bounded`].
 //! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
 
-use super::snapshot::{TOLERANCE, UserSnapshot};
+use super::{Metrics, Points, mean};
+use crate::snapshot::{TOLERANCE, UserSnapshot};
+use plimsoll_base::column::{Column, Topic, Value};
 use plimsoll_base::units::MAX_DIMS;
 
 /// Envy at one instant.
@@ -77,6 +79,46 @@ fn skyline(bundles: Vec<[f64; MAX_DIMS]>, dims: usize) -> Vec<[f64; MAX_DIMS]> {
     }
     kept
 }
+
+type At = Column<Value<Points>>;
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        mean(
+            "envy_max",
+            "largest envy of a backlogged user that can run something: how many more of its tasks, relatively, it could run with another's bundle; mean over the grid",
+            |at| at.envy?.max_bounded,
+        )
+        .lower(),
+        mean("envy_count", "backlogged users that envy somebody, mean over the grid", |at| Some(at.envy?.count as f64))
+            .lower()
+            .words(COUNT)
+            .headline(Topic::Sharing, "envy"),
+        mean(
+            "envy_unbounded",
+            "those of them that can run nothing with what they hold, so that their envy has no bound and is not in envy_max; mean over the grid",
+            |at| Some(at.envy?.unbounded as f64),
+        )
+        .lower(),
+    ],
+    fairness: &[
+        At::float("envy_max", "largest envy of a backlogged user that can run something", |point| {
+            point.sample.envy?.max_bounded
+        })
+        .lower(),
+        At::int("envy_count", "backlogged users that envy somebody", |point| Some(point.sample.envy?.count as u64))
+            .lower()
+            .words(COUNT),
+        At::int(
+            "envy_unbounded",
+            "those of them that can run nothing with what they hold: not in envy_max",
+            |point| Some(point.sample.envy?.unbounded as u64),
+        )
+        .lower(),
+    ],
+};
+
+const COUNT: &str = "Users that envy";
 
 #[cfg(test)]
 mod tests {

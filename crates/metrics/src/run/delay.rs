@@ -3,7 +3,9 @@
 //! [`Delays`] hears of each finished job once and keeps histograms, so memory does not grow with the number of jobs.
 //! [`SizeBins`] keeps the mean completion time by number of tasks, as the DRF paper's Figure 14 does.
 
-use super::histogram::LogHistogram;
+use super::{Metrics, float, seconds};
+use crate::histogram::LogHistogram;
+use plimsoll_base::column::Topic;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
 
@@ -210,6 +212,55 @@ impl SizeBins {
         lows.zip(ends).map(|(low, end)| format!("{low}{end}")).collect()
     }
 }
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        seconds("completion_mean_s", "mean completion time of finished jobs", |run| Some(run.completion?.mean))
+            .lower()
+            .words("Mean completion time")
+            .key_headline(Topic::Delay, "completion s", 0),
+        seconds(
+            "completion_p50_s",
+            "median completion time; as all quantiles exact for up to 65,536 jobs, of more to 1 part in 2048",
+            |run| Some(run.completion?.p50),
+        )
+        .lower()
+        .words("Median completion time")
+        .headline(Topic::Delay, "p50"),
+        seconds("completion_p90_s", "90 % quantile of completion time", |run| Some(run.completion?.p90))
+            .lower()
+            .words("90 % quantile of completion time"),
+        seconds("completion_p99_s", "99 % quantile of completion time", |run| Some(run.completion?.p99))
+            .lower()
+            .words("99 % quantile of completion time")
+            .key_headline(Topic::Delay, "p99", 4),
+        seconds(
+            "wait_mean_s",
+            "mean wait of finished jobs: from their submission to the launch of their first task; how long all tasks wait is in task_wait_mean_s",
+            |run| Some(run.wait?.mean),
+        )
+        .lower()
+        .words("Mean wait")
+        .headline(Topic::Delay, "wait s"),
+        seconds("wait_p50_s", "median wait", |run| Some(run.wait?.p50)).lower(),
+        seconds("wait_p90_s", "90 % quantile of wait", |run| Some(run.wait?.p90)).lower(),
+        seconds("wait_p99_s", "99 % quantile of wait", |run| Some(run.wait?.p99)).lower(),
+    ],
+    fairness: &[],
+};
+
+pub(super) static SLOWDOWN: Metrics = Metrics {
+    runs: &[
+        float("slowdown_mean", "mean of completion time over ideal completion time", |run| Some(run.slowdown?.mean))
+            .lower()
+            .words("Mean slowdown")
+            .key_headline(Topic::Delay, "slowdown", 2),
+        float("slowdown_p50", "median slowdown", |run| Some(run.slowdown?.p50)).lower(),
+        float("slowdown_p90", "90 % quantile of slowdown", |run| Some(run.slowdown?.p90)).lower(),
+        float("slowdown_p99", "99 % quantile of slowdown", |run| Some(run.slowdown?.p99)).lower(),
+    ],
+    fairness: &[],
+};
 
 #[cfg(test)]
 mod tests {

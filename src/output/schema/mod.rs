@@ -1,15 +1,26 @@
-//! The schemas of all tables: names, types and meanings, in one place for writers, readers and `plimsoll schema`.
+//! The tables of an experiment: where each stands, and its columns, of which schema, writer, docs and figures are made.
 
 use std::path::{Path, PathBuf};
 
-use super::table::{Field, Kind};
-use plimsoll_base::units::Dim;
+use super::file::Pending;
+pub use super::sealed::VERSION;
+use super::table::{Field, TableWriter};
+use crate::column::{Column, Computed, Described, Kind, Subject, Value};
+use crate::error::Result;
+use crate::metrics::{Points, Users, fairness_columns, runs_columns, users_columns};
+use crate::units::Dim;
 
-mod columns;
+mod decisions;
+mod distributions;
+mod groups;
+mod jobs;
+mod over_time;
 
-/// The version of all schemas together; it changes when a column is renamed, removed or means something else, or when
-/// tables stand elsewhere.
-pub const VERSION: u32 = 3;
+pub use decisions::{Decided, Decisions};
+pub use distributions::{Bin, Bins, DemandKind, Demands, Quantile, Quantiles};
+pub use groups::{Group, Groups, LevelOf, Levels, RATIO_ONE};
+pub use jobs::{Job, Jobs, Task, Tasks};
+pub use over_time::{Share, Shares, Usage, Used};
 
 /// The tables of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,22 +129,87 @@ impl Table {
 
     /// Its columns for a run with these resources: `policy`, `run` and `seed` come before them.
     pub fn columns(self, dims: &[Dim]) -> Vec<Described> {
-        let mut columns = Vec::new();
-        for (name, kind, about) in columns::of(self) {
-            match name.split_once("<r>") {
-                None => columns.push(Described::new((*name).to_owned(), *kind, (*about).to_owned())),
-                Some((before, after)) => columns.extend(dims.iter().map(|dim| {
-                    let unit = if *kind == Kind::Int { dim.column() } else { dim.name.clone() };
-                    Described::new(format!("{before}{unit}{after}"), *kind, about.replace("<r>", &dim.name))
-                })),
-            }
+        match self {
+            Table::Runs => runs_columns(dims),
+            Table::Users => described::<Users>(dims),
+            Table::Jobs => described::<Jobs>(dims),
+            Table::Tasks => described::<Tasks>(dims),
+            Table::Usage => described::<Usage>(dims),
+            Table::Fairness => described::<Points>(dims),
+            Table::Shares => described::<Shares>(dims),
+            Table::Groups => described::<Groups>(dims),
+            Table::Levels => described::<Levels>(dims),
+            Table::Bins => described::<Bins>(dims),
+            Table::Quantiles => described::<Quantiles>(dims),
+            Table::Demands => described::<Demands>(dims),
+            Table::Decisions => described::<Decisions>(dims),
         }
-        columns
+    }
+
+    /// One of its columns, where it is not one a resource. Panics: only if it has none of that name (programmer error).
+    pub fn column(self, name: &str) -> Described {
+        let found = self.columns(&[]).into_iter().find(|column| column.name == name);
+        found.expect("a column of this table")
     }
 
     /// The fields for a writer.
     pub fn fields(self, dims: &[Dim]) -> Vec<Field> {
-        self.columns(dims).into_iter().map(|column| column.field).collect()
+        self.columns(dims).into_iter().map(|column| Field { name: column.name, kind: column.kind }).collect()
+    }
+}
+
+/// The subject of a table that is written row by row.
+pub trait Written: Subject + Sized + 'static {
+    /// The table.
+    const TABLE: Table;
+
+    /// Its columns, in order.
+    fn columns() -> Vec<Column<Value<Self>>>;
+}
+
+fn described<S: Written>(dims: &[Dim]) -> Vec<Described> {
+    S::columns().iter().flat_map(|column| column.described(dims)).collect()
+}
+
+impl Written for Points {
+    const TABLE: Table = Table::Fairness;
+
+    fn columns() -> Vec<Column<Value<Points>>> {
+        fairness_columns()
+    }
+}
+
+impl Written for Users {
+    const TABLE: Table = Table::Users;
+
+    fn columns() -> Vec<Column<Value<Users>>> {
+        users_columns()
+    }
+}
+
+/// Writes a table as its columns say.
+pub struct Writer<S: Written> {
+    table: TableWriter,
+    /// How each cell of a row is computed, and of which resource.
+    values: Vec<(Value<S>, usize)>,
+}
+
+impl<S: Written> Writer<S> {
+    /// A writer to a table whose fields are those of its columns with so many resources.
+    pub fn new(table: TableWriter, dims: usize) -> Writer<S> {
+        let each =
+            |column: Column<Value<S>>| (0..if column.value.each() { dims } else { 1 }).map(move |d| (column.value, d));
+        Writer { table, values: S::columns().into_iter().flat_map(each).collect() }
+    }
+
+    /// Adds a row. Errors: as [`TableWriter::push`].
+    pub fn push<'a>(&mut self, row: &'a S::Row<'a>) -> Result<()> {
+        self.table.push(self.values.iter().map(|(value, d)| value.cell(row, *d)))
+    }
+
+    /// Completes the file; it has no name yet. Errors: as [`TableWriter::complete`].
+    pub fn complete(self) -> Result<Pending> {
+        self.table.complete()
     }
 }
 
@@ -152,35 +228,18 @@ pub fn partition(value: &str) -> String {
     text
 }
 
-/// The axes of an experiment, which come first in every table.
+/// The columns of the axes of an experiment, which come first in every table.
 pub fn axes() -> Vec<Described> {
-    [
-        ("policy", Kind::Text, "name of the policy"),
-        ("run", Kind::Int, "number of the run among those of the policy, from 0"),
-        ("seed", Kind::Int, "seed of the workload; null for a trace"),
-    ]
-    .into_iter()
-    .map(|(name, kind, about)| Described::new(name.to_owned(), kind, about.to_owned()))
-    .collect()
+    let axes = [
+        Column::new("policy", "name of the policy", Kind::Text),
+        Column::new("run", "number of the run among those of the policy, from 0", Kind::Int),
+        Column::new("seed", "seed of the workload; null for a trace", Kind::Int),
+    ];
+    axes.iter().flat_map(|column| column.described(&[])).collect()
 }
 
 /// The column of an axis of a sweep in a table with these fields: its name, behind `sweep_` in a table that has a column of
 /// that name itself, as `groups` has `variant`.
 pub fn axis_column(axis: &str, fields: &[Field]) -> String {
     if fields.iter().any(|field| field.name == axis) { format!("sweep_{axis}") } else { axis.to_owned() }
-}
-
-/// A column and its meaning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
-    /// Name and type.
-    pub field: Field,
-    /// The meaning.
-    pub about: String,
-}
-
-impl Described {
-    fn new(name: String, kind: Kind, about: String) -> Described {
-        Described { field: Field { name, kind }, about }
-    }
 }

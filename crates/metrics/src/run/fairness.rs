@@ -5,6 +5,9 @@
 //! and [`ratio`] do not change when all shares are scaled; [`gap`] is in units of the share. [`JainSum`] keeps the
 //! Jain index of a changing set of users in constant time a change.
 
+use super::{Metrics, Points, float, mean};
+use plimsoll_base::column::{Column, Unit, Value};
+
 /// Gives the Jain index (Σy)² / (n Σy²).
 ///
 /// When some users hold equal shares and the others nothing, it is the fraction of users that hold something.
@@ -119,6 +122,61 @@ impl JainSum {
         (self.squares > 0).then(|| (sum * sum / (self.users as f64 * self.squares as f64)).min(1.0))
     }
 }
+
+type At = Column<Value<Points>>;
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        float(
+            "jain_backlogged",
+            "Jain index of weighted dominant shares of the users backlogged under this policy, exactly time-weighted over the time with any",
+            |run| (run.totals.jain_time > 0).then(|| run.totals.jain_us / run.totals.jain_time as f64),
+        )
+        .unit(Unit::Index)
+        .higher()
+        .words(JAIN),
+        mean("gini_backlogged", "Gini coefficient of the same, mean over the grid", |at| gini(&at.backlogged))
+            .unit(Unit::Index)
+            .lower(),
+        mean(
+            "share_gap_backlogged",
+            "largest minus smallest weighted dominant share of the users backlogged under this policy, mean over the grid",
+            |at| gap(&at.backlogged),
+        )
+        .unit(Unit::Share)
+        .lower()
+        .words(GAP),
+        mean("share_ratio_backlogged", "smallest over largest of the same, mean over the grid", |at| {
+            ratio(&at.backlogged)
+        })
+        .unit(Unit::Index)
+        .higher(),
+    ],
+    fairness: &[
+        At::float(
+            "jain_backlogged",
+            "Jain index of weighted dominant shares of the users backlogged under this policy",
+            |point| jain(&point.sample.backlogged),
+        )
+        .unit(Unit::Index)
+        .higher()
+        .words(JAIN),
+        At::float("gini_backlogged", "Gini coefficient of the same", |point| gini(&point.sample.backlogged))
+            .unit(Unit::Index)
+            .lower(),
+        At::share("share_gap_backlogged", "largest minus smallest of the same", |point| gap(&point.sample.backlogged))
+            .lower()
+            .words(GAP),
+        At::float("share_ratio_backlogged", "smallest over largest of the same", |point| {
+            ratio(&point.sample.backlogged)
+        })
+        .unit(Unit::Index)
+        .higher(),
+    ],
+};
+
+const JAIN: &str = "Jain index (backlogged users)";
+const GAP: &str = "Share gap (backlogged users)";
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,9 @@
 //! that aim at something else will.
 //! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
-use super::snapshot::TOLERANCE;
+use super::{Metrics, Points, mean};
+use crate::snapshot::TOLERANCE;
+use plimsoll_base::column::{Column, Unit, Value};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MAX_DIMS;
 use plimsoll_fair::{Levels, Problem};
@@ -67,10 +69,56 @@ impl Deviation {
 ///
 /// `tasks` are the weighted dominant shares of the largest task of each; `None` for fewer than two users.
 pub fn theorem7_broken(shares: &[f64], tasks: &[f64]) -> Option<bool> {
-    let gap = super::gap(shares).filter(|_| shares.len() > 1)?;
+    let gap = super::fairness::gap(shares).filter(|_| shares.len() > 1)?;
     let task = tasks.iter().copied().fold(0.0, f64::max);
     Some(gap > task * (1.0 + TOLERANCE) + TOLERANCE)
 }
+
+type At = Column<Value<Points>>;
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        mean(
+            "deviation_mean",
+            "distance of an active user's dominant share from the one under weighted DRF with divisible tasks, mean over users and over the grid while tasks wait",
+            |at| Some(at.deviation?.mean),
+        )
+        .unit(Unit::Share)
+        .lower(),
+        mean("deviation_max", "the largest of these distances, mean over the grid while tasks wait", |at| {
+            Some(at.deviation?.max)
+        })
+        .unit(Unit::Share)
+        .lower(),
+        mean(
+            "theorem7_broken",
+            "share of grid points with two or more backlogged users at which two of their weighted dominant shares differ by more than the largest of their tasks",
+            |at| theorem7_broken(&at.backlogged, &at.tasks).map(|broken| f64::from(u8::from(broken))),
+        )
+        .unit(Unit::Share)
+        .lower(),
+    ],
+    fairness: &[
+        At::share(
+            "deviation_mean",
+            "distance of an active user's dominant share from the one under weighted DRF with divisible tasks: the mean",
+            |point| Some(point.sample.deviation?.mean),
+        )
+        .lower(),
+        At::share("deviation_max", "the largest of these distances", |point| Some(point.sample.deviation?.max)).lower(),
+        At::share(
+            "task_max",
+            "largest task of a backlogged user (launched since it became active, or next), as a weighted dominant share",
+            |point| point.sample.tasks.iter().copied().reduce(f64::max),
+        ),
+        At::int(
+            "theorem7_broken",
+            "1 if weighted dominant shares of two backlogged users differ by more than task_max; null for fewer than two",
+            |point| theorem7_broken(&point.sample.backlogged, &point.sample.tasks).map(u64::from),
+        )
+        .lower(),
+    ],
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,81 @@
+//! Counts of a run, and its length.
+
+use super::{How, Points, Runs};
+use super::{Metrics, float, int, micros};
+use plimsoll_base::column::{Column, Topic, Value};
+
+type At = Column<Value<Points>>;
+
+const WORKLOAD: Value<Runs> = Value::Text(|run| Some(run.workload));
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        Column::new("workload", "name of the trace or generator", How::End(WORKLOAD)).given(),
+        int("machines", "machines of the cluster", |run| Some(run.machines)).given(),
+        int("users", "users that appeared", |run| Some(run.users)),
+        int("jobs", "jobs that appeared", |run| Some(run.totals.jobs)),
+        int("jobs_finished", "jobs of which all tasks ended", |run| Some(run.totals.jobs_finished))
+            .headline(Topic::Delay, "jobs"),
+        int("tasks", "tasks submitted", |run| Some(run.totals.tasks)),
+        int("tasks_finished", "tasks that ended", |run| Some(run.totals.finished)),
+        int("tasks_never_started", "tasks that never started: too large, deadlocked, starved or cut", |run| {
+            Some(run.totals.stuck.values().sum())
+        })
+        .lower(),
+        int(
+            "tasks_stopped",
+            "tasks stopped before their end (some perhaps more than once), which started anew",
+            |run| Some(run.totals.stopped),
+        )
+        .lower(),
+        int("tasks_lost", "tasks lost with their machine, which never ended; their jobs went on without them", |run| {
+            Some(run.totals.lost)
+        })
+        .lower(),
+        int("asks", "how often an urgent task asked others for their room", |run| Some(run.outcome.asks)),
+        int("asks_withdrawn", "asks that came to nothing", |run| Some(run.outcome.asks_withdrawn)).lower(),
+        int("tasks_forced", "tasks that were asked and stopped, for they had not ended in time", |run| {
+            Some(run.outcome.forced)
+        })
+        .lower(),
+        int("hoards_given_up", "how often a gang gave up room that it held in vain", |run| {
+            Some(run.outcome.hoards_given_up)
+        })
+        .lower(),
+        int("tasks_located", "tasks launched that asked for a location", |run| Some(run.totals.located)),
+        int(
+            "tasks_cross_room",
+            "of those, tasks launched in another room than the one they asked for, or outside all",
+            |run| Some(run.totals.located_elsewhere),
+        )
+        .lower(),
+        micros("end_us", "when the run ended: the last event or the horizon", |run| Some(run.outcome.end.0)),
+        micros("makespan_us", "from the first submission to the last end of a task", |run| Some(run.makespan().0))
+            .lower(),
+        float("throughput_tasks_per_s", "tasks finished over makespan", |run| {
+            let makespan = run.makespan();
+            (makespan.0 > 0).then(|| run.totals.finished as f64 / makespan.seconds())
+        })
+        .higher()
+        .words("Tasks finished per second"),
+    ],
+    fairness: &[
+        At::micros("time_us", "grid point", |point| Some(point.at.0)),
+        At::int("active_users", "users that run or wait for something", |point| Some(point.sample.users.len() as u64)),
+        At::int(
+            "backlogged_users",
+            "users that wait for something",
+            |point| Some(point.sample.backlogged.len() as u64),
+        ),
+        At::int("running", "running tasks", |point| Some(point.books.total_running())),
+        At::int("waiting", "waiting tasks", |point| Some(point.books.total_waiting())),
+    ],
+};
+
+pub(super) static BESIDES: Metrics = Metrics {
+    runs: &[
+        int("peak_running", "the most tasks that ran at once", |run| Some(run.outcome.peak_running)),
+        micros("sample_us", "step of the sampling grid", |run| Some(run.step.0)).given(),
+    ],
+    fairness: &[],
+};

@@ -1,0 +1,15 @@
+//! How much of what is free is of no use to the workload.
+
+use super::{How, Metrics};
+use plimsoll_base::column::{Column, Unit};
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[Column::new(
+        "fragmentation",
+        "share of the free devices that is useless to the workload's tasks, mean over the grid; null without devices",
+        How::Always(|state| Some(state.machines?.fragmentation()?.share())),
+    )
+    .unit(Unit::Share)
+    .lower()],
+    fairness: &[],
+};

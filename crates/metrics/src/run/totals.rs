@@ -1,0 +1,179 @@
+//! Sums and counts over a run.
+
+use std::collections::BTreeMap;
+
+use super::Run;
+use plimsoll_base::units::{MAX_DIMS, Span, Time};
+use plimsoll_sim::books::Books;
+use plimsoll_sim::record::{Fate, JobRecord, Launch, Reach, Stuck, StuckRecord, TaskRecord};
+use plimsoll_sim::workload::TaskSet;
+
+/// Sums and counts over the whole run, or, where it says so, over its measured window.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Jobs submitted.
+    pub jobs: u64,
+    /// Jobs of which all tasks ended.
+    pub jobs_finished: u64,
+    /// Tasks submitted.
+    pub tasks: u64,
+    /// Tasks that ended.
+    pub finished: u64,
+    /// Tasks launched.
+    pub launched: u64,
+    /// Launches of tasks released in the window.
+    pub waited: u64,
+    /// How long those waited.
+    pub task_wait_us: u128,
+    /// The longest of these waits.
+    pub task_wait_max: Span,
+    /// Those of them that start with all others of their row.
+    pub gang_tasks: u64,
+    /// How long those waited.
+    pub gang_wait_us: u128,
+    /// The longest of these waits.
+    pub gang_wait_max: Span,
+    /// Tasks stopped before their end.
+    pub stopped: u64,
+    /// Tasks lost with their machine.
+    pub lost: u64,
+    /// For how long stopped and lost tasks had run.
+    pub lost_us: u128,
+    /// By how much tasks took longer than they would have at full speed.
+    pub slowed_us: u128,
+    /// Tasks launched with a location where they would run best.
+    pub located: u64,
+    /// Those that started there.
+    pub located_there: u64,
+    /// Those that started in another room.
+    pub located_elsewhere: u64,
+    /// Tasks that never started.
+    pub stuck: BTreeMap<Stuck, u64>,
+    /// The first submission.
+    pub first_submit: Option<Time>,
+    /// The last submission of a job so far.
+    pub last_submit: Time,
+    /// The use until then.
+    pub used_until_last_submit_us: [u128; MAX_DIMS],
+    /// The last end of a task.
+    pub last_end: Time,
+    /// The amounts that running tasks reserved, times microseconds of the window.
+    pub held_us: [u128; MAX_DIMS],
+    /// The amounts that they truly used, likewise.
+    pub used_us: [u128; MAX_DIMS],
+    /// For how long more was used than there is.
+    pub over_us: [u64; MAX_DIMS],
+    /// The Jain index of the backlogged users times microseconds of the window.
+    pub jain_us: f64,
+    /// For how long there was one.
+    pub jain_time: u64,
+    /// Whether the policy reserves slots, or something else than is used.
+    pub slots: bool,
+    /// Until when the state was integrated.
+    pub now: Time,
+}
+
+impl Totals {
+    /// A row was submitted.
+    pub fn submitted(&mut self, row: &TaskSet, first_of_job: bool) {
+        self.first_submit.get_or_insert(row.submit);
+        if first_of_job {
+            self.last_submit = row.submit;
+            self.used_until_last_submit_us = self.used_us;
+        }
+        self.tasks += u64::from(row.tasks);
+        self.jobs += u64::from(first_of_job);
+    }
+
+    /// Until `to` nothing changed; `span` of that is in the window, and `jain` the index of the backlogged users, if there are any.
+    pub fn interval(&mut self, to: Time, span: Span, books: &Books, jain: Option<f64>) {
+        let span = span.0;
+        self.now = to;
+        self.slots = !books.lens_is_plain();
+        let (held, used, capacity) = (books.total_held(), books.total_used(), books.capacity());
+        for d in 0..books.dims() {
+            self.held_us[d] += u128::from(held.0[d]) * u128::from(span);
+            self.used_us[d] += u128::from(used.0[d]) * u128::from(span);
+            self.over_us[d] += if used.0[d] > capacity.0[d] { span } else { 0 };
+        }
+        if let Some(jain) = jain {
+            self.jain_us += jain * span as f64;
+            self.jain_time += span;
+        }
+    }
+
+    /// Tasks were launched; `measured` tells whether they were released in the window.
+    pub fn launched(&mut self, launch: &Launch, measured: bool) {
+        let count = u64::from(launch.count);
+        let waited = u128::from(launch.wait.0) * u128::from(count);
+        self.launched += count;
+        if measured {
+            self.waited += count;
+            self.task_wait_us += waited;
+            self.task_wait_max = self.task_wait_max.max(launch.wait);
+        }
+        if launch.gang && measured {
+            self.gang_wait_max = self.gang_wait_max.max(launch.wait);
+            self.gang_tasks += count;
+            self.gang_wait_us += waited;
+        }
+        if let Some(reach) = launch.reach {
+            self.located += count;
+            self.located_there += if reach == Reach::There { count } else { 0 };
+            self.located_elsewhere += if reach == Reach::Elsewhere { count } else { 0 };
+        }
+    }
+
+    /// Tasks that ran so long ended, were stopped or were cut off.
+    pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
+        let count = u64::from(tasks.count);
+        if let Some(finish) = tasks.finish {
+            self.last_end = self.last_end.max(finish);
+            self.finished += if tasks.fate.is_stopped() { 0 } else { count };
+        }
+        match tasks.fate {
+            // On a fast machine a task may take less.
+            Fate::Finished => {
+                self.slowed_us += u128::from(ran.0.saturating_sub(tasks.duration.0)) * u128::from(count);
+            }
+            Fate::Running => {}
+            Fate::Lost => self.lost += count,
+            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed => self.stopped += count,
+        }
+        if tasks.fate.is_stopped() {
+            self.lost_us += u128::from(ran.0) * u128::from(count);
+        }
+    }
+
+    /// A job has ended, or was cut off.
+    pub fn job(&mut self, job: &JobRecord) {
+        self.jobs_finished += u64::from(job.finish.is_some());
+    }
+
+    /// Tasks never started.
+    pub fn stuck(&mut self, stuck: &StuckRecord) {
+        *self.stuck.entry(stuck.why).or_default() += stuck.tasks;
+    }
+}
+
+impl Run<'_> {
+    /// The time from the first submission to the last end of a task.
+    pub(super) fn makespan(&self) -> Span {
+        Span(self.totals.last_end.0.saturating_sub(self.totals.first_submit.unwrap_or_default().0))
+    }
+
+    /// An integral over the measured time as a share of `of`.
+    pub(super) fn share(&self, integral: u128, of: u64) -> Option<f64> {
+        part(integral, self.measured, of)
+    }
+}
+
+/// An integral over a span of time as a share of `of`.
+pub(super) fn part(integral: u128, span: Span, of: u64) -> Option<f64> {
+    (span.0 > 0 && of > 0).then(|| integral as f64 / (span.0 as f64 * of as f64))
+}
+
+/// The mean of so many values in millionths: of spans in microseconds, in seconds.
+pub(crate) fn mean_s(sum_us: u128, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum_us as f64 / count as f64 / 1e6)
+}

@@ -1,0 +1,71 @@
+//! How much of the cluster was reserved, used and over-committed.
+
+use super::totals::part;
+use super::{Metrics, Point, Points, float, shares};
+use plimsoll_base::column::{Column, Topic, Unit, Value};
+use plimsoll_base::units::Resources;
+
+type At = Column<Value<Points>>;
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        shares(
+            "reserved_<r>",
+            "share of <r> reserved by running tasks, time-weighted from the first submission to the end of the run, within the measured window; null under slots",
+            |run, d| run.share(run.totals.held_us[d], run.capacity.0[d]).filter(|_| !run.totals.slots),
+        )
+        .words("<r> reserved"),
+        shares(
+            "used_<r>",
+            "share of <r> that running tasks truly use, over the same time; may pass 1 under slots",
+            |run, d| run.share(run.totals.used_us[d], run.capacity.0[d]),
+        )
+        .higher()
+        .words("<r> in use")
+        .key_headline(Topic::Sharing, "used <r>", 3),
+        shares(
+            "arriving_<r>",
+            "share of <r> truly used from the first to the last submission of a job, within the measured window: without the time when work runs out",
+            |run, d| part(run.totals.used_until_last_submit_us[d], run.arriving, run.capacity.0[d]),
+        )
+        .higher()
+        .words("<r> in use while jobs arrive"),
+    ],
+    fairness: &[
+        At::floats("reserved_<r>", "share of <r> reserved; null under slots", |point, d| {
+            of_cluster(point, point.books.total_held(), d).filter(|_| point.books.lens_is_plain())
+        })
+        .unit(Unit::Share)
+        .words("<r> reserved"),
+        At::floats("used_<r>", "share of <r> truly used", |point, d| of_cluster(point, point.books.total_used(), d))
+            .unit(Unit::Share)
+            .higher()
+            .words("<r> in use"),
+    ],
+};
+
+pub(super) static BESIDES: Metrics = Metrics {
+    runs: &[
+        shares("overcommitted_<r>", "share of that time in which more of <r> is used than there is", |run, d| {
+            run.share(run.totals.over_us[d].into(), 1)
+        })
+        .lower()
+        .words("Time with <r> over-committed"),
+        float(
+            "slots_held",
+            "share of slots held, time-weighted (of the only resource reserved under only:R); null under others",
+            |run| {
+                // The only resource that a lens that is not plain offers: slots, or the one that is reserved.
+                let offered = run.offered.0.iter().position(|&amount| amount > 0).unwrap_or(0);
+                run.share(run.totals.held_us[offered], run.offered.0[offered]).filter(|_| run.totals.slots)
+            },
+        )
+        .unit(Unit::Share),
+    ],
+    fairness: &[],
+};
+
+fn of_cluster(point: &Point, amounts: &Resources, d: usize) -> Option<f64> {
+    let capacity = point.books.capacity().0[d];
+    (capacity > 0).then(|| amounts.0[d] as f64 / capacity as f64)
+}

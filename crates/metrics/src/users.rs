@@ -1,0 +1,169 @@
+//! The metrics of each user of a run: the columns of the table `users`.
+
+use crate::run::mean_s;
+use plimsoll_base::column::{Column, Subject, Unit, Value};
+use plimsoll_base::units::Dim;
+
+/// Sums over a user's tasks and jobs, added when they end: a busy user is looked up as seldom as possible.
+#[derive(Clone, Debug, Default)]
+pub struct UserTotals {
+    /// Jobs submitted.
+    pub jobs: u64,
+    /// Jobs of which all tasks ended.
+    pub jobs_finished: u64,
+    /// Tasks submitted.
+    pub tasks: u64,
+    /// Launches of its tasks.
+    pub launched: u64,
+    /// Launches of tasks released in the window.
+    pub waited: u64,
+    /// How long those waited.
+    pub task_wait_us: u128,
+    /// Tasks stopped before their end.
+    pub stopped: u64,
+    /// For how long they had run.
+    pub lost_us: u128,
+    /// Jobs submitted in the window that have finished.
+    pub measured: u64,
+    /// How long those waited.
+    pub job_wait_us: u128,
+    /// How long they took.
+    pub completion_us: u128,
+    /// Those of them that have a slowdown.
+    pub slowdowns: u64,
+    /// Their slowdowns.
+    pub slowdown_millionths: u128,
+    /// By how much it fell short of its part of the cluster, added up over grid points.
+    pub shortfall: f64,
+    /// Those grid points.
+    pub shortfall_points: u64,
+    /// Of its measured work the age when it was served, added up: cluster-seconds times seconds.
+    pub delay: f64,
+    /// Of tasks that are too large for any machine the measured work, in cluster-seconds, whose submission `delay` has and whose
+    /// end it lacks.
+    pub unserved: f64,
+}
+
+/// A user at the end of a run.
+#[derive(Clone, Debug)]
+pub struct User<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its weight, if it is one for all resources.
+    pub weight: Option<f64>,
+    /// Sums.
+    pub totals: &'a UserTotals,
+    /// The measured time, in microseconds.
+    pub measured_us: f64,
+    /// Its dominant share times microseconds of it.
+    pub share_us: f64,
+    /// In how many of them tasks of it waited.
+    pub backlogged_us: u64,
+    /// Base units times microseconds that it used, by resource.
+    pub used_us: &'a [u128],
+    /// The resources.
+    pub dims: &'a [Dim],
+    /// Its speed.
+    pub speed: Option<f64>,
+    /// The mean age of its work when it was served, in seconds.
+    pub service_delay: Option<f64>,
+    /// The same under ideal fair sharing.
+    pub fair_service_delay: Option<f64>,
+}
+
+/// The subject of the table `users`.
+pub struct Users;
+
+impl Subject for Users {
+    type Row<'a> = User<'a>;
+}
+
+type C = Column<Value<Users>>;
+
+static COLUMNS: [C; 20] = [
+    C::text("user", "name", |user| Some(user.name)),
+    C::float("weight", "the one weight, null where weights differ by resource", |user| user.weight),
+    C::int("jobs", "jobs submitted", |user| Some(user.totals.jobs)),
+    C::int("jobs_finished", "jobs of which all tasks ended", |user| Some(user.totals.jobs_finished)),
+    C::int("tasks", "tasks submitted", |user| Some(user.totals.tasks)),
+    C::int(
+        "tasks_launched",
+        "launches of its tasks; this and the counts before it are of the whole run, as in the runs table",
+        |user| Some(user.totals.launched),
+    ),
+    C::int(
+        "jobs_measured",
+        "its finished jobs submitted in the measured window: its delays are of these",
+        |user| Some(user.totals.measured),
+    ),
+    C::share(
+        "dominant_share",
+        "dominant share of what it truly uses, time-weighted from the first submission to the end of the run, within the measured window",
+        |user| (user.measured_us > 0.0).then(|| user.share_us / user.measured_us),
+    ),
+    C::floats(
+        "used_<r>_s",
+        "<r> used times seconds, in the unit people write (core seconds, GiB seconds)",
+        |user, d| Some(user.used_us[d] as f64 / user.dims[d].unit.scale() as f64 / 1e6),
+    )
+    .unit(Unit::AmountSeconds)
+    .words("<r> in use"),
+    C::seconds("wait_mean_s", "mean wait of its finished jobs, to the launch of their first task", |user| {
+        mean_s(user.totals.job_wait_us, user.totals.measured)
+    })
+    .lower()
+    .words("Mean wait"),
+    C::seconds("task_wait_mean_s", "mean wait of its launched tasks", |user| {
+        mean_s(user.totals.task_wait_us, user.totals.waited)
+    })
+    .lower()
+    .words("Mean wait of tasks"),
+    C::seconds("completion_mean_s", "mean completion time of its finished jobs", |user| {
+        mean_s(user.totals.completion_us, user.totals.measured)
+    })
+    .lower()
+    .words("Mean completion time"),
+    C::float("slowdown_mean", "mean slowdown of its finished jobs", |user| {
+        mean_s(user.totals.slowdown_millionths, user.totals.slowdowns)
+    })
+    .lower()
+    .words("Mean slowdown"),
+    C::seconds("backlogged_s", "time within the measured window in which tasks of it waited", |user| {
+        Some(user.backlogged_us as f64 / 1e6)
+    })
+    .lower(),
+    C::share(
+        "shortfall",
+        "dominant share of the tasks that it runs fewer than its 1/n of the cluster would, mean over its backlogged grid points",
+        |user| {
+            let points = user.totals.shortfall_points;
+            (points > 0).then(|| user.totals.shortfall / points as f64)
+        },
+    )
+    .lower(),
+    C::float(
+        "speed",
+        "its service delay under ideal fair sharing over its own: 1 if served as fast, 0.5 if it waited twice as long; null without work",
+        |user| user.speed,
+    )
+    .higher(),
+    C::seconds(
+        "service_delay_s",
+        "mean age of its work when it is served: submission to service, weighted by dominant share times duration",
+        |user| user.service_delay,
+    )
+    .lower(),
+    C::seconds(
+        "fair_service_delay_s",
+        "the same under weighted DRF with divisible tasks on one pool; equal for all policies",
+        |user| user.fair_service_delay,
+    ),
+    C::int("tasks_stopped", "tasks of it stopped before their end", |user| Some(user.totals.stopped)).lower(),
+    C::seconds("lost_s", "seconds that those had run, added up", |user| Some(user.totals.lost_us as f64 / 1e6))
+        .lower(),
+];
+
+/// The columns of the table `users`.
+pub fn users_columns() -> Vec<Column<Value<Users>>> {
+    COLUMNS.to_vec()
+}

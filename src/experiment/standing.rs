@@ -1,0 +1,49 @@
+//! A user's share as it stands, and what a summary tells of a workload besides its metrics.
+
+use crate::record::Stuck;
+use crate::units::Time;
+
+/// A user's share, as of its last change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    /// Weighted, for comparing with others.
+    pub share: u64,
+    /// As it is, for the user's own account.
+    pub plain_share: u64,
+    pub since: Time,
+    pub share_us: u128,
+    pub backlogged_us: u64,
+    pub backlogged: bool,
+    /// The largest task it has launched since it became active, as a weighted dominant share.
+    pub largest: u64,
+    /// Its class of weights.
+    pub class: u32,
+    /// Place among the active users, from 1; 0 if it is none.
+    pub active: u32,
+}
+
+/// Things to tell of a workload besides its metrics.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remarks {
+    /// Rows that ask for a label or a location.
+    pub labels: u64,
+    /// Jobs with more work than can be written.
+    pub endless: u64,
+    /// A few task sets that never started, for each reason.
+    pub stuck: Vec<StuckExample>,
+}
+
+/// A task set that never started, for the message at the end.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct StuckExample {
+    /// Why it never started.
+    pub why: Stuck,
+    /// The job's name.
+    pub job: String,
+    /// The user's name.
+    pub user: String,
+    /// How many tasks.
+    pub tasks: u64,
+    /// The demand of each, in base units.
+    pub demand: Vec<u64>,
+}

@@ -1,0 +1,216 @@
+//! The tables of groups of users: their promises kept and broken, and their quotas over time.
+
+use super::{Table, Written};
+use crate::column::{Column, Subject, Unit, Value};
+use crate::metrics::{GroupSums, GroupTimes, Holding};
+use crate::policy::{GroupAbout, GroupLevel, GroupLimits};
+use crate::units::{Dim, Span, Time};
+
+/// Ratios are kept in millionths.
+pub const RATIO_ONE: f64 = 1e6;
+
+/// The subject of the table `groups`.
+pub struct Groups;
+
+/// A group and a resource at the end of a run.
+#[derive(Clone, Debug)]
+pub struct Group<'a> {
+    /// The group.
+    pub about: &'a GroupAbout,
+    /// The name of the group above it.
+    pub parent: Option<&'a str>,
+    /// The name of the variant of its tree.
+    pub variant: &'a str,
+    /// The resource.
+    pub dim: &'a Dim,
+    /// The most that its tree ever had of it.
+    pub most: u64,
+    /// Its minimum, maximum and ratio.
+    pub limits: &'a GroupLimits,
+    /// Its integrals.
+    pub sums: &'a GroupSums,
+    /// Its times, of all resources.
+    pub times: &'a GroupTimes,
+}
+
+impl Group<'_> {
+    /// An amount in the unit people write.
+    fn amount(&self, base: u64) -> Option<f64> {
+        Some(base as f64 / self.dim.unit.scale() as f64)
+    }
+
+    /// An amount times seconds.
+    fn area(&self, base_us: u128) -> Option<f64> {
+        Some(base_us as f64 / self.dim.unit.scale() as f64 / 1e6)
+    }
+}
+
+impl Subject for Groups {
+    type Row<'a> = Group<'a>;
+}
+
+impl Written for Groups {
+    const TABLE: Table = Table::Groups;
+
+    fn columns() -> Vec<Column<Value<Groups>>> {
+        type C = Column<Value<Groups>>;
+        vec![
+            C::text("group", "name", |row| Some(&row.about.name)),
+            C::text("parent", "the group above it; null right under the cluster", |row| row.parent),
+            C::text("label", "the label of the tree that it belongs to; null in the default tree", |row| {
+                row.about.label.as_deref()
+            }),
+            C::text("resource", "name of the resource", |row| Some(&row.dim.name)),
+            C::float(
+                "capacity",
+                "the most that its tree ever shared of it: without labels the capacity of the cluster",
+                |row| row.amount(row.most),
+            )
+            .unit(Unit::Amount),
+            C::text("variant", "how minimum and ratio go together: min-plus-share or max-min-level", |row| {
+                Some(row.variant)
+            }),
+            C::float("ratio", "its ratio in sharing the amount above the minimums", |row| {
+                Some(row.limits.ratio as f64 / RATIO_ONE)
+            }),
+            C::float("min", "the guaranteed amount", |row| row.amount(row.limits.min)).unit(Unit::Amount),
+            C::float("max", "the most that it may use; null for no limit", |row| {
+                row.amount(row.limits.max).filter(|_| row.limits.max < u64::MAX)
+            })
+            .unit(Unit::Amount),
+            C::float("used_s", "its use, times seconds (core seconds, GiB seconds)", |row| row.area(row.sums.used_us))
+                .unit(Unit::AmountSeconds),
+            C::float("demand_s", "the amount that it held and waited for, cut to its max, times seconds", |row| {
+                row.area(row.sums.demand_us)
+            })
+            .unit(Unit::AmountSeconds),
+            C::float("borrowed_s", "its use above its min, times seconds", |row| row.area(row.sums.borrowed_us))
+                .unit(Unit::AmountSeconds),
+            C::float(
+                "spare_s",
+                "the part of its min that it did not ask for, which others could have if it lends, times seconds",
+                |row| row.area(row.sums.spare_us),
+            )
+            .unit(Unit::AmountSeconds),
+            C::float(
+                "short_s",
+                "the amount by which it fell short of its due, times seconds; its due is its demand, but no more than its min",
+                |row| row.area(row.sums.short_us),
+            )
+            .unit(Unit::AmountSeconds)
+            .lower(),
+            C::seconds("below_min_s", "time in which it was short of its due of this resource", |row| {
+                Some(Span(row.sums.below_us).seconds())
+            })
+            .lower(),
+            C::seconds(
+                "below_min_any_s",
+                "time in which it was short of any resource; the same in all rows of a group",
+                |row| Some(Span(row.times.below_us).seconds()),
+            )
+            .lower(),
+            C::int(
+                "returns",
+                "how often it fell below its min because its due had grown, and was not below it any more later; the same in all rows of a group",
+                |row| Some(row.times.returns),
+            ),
+            C::seconds("return_mean_s", "how long that took in the mean; null without any", |row| {
+                Some(row.times.mean_return()? / 1e6)
+            })
+            .lower(),
+            C::seconds("return_max_s", "how long that took at most; null without any", |row| {
+                (row.times.returns > 0).then(|| row.times.longest.seconds())
+            })
+            .lower(),
+            C::seconds("return_open_s", "how long it had waited at the end for a return to come; null if none", |row| {
+                row.times.open.map(Span::seconds)
+            })
+            .lower(),
+            C::int(
+                "tasks_stopped",
+                "tasks of it that were stopped before their end; the same in all rows of a group",
+                |row| Some(row.times.stopped),
+            )
+            .lower(),
+            C::float("lost_s", "the use of those tasks until then, times seconds", |row| row.area(row.sums.lost_us))
+                .unit(Unit::AmountSeconds)
+                .lower(),
+            C::float(
+                "unreturned_s",
+                "the amount that was to be taken back, but only stable tasks held it, times seconds",
+                |row| row.area(row.sums.unreturned_us),
+            )
+            .unit(Unit::AmountSeconds)
+            .lower(),
+        ]
+    }
+}
+
+/// The subject of the table `levels`.
+pub struct Levels;
+
+/// A group's quota of a resource from a grid point on.
+#[derive(Clone, Debug)]
+pub struct LevelOf<'a> {
+    /// When.
+    pub at: Time,
+    /// The group.
+    pub about: &'a GroupAbout,
+    /// The resource.
+    pub dim: &'a Dim,
+    /// Its quota.
+    pub level: &'a GroupLevel,
+    /// Its use and its request.
+    pub held: Holding,
+}
+
+impl LevelOf<'_> {
+    /// An amount in the unit people write.
+    fn amount(&self, base: u64) -> Option<f64> {
+        Some(base as f64 / self.dim.unit.scale() as f64)
+    }
+}
+
+impl Subject for Levels {
+    type Row<'a> = LevelOf<'a>;
+}
+
+impl Written for Levels {
+    const TABLE: Table = Table::Levels;
+
+    fn columns() -> Vec<Column<Value<Levels>>> {
+        type C = Column<Value<Levels>>;
+        vec![
+            C::micros("time_us", "grid point", |row| Some(row.at.0)),
+            C::text("group", "name of the group", |row| Some(&row.about.name)),
+            C::text("label", "the label of the tree that it belongs to; null in the default tree", |row| {
+                row.about.label.as_deref()
+            }),
+            C::text("resource", "name of the resource", |row| Some(&row.dim.name)),
+            C::float(
+                "total",
+                "the amount that it and its siblings share: all of its tree, or its parent's runtime quota",
+                |row| row.amount(row.level.total),
+            )
+            .unit(Unit::Amount),
+            C::float("runtime", "its runtime quota, if a round were held now", |row| row.amount(row.level.runtime))
+                .unit(Unit::Amount),
+            C::float("used", "the use of its running tasks", |row| row.amount(row.held.used)).unit(Unit::Amount),
+            C::float(
+                "request",
+                "the amount that its users hold and wait for, and that groups under it request, each cut to its max; not cut to its own",
+                |row| Some(row.held.request as f64 / row.dim.unit.scale() as f64),
+            )
+            .unit(Unit::Amount),
+            C::float("level", "how high the water stands among it and its siblings: an amount per ratio", |row| {
+                Some(row.level.level.to_f64() * RATIO_ONE / row.dim.unit.scale() as f64)
+            }),
+            C::float("base", "the amount that it has whatever the others ask for", |row| row.amount(row.level.base))
+                .unit(Unit::Amount),
+            C::float("reach", "the amount that it has when there is enough for all", |row| {
+                row.amount(row.level.reach)
+            })
+            .unit(Unit::Amount),
+        ]
+    }
+}
