@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll::column::{Cell, Kind};
 use plimsoll::error::{Error, Result};
 use plimsoll::output::file::write_whole;
 use plimsoll::output::picture::Picture;
 use plimsoll::output::provenance::Provenance;
-use plimsoll::output::table::{Cell, Field, Kind, TableWriter};
+use plimsoll::output::table::{Field, TableWriter};
 
 /// The file behind `--table`, or the one that is meant if none is named.
 pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
@@ -51,7 +52,7 @@ pub fn write<const N: usize>(
     let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
     let mut csv = columns.map(|(name, _)| name).join(",") + "\n";
     for row in rows {
-        table.push(row)?;
+        table.push(*row)?;
         let texts = row.map(|cell| match cell {
             Cell::Null => String::new(),
             Cell::Int(value) => value.to_string(),

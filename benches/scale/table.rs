@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use plimsoll::column::{Cell, Kind};
 use plimsoll::error::Result;
 use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_multiples};
-use plimsoll::output::table::{Cell, Kind};
 
 use super::{HEADING, Measured, measure_apart, results, tasks_for};
 

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use plimsoll::column::{Cell, Kind};
 use plimsoll::error::Result;
 use plimsoll::fair::water::Semantics;
 use plimsoll::output::figure::{Axis, Chart, Join, Panel, Series, lines, small_multiples};
-use plimsoll::output::table::{Cell, Kind};
 
 use super::{Spot, Time, results};
 

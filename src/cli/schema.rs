@@ -5,7 +5,7 @@ use serde_json::json;
 use super::screen::paragraphs;
 use super::{Context, Format, print};
 use crate::column::{Better, Described, Kind};
-use crate::error::{Error, Result, nearest};
+use crate::error::Result;
 use crate::output::schema::{Table, VERSION, axes};
 use crate::units::{Dim, Unit};
 
@@ -24,13 +24,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, _context: &Context) -> Result<()> {
-    let names = || Table::ALL.iter().map(|table| table.name());
-    if let Some(unknown) = args.tables.iter().find(|wanted| !names().any(|name| name == wanted.as_str())) {
-        let hint = nearest(unknown, names()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-        return Err(Error::plan("table", format!("'{unknown}'"), names().collect::<Vec<_>>().join(", ") + &hint));
-    }
-    let wanted = |table: &Table| args.tables.is_empty() || args.tables.iter().any(|name| name == table.name());
-    let tables: Vec<Table> = Table::ALL.into_iter().filter(wanted).collect();
+    let named = args.tables.iter().map(|name| Table::parse("table", name)).collect::<Result<Vec<_>>>()?;
+    let tables: Vec<Table> = Table::all().filter(|table| named.is_empty() || named.contains(table)).collect();
     match args.format {
         Format::Table => print::out(&tables.into_iter().map(text).collect::<Vec<_>>().join("\n")),
         Format::Json => {
@@ -40,12 +35,12 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
                     Better::Higher => Some("higher"),
                     Better::Neither => None,
                 };
-                let (kind, unit) = (kind(column.kind), column.unit.name());
+                let (kind, unit) = (kind(column.value), column.unit.name());
                 json!({"name": column.name, "type": kind, "unit": unit, "better": better, "about": column.about})
             };
             let table = |table: Table| {
                 let columns: Vec<serde_json::Value> = columns(table).into_iter().map(column).collect();
-                json!({"name": table.name(), "about": table.about(), "columns": columns})
+                json!({"name": table.name(), "about": table.meaning(), "columns": columns})
             };
             let all = json!({"version": VERSION, "tables": tables.into_iter().map(table).collect::<Vec<_>>()});
             print::out(&format!("{all:#}\n"))
@@ -63,9 +58,9 @@ fn text(table: Table) -> String {
     let header = ["column", "type", "meaning"].map(str::to_owned);
     let rows: Vec<Vec<String>> = columns(table)
         .into_iter()
-        .map(|column| vec![column.name, kind(column.kind).to_owned(), column.about])
+        .map(|column| vec![column.name, kind(column.value).to_owned(), column.about])
         .collect();
-    let title = paragraphs(&format!("{}: {}", table.name(), table.about()));
+    let title = paragraphs(&format!("{}: {}", table.name(), table.meaning()));
     format!("{title}{}", print::aligned_left(&header, &rows))
 }
 

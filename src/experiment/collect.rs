@@ -308,18 +308,9 @@ impl Recorder for Collector<'_> {
         let end = tasks.finish.unwrap_or(self.totals.now);
         let ran = end.since(tasks.start);
         self.totals.tasks(tasks, ran);
-        let user = &mut self.users[tasks.user.index()];
-        user.launched += count;
-        if self.window.holds(tasks.release) {
-            user.waited += count;
-            user.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
-        }
-        if tasks.fate.is_stopped() {
-            user.stopped += if tasks.fate == Fate::Lost { 0 } else { count };
-            user.lost_us += u128::from(ran.0) * u128::from(count);
-            if let Some(groups) = &mut self.groups {
-                groups.stopped(tasks, ran);
-            }
+        self.users[tasks.user.index()].tasks(tasks, ran, self.window.holds(tasks.release));
+        if let (true, Some(groups)) = (tasks.fate.is_stopped(), &mut self.groups) {
+            groups.stopped(tasks, ran);
         }
         let at = tasks.user.index() * self.dims;
         let measured = u128::from(self.window.part(tasks.start, end).0) * u128::from(count);
@@ -345,25 +336,16 @@ impl Recorder for Collector<'_> {
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
-        let measured = self.window.holds(job.submit);
-        self.totals.job(job);
-        self.remarks.endless += u64::from(job.work.is_none());
-        let user = &mut self.users[job.user.index()];
-        user.jobs += 1;
-        user.jobs_finished += u64::from(job.finish.is_some());
-        user.tasks += job.tasks;
-        if measured && let (Some(start), Some(finish)) = (job.start, job.finish) {
-            let ended = FinishedJob { submit: job.submit, start, finish, tasks: job.tasks, ideal: job.ideal };
-            self.delays.record(&ended);
-            self.bins.record(&ended);
-            user.measured += 1;
-            user.job_wait_us += u128::from(ended.wait().0);
-            user.completion_us += u128::from(ended.completion().0);
-            if let Some(slowdown) = ended.slowdown() {
-                user.slowdowns += 1;
-                user.slowdown_millionths += u128::from(slowdown);
-            }
+        let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
+        let times = job.start.zip(job.finish).filter(|_| self.window.holds(submit));
+        let ended = times.map(|(start, finish)| FinishedJob { submit, start, finish, tasks, ideal });
+        if let Some(ended) = &ended {
+            self.delays.record(ended);
+            self.bins.record(ended);
         }
+        self.totals.job(job);
+        self.users[job.user.index()].job(job, ended.as_ref());
+        self.remarks.endless += u64::from(job.work.is_none());
         if !self.sinks.wants(Table::Jobs) {
             return Ok(());
         }

@@ -179,7 +179,7 @@ type Values = (String, [Vec<Option<f64>>; 2]);
 
 /// The numbers of the `runs` tables of these pairs of runs.
 fn metrics(dims: &[Dim], sides: [&Results; 2], pairs: &[[(usize, usize); 2]]) -> Result<Vec<Values>> {
-    let columns = Table::Runs.columns(dims).into_iter().filter(|column| column.kind != Kind::Text);
+    let columns = Table::Runs.columns(dims).into_iter().filter(|column| column.value != Kind::Text);
     let names: Vec<String> = columns.map(|column| column.name).collect();
     let mut values: Vec<Values> = names.iter().map(|name| (name.clone(), [Vec::new(), Vec::new()])).collect();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();

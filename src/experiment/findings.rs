@@ -107,7 +107,7 @@ fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Diff
 /// The columns of the `runs` table that are measured: numbers, and no inputs.
 fn metrics(runs: &[RunSummary]) -> Vec<String> {
     let columns = runs.first().map(|run| Table::Runs.columns(&run.dims)).unwrap_or_default();
-    let measured = columns.into_iter().filter(|column| column.kind != Kind::Text && !column.given);
+    let measured = columns.into_iter().filter(|column| column.value != Kind::Text && !column.given);
     measured.map(|column| column.name).collect()
 }
 

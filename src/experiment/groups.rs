@@ -4,7 +4,7 @@ use super::sinks::Sinks;
 use crate::books::{Books, Partition};
 use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
-use crate::output::schema::{self, Group, Table, Writer};
+use crate::output::schema::{Group, Table, Writer};
 use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Unreturned};
 use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
@@ -122,7 +122,7 @@ impl GroupWatch {
     }
 
     /// Writes the `groups` table.
-    pub fn write(&self, table: &mut Writer<schema::Groups>, dims: &[Dim]) -> Result<()> {
+    pub fn write(&self, table: &mut Writer<Group<'static>>, dims: &[Dim]) -> Result<()> {
         let variant = self.tree.variant.name();
         let partitions = self.tree.groups.chunks(self.tree.groups.len() / self.tree.partitions).zip(&self.most);
         let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |about| (about, most)));

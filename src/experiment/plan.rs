@@ -246,7 +246,7 @@ pub fn check_name(name: &str) -> Result<()> {
 
 /// The tables that are written unless a plan says otherwise.
 pub fn default_tables() -> Vec<Table> {
-    Table::ALL.into_iter().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
+    Table::all().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
 }
 
 /// A policy of a plan, which has quota groups of its own.
@@ -302,14 +302,7 @@ fn window(file: &MeasureFile) -> Result<Window> {
 }
 
 fn tables(names: &[String]) -> Result<Vec<Table>> {
-    let known = || Table::ALL.iter().map(|table| table.name());
-    names
-        .iter()
-        .map(|name| {
-            let found = Table::ALL.into_iter().find(|table| table.name() == name);
-            found.ok_or_else(|| Error::plan("tables", format!("'{name}'"), known().collect::<Vec<_>>().join(", ")))
-        })
-        .collect()
+    names.iter().map(|name| Table::parse("tables", name)).collect()
 }
 
 /// The workload that a `[workload]` table describes; paths in it are relative to `folder`.

@@ -11,9 +11,9 @@ use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::Result;
-use crate::metrics::{Run, Summary, Users};
+use crate::metrics::{Run, Summary, User};
 use crate::output::file::Pending;
-use crate::output::schema::{Bin, Bins, DemandKind, Demands, Quantile, Quantiles, Table};
+use crate::output::schema::{Bin, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, Span, Time};
@@ -171,7 +171,7 @@ fn finish(
 ) -> Result<Simulated> {
     let dims = &summary.dims;
     let mut tables = Vec::new();
-    if let Some(mut table) = to.open::<Users>(dims)? {
+    if let Some(mut table) = to.open::<User<'static>>(dims)? {
         for user in 0..collector.names.len() {
             table.push(&summary::user(&collector, user, weights, dims, measured))?;
         }
@@ -183,13 +183,13 @@ fn finish(
         groups.write(&mut table, dims)?;
         tables.push(table.complete()?);
     }
-    if let Some(mut table) = to.open::<Bins>(dims)? {
+    if let Some(mut table) = to.open::<Bin<'static>>(dims)? {
         for (position, (label, jobs, completion_s)) in (0..).zip(&summary.bins) {
             table.push(&Bin { label, position, jobs: *jobs, completion_s: *completion_s })?;
         }
         tables.push(table.complete()?);
     }
-    if let Some(mut table) = to.open::<Quantiles>(dims)? {
+    if let Some(mut table) = to.open::<Quantile>(dims)? {
         let delays = &collector.delays;
         for (metric, histogram) in
             [("completion_s", &delays.completion), ("wait_s", &delays.wait), ("slowdown", &delays.slowdown)]
@@ -205,7 +205,7 @@ fn finish(
         tables.push(table.complete()?);
     }
     if collector.sinks.wants(Table::Demands)
-        && let Some(mut table) = to.open::<Demands>(dims)?
+        && let Some(mut table) = to.open::<DemandKind<'static>>(dims)?
     {
         for (stage, mean, tasks) in collector.demands.iter() {
             table.push(&DemandKind { stage, mean: mean.collect(), dims, tasks })?;

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 
 use crate::books::Books;
 use crate::cluster::Held;
+use crate::column::Row;
 use crate::error::{Error, Result};
-use crate::metrics::{Holding, Point, Points, Sample};
+use crate::metrics::{Holding, Point, Sample};
 use crate::output::file::Pending;
 use crate::output::folder::check_links;
-use crate::output::schema::{
-    Decided, Decisions, Job, Jobs, LevelOf, Levels, Share, Shares, Table, Task, Tasks, Usage, Used, Writer, Written,
-    axis_column,
-};
+use crate::output::schema::{Decided, Job, LevelOf, Share, Table, Task, Used, Writer, axis_column};
 use crate::output::table::{Constant, Field, TableWriter};
 use crate::policy::{GroupAbout, GroupLevel, GroupTree};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
@@ -45,12 +43,12 @@ impl Destination {
     }
 
     /// Opens a table that is written row by row, if it is wanted.
-    pub fn open<S: Written>(&self, dims: &[Dim]) -> Result<Option<Writer<S>>> {
-        Ok(self.table(S::TABLE, dims)?.map(|table| Writer::new(table, dims.len())))
+    pub(super) fn open<R: Row>(&self, dims: &[Dim]) -> Result<Option<Writer<R>>> {
+        Ok(self.table(Table::of::<R>(), dims)?.map(|table| Writer::new(table, dims.len())))
     }
 
     /// Opens a table if it is wanted.
-    pub fn table(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
+    pub(super) fn table(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
         let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
         self.folder.iter().try_for_each(|folder| check_links(folder, &path))?;
         let (constants, fields) = columns(table, &self.policy, (self.run, self.seed), &self.axes, dims)?;
@@ -87,13 +85,13 @@ pub(super) fn columns(
 /// The open tables of one run.
 pub(super) struct Sinks {
     dims: Vec<Dim>,
-    jobs: Option<Writer<Jobs>>,
-    tasks: Option<Writer<Tasks>>,
-    usage: Option<Writer<Usage>>,
-    fairness: Option<Writer<Points>>,
-    shares: Option<Writer<Shares>>,
-    levels: Option<Writer<Levels>>,
-    decisions: Option<Writer<Decisions>>,
+    jobs: Option<Writer<Job<'static>>>,
+    tasks: Option<Writer<Task<'static>>>,
+    usage: Option<Writer<Used<'static>>>,
+    fairness: Option<Writer<Point<'static>>>,
+    shares: Option<Writer<Share<'static>>>,
+    levels: Option<Writer<LevelOf<'static>>>,
+    decisions: Option<Writer<Decided<'static>>>,
     /// The tables with values that are computed, written or not: a bit a table.
     wanted: u32,
 }

@@ -105,7 +105,7 @@ pub(super) fn ignored(collector: &Collector, weights: &Weights, pooled: bool) ->
 /// The cells of the `runs` table under the names of its columns.
 pub(super) fn values(cells: &[Cell], dims: &[Dim]) -> Vec<(String, Value)> {
     let value = |(column, cell): (Described, &Cell)| {
-        let value = match (column.kind, cell) {
+        let value = match (column.value, cell) {
             (Kind::Int, Cell::Int(value)) => Value::Int(u64::try_from(*value).ok()),
             (Kind::Int, Cell::Large(value)) => Value::Int(Some(*value)),
             (Kind::Int, _) => Value::Int(None),

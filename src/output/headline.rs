@@ -1,6 +1,7 @@
 //! The columns of the `runs` table that a summary shows of each policy, on the terminal and in the report.
 
 use super::schema::Table;
+use crate::column;
 pub use crate::column::{Better, Topic};
 use crate::units::Dim;
 
@@ -25,7 +26,7 @@ pub struct Headline {
 pub fn headline(dims: &[Dim]) -> Vec<Headline> {
     let columns = Table::Runs.columns(dims).into_iter();
     let shown = columns.filter_map(|column| {
-        let (topic, heading, key) = column.headline?;
+        let column::Headline { topic, heading, key } = column.headline?;
         Some(Headline { topic, heading, column: column.name, better: column.better, about: column.about, key })
     });
     let mut shown: Vec<Headline> = shown.collect();

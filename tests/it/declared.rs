@@ -1,5 +1,5 @@
-//! What is declared once: a policy, an order inside users, a trace format, a placement rule and a kind of figure are each one
-//! row, of which names, messages, help and the tables of the docs are made.
+//! What is declared once: a policy, an order inside users, a trace format, a placement rule, a kind of figure and a column of a
+//! table are each one row, of which names, messages, help and the tables of the docs are made.
 //!
 //! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` writes these tables anew.
 
@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use plimsoll::cluster::Placement;
+use plimsoll::column::{Better, Kind, Unit};
 use plimsoll::output::requests::kinds;
+use plimsoll::output::schema::Table;
 use plimsoll::policy::PolicySpec;
 use plimsoll::policy::inside::{ORDERS, USUAL};
+use plimsoll::units::Dim;
 use plimsoll::workload::formats::{Format, FormatOptions};
 
 use crate::replay::files;
@@ -123,6 +126,24 @@ fn declarations_are_complete() {
     }
 }
 
+/// The name of a column ends with its unit; only numbers have one, and only what has a direction is good or bad.
+#[test]
+fn columns_are_what_their_names_say() {
+    let dims = ["cpu", "memory_mib"].map(|name| Dim::parse(name).0);
+    for table in Table::all() {
+        let columns = table.columns(&dims);
+        for column in &columns {
+            let (name, suffix) = (format!("{}.{}", table.name(), column.name), column.unit.suffix());
+            let ends = ["_s", "_us"].into_iter().find(|end| name.ends_with(end) && !name.ends_with("_per_s"));
+            assert_eq!(ends.unwrap_or_default(), suffix, "{name} is in {:?}", column.unit);
+            let is_name = column.value == Kind::Text;
+            assert!(!is_name || (column.unit, column.better) == (Unit::Plain, Better::Neither), "{name}");
+            assert!(!column.about.is_empty() && !column.about.contains("<r>") && !column.name.contains('<'), "{name}");
+            assert_eq!(columns.iter().filter(|other| other.name == column.name).count(), 1, "{name} stands twice");
+        }
+    }
+}
+
 /// The files below a folder in which a text stands, comments and unit tests aside.
 fn with(folder: &str, text: &str) -> Vec<PathBuf> {
     let rust = files(&root().join(folder)).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
@@ -183,8 +204,8 @@ fn listed(copy: &Path, list: &str, rows: &[(&str, &str)]) {
     std::fs::write(path, text).expect("writable");
 }
 
-/// A policy, a format and a kind of figure more are each a file, and in a list the module and the row: nothing else is
-/// touched. They build, and the tests that all policies, all formats and all kinds pass are theirs, too.
+/// A policy, a format, a kind of figure and a metric more are each a file, and in a list the module and the row: nothing else is
+/// touched. They build, and the tests that all policies, all formats, all kinds and all metrics pass are theirs, too.
 #[test]
 #[ignore = "builds a copy of the sources: minutes"]
 fn one_more_is_a_file_and_its_line() {
@@ -218,12 +239,22 @@ fn one_more_is_a_file_and_its_line() {
     one_more(copy.path(), "policy.rs", "crates/policies/src");
     listed(copy.path(), "crates/policies/src/lib.rs", &[("mod target;\n", "mod template;")]);
     listed(copy.path(), "crates/policies/src/spec.rs", &[("    &super::quota::ROW,\n", "    &super::template::ROW,")]);
+    one_more(copy.path(), "metric.rs", "crates/metrics/src/run");
+    let rows = [("mod totals;\n", "mod template;"), ("    &counts::BESIDES,\n", "    &template::METRICS,")];
+    listed(copy.path(), "crates/metrics/src/run/mod.rs", &rows);
     // The dependencies are those of this build.
     let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().expect("a folder of a profile");
     let mut cargo = Command::new(env!("CARGO"));
-    let packages = ["-p", "plimsoll-sim", "-p", "plimsoll-policies", "-p", "plimsoll"];
+    let crates = ["plimsoll-sim", "plimsoll-policies", "plimsoll-metrics", "plimsoll"];
+    let packages = crates.iter().flat_map(|name| ["-p", name]);
     cargo.args(["test", "--offline", "--lib"]).args(packages).current_dir(copy.path());
-    cargo.args(built.ends_with("release").then_some("--release")).args(["--", "formats::", "requests::", "spec::"]);
+    cargo.args(built.ends_with("release").then_some("--release")).args([
+        "--",
+        "formats::",
+        "requests::",
+        "spec::",
+        "run::",
+    ]);
     let done = cargo.env("CARGO_TARGET_DIR", built.parent().expect("target")).output().expect("cargo runs");
     let said = [done.stderr, done.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(done.status.success() && !said.contains(" 0 passed"), "{said}");

@@ -123,47 +123,64 @@ pub enum Topic {
 
 /// The place of a column in the summary of runs, on the terminal and in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Headline {
+pub struct Headline<T = &'static str> {
     /// The part that it belongs to.
     pub topic: Topic,
     /// Its heading, short.
-    pub heading: &'static str,
+    pub heading: T,
     /// Its place among the few that are shown where there is little room, the most important one first.
     pub key: Option<u8>,
 }
 
-/// The subject of a table: a type that stands for what its rows are made of.
-pub trait Subject {
-    /// One row.
-    type Row<'a>;
+/// The matter of a row of a table.
+pub trait Row: Sized + 'static {
+    /// It, with what it borrows.
+    type Of<'a>;
+
+    /// The name of the table.
+    const TABLE: &'static str;
+
+    /// Its columns, in order.
+    fn columns() -> Vec<Column<Value<Self>>>;
 }
 
-/// How the value of a column is computed from a row.
-pub enum Value<S: Subject> {
+/// Gives a name.
+pub type OfText<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<&'a str>;
+/// Gives a count or an instant.
+pub type OfInt<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<u64>;
+/// Gives a measure.
+pub type OfFloat<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<f64>;
+/// Gives an amount of a resource in base units.
+pub type OfInts<R> = for<'a> fn(&'a <R as Row>::Of<'a>, usize) -> Option<u64>;
+/// Gives a measure of a resource.
+pub type OfFloats<R> = for<'a> fn(&'a <R as Row>::Of<'a>, usize) -> Option<f64>;
+
+/// How the value of a column is computed from a row: one, or one a resource.
+pub enum Value<R: Row> {
     /// A name.
-    Text(for<'a> fn(&'a S::Row<'a>) -> Option<&'a str>),
+    Text(OfText<R>),
     /// A count or an instant.
-    Int(for<'a> fn(&'a S::Row<'a>) -> Option<u64>),
+    Int(OfInt<R>),
     /// A measure.
-    Float(for<'a> fn(&'a S::Row<'a>) -> Option<f64>),
+    Float(OfFloat<R>),
     /// A column a resource, in base units.
-    Ints(for<'a> fn(&'a S::Row<'a>, usize) -> Option<u64>),
+    Ints(OfInts<R>),
     /// A column a resource.
-    Floats(for<'a> fn(&'a S::Row<'a>, usize) -> Option<f64>),
+    Floats(OfFloats<R>),
 }
 
 // What would be derived asks the rows to be `Copy`, too.
-impl<S: Subject> Clone for Value<S> {
+impl<R: Row> Clone for Value<R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: Subject> Copy for Value<S> {}
+impl<R: Row> Copy for Value<R> {}
 
-impl<S: Subject> Value<S> {
+impl<R: Row> Value<R> {
     /// Computes it, for resource `d` if there is a column a resource.
-    pub fn cell<'a>(&self, row: &'a S::Row<'a>, d: usize) -> Cell<'a> {
+    pub fn cell<'a>(&self, row: &'a R::Of<'a>, d: usize) -> Cell<'a> {
         match self {
             Value::Text(of) => of(row).into(),
             Value::Int(of) => of(row).into(),
@@ -194,7 +211,7 @@ impl Computed for Kind {
     }
 }
 
-impl<S: Subject> Computed for Value<S> {
+impl<R: Row> Computed for Value<R> {
     fn kind(&self) -> Kind {
         match self {
             Value::Text(_) => Kind::Text,
@@ -209,162 +226,138 @@ impl<S: Subject> Computed for Value<S> {
 }
 
 /// A column: everything that is said of it anywhere. In texts `<r>` stands for a resource.
-#[derive(Clone, Copy)]
-pub struct Column<V> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column<V, T = &'static str> {
     /// Its name, with the unit as its suffix.
-    pub name: &'static str,
+    pub name: T,
     /// The meaning.
-    pub about: &'static str,
-    /// How its value is computed.
+    pub about: T,
+    /// How its value is computed, or the type that follows from that.
     pub value: V,
     /// The unit.
     pub unit: Unit,
     /// Which end is the good one.
     pub better: Better,
     /// Its name on the axis of a figure and in sentences; empty if that is made of the name.
-    pub words: &'static str,
+    pub words: T,
     /// Its place in the summary of runs.
-    pub headline: Option<Headline>,
+    pub headline: Option<Headline<T>>,
     /// Whether it is an input: the same in all runs of a cell, so that nothing is tested.
     pub given: bool,
 }
 
+/// A column of a run, whose resources are known.
+pub type Described = Column<Kind, String>;
+
 impl<V: Copy> Column<V> {
     /// A column of plain numbers or names.
-    pub const fn new(name: &'static str, about: &'static str, value: V) -> Column<V> {
+    pub const fn new(name: &'static str, about: &'static str, value: V) -> Self {
         let (unit, better) = (Unit::Plain, Better::Neither);
         Column { name, about, value, unit, better, words: "", headline: None, given: false }
     }
 
     /// In this unit.
-    pub const fn unit(self, unit: Unit) -> Column<V> {
+    pub const fn unit(self, unit: Unit) -> Self {
         Column { unit, ..self }
     }
 
     /// Small values are better.
-    pub const fn lower(self) -> Column<V> {
+    pub const fn lower(self) -> Self {
         Column { better: Better::Lower, ..self }
     }
 
     /// Large values are better.
-    pub const fn higher(self) -> Column<V> {
+    pub const fn higher(self) -> Self {
         Column { better: Better::Higher, ..self }
     }
 
     /// With a name for people.
-    pub const fn words(self, words: &'static str) -> Column<V> {
+    pub const fn words(self, words: &'static str) -> Self {
         Column { words, ..self }
     }
 
     /// Shown in the summary of runs.
-    pub const fn headline(self, topic: Topic, heading: &'static str) -> Column<V> {
+    pub const fn headline(self, topic: Topic, heading: &'static str) -> Self {
         Column { headline: Some(Headline { topic, heading, key: None }), ..self }
     }
 
     /// Shown there also where there is little room, in this place; of a column a resource the first one.
-    pub const fn key_headline(self, topic: Topic, heading: &'static str, place: u8) -> Column<V> {
+    pub const fn key_headline(self, topic: Topic, heading: &'static str, place: u8) -> Self {
         Column { headline: Some(Headline { topic, heading, key: Some(place) }), ..self }
     }
 
     /// An input of the run.
-    pub const fn given(self) -> Column<V> {
+    pub const fn given(self) -> Self {
         Column { given: true, ..self }
     }
 }
 
-impl<S: Subject> Column<Value<S>> {
+impl<R: Row> Column<Value<R>> {
     /// A column of names.
-    pub const fn text(
-        name: &'static str,
-        about: &'static str,
-        of: for<'a> fn(&'a S::Row<'a>) -> Option<&'a str>,
-    ) -> Self {
+    pub const fn text(name: &'static str, about: &'static str, of: OfText<R>) -> Self {
         Column::new(name, about, Value::Text(of))
     }
 
     /// A column of integers.
-    pub const fn int(name: &'static str, about: &'static str, of: for<'a> fn(&'a S::Row<'a>) -> Option<u64>) -> Self {
+    pub const fn int(name: &'static str, about: &'static str, of: OfInt<R>) -> Self {
         Column::new(name, about, Value::Int(of))
     }
 
     /// A column of instants or spans in microseconds.
-    pub const fn micros(
-        name: &'static str,
-        about: &'static str,
-        of: for<'a> fn(&'a S::Row<'a>) -> Option<u64>,
-    ) -> Self {
+    pub const fn micros(name: &'static str, about: &'static str, of: OfInt<R>) -> Self {
         Column::int(name, about, of).unit(Unit::Micros)
     }
 
     /// A column of numbers.
-    pub const fn float(name: &'static str, about: &'static str, of: for<'a> fn(&'a S::Row<'a>) -> Option<f64>) -> Self {
+    pub const fn float(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::new(name, about, Value::Float(of))
     }
 
+    /// A column of amounts in the unit people write.
+    pub const fn amount(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
+        Column::float(name, about, of).unit(Unit::Amount)
+    }
+
+    /// A column of such amounts times seconds.
+    pub const fn area(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
+        Column::float(name, about, of).unit(Unit::AmountSeconds)
+    }
+
     /// A column of spans in seconds.
-    pub const fn seconds(
-        name: &'static str,
-        about: &'static str,
-        of: for<'a> fn(&'a S::Row<'a>) -> Option<f64>,
-    ) -> Self {
+    pub const fn seconds(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::float(name, about, of).unit(Unit::Seconds)
     }
 
     /// A column of shares of a whole.
-    pub const fn share(name: &'static str, about: &'static str, of: for<'a> fn(&'a S::Row<'a>) -> Option<f64>) -> Self {
+    pub const fn share(name: &'static str, about: &'static str, of: OfFloat<R>) -> Self {
         Column::float(name, about, of).unit(Unit::Share)
     }
 
     /// A column of numbers for each resource.
-    pub const fn floats(
-        name: &'static str,
-        about: &'static str,
-        of: for<'a> fn(&'a S::Row<'a>, usize) -> Option<f64>,
-    ) -> Self {
+    pub const fn floats(name: &'static str, about: &'static str, of: OfFloats<R>) -> Self {
         Column::new(name, about, Value::Floats(of))
     }
-}
-
-/// A column of the schema of a run, whose resources are known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: Kind,
-    /// The meaning.
-    pub about: String,
-    /// The unit.
-    pub unit: Unit,
-    /// Which end is the good one.
-    pub better: Better,
-    /// Its name for people; empty if that is made of the name.
-    pub words: String,
-    /// Its place in the summary of runs: part, heading, and place where there is little room.
-    pub headline: Option<(Topic, String, Option<u8>)>,
-    /// Whether it is an input of the run.
-    pub given: bool,
 }
 
 impl<V: Computed> Column<V> {
     /// It in a run with these resources: one column, or one each.
     pub fn described(&self, dims: &[Dim]) -> Vec<Described> {
+        let (kind, of) = (self.value.kind(), |text: &str, resource: &str| text.replace("<r>", resource));
         let one = |(place, dim): (usize, Option<&Dim>)| {
             let resource = dim.map_or("", |dim| &dim.name);
-            let unit = match (dim, self.value.kind()) {
-                (Some(dim), Kind::Int) => dim.column(),
-                _ => resource.to_owned(),
-            };
+            let people = resource_name(resource);
+            let amount = dim.filter(|_| kind == Kind::Int).map_or(resource.to_owned(), Dim::column);
             let headline = self.headline.map(|Headline { topic, heading, key }| {
-                (topic, heading.replace("<r>", &resource_name(resource)), key.filter(|_| place == 0))
+                let key = key.filter(|_| place == 0);
+                Headline { topic, heading: of(heading, &people), key }
             });
-            Described {
-                name: self.name.replace("<r>", &unit),
-                kind: self.value.kind(),
-                about: self.about.replace("<r>", resource),
+            Column {
+                name: of(self.name, &amount),
+                about: of(self.about, resource),
+                value: kind,
                 unit: self.unit,
                 better: self.better,
-                words: self.words.replace("<r>", &resource_name(resource)),
+                words: of(self.words, &people),
                 headline,
                 given: self.given,
             }

@@ -1,47 +1,71 @@
 //! The metrics of each user of a run: the columns of the table `users`.
 
+use crate::run::delay::FinishedJob;
 use crate::run::mean_s;
-use plimsoll_base::column::{Column, Subject, Unit, Value};
-use plimsoll_base::units::Dim;
+use plimsoll_base::column::{Column, Row, Unit, Value};
+use plimsoll_base::units::{Dim, Span};
+use plimsoll_sim::record::{Fate, JobRecord, TaskRecord};
 
 /// Sums over a user's tasks and jobs, added when they end: a busy user is looked up as seldom as possible.
 #[derive(Clone, Debug, Default)]
 pub struct UserTotals {
-    /// Jobs submitted.
-    pub jobs: u64,
-    /// Jobs of which all tasks ended.
-    pub jobs_finished: u64,
-    /// Tasks submitted.
-    pub tasks: u64,
-    /// Launches of its tasks.
-    pub launched: u64,
-    /// Launches of tasks released in the window.
-    pub waited: u64,
-    /// How long those waited.
-    pub task_wait_us: u128,
-    /// Tasks stopped before their end.
-    pub stopped: u64,
-    /// For how long they had run.
-    pub lost_us: u128,
-    /// Jobs submitted in the window that have finished.
-    pub measured: u64,
-    /// How long those waited.
-    pub job_wait_us: u128,
-    /// How long they took.
-    pub completion_us: u128,
-    /// Those of them that have a slowdown.
-    pub slowdowns: u64,
-    /// Their slowdowns.
-    pub slowdown_millionths: u128,
-    /// By how much it fell short of its part of the cluster, added up over grid points.
+    /// By how much it fell short of its part of the cluster, added up over grid points, and how many those are.
     pub shortfall: f64,
-    /// Those grid points.
+    /// The grid points of `shortfall`.
     pub shortfall_points: u64,
     /// Of its measured work the age when it was served, added up: cluster-seconds times seconds.
     pub delay: f64,
     /// Of tasks that are too large for any machine the measured work, in cluster-seconds, whose submission `delay` has and whose
     /// end it lacks.
     pub unserved: f64,
+    jobs: u64,
+    jobs_finished: u64,
+    tasks: u64,
+    launched: u64,
+    /// Of tasks released in the window, how many were launched and how long they waited.
+    waited: u64,
+    task_wait_us: u128,
+    /// Tasks stopped before their end, and for how long they and lost ones had run.
+    stopped: u64,
+    lost_us: u128,
+    /// Of jobs submitted in the window, how many have finished, and their delays.
+    measured: u64,
+    job_wait_us: u128,
+    completion_us: u128,
+    slowdowns: u64,
+    slowdown_millionths: u128,
+}
+
+impl UserTotals {
+    /// Tasks of it that ran so long ended, were stopped or were cut off; `measured` tells whether they were released in the window.
+    pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span, measured: bool) {
+        let count = u64::from(tasks.count);
+        self.launched += count;
+        if measured {
+            self.waited += count;
+            self.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
+        }
+        if tasks.fate.is_stopped() {
+            self.stopped += if tasks.fate == Fate::Lost { 0 } else { count };
+            self.lost_us += u128::from(ran.0) * u128::from(count);
+        }
+    }
+
+    /// A job of it has ended, or was cut off; `measured` if it ended and was submitted in the window.
+    pub fn job(&mut self, job: &JobRecord, measured: Option<&FinishedJob>) {
+        self.jobs += 1;
+        self.jobs_finished += u64::from(job.finish.is_some());
+        self.tasks += job.tasks;
+        if let Some(ended) = measured {
+            self.measured += 1;
+            self.job_wait_us += u128::from(ended.wait().0);
+            self.completion_us += u128::from(ended.completion().0);
+            if let Some(slowdown) = ended.slowdown() {
+                self.slowdowns += 1;
+                self.slowdown_millionths += u128::from(slowdown);
+            }
+        }
+    }
 }
 
 /// A user at the end of a run.
@@ -71,14 +95,17 @@ pub struct User<'a> {
     pub fair_service_delay: Option<f64>,
 }
 
-/// The subject of the table `users`.
-pub struct Users;
+impl Row for User<'static> {
+    type Of<'a> = User<'a>;
 
-impl Subject for Users {
-    type Row<'a> = User<'a>;
+    const TABLE: &'static str = "users";
+
+    fn columns() -> Vec<Column<Value<Self>>> {
+        COLUMNS.to_vec()
+    }
 }
 
-type C = Column<Value<Users>>;
+type C = Column<Value<User<'static>>>;
 
 static COLUMNS: [C; 20] = [
     C::text("user", "name", |user| Some(user.name)),
@@ -162,8 +189,3 @@ static COLUMNS: [C; 20] = [
     C::seconds("lost_s", "seconds that those had run, added up", |user| Some(user.totals.lost_us as f64 / 1e6))
         .lower(),
 ];
-
-/// The columns of the table `users`.
-pub fn users_columns() -> Vec<Column<Value<Users>>> {
-    COLUMNS.to_vec()
-}

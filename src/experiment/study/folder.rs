@@ -183,7 +183,7 @@ const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
 
 /// Whether results use a name in their folder.
 fn is_a_name_of_ours(name: &str) -> bool {
-    let tables = || Table::ALL.iter().map(|table| table.name());
+    let tables = || Table::all().map(|table| table.name());
     let others = [RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
     is_a_record(name)
         || name.starts_with("cell=")
@@ -364,7 +364,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
                 remove(&path)?;
             }
         }
-        let tables = Table::ALL.iter().map(|table| table.name());
+        let tables = Table::all().map(|table| table.name());
         for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
             remove_temporary(&place, &place.join(name))?;
         }

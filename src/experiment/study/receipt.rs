@@ -59,7 +59,7 @@ impl Receipt {
     /// Whether it is of a run of this policy with this number, and of tables of that run alone.
     pub fn is_of(&self, policy: &str, run: u64) -> bool {
         let own: Vec<String> =
-            Table::ALL.iter().map(|table| below(Path::new(""), &table.path(Path::new(""), policy, run))).collect();
+            Table::all().map(|table| below(Path::new(""), &table.path(Path::new(""), policy, run))).collect();
         self.summary.policy == policy && self.summary.run == run && self.tables.keys().all(|table| own.contains(table))
     }
 

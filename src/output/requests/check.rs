@@ -213,8 +213,7 @@ impl Checker<'_> {
             let expected = format!("no table: '{}' shows the statistics", self.file.kind);
             return Err(Error::plan(self.key("table"), format!("'{name}'"), expected));
         }
-        let known = Table::ALL.into_iter().find(|table| table.name() == name);
-        let table = known.ok_or_else(|| self.unknown("table", name, Table::ALL.iter().map(|table| table.name())))?;
+        let table = Table::parse(&self.key("table"), name)?;
         match self.scope.tables.contains(&table) {
             true => Ok(table),
             false => {
@@ -423,8 +422,7 @@ impl Checker<'_> {
             return Err(Error::plan(self.key("x"), format!("'{}'", x.name()), expected));
         }
         if kind.x == X::Time && !Column::all(request.table, &[]).iter().any(|one| one.name == "time_s") {
-            let series =
-                Table::ALL.into_iter().filter(|table| Column::all(*table, &[]).iter().any(|c| c.name == "time_s"));
+            let series = Table::all().filter(|table| Column::all(*table, &[]).iter().any(|c| c.name == "time_s"));
             let names = series.map(|table| table.name()).collect::<Vec<_>>().join(", ");
             return Err(Error::plan(
                 self.key("table"),

@@ -65,7 +65,7 @@ impl Column {
     pub fn all(table: Table, dims: &[Dim]) -> Vec<Column> {
         let mut columns: Vec<Column> = Vec::new();
         for described in table.columns(dims) {
-            let (heading, text) = (in_words(&described), described.kind == Kind::Text);
+            let (heading, text) = (in_words(&described), described.value == Kind::Text);
             let Described { name, unit, .. } = described;
             if unit == Unit::Micros {
                 let stem = name.trim_end_matches(Unit::Micros.suffix());

@@ -87,7 +87,7 @@ impl Whole {
 
     /// The scope of its figures. Tables count as there: one that is not says so when it is drawn.
     pub fn scope(&self) -> Scope {
-        let mut scope = Scope { tables: Table::ALL.to_vec(), ..Scope::default() };
+        let mut scope = Scope { tables: Table::all().collect(), ..Scope::default() };
         scope.axes = self.axes.iter().map(|axis| (axis.clone(), Vec::new())).collect();
         for (_, values, results) in &self.cells {
             for (axis, value) in scope.axes.iter_mut().zip(values) {

@@ -1,30 +1,18 @@
 //! The table of decisions.
 
-use super::{Table, Written};
-use crate::column::{Column, Subject, Unit, Value};
+use crate::column::{Column, Row, Value};
 use crate::policy::{GroupTree, Reason};
 use crate::record::{Decision, Turn};
 use crate::units::Dim;
 
-/// The subject of the table `decisions`.
-pub struct Decisions;
-
 /// A decision.
-#[derive(Clone, Debug)]
-pub struct Decided<'a> {
-    /// The engine's word.
+pub(crate) struct Decided<'a> {
     pub decision: &'a Decision<'a>,
-    /// The name of the job.
     pub job: &'a str,
-    /// The name of the user.
     pub user: &'a str,
-    /// The user's weighted dominant share before.
     pub share: f64,
-    /// Its rank, as it is written.
     pub rank: &'a str,
-    /// The groups of the policy.
     pub groups: Option<&'a GroupTree>,
-    /// The resources.
     pub dims: &'a [Dim],
 }
 
@@ -48,15 +36,13 @@ impl<'a> Decided<'a> {
     }
 }
 
-impl Subject for Decisions {
-    type Row<'a> = Decided<'a>;
-}
+impl Row for Decided<'static> {
+    type Of<'a> = Decided<'a>;
 
-impl Written for Decisions {
-    const TABLE: Table = Table::Decisions;
+    const TABLE: &'static str = "decisions";
 
-    fn columns() -> Vec<Column<Value<Decisions>>> {
-        type C = Column<Value<Decisions>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Decided<'static>>>;
         vec![
             C::micros("time_us", "when", |row| Some(row.decision.now.0)),
             C::text("user", "the user in turn: the first in line among those not decided yet", |row| Some(row.user)),
@@ -84,11 +70,10 @@ impl Written for Decisions {
                 |row| Some(&row.groups?.groups.get(row.short()?.0 as usize)?.name),
             ),
             C::text("short_resource", "the resource of which it has too little", |row| Some(&row.short()?.1.name)),
-            C::float("short_amount", "by how much, in the unit people write", |row| {
+            C::amount("short_amount", "by how much, in the unit people write", |row| {
                 let (_, dim, short) = row.short()?;
                 Some(short as f64 / dim.unit.scale() as f64)
-            })
-            .unit(Unit::Amount),
+            }),
         ]
     }
 }

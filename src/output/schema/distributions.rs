@@ -1,34 +1,23 @@
 //! The tables of distributions: completion times by size, quantiles of delays, and demands.
 
-use super::{Table, Written};
-use crate::column::{Column, Subject, Unit, Value};
+use crate::column::{Column, Row, Unit, Value};
 use crate::units::Dim;
 
-/// The subject of the table `bins`.
-pub struct Bins;
-
 /// The jobs of some sizes.
-#[derive(Clone, Debug)]
-pub struct Bin<'a> {
-    /// The sizes.
+pub(crate) struct Bin<'a> {
     pub label: &'a str,
-    /// Its place.
     pub position: u64,
-    /// How many jobs.
     pub jobs: u64,
-    /// Their mean completion time, in seconds.
     pub completion_s: Option<f64>,
 }
 
-impl Subject for Bins {
-    type Row<'a> = Bin<'a>;
-}
+impl Row for Bin<'static> {
+    type Of<'a> = Bin<'a>;
 
-impl Written for Bins {
-    const TABLE: Table = Table::Bins;
+    const TABLE: &'static str = "bins";
 
-    fn columns() -> Vec<Column<Value<Bins>>> {
-        type C = Column<Value<Bins>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Bin<'static>>>;
         vec![
             C::text("bin", "job sizes in tasks", |bin| Some(bin.label)).words("Job size (tasks)"),
             C::int("position", "order of the bins", |bin| Some(bin.position)),
@@ -40,29 +29,20 @@ impl Written for Bins {
     }
 }
 
-/// The subject of the table `quantiles`.
-pub struct Quantiles;
-
 /// A quantile of a delay.
-#[derive(Clone, Debug)]
-pub struct Quantile {
-    /// The delay.
+pub(crate) struct Quantile {
     pub metric: &'static str,
-    /// Which quantile.
     pub q: f64,
-    /// Its value.
     pub value: f64,
 }
 
-impl Subject for Quantiles {
-    type Row<'a> = Quantile;
-}
+impl Row for Quantile {
+    type Of<'a> = Quantile;
 
-impl Written for Quantiles {
-    const TABLE: Table = Table::Quantiles;
+    const TABLE: &'static str = "quantiles";
 
-    fn columns() -> Vec<Column<Value<Quantiles>>> {
-        type C = Column<Value<Quantiles>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Quantile>>;
         vec![
             C::text("metric", "completion_s, wait_s or slowdown, of finished jobs", |row| Some(row.metric)),
             C::float("q", "which quantile", |row| Some(row.q)),
@@ -73,31 +53,21 @@ impl Written for Quantiles {
     }
 }
 
-/// The subject of the table `demands`.
-pub struct Demands;
-
 /// Tasks of one kind of demand.
-#[derive(Clone, Debug)]
-pub struct DemandKind<'a> {
-    /// The stage of their rows.
+pub(crate) struct DemandKind<'a> {
     pub stage: Option<&'a str>,
-    /// Their mean demand, in base units.
     pub mean: Vec<f64>,
-    /// The resources.
     pub dims: &'a [Dim],
-    /// How many they are.
     pub tasks: u64,
 }
 
-impl Subject for Demands {
-    type Row<'a> = DemandKind<'a>;
-}
+impl Row for DemandKind<'static> {
+    type Of<'a> = DemandKind<'a>;
 
-impl Written for Demands {
-    const TABLE: Table = Table::Demands;
+    const TABLE: &'static str = "demands";
 
-    fn columns() -> Vec<Column<Value<Demands>>> {
-        type C = Column<Value<Demands>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<DemandKind<'static>>>;
         vec![
             C::text("stage", "stage of the rows; null if they have none", |row| row.stage),
             C::floats("demand_<r>", "mean <r> of a task of this kind, in the unit people write", |row, d| {

@@ -1,35 +1,22 @@
 //! The tables of groups of users: their promises kept and broken, and their quotas over time.
 
-use super::{Table, Written};
-use crate::column::{Column, Subject, Unit, Value};
+use crate::column::{Column, Row, Value};
 use crate::metrics::{GroupSums, GroupTimes, Holding};
 use crate::policy::{GroupAbout, GroupLevel, GroupLimits};
 use crate::units::{Dim, Span, Time};
 
 /// Ratios are kept in millionths.
-pub const RATIO_ONE: f64 = 1e6;
-
-/// The subject of the table `groups`.
-pub struct Groups;
+const RATIO_ONE: f64 = 1e6;
 
 /// A group and a resource at the end of a run.
-#[derive(Clone, Debug)]
-pub struct Group<'a> {
-    /// The group.
+pub(crate) struct Group<'a> {
     pub about: &'a GroupAbout,
-    /// The name of the group above it.
     pub parent: Option<&'a str>,
-    /// The name of the variant of its tree.
     pub variant: &'a str,
-    /// The resource.
     pub dim: &'a Dim,
-    /// The most that its tree ever had of it.
     pub most: u64,
-    /// Its minimum, maximum and ratio.
     pub limits: &'a GroupLimits,
-    /// Its integrals.
     pub sums: &'a GroupSums,
-    /// Its times, of all resources.
     pub times: &'a GroupTimes,
 }
 
@@ -45,15 +32,13 @@ impl Group<'_> {
     }
 }
 
-impl Subject for Groups {
-    type Row<'a> = Group<'a>;
-}
+impl Row for Group<'static> {
+    type Of<'a> = Group<'a>;
 
-impl Written for Groups {
-    const TABLE: Table = Table::Groups;
+    const TABLE: &'static str = "groups";
 
-    fn columns() -> Vec<Column<Value<Groups>>> {
-        type C = Column<Value<Groups>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Group<'static>>>;
         vec![
             C::text("group", "name", |row| Some(&row.about.name)),
             C::text("parent", "the group above it; null right under the cluster", |row| row.parent),
@@ -61,43 +46,36 @@ impl Written for Groups {
                 row.about.label.as_deref()
             }),
             C::text("resource", "name of the resource", |row| Some(&row.dim.name)),
-            C::float(
+            C::amount(
                 "capacity",
                 "the most that its tree ever shared of it: without labels the capacity of the cluster",
                 |row| row.amount(row.most),
-            )
-            .unit(Unit::Amount),
+            ),
             C::text("variant", "how minimum and ratio go together: min-plus-share or max-min-level", |row| {
                 Some(row.variant)
             }),
             C::float("ratio", "its ratio in sharing the amount above the minimums", |row| {
                 Some(row.limits.ratio as f64 / RATIO_ONE)
             }),
-            C::float("min", "the guaranteed amount", |row| row.amount(row.limits.min)).unit(Unit::Amount),
-            C::float("max", "the most that it may use; null for no limit", |row| {
+            C::amount("min", "the guaranteed amount", |row| row.amount(row.limits.min)),
+            C::amount("max", "the most that it may use; null for no limit", |row| {
                 row.amount(row.limits.max).filter(|_| row.limits.max < u64::MAX)
-            })
-            .unit(Unit::Amount),
-            C::float("used_s", "its use, times seconds (core seconds, GiB seconds)", |row| row.area(row.sums.used_us))
-                .unit(Unit::AmountSeconds),
-            C::float("demand_s", "the amount that it held and waited for, cut to its max, times seconds", |row| {
+            }),
+            C::area("used_s", "its use, times seconds (core seconds, GiB seconds)", |row| row.area(row.sums.used_us)),
+            C::area("demand_s", "the amount that it held and waited for, cut to its max, times seconds", |row| {
                 row.area(row.sums.demand_us)
-            })
-            .unit(Unit::AmountSeconds),
-            C::float("borrowed_s", "its use above its min, times seconds", |row| row.area(row.sums.borrowed_us))
-                .unit(Unit::AmountSeconds),
-            C::float(
+            }),
+            C::area("borrowed_s", "its use above its min, times seconds", |row| row.area(row.sums.borrowed_us)),
+            C::area(
                 "spare_s",
                 "the part of its min that it did not ask for, which others could have if it lends, times seconds",
                 |row| row.area(row.sums.spare_us),
-            )
-            .unit(Unit::AmountSeconds),
-            C::float(
+            ),
+            C::area(
                 "short_s",
                 "the amount by which it fell short of its due, times seconds; its due is its demand, but no more than its min",
                 |row| row.area(row.sums.short_us),
             )
-            .unit(Unit::AmountSeconds)
             .lower(),
             C::seconds("below_min_s", "time in which it was short of its due of this resource", |row| {
                 Some(Span(row.sums.below_us).seconds())
@@ -132,35 +110,24 @@ impl Written for Groups {
                 |row| Some(row.times.stopped),
             )
             .lower(),
-            C::float("lost_s", "the use of those tasks until then, times seconds", |row| row.area(row.sums.lost_us))
-                .unit(Unit::AmountSeconds)
-                .lower(),
-            C::float(
+            C::area("lost_s", "the use of those tasks until then, times seconds", |row| row.area(row.sums.lost_us))
+            .lower(),
+            C::area(
                 "unreturned_s",
                 "the amount that was to be taken back, but only stable tasks held it, times seconds",
                 |row| row.area(row.sums.unreturned_us),
             )
-            .unit(Unit::AmountSeconds)
             .lower(),
         ]
     }
 }
 
-/// The subject of the table `levels`.
-pub struct Levels;
-
 /// A group's quota of a resource from a grid point on.
-#[derive(Clone, Debug)]
-pub struct LevelOf<'a> {
-    /// When.
+pub(crate) struct LevelOf<'a> {
     pub at: Time,
-    /// The group.
     pub about: &'a GroupAbout,
-    /// The resource.
     pub dim: &'a Dim,
-    /// Its quota.
     pub level: &'a GroupLevel,
-    /// Its use and its request.
     pub held: Holding,
 }
 
@@ -171,15 +138,13 @@ impl LevelOf<'_> {
     }
 }
 
-impl Subject for Levels {
-    type Row<'a> = LevelOf<'a>;
-}
+impl Row for LevelOf<'static> {
+    type Of<'a> = LevelOf<'a>;
 
-impl Written for Levels {
-    const TABLE: Table = Table::Levels;
+    const TABLE: &'static str = "levels";
 
-    fn columns() -> Vec<Column<Value<Levels>>> {
-        type C = Column<Value<Levels>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<LevelOf<'static>>>;
         vec![
             C::micros("time_us", "grid point", |row| Some(row.at.0)),
             C::text("group", "name of the group", |row| Some(&row.about.name)),
@@ -187,30 +152,25 @@ impl Written for Levels {
                 row.about.label.as_deref()
             }),
             C::text("resource", "name of the resource", |row| Some(&row.dim.name)),
-            C::float(
+            C::amount(
                 "total",
                 "the amount that it and its siblings share: all of its tree, or its parent's runtime quota",
                 |row| row.amount(row.level.total),
-            )
-            .unit(Unit::Amount),
-            C::float("runtime", "its runtime quota, if a round were held now", |row| row.amount(row.level.runtime))
-                .unit(Unit::Amount),
-            C::float("used", "the use of its running tasks", |row| row.amount(row.held.used)).unit(Unit::Amount),
-            C::float(
+            ),
+            C::amount("runtime", "its runtime quota, if a round were held now", |row| row.amount(row.level.runtime)),
+            C::amount("used", "the use of its running tasks", |row| row.amount(row.held.used)),
+            C::amount(
                 "request",
                 "the amount that its users hold and wait for, and that groups under it request, each cut to its max; not cut to its own",
                 |row| Some(row.held.request as f64 / row.dim.unit.scale() as f64),
-            )
-            .unit(Unit::Amount),
+            ),
             C::float("level", "how high the water stands among it and its siblings: an amount per ratio", |row| {
                 Some(row.level.level.to_f64() * RATIO_ONE / row.dim.unit.scale() as f64)
             }),
-            C::float("base", "the amount that it has whatever the others ask for", |row| row.amount(row.level.base))
-                .unit(Unit::Amount),
-            C::float("reach", "the amount that it has when there is enough for all", |row| {
+            C::amount("base", "the amount that it has whatever the others ask for", |row| row.amount(row.level.base)),
+            C::amount("reach", "the amount that it has when there is enough for all", |row| {
                 row.amount(row.level.reach)
-            })
-            .unit(Unit::Amount),
+            }),
         ]
     }
 }

@@ -1,33 +1,23 @@
 //! The tables of jobs and of tasks.
 
-use super::{Table, Written};
-use crate::column::{Column, Subject, Value};
+use crate::column::{Column, Row, Value};
 use crate::record::JobRecord;
 use crate::units::Time;
 
-/// The subject of the table `jobs`.
-pub struct Jobs;
-
 /// A job that has ended, or was cut off.
-#[derive(Clone, Debug)]
-pub struct Job<'a> {
-    /// Its name.
+pub(crate) struct Job<'a> {
     pub name: &'a str,
-    /// The name of its user.
     pub user: &'a str,
-    /// The engine's word.
     pub record: &'a JobRecord<'a>,
 }
 
-impl Subject for Jobs {
-    type Row<'a> = Job<'a>;
-}
+impl Row for Job<'static> {
+    type Of<'a> = Job<'a>;
 
-impl Written for Jobs {
-    const TABLE: Table = Table::Jobs;
+    const TABLE: &'static str = "jobs";
 
-    fn columns() -> Vec<Column<Value<Jobs>>> {
-        type C = Column<Value<Jobs>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Job<'static>>>;
         vec![
             C::text("job", "name", |job| Some(job.name)),
             C::text("user", "the user that submitted it", |job| Some(job.user)),
@@ -45,43 +35,27 @@ impl Written for Jobs {
     }
 }
 
-/// The subject of the table `tasks`.
-pub struct Tasks;
-
 /// An attempt of a task, or a task that never started.
-#[derive(Clone, Debug)]
-pub struct Task<'a> {
-    /// The name of its job.
+pub(crate) struct Task<'a> {
     pub job: &'a str,
-    /// Its number within the job.
     pub number: u64,
-    /// How often it was stopped before.
     pub attempt: u32,
-    /// The name of its user.
     pub user: &'a str,
-    /// Its machine.
     pub machine: Option<u32>,
-    /// Its devices.
     pub devices: Option<&'a str>,
-    /// From when on it waited.
     pub release: Option<Time>,
-    /// When it was launched.
     pub start: Option<Time>,
-    /// When it ended or was stopped.
     pub finish: Option<Time>,
-    /// Its fate, or why it never started.
     pub outcome: &'static str,
 }
 
-impl Subject for Tasks {
-    type Row<'a> = Task<'a>;
-}
+impl Row for Task<'static> {
+    type Of<'a> = Task<'a>;
 
-impl Written for Tasks {
-    const TABLE: Table = Table::Tasks;
+    const TABLE: &'static str = "tasks";
 
-    fn columns() -> Vec<Column<Value<Tasks>>> {
-        type C = Column<Value<Tasks>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Task<'static>>>;
         vec![
             C::text("job", "name of the job", |task| Some(task.job)),
             C::int("task", "number within the job, from 0, in row order", |task| Some(task.number)),

@@ -1,35 +1,24 @@
 //! The tables of users over time: what they use, and their shares.
 
-use super::{Table, Written};
 use crate::books::Books;
-use crate::column::{Column, Subject, Unit, Value};
+use crate::column::{Column, Row, Unit, Value};
 use crate::units::{Time, UserId};
 
-/// The subject of the table `usage`.
-pub struct Usage;
-
 /// A user from a change on.
-#[derive(Clone, Debug)]
-pub struct Used<'a> {
-    /// When.
+pub(crate) struct Used<'a> {
     pub at: Time,
-    /// The user.
     pub user: UserId,
-    /// Its name.
     pub name: &'a str,
-    /// The state.
     pub books: &'a Books,
 }
 
-impl Subject for Usage {
-    type Row<'a> = Used<'a>;
-}
+impl Row for Used<'static> {
+    type Of<'a> = Used<'a>;
 
-impl Written for Usage {
-    const TABLE: Table = Table::Usage;
+    const TABLE: &'static str = "usage";
 
-    fn columns() -> Vec<Column<Value<Usage>>> {
-        type C = Column<Value<Usage>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Used<'static>>>;
         vec![
             C::micros("time_us", "from when on", |row| Some(row.at.0)),
             C::text("user", "name of the user", |row| Some(row.name)),
@@ -46,33 +35,22 @@ impl Written for Usage {
     }
 }
 
-/// The subject of the table `shares`.
-pub struct Shares;
-
 /// An active user at a grid point.
-#[derive(Clone, Debug)]
-pub struct Share<'a> {
-    /// When.
+pub(crate) struct Share<'a> {
     pub at: Time,
-    /// Its name.
     pub name: &'a str,
-    /// Its dominant share.
     pub share: f64,
-    /// Its waiting tasks.
     pub waiting: u64,
-    /// Its dominant share with divisible tasks.
     pub fluid: f64,
 }
 
-impl Subject for Shares {
-    type Row<'a> = Share<'a>;
-}
+impl Row for Share<'static> {
+    type Of<'a> = Share<'a>;
 
-impl Written for Shares {
-    const TABLE: Table = Table::Shares;
+    const TABLE: &'static str = "shares";
 
-    fn columns() -> Vec<Column<Value<Shares>>> {
-        type C = Column<Value<Shares>>;
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Share<'static>>>;
         vec![
             C::micros("time_us", "grid point", |row| Some(row.at.0)),
             C::text("user", "name of the user", |row| Some(row.name)),

@@ -1,16 +1,13 @@
 //! Counts of a run, and its length.
 
-use super::{How, Points, Runs};
-use super::{Metrics, float, int, micros};
+use super::{How, Metrics, Point, float, int, micros};
 use plimsoll_base::column::{Column, Topic, Value};
 
-type At = Column<Value<Points>>;
-
-const WORKLOAD: Value<Runs> = Value::Text(|run| Some(run.workload));
+type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[
-        Column::new("workload", "name of the trace or generator", How::End(WORKLOAD)).given(),
+        Column::new("workload", "name of the trace or generator", How::Text(|run| run.workload)).given(),
         int("machines", "machines of the cluster", |run| Some(run.machines)).given(),
         int("users", "users that appeared", |run| Some(run.users)),
         int("jobs", "jobs that appeared", |run| Some(run.totals.jobs)),

@@ -7,7 +7,7 @@
 //! that aim at something else will.
 //! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
-use super::{Metrics, Points, mean};
+use super::{Metrics, Point, mean};
 use crate::snapshot::TOLERANCE;
 use plimsoll_base::column::{Column, Unit, Value};
 use plimsoll_base::error::Result;
@@ -74,7 +74,7 @@ pub fn theorem7_broken(shares: &[f64], tasks: &[f64]) -> Option<bool> {
     Some(gap > task * (1.0 + TOLERANCE) + TOLERANCE)
 }
 
-type At = Column<Value<Points>>;
+type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

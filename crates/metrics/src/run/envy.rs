@@ -10,7 +10,7 @@
 //! [`Envy::count`], and not in [`Envy::max_bounded`].
 //! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
 
-use super::{Metrics, Points, mean};
+use super::{Metrics, Point, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
 use plimsoll_base::column::{Column, Topic, Value};
 use plimsoll_base::units::MAX_DIMS;
@@ -80,7 +80,7 @@ fn skyline(bundles: Vec<[f64; MAX_DIMS]>, dims: usize) -> Vec<[f64; MAX_DIMS]> {
     kept
 }
 
-type At = Column<Value<Points>>;
+type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

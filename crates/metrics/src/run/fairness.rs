@@ -5,7 +5,7 @@
 //! and [`ratio`] do not change when all shares are scaled; [`gap`] is in units of the share. [`JainSum`] keeps the
 //! Jain index of a changing set of users in constant time a change.
 
-use super::{Metrics, Points, float, mean};
+use super::{Metrics, Point, float, mean};
 use plimsoll_base::column::{Column, Unit, Value};
 
 /// Gives the Jain index (Σy)² / (n Σy²).
@@ -123,7 +123,7 @@ impl JainSum {
     }
 }
 
-type At = Column<Value<Points>>;
+type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

@@ -6,7 +6,7 @@
 //! runs 2 counts as below. Only backlogged users are judged.
 //! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
 
-use super::{Metrics, Points, mean};
+use super::{Metrics, Point, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
 use plimsoll_base::column::{Column, Topic, Unit, Value};
 use plimsoll_base::units::MAX_DIMS;
@@ -67,7 +67,7 @@ impl Incentive {
     }
 }
 
-type At = Column<Value<Points>>;
+type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

@@ -3,7 +3,7 @@
 //! A metric is computed of the totals of the run ([`Run`]), or is the mean of a value of its states on the sampling grid
 //! ([`Sample`]).
 
-use plimsoll_base::column::{Cell, Column, Computed, Described, Kind, Subject, Unit, Value};
+use plimsoll_base::column::{Cell, Column, Computed, Described, Kind, Row, Unit, Value};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::engine::Outcome;
@@ -30,7 +30,7 @@ pub(crate) use totals::mean_s;
 use delay::Summary;
 
 /// The metrics of a run, in the order of their columns.
-static METRICS: [&Metrics; 14] = [
+static METRICS: &[&Metrics] = &[
     &counts::METRICS,
     &utilisation::METRICS,
     &stranded::METRICS,
@@ -50,7 +50,7 @@ static METRICS: [&Metrics; 14] = [
 /// Columns that belong together: of the table `runs`, and of the table `fairness`.
 struct Metrics {
     runs: &'static [Column<How>],
-    fairness: &'static [Column<Value<Points>>],
+    fairness: &'static [Column<Value<Point<'static>>>],
 }
 
 /// A run that has ended.
@@ -86,13 +86,6 @@ pub struct Run<'a> {
     pub step: Span,
 }
 
-/// The subject of the table `runs`.
-pub struct Runs;
-
-impl Subject for Runs {
-    type Row<'a> = Run<'a>;
-}
-
 /// A grid point.
 #[derive(Clone, Copy, Debug)]
 pub struct Point<'a> {
@@ -104,63 +97,74 @@ pub struct Point<'a> {
     pub books: &'a Books,
 }
 
-/// The subject of the table `fairness`.
-pub struct Points;
+impl Row for Point<'static> {
+    type Of<'a> = Point<'a>;
 
-impl Subject for Points {
-    type Row<'a> = Point<'a>;
+    const TABLE: &'static str = "fairness";
+
+    fn columns() -> Vec<Column<Value<Self>>> {
+        METRICS.iter().flat_map(|metrics| metrics.fairness).copied().collect()
+    }
 }
 
 /// How a metric of a run is computed.
 #[derive(Clone, Copy)]
 enum How {
-    /// At the end of the run.
-    End(Value<Runs>),
-    /// The mean over the grid points at which somebody waits and it has a value.
+    /// At the end of the run: a name.
+    Text(for<'a> fn(&'a Run) -> &'a str),
+    /// A count or an instant.
+    Int(fn(&Run) -> Option<u64>),
+    /// A measure.
+    Float(fn(&Run) -> Option<f64>),
+    /// A measure of each resource.
+    Floats(fn(&Run, usize) -> Option<f64>),
+    /// On the grid: the mean over the points at which somebody waits and there is a value.
     Mean(fn(&Sample) -> Option<f64>),
-    /// Such a mean a resource.
+    /// Such a mean of each resource.
     Means(fn(&Sample, usize) -> Option<f64>),
-    /// The mean over all grid points at which it has a value.
+    /// The mean over all points at which there is a value.
     Always(fn(&State) -> Option<f64>),
+}
+
+impl How {
+    fn is_on_grid(&self) -> bool {
+        matches!(self, How::Mean(_) | How::Means(_) | How::Always(_))
+    }
 }
 
 impl Computed for How {
     fn kind(&self) -> Kind {
-        if let How::End(value) = self { value.kind() } else { Kind::Float }
+        match self {
+            How::Text(_) => Kind::Text,
+            How::Int(_) => Kind::Int,
+            _ => Kind::Float,
+        }
     }
 
     fn each(&self) -> bool {
-        match self {
-            How::End(value) => value.each(),
-            How::Means(_) => true,
-            How::Mean(_) | How::Always(_) => false,
-        }
+        matches!(self, How::Floats(_) | How::Means(_))
     }
 }
 
-const fn int(name: &'static str, about: &'static str, of: for<'a> fn(&'a Run<'a>) -> Option<u64>) -> Column<How> {
-    Column::new(name, about, How::End(Value::<Runs>::Int(of)))
+const fn int(name: &'static str, about: &'static str, of: fn(&Run) -> Option<u64>) -> Column<How> {
+    Column::new(name, about, How::Int(of))
 }
 
-const fn micros(name: &'static str, about: &'static str, of: for<'a> fn(&'a Run<'a>) -> Option<u64>) -> Column<How> {
+const fn micros(name: &'static str, about: &'static str, of: fn(&Run) -> Option<u64>) -> Column<How> {
     int(name, about, of).unit(Unit::Micros)
 }
 
-const fn float(name: &'static str, about: &'static str, of: for<'a> fn(&'a Run<'a>) -> Option<f64>) -> Column<How> {
-    Column::new(name, about, How::End(Value::<Runs>::Float(of)))
+const fn float(name: &'static str, about: &'static str, of: fn(&Run) -> Option<f64>) -> Column<How> {
+    Column::new(name, about, How::Float(of))
 }
 
-const fn seconds(name: &'static str, about: &'static str, of: for<'a> fn(&'a Run<'a>) -> Option<f64>) -> Column<How> {
+const fn seconds(name: &'static str, about: &'static str, of: fn(&Run) -> Option<f64>) -> Column<How> {
     float(name, about, of).unit(Unit::Seconds)
 }
 
 /// A share of each resource.
-const fn shares(
-    name: &'static str,
-    about: &'static str,
-    of: for<'a> fn(&'a Run<'a>, usize) -> Option<f64>,
-) -> Column<How> {
-    Column::new(name, about, How::End(Value::<Runs>::Floats(of))).unit(Unit::Share)
+const fn shares(name: &'static str, about: &'static str, of: fn(&Run, usize) -> Option<f64>) -> Column<How> {
+    Column::new(name, about, How::Floats(of)).unit(Unit::Share)
 }
 
 /// A mean over the grid points at which somebody waits.
@@ -171,11 +175,6 @@ const fn mean(name: &'static str, about: &'static str, of: fn(&Sample) -> Option
 /// The columns of the table `runs` with these resources.
 pub fn runs_columns(dims: &[Dim]) -> Vec<Described> {
     runs().flat_map(|column| column.described(dims)).collect()
-}
-
-/// The columns of the table `fairness`.
-pub fn fairness_columns() -> Vec<Column<Value<Points>>> {
-    METRICS.iter().flat_map(|metrics| metrics.fairness).copied().collect()
 }
 
 fn runs() -> impl Iterator<Item = &'static Column<How>> {
@@ -213,7 +212,7 @@ pub struct GridMeans {
 impl GridMeans {
     /// None yet, over so many resources.
     pub fn new(dims: usize) -> GridMeans {
-        let on_grid = runs().map(|column| column.value).filter(|how| !matches!(how, How::End(_)));
+        let on_grid = runs().map(|column| column.value).filter(How::is_on_grid);
         GridMeans { dims, means: on_grid.map(|how| (how, Default::default())).collect() }
     }
 
@@ -237,7 +236,7 @@ impl GridMeans {
                 How::Means(of) => {
                     means.iter_mut().take(self.dims).enumerate().for_each(|(d, mean)| mean.add(of(sample, d), points));
                 }
-                How::End(_) | How::Always(_) => {}
+                _ => {}
             }
         }
     }
@@ -246,14 +245,66 @@ impl GridMeans {
     pub fn row<'a>(&'a self, run: &'a Run<'a>) -> Vec<Cell<'a>> {
         let mut on_grid = self.means.iter();
         let mut cells = Vec::new();
-        for Column { value, .. } in runs() {
-            let width = if value.each() { self.dims } else { 1 };
-            match value {
-                How::End(value) => cells.extend((0..width).map(|d| value.cell(run, d))),
-                _ => cells
-                    .extend(on_grid.next().iter().flat_map(|(_, means)| &means[..width]).map(|m| Cell::from(m.mean()))),
+        for column in runs() {
+            match column.value {
+                How::Text(of) => cells.push(of(run).into()),
+                How::Int(of) => cells.push(of(run).into()),
+                How::Float(of) => cells.push(of(run).into()),
+                How::Floats(of) => cells.extend((0..self.dims).map(|d| Cell::from(of(run, d)))),
+                How::Mean(_) | How::Means(_) | How::Always(_) => {
+                    let width = if column.value.each() { self.dims } else { 1 };
+                    let means = on_grid.next().into_iter().flat_map(|(_, means)| &means[..width]);
+                    cells.extend(means.map(|mean| Cell::from(mean.mean())));
+                }
             }
         }
         cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_base::units::Unit as Base;
+
+    #[test]
+    fn a_run_in_which_nothing_happened_has_a_cell_of_the_right_type_in_every_column() {
+        let dims = ["cpu", "memory"].map(|name| Dim { name: name.to_owned(), unit: Base::Milli });
+        let totals = Totals::default();
+        let run = Run {
+            workload: "nothing",
+            machines: 1,
+            users: 0,
+            capacity: Resources::ZERO,
+            offered: Resources::ZERO,
+            outcome: Outcome::default(),
+            totals: &totals,
+            measured: Span::ZERO,
+            arriving: Span::ZERO,
+            speeds: Vec::new(),
+            completion: None,
+            wait: None,
+            slowdown: None,
+            step: Span::from_secs(60),
+        };
+        let mut means = GridMeans::new(dims.len());
+        let sample = Sample { backlogged: vec![0.5, 0.25], stranded: Some([0.5; MAX_DIMS]), ..Sample::default() };
+        means.add(&sample, 3);
+        let cells = means.row(&run);
+        let columns = runs_columns(&dims);
+        assert_eq!(cells.len(), columns.len());
+        for (column, cell) in columns.iter().zip(&cells) {
+            let fits = match cell {
+                Cell::Null => true,
+                Cell::Int(_) | Cell::Large(_) => column.value == Kind::Int,
+                Cell::Float(_) => column.value == Kind::Float,
+                Cell::Text(_) => column.value == Kind::Text,
+            };
+            assert!(fits, "{}: {cell:?}", column.name);
+        }
+        let cell = |name: &str| cells[columns.iter().position(|column| column.name == name).expect(name)];
+        assert_eq!(cell("share_gap_backlogged"), Cell::Float(0.25));
+        assert_eq!([cell("stranded_cpu"), cell("stranded_memory")], [Cell::Float(0.5); 2]);
+        assert_eq!([cell("used_memory"), cell("jain_backlogged")], [Cell::Null; 2]);
     }
 }

@@ -1,6 +1,6 @@
 //! Stranded capacity: what is free on machines and too little, or of the wrong shape, for every task that waits for it.
 
-use super::{How, Metrics, Points};
+use super::{How, Metrics, Point};
 use plimsoll_base::column::{Column, Unit, Value};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::cluster::Machines;
@@ -65,7 +65,7 @@ pub(super) static METRICS: Metrics = Metrics {
     .unit(Unit::Share)
     .lower()
     .words("<r> stranded")],
-    fairness: &[Column::<Value<Points>>::floats(
+    fairness: &[Column::<Value<Point<'static>>>::floats(
         "stranded_<r>",
         "share of <r> free on machines that waiting tasks may use and that have room for none; null when pooled or nothing waits",
         |point, d| Some(point.sample.stranded?[d]),

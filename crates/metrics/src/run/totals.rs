@@ -11,66 +11,49 @@ use plimsoll_sim::workload::TaskSet;
 /// Sums and counts over the whole run, or, where it says so, over its measured window.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Jobs submitted.
-    pub jobs: u64,
-    /// Jobs of which all tasks ended.
-    pub jobs_finished: u64,
-    /// Tasks submitted.
-    pub tasks: u64,
-    /// Tasks that ended.
-    pub finished: u64,
     /// Tasks launched.
     pub launched: u64,
-    /// Launches of tasks released in the window.
-    pub waited: u64,
-    /// How long those waited.
-    pub task_wait_us: u128,
-    /// The longest of these waits.
-    pub task_wait_max: Span,
-    /// Those of them that start with all others of their row.
-    pub gang_tasks: u64,
-    /// How long those waited.
-    pub gang_wait_us: u128,
-    /// The longest of these waits.
-    pub gang_wait_max: Span,
-    /// Tasks stopped before their end.
-    pub stopped: u64,
-    /// Tasks lost with their machine.
-    pub lost: u64,
-    /// For how long stopped and lost tasks had run.
-    pub lost_us: u128,
-    /// By how much tasks took longer than they would have at full speed.
-    pub slowed_us: u128,
-    /// Tasks launched with a location where they would run best.
-    pub located: u64,
-    /// Those that started there.
-    pub located_there: u64,
-    /// Those that started in another room.
-    pub located_elsewhere: u64,
     /// Tasks that never started.
     pub stuck: BTreeMap<Stuck, u64>,
     /// The first submission.
     pub first_submit: Option<Time>,
     /// The last submission of a job so far.
     pub last_submit: Time,
-    /// The use until then.
-    pub used_until_last_submit_us: [u128; MAX_DIMS],
-    /// The last end of a task.
-    pub last_end: Time,
-    /// The amounts that running tasks reserved, times microseconds of the window.
-    pub held_us: [u128; MAX_DIMS],
-    /// The amounts that they truly used, likewise.
-    pub used_us: [u128; MAX_DIMS],
-    /// For how long more was used than there is.
-    pub over_us: [u64; MAX_DIMS],
-    /// The Jain index of the backlogged users times microseconds of the window.
-    pub jain_us: f64,
-    /// For how long there was one.
-    pub jain_time: u64,
-    /// Whether the policy reserves slots, or something else than is used.
-    pub slots: bool,
     /// Until when the state was integrated.
     pub now: Time,
+    pub(super) jobs: u64,
+    pub(super) jobs_finished: u64,
+    pub(super) tasks: u64,
+    pub(super) finished: u64,
+    /// Launches of tasks released in the window, and how long those waited; the same of those that start with all of their row.
+    pub(super) waited: u64,
+    pub(super) task_wait_us: u128,
+    pub(super) task_wait_max: Span,
+    pub(super) gang_tasks: u64,
+    pub(super) gang_wait_us: u128,
+    pub(super) gang_wait_max: Span,
+    /// Tasks stopped before their end, those lost with their machine, and for how long both had run.
+    pub(super) stopped: u64,
+    pub(super) lost: u64,
+    pub(super) lost_us: u128,
+    /// By how much tasks took longer than they would have at full speed.
+    pub(super) slowed_us: u128,
+    /// Tasks with a location where they would run best, those that started there, and those that started in another room.
+    pub(super) located: u64,
+    pub(super) located_there: u64,
+    pub(super) located_elsewhere: u64,
+    pub(super) last_end: Time,
+    /// Integrals over the window: what tasks reserved and used, also until the last submission, and the time in which more was used
+    /// than there is.
+    pub(super) held_us: [u128; MAX_DIMS],
+    pub(super) used_us: [u128; MAX_DIMS],
+    pub(super) used_until_last_submit_us: [u128; MAX_DIMS],
+    pub(super) over_us: [u64; MAX_DIMS],
+    /// The integral of the Jain index of the backlogged users, and the time in which there was one.
+    pub(super) jain_us: f64,
+    pub(super) jain_time: u64,
+    /// Whether the policy reserves slots, or something else than is used.
+    pub(super) slots: bool,
 }
 
 impl Totals {

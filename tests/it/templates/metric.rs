@@ -1,0 +1,19 @@
+//! A metric to begin with: one of the totals of a run, and one on the sampling grid.
+
+use super::{Metrics, float, mean};
+use plimsoll_base::column::Unit;
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        float("template_done", "share of the submitted tasks that ended", |run| {
+            let tasks = run.totals.tasks;
+            (tasks > 0).then(|| run.totals.finished as f64 / tasks as f64)
+        })
+        .unit(Unit::Share)
+        .higher()
+        .words("Tasks that ended"),
+        mean("template_backlogged", "backlogged users, mean over the grid", |at| Some(at.backlogged.len() as f64))
+            .lower(),
+    ],
+    fairness: &[],
+};
