@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::plan::Plan;
 use super::study::Study;
 use super::summary::RunSummary;
-use crate::column::{Cell, Kind};
+use crate::column::{Cell, Column, Computed, Kind, Row, Value};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
@@ -124,78 +124,96 @@ pub const ESTIMATES: &str = "statistics/estimates.parquet";
 /// The table of differences, below a results folder.
 pub const DIFFERENCES: &str = "statistics/differences.parquet";
 
+impl Row for Estimate {
+    type Of<'a> = Estimate;
+
+    const TABLE: &'static str = "estimates";
+
+    fn columns() -> Vec<Column<Value<Estimate>>> {
+        type C = Column<Value<Estimate>>;
+        vec![
+            C::text("policy", "the policy", |one| Some(&one.policy)),
+            C::text("metric", "the column of the runs table", |one| Some(&one.metric)),
+            C::int("seeds", "seeds in which it has a value", |one| Some(one.interval.n as u64)),
+            C::float("mean", "the mean over them", |one| Some(one.interval.mean)),
+            C::float("low", "the lower end of its 95 % confidence interval", |one| one.interval.low),
+            C::float("high", "the upper end", |one| one.interval.high),
+        ]
+    }
+}
+
+impl Row for Difference {
+    type Of<'a> = Difference;
+
+    const TABLE: &'static str = "differences";
+
+    fn columns() -> Vec<Column<Value<Difference>>> {
+        type C = Column<Value<Difference>>;
+        vec![
+            C::text("policy", "the policy", |one| Some(&one.policy)),
+            C::text("baseline", "the policy that it is compared with", |one| Some(&one.baseline)),
+            C::text("metric", "the column of the runs table", |one| Some(&one.metric)),
+            C::text("design", "how runs belong together: paired or unpaired", |one| Some(one.means.design.name())),
+            C::int("seeds", "seeds that are compared", |one| Some(one.means.test.difference.n as u64)),
+            C::float("baseline_mean", "the mean under the baseline", |one| Some(one.means.base)),
+            C::float("mean", "the mean under the policy", |one| Some(one.means.new)),
+            C::float("difference", "the second minus the first", |one| Some(one.means.test.difference.mean)),
+            C::float("low", "the lower end of its 95 % confidence interval", |one| one.means.test.difference.low),
+            C::float("high", "the upper end", |one| one.means.test.difference.high),
+            C::float("bootstrap_low", "the lower end by percentile bootstrap", |one| Some(one.bootstrap?.0)),
+            C::float("bootstrap_high", "the upper end by percentile bootstrap", |one| Some(one.bootstrap?.1)),
+            C::float(
+                "effect_size",
+                "Hedges' g: the difference over a standard deviation, corrected for few seeds",
+                |one| one.means.effect,
+            ),
+            C::float("p", "p-value of no difference", |one| one.means.test.p),
+            C::float("p_holm", "the same, corrected for all comparisons of the metric", |one| one.p_holm),
+            C::float("margin", "the margin of equivalence", |one| one.means.test.margin),
+            C::float("p_equivalent", "p-value of a difference of the margin or more", |one| {
+                one.means.test.p_equivalent
+            }),
+            C::float("p_equivalent_holm", "the same, corrected", |one| one.p_equivalent_holm),
+        ]
+    }
+}
+
 impl Findings {
     /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV, and lists them in
     /// `made.json`. Errors: a file cannot be written.
     pub fn write(&self, study: &Study, results: &Path) -> Result<()> {
         let folder = results.join(FOLDER);
         check_links(results, &folder)?;
-        let axes: Vec<Vec<(String, Constant)>> = study.cells.iter().map(Plan::axes).collect();
-        let columns = |rest: &[(&str, Kind)]| -> Vec<Field> {
-            let field = |(name, constant): &(String, Constant)| Field { name: name.clone(), kind: constant.kind() };
-            let rest = rest.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind });
-            axes.first().into_iter().flatten().map(field).chain(rest).collect()
-        };
-        use Kind::{Float, Int, Text};
-        let fields = columns(&[
-            ("policy", Text),
-            ("metric", Text),
-            ("seeds", Int),
-            ("mean", Float),
-            ("low", Float),
-            ("high", Float),
-        ]);
-        let rows = self.estimates.iter().map(|one| {
-            let mut row: Vec<Cell> = axes[one.cell].iter().map(|(_, value)| value.cell()).collect();
-            row.extend([Cell::Text(&one.policy), Cell::Text(&one.metric), (one.interval.n as u64).into()]);
-            row.extend([Some(one.interval.mean), one.interval.low, one.interval.high].map(Cell::from));
-            row
-        });
-        let mut written = write(study, &folder, "estimates", fields, rows.collect())?.to_vec();
-        let fields = columns(&[
-            ("policy", Text),
-            ("baseline", Text),
-            ("metric", Text),
-            ("design", Text),
-            ("seeds", Int),
-            ("baseline_mean", Float),
-            ("mean", Float),
-            ("difference", Float),
-            ("low", Float),
-            ("high", Float),
-            ("bootstrap_low", Float),
-            ("bootstrap_high", Float),
-            ("effect_size", Float),
-            ("p", Float),
-            ("p_holm", Float),
-            ("margin", Float),
-            ("p_equivalent", Float),
-            ("p_equivalent_holm", Float),
-        ]);
-        let rows = self.differences.iter().map(|one| {
-            let (means, test, interval) = (&one.means, &one.means.test, &one.means.test.difference);
-            let mut row: Vec<Cell> = axes[one.cell].iter().map(|(_, value)| value.cell()).collect();
-            row.extend([&one.policy, &one.baseline, &one.metric].map(|text| Cell::Text(text)));
-            row.extend([Cell::Text(means.design.name()), (interval.n as u64).into()]);
-            row.extend([means.base, means.new, interval.mean].map(Cell::from));
-            row.extend([interval.low, interval.high, one.bootstrap.map(|ends| ends.0)].map(Cell::from));
-            row.extend([one.bootstrap.map(|ends| ends.1), means.effect, test.p, one.p_holm].map(Cell::from));
-            row.extend([test.margin, test.p_equivalent, one.p_equivalent_holm].map(Cell::from));
-            row
-        });
-        written.extend(write(study, &folder, "differences", fields, rows.collect())?);
+        let estimates = self.estimates.iter().map(|one| (one.cell, one));
+        let differences = self.differences.iter().map(|one| (one.cell, one));
+        let mut written = write::<Estimate>(study, &folder, estimates)?.to_vec();
+        written.extend(write::<Difference>(study, &folder, differences)?);
         Made::renew(results, None, &[FOLDER], &written)
     }
 }
 
-/// Writes rows as Parquet and as CSV.
-fn write(study: &Study, folder: &Path, name: &str, fields: Vec<Field>, rows: Vec<Vec<Cell>>) -> Result<[Written; 2]> {
+/// Writes rows, each behind the axes of its cell, as Parquet and as CSV.
+fn write<'a, R: Row>(
+    study: &Study,
+    folder: &Path,
+    rows: impl Iterator<Item = (usize, &'a R::Of<'a>)>,
+) -> Result<[Written; 2]> {
+    let axes: Vec<Vec<(String, Constant)>> = study.cells.iter().map(Plan::axes).collect();
+    let axis = |(name, constant): &(String, Constant)| Field { name: name.clone(), kind: constant.kind() };
+    let columns = R::columns();
+    let own = columns.iter().map(|column| Field { name: column.name.to_owned(), kind: column.value.kind() });
+    let fields: Vec<Field> = axes.first().into_iter().flatten().map(axis).chain(own).collect();
+    let row = |(cell, one): (usize, &'a R::Of<'a>)| -> Vec<Cell> {
+        let front = axes[cell].iter().map(|(_, value)| value.cell());
+        front.chain(columns.iter().map(|column| column.value.cell(one, 0))).collect()
+    };
+    let rows: Vec<Vec<Cell>> = rows.map(row).collect();
     let mut metadata = program();
     metadata.push(("plimsoll.schema".to_owned(), schema::VERSION.to_string()));
     metadata.push(("plimsoll.plan".to_owned(), study.text.clone()));
-    let path = folder.join(format!("{name}.csv"));
+    let path = folder.join(format!("{}.csv", R::TABLE));
     let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-    let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
+    let mut table = TableWriter::create(&folder.join(format!("{}.parquet", R::TABLE)), &[], fields, &metadata)?;
     rows.iter().try_for_each(|row| table.push(row.iter().copied()))?;
     let table = table.finish()?;
     let fail = |error: &dyn std::fmt::Display| Error::output(&path, error);

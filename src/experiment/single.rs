@@ -9,14 +9,14 @@ use super::supply::Supply;
 use super::window::Window;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine::{self, Options};
+use crate::engine::{self, Options, Outcome};
 use crate::error::Result;
 use crate::metrics::{Run, Summary, User};
 use crate::output::file::Pending;
 use crate::output::schema::{Bin, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
-use crate::units::{Dim, Span, Time};
+use crate::units::{Dim, MAX_DIMS, Resources, Span, Time};
 
 /// Everything a run depends on but the policy.
 #[derive(Clone, Copy)]
@@ -106,7 +106,6 @@ pub fn simulate(
     let mut policy_object = ground.policy(policy, simulation.options.placement)?;
     let Ground { cluster, weights } = &ground;
     let capacity = cluster.total();
-    let machines = cluster.capacities.len() as u64;
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let grid = (simulation.sample, simulation.window, simulation.options.until);
@@ -115,22 +114,48 @@ pub fn simulate(
     let outcome = engine::run(&mut *source, &mut *policy_object, cluster, weights.clone(), &options, &mut collector)?;
     collector.finish(outcome.end)?;
     let lens = policy_object.needs().lens;
-    let offered = cluster.capacities.iter().fold([0u64; crate::units::MAX_DIMS], |mut sum, machine| {
+    let offered = cluster.capacities.iter().fold([0u64; MAX_DIMS], |mut sum, machine| {
         let seen = lens.machine(*machine);
         sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
         sum
     });
-    let totals = &collector.totals;
+    let (run, dims) = (ended(&collector, simulation, cluster, Resources(offered), outcome), &cluster.dims);
+    let pooled = simulation.options.placement == Placement::Pooled;
+    let measured = run.measured;
+    let summary = RunSummary {
+        policy: to.policy.clone(),
+        run: to.run,
+        seed: to.seed,
+        dims: dims.clone(),
+        outcome,
+        values: summary::values(&collector.grid.means.row(&run), dims),
+        bins: bins(&collector),
+        stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
+        examples: collector.remarks.stuck.clone(),
+        ignored: summary::ignored(&collector, weights, pooled),
+        groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
+    };
+    finish(collector, summary, measured, weights, to)
+}
+
+/// The run that a collector has heard.
+fn ended<'a>(
+    collector: &'a Collector,
+    simulation: &Simulation<'a>,
+    cluster: &Cluster,
+    offered: Resources,
+    outcome: Outcome,
+) -> Run<'a> {
+    let (totals, delays) = (&collector.totals, &collector.delays);
     let first = totals.first_submit.unwrap_or_default();
-    let delays = &collector.delays;
     // Microseconds and millionths both are scaled by a million.
     let delay = |histogram| Summary::of(histogram, 1_000_000);
-    let run = Run {
+    Run {
         workload: simulation.workload,
-        machines,
+        machines: cluster.capacities.len() as u64,
         users: collector.names.len() as u64,
-        capacity,
-        offered: crate::units::Resources(offered),
+        capacity: cluster.total(),
+        offered,
         outcome,
         totals,
         // To the end of the run, which is the last end of a task unless something else happens later.
@@ -141,24 +166,7 @@ pub fn simulate(
         wait: delay(&delays.wait),
         slowdown: delay(&delays.slowdown),
         step: collector.grid.step,
-    };
-    let values = summary::values(&collector.grid.means.row(&run), &cluster.dims);
-    let pooled = simulation.options.placement == Placement::Pooled;
-    let measured = run.measured;
-    let summary = RunSummary {
-        policy: to.policy.clone(),
-        run: to.run,
-        seed: to.seed,
-        dims: cluster.dims.clone(),
-        outcome,
-        values,
-        bins: bins(&collector),
-        stuck: totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
-        examples: collector.remarks.stuck.clone(),
-        ignored: summary::ignored(&collector, weights, pooled),
-        groups: collector.groups.as_ref().map(|groups| groups.summaries(&cluster.dims)).unwrap_or_default(),
-    };
-    finish(collector, summary, measured, weights, to)
+    }
 }
 
 /// Writes the tables that are made at the end, and sums up.

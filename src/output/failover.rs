@@ -13,10 +13,10 @@ use super::html::{self, Column, Report};
 use super::page::inline;
 use super::paper::Paper;
 use super::provenance::Provenance;
+use super::schema::{Fated, Recovered, Struck, Writer};
 use super::shell::quoted;
-use super::table::{Field, TableWriter};
 use super::{schema, sequence};
-use crate::column::{Cell, Kind};
+use crate::column::Row;
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
 use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
@@ -29,7 +29,7 @@ use crate::metrics::mean_interval;
 use crate::units::{Span, trim_float};
 
 /// The names of the tables.
-pub const TABLES: [&str; 3] = ["scenarios", "recovery", "storms"];
+pub const TABLES: [&str; 3] = [Fated::TABLE, Recovered::TABLE, Struck::TABLE];
 
 /// Writes tables, figures and the report to a folder; returns all files, the report last.
 pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
@@ -52,112 +52,37 @@ fn variant(without: Option<Rule>) -> String {
     without.map_or("all rules".to_owned(), |rule| format!("without {}", rule.name()))
 }
 
-/// A table of these columns: its file.
-fn table(
+/// Writes a table of such rows: its file.
+fn table<R: Row>(
     folder: &Path,
     plan: &FailoverPlan,
-    name: &str,
-    columns: &[(&str, Kind)],
-    fill: impl FnOnce(&mut TableWriter) -> Result<()>,
+    fill: impl FnOnce(&mut Writer<R>) -> Result<()>,
 ) -> Result<Written> {
-    let fields = columns.iter().map(|&(name, kind)| Field { name: name.to_owned(), kind }).collect();
-    let path = folder.join(format!("{name}.parquet"));
-    let mut writer = TableWriter::create(&path, &[], fields, provenance(plan).pairs())?;
+    let path = folder.join(format!("{}.parquet", R::TABLE));
+    let mut writer = Writer::create(&path, provenance(plan).pairs())?;
     fill(&mut writer)?;
-    writer.finish()
+    writer.complete()?.place()
 }
 
 fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {
-    use Kind::{Float, Int, Text};
-    let [scenarios, recovery, damage] = TABLES;
-    let fates = [
-        ("scenario", Int),
-        ("name", Text),
-        ("without", Text),
-        ("class", Text),
-        ("workers", Int),
-        ("kept", Int),
-        ("replaced", Int),
-        ("lost", Int),
-        ("violated", Text),
-    ];
-    let fates = table(folder, plan, scenarios, &fates, |writer| {
-        findings.fates.iter().try_for_each(|row| {
-            let (name, violated) = (row.scenario.name(), joined(&row.violated));
-            writer.push([
-                Cell::from(row.scenario.number() as u64),
-                Cell::from(name.as_str()),
-                Cell::from(row.without.map(Rule::name)),
-                Cell::from(if row.online { "online" } else { "offline" }),
-                Cell::from(u64::from(row.fate.before)),
-                Cell::from(u64::from(row.fate.kept())),
-                Cell::from(u64::from(row.fate.replaced())),
-                Cell::from(u64::from(row.fate.lost())),
-                Cell::from(violated.as_str()),
-            ])
-        })
-    })?;
-    let recoveries = [
-        ("scenario", Int),
-        ("name", Text),
-        ("heartbeat_us", Int),
-        ("window_us", Int),
-        ("mean_recovery_s", Float),
-        ("longest_recovery_s", Float),
-        ("offline_workers", Int),
-        ("offline_kept", Int),
-        ("violated", Text),
-    ];
-    let recoveries = table(folder, plan, recovery, &recoveries, |writer| {
+    let scenarios = table::<Fated<'static>>(folder, plan, |table| {
+        findings
+            .fates
+            .iter()
+            .try_for_each(|row| table.push(&Fated { row, name: row.scenario.name(), violated: joined(&row.violated) }))
+    });
+    let recovery = table::<Recovered<'static>>(folder, plan, |table| {
         findings.recoveries.iter().try_for_each(|row| {
-            let (name, violated) = (row.scenario.name(), joined(&row.violated));
-            writer.push([
-                Cell::from(row.scenario.number() as u64),
-                Cell::from(name.as_str()),
-                Cell::from(row.beat.0),
-                Cell::from(row.window.0),
-                Cell::from(row.mean_s),
-                Cell::from(row.longest_s),
-                Cell::from(u64::from(row.offline.before)),
-                Cell::from(u64::from(row.offline.kept())),
-                Cell::from(violated.as_str()),
-            ])
+            table.push(&Recovered { row, name: row.scenario.name(), violated: joined(&row.violated) })
         })
-    })?;
-    let storms = [
-        ("without", Text),
-        ("failures_per_hour", Float),
-        ("seed", Int),
-        ("faults", Int),
-        ("class", Text),
-        ("wanted_us", Int),
-        ("unserved_us", Int),
-        ("doubled_us", Int),
-        ("discarded_us", Int),
-        ("workers_stopped", Int),
-        ("workers_harmed", Int),
-    ];
-    let storms = table(folder, plan, damage, &storms, |writer| {
+    });
+    let storms = table::<Struck<'static>>(folder, plan, |table| {
         findings.storms.iter().try_for_each(|row| {
-            let classes = [("online", row.damage.online, row.damage.harmed), ("offline", row.damage.offline, 0)];
-            classes.into_iter().try_for_each(|(class, account, harmed)| {
-                writer.push([
-                    Cell::from(row.without.map(Rule::name)),
-                    Cell::from(row.rate),
-                    Cell::from(row.seed),
-                    Cell::from(row.damage.faults),
-                    Cell::from(class),
-                    Cell::from(account.wanted),
-                    Cell::from(account.unserved),
-                    Cell::from(account.doubled),
-                    Cell::from(account.discarded),
-                    Cell::from(account.stopped),
-                    Cell::from(harmed),
-                ])
-            })
+            table.push(&Struck { row, class: "online", work: row.damage.online, harmed: row.damage.harmed })?;
+            table.push(&Struck { row, class: "offline", work: row.damage.offline, harmed: 0 })
         })
-    })?;
-    Ok(vec![fates, recoveries, storms])
+    });
+    Ok(vec![scenarios?, recovery?, storms?])
 }
 
 fn joined(names: &BTreeSet<&'static str>) -> String {

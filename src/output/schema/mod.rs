@@ -13,12 +13,14 @@ use plimsoll_base::named;
 
 mod decisions;
 mod distributions;
+mod failover;
 mod groups;
 mod jobs;
 mod over_time;
 
 pub(crate) use decisions::Decided;
 pub(crate) use distributions::{Bin, DemandKind, Quantile};
+pub(crate) use failover::{Fated, Recovered, Struck};
 pub(crate) use groups::{Group, LevelOf};
 pub(crate) use jobs::{Job, Task};
 pub(crate) use over_time::{Share, Used};
@@ -86,12 +88,16 @@ impl Table {
 
     /// The fields for a writer.
     pub fn fields(self, dims: &[Dim]) -> Vec<Field> {
-        self.columns(dims).into_iter().map(|column| Field { name: column.name, kind: column.value }).collect()
+        fields(self.columns(dims))
     }
 }
 
 fn described<R: Row>(dims: &[Dim]) -> Vec<Described> {
     R::columns().iter().flat_map(|column| column.described(dims)).collect()
+}
+
+fn fields(columns: Vec<Described>) -> Vec<Field> {
+    columns.into_iter().map(|column| Field { name: column.name, kind: column.value }).collect()
 }
 
 /// Writes a table as its columns say.
@@ -107,6 +113,11 @@ impl<R: Row> Writer<R> {
         let each =
             |column: Column<Value<R>>| (0..if column.value.each() { dims } else { 1 }).map(move |d| (column.value, d));
         Writer { table, values: R::columns().into_iter().flat_map(each).collect() }
+    }
+
+    /// A writer to a table that is no run's. Errors: as [`TableWriter::create`].
+    pub fn create(path: &Path, metadata: &[(String, String)]) -> Result<Writer<R>> {
+        Ok(Writer::new(TableWriter::create(path, &[], fields(described::<R>(&[])), metadata)?, 0))
     }
 
     /// Adds a row. Errors: as [`TableWriter::push`].

@@ -1,0 +1,107 @@
+//! The tables of plans of the control plane.
+
+use crate::column::{Column, Row, Value};
+use crate::control::rules::Rule;
+use crate::control::study::{FateRow, RecoveryRow, StormRow};
+use crate::control::world::work::Achieved;
+
+/// The workers of a class in a scenario.
+pub(crate) struct Fated<'a> {
+    pub row: &'a FateRow,
+    pub name: String,
+    pub violated: String,
+}
+
+impl Row for Fated<'static> {
+    type Of<'a> = Fated<'a>;
+
+    const TABLE: &'static str = "scenarios";
+
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Fated<'static>>>;
+        vec![
+            C::int("scenario", "number of the scenario", |of| Some(of.row.scenario.number() as u64)),
+            C::text("name", "its name", |of| Some(&of.name)),
+            C::text("without", "the rule that is left out; null if none is", |of| of.row.without.map(Rule::name)),
+            C::text("class", "online or offline", |of| Some(if of.row.online { "online" } else { "offline" })),
+            C::int("workers", "workers of that class", |of| Some(of.row.fate.before.into())),
+            C::int("kept", "those that went on", |of| Some(of.row.fate.kept().into())).higher(),
+            C::int("replaced", "those in whose place others stand", |of| Some(of.row.fate.replaced().into())).lower(),
+            C::int("lost", "those in whose place nobody stands", |of| Some(of.row.fate.lost().into())).lower(),
+            C::text("violated", "the invariants that were violated in any timing", |of| Some(&of.violated)),
+        ]
+    }
+}
+
+/// A scenario under some clocks.
+pub(crate) struct Recovered<'a> {
+    pub row: &'a RecoveryRow,
+    pub name: String,
+    pub violated: String,
+}
+
+impl Row for Recovered<'static> {
+    type Of<'a> = Recovered<'a>;
+
+    const TABLE: &'static str = "recovery";
+
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Recovered<'static>>>;
+        vec![
+            C::int("scenario", "number of the scenario", |of| Some(of.row.scenario.number() as u64)),
+            C::text("name", "its name", |of| Some(&of.name)),
+            C::micros("heartbeat_us", "time between two heartbeats", |of| Some(of.row.beat.0)),
+            C::micros("window_us", "the window", |of| Some(of.row.window.0)),
+            C::seconds("mean_recovery_s", "from the first fault to the last change that it caused: the mean", |of| {
+                Some(of.row.mean_s)
+            })
+            .lower(),
+            C::seconds("longest_recovery_s", "the longest", |of| Some(of.row.longest_s)).lower(),
+            C::int("offline_workers", "offline workers", |of| Some(of.row.offline.before.into())),
+            C::int("offline_kept", "those that went on", |of| Some(of.row.offline.kept().into())).higher(),
+            C::text("violated", "the invariants that were violated", |of| Some(&of.violated)),
+        ]
+    }
+}
+
+/// The workers of a class under random faults.
+pub(crate) struct Struck<'a> {
+    pub row: &'a StormRow,
+    pub class: &'static str,
+    pub work: Achieved,
+    pub harmed: u64,
+}
+
+impl Row for Struck<'static> {
+    type Of<'a> = Struck<'a>;
+
+    const TABLE: &'static str = "storms";
+
+    fn columns() -> Vec<Column<Value<Self>>> {
+        type C = Column<Value<Struck<'static>>>;
+        vec![
+            C::text("without", "the rule that is left out; null if none is", |of| of.row.without.map(Rule::name)),
+            C::float("failures_per_hour", "failures of each process in an hour", |of| Some(of.row.rate)),
+            C::int("seed", "seed of the faults", |of| Some(of.row.seed)),
+            C::int("faults", "faults that struck", |of| Some(of.row.damage.faults)),
+            C::text("class", "online or offline", |of| Some(of.class)),
+            C::micros("wanted_us", "work that was wanted", |of| Some(of.work.wanted)),
+            C::micros("unserved_us", "the part of it that nobody did", |of| Some(of.work.unserved)).lower(),
+            C::micros("doubled_us", "work of workers out of sight beside their replacements", |of| {
+                Some(of.work.doubled)
+            })
+            .lower(),
+            C::micros("discarded_us", "work on instances that were not finished, because their worker stopped", |of| {
+                Some(of.work.discarded)
+            })
+            .lower(),
+            C::int("workers_stopped", "workers that stopped", |of| Some(of.work.stopped)).lower(),
+            C::int(
+                "workers_harmed",
+                "online workers that were stopped without the consent of their application master",
+                |of| Some(of.harmed),
+            )
+            .lower(),
+        ]
+    }
+}
