@@ -8,6 +8,7 @@ use plimsoll::output::file::write_whole;
 use plimsoll::output::picture::Picture;
 use plimsoll::output::provenance::Provenance;
 use plimsoll::output::table::{Field, TableWriter};
+use plimsoll::tree::{Node, Place};
 
 /// The file behind `--table`, or the one that is meant if none is named.
 pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
@@ -19,8 +20,8 @@ pub fn path<'a>(words: &'a [String], default: &'a str) -> &'a str {
 pub fn folder(plan: &Path, name: &str) -> Result<PathBuf> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if name.is_empty() || !name.chars().all(plain) {
-        let message = format!("name '{name}': expected letters, digits, '-' and '_'");
-        return Err(Error::PlanSyntax { path: plan.to_owned(), message });
+        let problem = format!("'{name}': expected letters, digits, '-' and '_'");
+        return Err(Place::whole(plan, "").wrong("name", problem));
     }
     Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name))
 }
@@ -32,10 +33,10 @@ pub fn plan<P: serde::de::DeserializeOwned>(
     check: impl Fn(&P) -> std::result::Result<(), &'static str>,
 ) -> Result<(P, String)> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-    let wrong = |message: String| Error::PlanSyntax { path: path.to_owned(), message };
-    let plan: P = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    check(&plan).map_err(|problem| wrong(problem.to_owned()))?;
-    Ok((plan, text))
+    let whole = Place::whole(path, text);
+    let plan: P = Node::toml(&whole)?.read()?;
+    check(&plan).map_err(|problem| whole.wrong("", problem))?;
+    Ok((plan, whole.text().to_owned()))
 }
 
 /// Writes `NAME.parquet`, `NAME.csv`, and each figure as SVG and PNG.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::screen::{Grid, Side, is_wide, paragraphs};
 use super::{Context, Format, print};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result, did_you_mean};
 use crate::experiment::{Change, Contrast, contrast};
 use crate::metrics::compare::{is_significant, p_number};
 use crate::metrics::{Design, MARGIN};
@@ -40,7 +40,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     found.missing.iter().for_each(|missing| context.warn(missing));
     if let Some(unknown) = args.metric.iter().find(|metric| !found.metrics.contains(metric)) {
         let known = found.metrics.iter().map(String::as_str);
-        let hint = nearest(unknown, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let hint = did_you_mean(unknown, known);
         return Err(Error::plan("--metric", format!("'{unknown}'"), format!("a column of the runs table{hint}")));
     }
     let wanted = |change: &&Change| args.metric.is_empty() || args.metric.contains(&change.metric);

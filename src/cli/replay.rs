@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
-use crate::experiment::machines::{ClusterFile, FALL_BACK, Stands, Supplied, supplied};
-use crate::experiment::plan::{SAMPLE, check_thin, policies, positive_span};
+use crate::experiment::machines::{ClusterFile, FALL_BACK};
+use crate::experiment::plan::{MeasureFile, PlanFile, TraceFile, WorkloadFile};
+use crate::experiment::settings::Stands;
 use crate::experiment::study::digest;
-use crate::experiment::{Mode, Plan, Study, Window, WorkloadPlan};
+use crate::experiment::{Mode, Plan, Seeds, Study};
 use crate::output::folder::{STUDY, check_output};
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
-use crate::pinned::Pinned;
-use crate::workload::formats::{self, FormatOptions, Tenants};
+use crate::workload::formats::{self, FormatOptions};
 
 /// Replay one trace under some policies
 #[derive(clap::Args, Debug)]
@@ -166,10 +166,8 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
             "a folder for the tables that --tasks, --series and --decisions ask for",
         ));
     }
-    let format = args.trace_format.as_deref().map(|name| formats::Format::parse("--from", name)).transpose()?;
-    let tenants = args.tenants.as_deref().map(|rule| Tenants::parse("--tenants", rule)).transpose()?;
     let text = |text: &String| Some(text.clone());
-    let file = ClusterFile {
+    let cluster = ClusterFile {
         machines: text(&args.machines),
         placement: text(&args.placement),
         on_blocked: text(&args.on_blocked),
@@ -186,36 +184,36 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         audit: args.audit,
         ..ClusterFile::default()
     };
-    let Supplied { cluster, options, machines, events } =
-        supplied(&file, args.until.as_deref(), Path::new(""), Stands::OnCommandLine)?;
-    let resources = args.resource.iter().cloned().chain(cluster.resources()).collect();
-    let canonical = canonical(args);
-    Ok(Plan {
+    let trace = TraceFile {
+        trace: args.trace.clone(),
+        format: args.trace_format.clone(),
+        tenants: args.tenants.clone(),
+        thin: args.thin,
+        options: Some(FormatOptions { strict: args.strict, ..FormatOptions::default() }),
+        resources: args.resource.clone(),
+    };
+    let file = PlanFile {
         name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
         question: None,
-        policies: policies(&args.policies, |name| context.registry.policy_in(name, Path::new("")))?,
-        baseline: 0,
-        seeds: vec![args.seed],
-        precision: None,
-        options,
-        sample: if args.sample == "60s" { SAMPLE } else { positive_span("--sample", &args.sample)? },
-        window: Window::default(),
-        tables,
-        weights: args.weights.as_deref().map(Pinned::new).transpose()?,
-        machines,
-        machine_events: events,
+        policies: args.policies.clone(),
+        baseline: None,
+        seeds: Seeds::default(),
+        seed: args.seed,
+        until: args.until.clone(),
+        sample: text(&args.sample),
+        measure: MeasureFile::default(),
+        tables: Some(tables.iter().map(|table| table.name().to_owned()).collect()),
+        weights: args.weights.clone(),
+        quota: Vec::new(),
         cluster,
-        workload: WorkloadPlan::Trace {
-            path: args.trace.clone(),
-            format,
-            options: FormatOptions { tenants, strict: args.strict, resources, ..FormatOptions::default() },
-            thin: check_thin("--thin", args.thin)?,
-        },
-        cell: String::new(),
-        axes: Vec::new(),
+        workload: Some(WorkloadFile::Trace(trace)),
+    };
+    let canonical = canonical(args);
+    Ok(Plan {
         text: toml::to_string(&canonical).unwrap_or_default(),
-        digest: digest(&canonical)?,
+        digest: digest(canonical)?,
         command: command(args),
+        ..Plan::check(file, Path::new(""), context.registry, Stands::OnCommandLine)?
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, print};
 use crate::error::Result;
-use crate::experiment::study::folder::Described;
+use crate::output::folder::Described;
 use crate::output::folder::lock_there;
 use crate::output::made::Made;
 use crate::output::page::{NARROW, Pictures};

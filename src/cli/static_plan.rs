@@ -46,15 +46,10 @@ pub struct StaticPlan {
     pub seeds: Vec<u64>,
 }
 
-/// Whether a text has this table; what is no TOML has none.
-pub fn has(text: &str, table: &str) -> bool {
-    text.parse::<toml::Table>().is_ok_and(|plan| plan.contains_key(table))
-}
-
 /// Reads a plan of the keys `name`, `question` and one table; `set` are `key=value` changes made to it first, such as
 /// `example`. `check` looks at the rest.
 ///
-/// Errors: [`Error::PlanSyntax`] with line and column.
+/// Errors: [`Error::Placed`] with line and column.
 pub fn read<T: DeserializeOwned, C>(
     (path, text): (&Path, &str),
     (set, example): (&[String], &str),

@@ -10,12 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::plan::check_name;
-use super::study::folder::{Described, of_cell};
 use super::study::receipt::{Found, Receipt};
 use crate::error::{Error, Result};
 use crate::output::archive::{self, Content, Sum};
 use crate::output::file::{digest_of, is_temporary};
-use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, receipts};
+use crate::output::folder::{Contents, Described, ESTIMATES, FILE as CONTENTS, RECEIPTS, of_cell, receipts};
 use crate::output::made::Made;
 use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
@@ -125,7 +124,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<Parcel> {
     for place in places.collect::<BTreeSet<_>>() {
         records.add_made(folder, &place)?.into_iter().for_each(|part| parcel.missing.add(part));
     }
-    if parcel.has_runs && !records.list(super::ESTIMATES) {
+    if parcel.has_runs && !records.list(ESTIMATES) {
         parcel.missing.add("the statistics".to_owned());
     }
     for (name, path) in listed {

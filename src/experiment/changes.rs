@@ -1,26 +1,27 @@
 //! Changes to a plan from the command line: `key=value`.
 
-use super::study::{hinted, put_at};
 use crate::error::{Error, Result};
+use crate::tree::{Node, Place, Value, steps};
 
-/// Makes one `key=value` change, such as `example`; the value is read as TOML, or else as text.
-pub fn apply(table: &mut toml::Table, change: &str, example: &str) -> Result<()> {
+/// Makes one `key=value` change, such as `example`; the value is read as TOML, or else as text. Errors about what it changes are
+/// about the option.
+pub fn apply(tree: &mut Node, change: &str, example: &str) -> Result<()> {
     let (key, value) = parse_change(change, example)?;
-    put_at(table, &key, value, "--set")
+    put_at(tree, &key, value)
+}
+
+/// Puts the value of a change at its key. Errors: [`Error::Plan`] where the key leads nowhere.
+pub fn put_at(tree: &mut Node, key: &str, value: Node) -> Result<()> {
+    tree.put(&steps(key), value).map_err(|expected| Error::plan("--set", format!("'{key}'"), expected))
 }
 
 /// The key and the value of a change, such as `example`.
-pub fn parse_change(change: &str, example: &str) -> Result<(String, toml::Value)> {
+pub fn parse_change(change: &str, example: &str) -> Result<(String, Node)> {
     let wrong = |expected: &str| Error::plan("--set", format!("'{change}'"), expected.to_owned());
     let (path, value) = change.split_once('=').ok_or_else(|| wrong(&format!("key=value, such as {example}")))?;
-    let value = match format!("value = {value}").parse::<toml::Table>() {
-        Ok(mut parsed) => parsed.remove("value").ok_or_else(|| wrong("one value"))?,
-        Err(_) => toml::Value::String(value.to_owned()),
+    let value = match Node::toml(&Place::whole("--set", format!("value = {value}"))) {
+        Ok(mut parsed) => parsed.take("value").ok_or_else(|| wrong("one value"))?.node,
+        Err(_) => Node { value: Value::Text(value.to_owned()), ..Node::default() },
     };
-    Ok((path.trim().to_owned(), value))
-}
-
-/// The parser's message, with a suggestion where a key is misspelt.
-pub fn explain(error: &toml::de::Error) -> String {
-    hinted(&error.to_string())
+    Ok((path.trim().to_owned(), value.at(&Place::whole(format!("--set {change}"), ""))))
 }

@@ -11,14 +11,14 @@ use super::beforehand::{check, workloads};
 use super::plan::{Plan, WorkloadPlan};
 use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
-use super::study::folder::{self, Described};
+use super::study::folder;
 use super::study::identity::{ids, is_repeatable, metadata, record};
 use super::study::receipt::{Found, Receipt};
 use super::study::{Shard, Study};
 use super::summary::RunSummary;
 use super::supply::{Shared, Supply};
 use crate::error::{Error, Result};
-use crate::output::folder::check_output;
+use crate::output::folder::{check_output, of_cell};
 use crate::output::lock::Lock;
 use crate::units::Time;
 use crate::workload::Input;
@@ -287,7 +287,7 @@ impl<'a> Runner<'a> {
     }
 
     fn folder(&self, cell: usize) -> Option<PathBuf> {
-        self.request.folder.map(|folder| folder::of_cell(folder, &self.study.cells[cell].cell))
+        self.request.folder.map(|folder| of_cell(folder, &self.study.cells[cell].cell))
     }
 
     /// A run that is there whole.
@@ -356,10 +356,10 @@ impl<'a> Runner<'a> {
             && let Ok(mut described) = self.described.lock()
             && !*described
         {
-            Described::of(self.study).write(folder)?;
+            folder::described(self.study).write(folder)?;
             *described = true;
         }
-        folder::describe(plan, &folder::of_cell(folder, &plan.cell), seeds)
+        folder::describe(plan, &of_cell(folder, &plan.cell), seeds)
     }
 
     /// The workload of a seed, shared by all runs that have the same one.

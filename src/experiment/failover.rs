@@ -4,14 +4,15 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::plan::{check_name, positive_span};
+use super::plan::check_name;
+use super::settings::positive_span;
 use super::study::Plain;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
 use crate::control::storm::Storm;
 use crate::control::study::{Storms, Study, Sweep};
 use crate::control::world::plan::{Network, Timing};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each};
 use crate::output::paper::Paper;
 use crate::units::Span;
 
@@ -102,14 +103,9 @@ pub struct FailoverPlan {
 }
 
 impl FailoverPlan {
-    /// Whether a text is such a plan rather than one of another kind. What is no TOML is none.
-    pub fn is(text: &str) -> bool {
-        text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("failover"))
-    }
-
     /// Checks a plan; `set` are `key=value` changes made to it first.
     ///
-    /// Errors: [`Error::PlanSyntax`] with line and column, [`Error::Plan`] with the key and what would be accepted.
+    /// Errors: [`Error::Placed`] with line and column, [`Error::Plan`] with the key and what would be accepted.
     pub fn read(path: &Path, text: &str, set: &[String]) -> Result<FailoverPlan> {
         let plain = Plain::read(path, text, set, "failover.storm.machines=40")?;
         let plan = check(plain.parse()?).map_err(|error| plain.located(error))?;
@@ -158,11 +154,11 @@ fn links(key: &str, name: Option<&str>, otherwise: Network) -> Result<Network> {
 
 /// The scenarios of a list. Errors: an unknown one.
 fn scenarios(key: &str, names: &[String]) -> Result<Vec<Scenario>> {
-    names.iter().map(|name| Scenario::parse(name).map_err(|error| error.under(key))).collect()
+    each(names, |name| Scenario::parse(name).map_err(|error| error.under(key)))
 }
 
 fn rules(key: &str, names: &[String]) -> Result<Vec<Rule>> {
-    names.iter().map(|name| Rule::parse(key, name)).collect()
+    each(names, |name| Rule::parse(key, name))
 }
 
 /// Heartbeats of up to a minute, in which the scenarios still begin as they should.
@@ -175,12 +171,10 @@ fn beat(key: &str, text: &str) -> Result<Span> {
 }
 
 fn sweep(file: &SweepFile) -> Result<Sweep> {
-    let windows = file.windows.iter().map(|text| positive_span("failover.recovery.windows", text));
-    let beats = file.heartbeats.iter().map(|text| beat("failover.recovery.heartbeats", text));
     Ok(Sweep {
         scenarios: scenarios("failover.recovery.scenarios", &file.scenarios)?,
-        beats: beats.collect::<Result<_>>()?,
-        windows: windows.collect::<Result<_>>()?,
+        beats: each(&file.heartbeats, |text| beat("failover.recovery.heartbeats", text))?,
+        windows: each(&file.windows, |text| positive_span("failover.recovery.windows", text))?,
     })
 }
 
@@ -192,12 +186,9 @@ fn storms(file: &StormFile, timing: Timing, network: Network, seeds: std::ops::R
         let expected = format!("1 to {} failures an hour, such as [1, 2, 5]", MOST.2);
         return Err(Error::plan("failover.storm.rates", format!("{} rates", file.rates.len()), expected));
     }
-    if let Some(rate) = file.rates.iter().find(|rate| !(**rate > 0.0 && **rate <= 3600.0)) {
-        return Err(Error::plan(
-            "failover.storm.rates",
-            rate,
-            "failures of a process in an hour, above 0, at most 3600",
-        ));
+    if let Some(at) = file.rates.iter().position(|rate| !(*rate > 0.0 && *rate <= 3600.0)) {
+        let expected = "failures of a process in an hour, above 0, at most 3600";
+        return Err(Error::plan("failover.storm.rates", file.rates[at], expected).item(at));
     }
     let storm = Storm {
         machines: file.machines,
@@ -241,7 +232,6 @@ mod tests {
         let plain = read("name = \"f\"\n[failover]\n", &[]).expect("a good plan");
         assert_eq!((plain.study.scenarios.len(), plain.study.rules.len()), (17, 8));
         assert_eq!(plain.study.scenarios[0].app, State::Well);
-        assert!(FailoverPlan::is(PLAN) && !FailoverPlan::is("name = \"x\"") && !FailoverPlan::is("]"));
     }
 
     #[test]

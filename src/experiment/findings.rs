@@ -13,7 +13,7 @@ use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
 use crate::output::escape::no_formula;
 use crate::output::file::{Written, write_whole};
-use crate::output::folder::check_links;
+use crate::output::folder::{STATISTICS, check_links};
 use crate::output::made::Made;
 use crate::output::provenance::program;
 use crate::output::schema::{self, Table};
@@ -115,15 +115,6 @@ fn column(runs: &[RunSummary], metric: &str) -> Vec<Option<f64>> {
     runs.iter().map(|run| run.number(metric).filter(|value| value.is_finite())).collect()
 }
 
-/// The folder of the tables of statistics.
-pub const FOLDER: &str = "statistics";
-
-/// The table of estimates, below the folder of the results.
-pub const ESTIMATES: &str = "statistics/estimates.parquet";
-
-/// The table of differences, below a results folder.
-pub const DIFFERENCES: &str = "statistics/differences.parquet";
-
 impl Row for Estimate {
     type Of<'a> = Estimate;
 
@@ -182,13 +173,13 @@ impl Findings {
     /// Writes `estimates` and `differences` to the folder `statistics`, each as Parquet and as CSV, and lists them in
     /// `made.json`. Errors: a file cannot be written.
     pub fn write(&self, study: &Study, results: &Path) -> Result<()> {
-        let folder = results.join(FOLDER);
+        let folder = results.join(STATISTICS);
         check_links(results, &folder)?;
         let estimates = self.estimates.iter().map(|one| (one.cell, one));
         let differences = self.differences.iter().map(|one| (one.cell, one));
         let mut written = write::<Estimate>(study, &folder, estimates)?.to_vec();
         written.extend(write::<Difference>(study, &folder, differences)?);
-        Made::renew(results, None, &[FOLDER], &written)
+        Made::renew(results, None, &[STATISTICS], &written)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::plan::{horizon, positive_span};
+use super::settings::{Stands, horizon, positive_span};
 use crate::cluster::{ClusterSpec, MachineGroup, Placement, Speed, events, file};
 use crate::engine::{OnBlocked, OnFailure, Options, Preempt, PreemptFrom, Ties};
 use crate::error::{Error, Result, nearest};
@@ -55,26 +55,6 @@ fn named<T: Default>(name: &Option<String>, parse: impl FnOnce(&str) -> Result<T
     name.as_deref().map_or_else(|| Ok(T::default()), parse)
 }
 
-/// Where the settings of a cluster stand, which is how messages name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stands {
-    /// In the table `[cluster]` of a plan.
-    InPlan,
-    /// On the command line of `replay`.
-    OnCommandLine,
-}
-
-impl Stands {
-    fn key(self, name: &str) -> String {
-        match (self, name) {
-            (Stands::InPlan, "until") => name.to_owned(),
-            (Stands::InPlan, _) => format!("cluster.{name}"),
-            (Stands::OnCommandLine, "events") => "--machine-events".to_owned(),
-            (Stands::OnCommandLine, _) => format!("--{}", name.replace('_', "-")),
-        }
-    }
-}
-
 /// The machines of a plan and how the engine goes about it.
 pub struct Supplied {
     /// The machines.
@@ -91,20 +71,14 @@ pub struct Supplied {
 /// key, and those of the files.
 pub fn supplied(file: &ClusterFile, until: Option<&str>, folder: &Path, stands: Stands) -> Result<Supplied> {
     let options = options(file, until, stands)?;
-    let mut cluster = machines(file, folder, stands).map_err(|error| match error {
-        Error::Io { .. } if stands == Stands::InPlan => error.of_key("cluster.machines"),
-        other => other,
-    })?;
+    let mut cluster = machines(file, folder, stands).map_err(|error| stands.of_file("cluster.machines", error))?;
     let events = file.events.as_ref().map(|path| folder.join(path));
     if let Some(path) = &events {
-        only_placed(&stands.key("events"), options.placement)?;
-        cluster.events = events::read(path, &cluster).map_err(|error| match error {
-            Error::Io { .. } if stands == Stands::InPlan => error.of_key("cluster.events"),
-            other => other,
-        })?;
+        only_placed(&stands.key("cluster.events"), options.placement)?;
+        cluster.events = events::read(path, &cluster).map_err(|error| stands.of_file("cluster.events", error))?;
     }
     if !file.devices.is_empty() {
-        only_placed(&stands.key("devices"), options.placement)?;
+        only_placed(&stands.key("cluster.devices"), options.placement)?;
     }
     cluster.devices.clone_from(&file.devices);
     let machines = file.machines.as_deref().and_then(|text| machines_file(text, folder));
@@ -135,7 +109,7 @@ pub const FALL_BACK: &str = "5s";
 
 /// How urgent tasks come by room: a span, and which tasks may be asked. Errors: the second without the first.
 fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
-    let keys = ["preempt", "preempt_from"].map(|name| stands.key(name));
+    let keys = ["cluster.preempt", "cluster.preempt_from"].map(|name| stands.key(name));
     let from = named(&file.preempt_from, |text| PreemptFrom::parse(&keys[1], text))?;
     match (&file.preempt, &file.preempt_from) {
         (None, None) => Ok(None),
@@ -163,7 +137,7 @@ fn only_placed(key: &str, placement: Placement) -> Result<()> {
 
 /// How the engine goes about it.
 fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result<Options> {
-    let key = |name| stands.key(name);
+    let key = |name| stands.key(&format!("cluster.{name}"));
     let placement =
         named(&cluster.placement, |text| text.parse().map_err(|error: Error| error.under(&key("placement"))))?;
     Ok(Options {
@@ -179,7 +153,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result
         preempt: preempt(cluster, stands)?,
         fall_back: fall_back(&key("fall_back"), cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
         on_failure: named(&cluster.on_failure, |text| OnFailure::parse(&key("on_failure"), text))?,
-        until: until.map(|text| horizon(&key("until"), text)).transpose()?,
+        until: until.map(|text| horizon(&stands.key("until"), text)).transpose()?,
         audit: cluster.audit,
     })
 }
@@ -200,7 +174,7 @@ pub fn machines_from(key: &str, text: &str, folder: &Path) -> Result<ClusterSpec
 /// The machines of a plan.
 fn machines(cluster: &ClusterFile, folder: &Path, stands: Stands) -> Result<ClusterSpec> {
     let mut spec = match &cluster.machines {
-        Some(text) => machines_from(&stands.key("machines"), text, folder)?,
+        Some(text) => machines_from(&stands.key("cluster.machines"), text, folder)?,
         None => ClusterSpec::default(),
     };
     for (at, group) in cluster.group.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 mod beforehand;
 pub mod bundle;
-mod changes;
+pub mod changes;
 mod collect;
 mod compare;
 mod contrast;
@@ -16,6 +16,7 @@ pub mod machines;
 mod memory;
 pub mod plan;
 mod seeds;
+pub mod settings;
 mod single;
 mod sinks;
 mod standing;
@@ -28,7 +29,7 @@ pub use beforehand::check;
 pub use compare::comparison;
 pub use contrast::{Change, Contrast, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
-pub use findings::{DIFFERENCES, Difference, ESTIMATES, Estimate, Findings, findings};
+pub use findings::{Difference, Estimate, Findings, findings};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use seeds::{Precision, Seeds};

@@ -4,21 +4,23 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
-pub use super::changes::{apply, explain};
-use super::machines::{ClusterFile, Stands, Supplied, supplied};
+use super::machines::{ClusterFile, Supplied, supplied};
 use super::seeds::{Precision, Seeds};
+use super::settings::{Stands, horizon, positive_span};
 use super::window::Window;
 use crate::cluster::ClusterSpec;
 use crate::engine::Options;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result, did_you_mean, each};
 use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, QuotaFile, Registry, inside};
-use crate::units::{Dim, Span, Time, span};
+use crate::tree::Node;
+use crate::units::{Dim, Span, Time};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
 
@@ -52,12 +54,18 @@ pub struct PlanFile {
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
     /// Quota groups by name, for policies `quota:@NAME`: the keys of a quota file.
-    #[serde(default)]
-    pub quota: toml::Table,
+    #[serde(default, deserialize_with = "apart")]
+    pub quota: Vec<(String, QuotaFile)>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterFile,
     /// A generator with its parameters, or `trace = "file"`.
-    pub workload: toml::Table,
+    #[serde(deserialize_with = "apart")]
+    pub workload: Option<WorkloadFile>,
+}
+
+/// Of a table that is read by itself nothing.
+fn apart<'de, D: Deserializer<'de>, T: Default>(deserializer: D) -> std::result::Result<T, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|IgnoredAny| T::default())
 }
 
 fn one() -> u64 {
@@ -75,17 +83,72 @@ pub struct MeasureFile {
 }
 
 /// A trace as it is written in `[workload]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TraceFile {
-    trace: PathBuf,
-    format: Option<String>,
-    tenants: Option<String>,
-    thin: Option<f64>,
-    options: Option<FormatOptions>,
+pub struct TraceFile {
+    /// The file, or `-`.
+    pub trace: PathBuf,
+    /// The name of its format.
+    pub format: Option<String>,
+    /// The rule by which it has users.
+    pub tenants: Option<String>,
+    /// The share of jobs that is kept.
+    pub thin: Option<f64>,
+    /// How it is imported.
+    pub options: Option<FormatOptions>,
     /// Resources of a canonical trace beside the usual ones and those of the machines.
     #[serde(default)]
-    resources: Vec<String>,
+    pub resources: Vec<String>,
+}
+
+/// A workload as it is written in `[workload]`.
+#[derive(Clone, Debug)]
+pub enum WorkloadFile {
+    /// A generator with its parameters.
+    Generator(Generator),
+    /// A trace.
+    Trace(TraceFile),
+}
+
+impl WorkloadFile {
+    /// Reads the table. Errors: [`Error::Placed`]; [`Error::Plan`] for a generator that is none.
+    pub fn read(table: &Node) -> Result<WorkloadFile> {
+        if table.get("trace").is_some() {
+            return table.read().map(WorkloadFile::Trace);
+        }
+        let names = Generator::NAMES.join(", ");
+        match table.get("generator").map(|entry| entry.node.text()) {
+            Some(Some(name)) if Generator::NAMES.contains(&name) => table.read().map(WorkloadFile::Generator),
+            Some(Some(name)) => Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}"))),
+            given => {
+                let (key, given) = match given {
+                    Some(_) => ("workload.generator", "what is no name"),
+                    None => ("workload", "a table without 'generator' or 'trace'"),
+                };
+                Err(Error::plan(key, given, format!("generator = one of {names}; or trace = \"file\"")))
+            }
+        }
+    }
+
+    /// The workload that it describes; paths in it are relative to `folder`, and `resources` are those of the machines.
+    fn plan(self, folder: &Path, resources: Vec<String>, stands: Stands) -> Result<WorkloadPlan> {
+        let file = match self {
+            WorkloadFile::Generator(generator) => return Ok(WorkloadPlan::Generator(generator)),
+            WorkloadFile::Trace(file) => file,
+        };
+        let mut options = file.options.unwrap_or_default();
+        options.resources = file.resources.into_iter().chain(resources).collect();
+        if let Some(rule) = &file.tenants {
+            options.tenants = Some(Tenants::parse(&stands.key("workload.tenants"), rule)?);
+        }
+        let format = file.format.as_deref().map(|name| Format::parse(&stands.key("workload.format"), name));
+        if let Some(share) = file.thin.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            let expected = "the share of jobs to keep, above 0 and at most 1";
+            return Err(Error::plan(stands.key("workload.thin"), share, expected));
+        }
+        let path = if file.trace == Path::new("-") { file.trace } else { folder.join(file.trace) };
+        Ok(WorkloadPlan::Trace { path, format: format.transpose()?, options, thin: file.thin })
+    }
 }
 
 /// The workload that arrives.
@@ -154,25 +217,34 @@ pub struct Plan {
 /// The step of the sampling grid where a plan names none.
 pub const SAMPLE: Span = Span::from_secs(60);
 
+impl PlanFile {
+    /// Reads a plan; files that its quota groups name are in `folder`. Errors: [`Error::Placed`], [`Error::Plan`].
+    pub(super) fn read(tree: &Node, folder: &Path) -> Result<PlanFile> {
+        let mut file: PlanFile = tree.read()?;
+        if let Some(quotas) = tree.get("quota") {
+            file.quota = QuotaFile::in_plan(quotas, folder)?;
+        }
+        file.workload = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node)).transpose()?;
+        Ok(file)
+    }
+}
+
 impl Plan {
-    /// Checks a plan as it is written. Paths in it are relative to `folder`. Errors: [`Error::Plan`] with the key and what
-    /// would be accepted.
-    pub(super) fn check(
-        file: PlanFile,
-        folder: &Path,
-        registry: &Registry,
-        quotas: &[(String, QuotaFile)],
-    ) -> Result<Plan> {
+    /// Checks a plan as it is written. Paths in it are relative to `folder`, and messages call its keys as they are called
+    /// where it stands. Errors: [`Error::Plan`] with the key and what would be accepted.
+    pub fn check(file: PlanFile, folder: &Path, registry: &Registry, stands: Stands) -> Result<Plan> {
         check_name(&file.name)?;
-        let planned = |name: &str| planned(name, quotas, registry, folder).map_err(|error| error.of_key("policies"));
-        let policies = policies(&file.policies, planned)?;
+        let policies = policies(&file, folder, registry, stands)?;
         let baseline = match &file.baseline {
             None => 0,
             Some(name) => policies.iter().position(|policy| policy.name == *name).ok_or_else(|| {
                 Error::plan("baseline", format!("'{name}'"), format!("one of {}", file.policies.join(", ")))
             })?,
         };
-        let mut workload = workload(file.workload, folder)?;
+        let Supplied { cluster, options, machines, events } =
+            supplied(&file.cluster, file.until.as_deref(), folder, stands)?;
+        let missing = || Error::plan("workload", "nothing", "a generator or a trace");
+        let workload = file.workload.ok_or_else(missing)?.plan(folder, cluster.resources(), stands)?;
         let replicated = match &workload {
             WorkloadPlan::Generator(_) => true,
             WorkloadPlan::Trace { thin, .. } => thin.is_some(),
@@ -191,20 +263,15 @@ impl Plan {
         let seeds = (0..count)
             .map(|n| file.seed.checked_add(n).filter(|&seed| seed <= i64::MAX as u64))
             .collect::<Option<Vec<u64>>>()
-            .ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
-        let Supplied { cluster, options, machines, events } =
-            supplied(&file.cluster, file.until.as_deref(), folder, Stands::InPlan)?;
-        if let WorkloadPlan::Trace { options, .. } = &mut workload {
-            options.resources.extend(cluster.resources());
-        }
+            .ok_or_else(|| Error::plan(stands.key("seed"), file.seed, "a seed below 2^63"))?;
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
         if let Some(precision) = &precision {
             let columns = Table::Runs.columns(&dims);
             precision.known(columns.iter().map(|column| column.name.as_str()))?;
         }
-        let weights = file.weights.map(|path| Pinned::new(&folder.join(path)).map_err(|error| error.of_key("weights")));
-        let weights = weights.transpose()?;
+        let weights = file.weights.map(|path| Pinned::new(&folder.join(path)));
+        let weights = weights.transpose().map_err(|error| stands.of_file("weights", error))?;
         Ok(Plan {
             digest: String::new(),
             command: String::new(),
@@ -217,7 +284,7 @@ impl Plan {
             seeds,
             precision,
             options,
-            sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span("sample", text))?,
+            sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span(&stands.key("sample"), text))?,
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
             weights,
@@ -255,38 +322,27 @@ fn planned(name: &str, quotas: &[(String, QuotaFile)], registry: &Registry, fold
     let Some(inline) = policy.strip_prefix(NamedPolicy::INLINE) else { return registry.policy_in(name, folder) };
     let quota = quotas.iter().find(|(known, _)| known == inline);
     quota.map(|(_, file)| NamedPolicy::quota(policy, file.clone()).with_inside(inside)).ok_or_else(|| {
-        let hint = nearest(inline, quotas.iter().map(|(known, _)| known.as_str()));
-        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let hint = did_you_mean(inline, quotas.iter().map(|(known, _)| known.as_str()));
         Error::plan("policies", format!("'{name}'"), format!("a table [quota.{inline}] in this plan{hint}"))
     })
 }
 
-/// The policies of these names, as `find` knows them. Errors: an unknown name, none, or one twice.
-pub fn policies(names: &[String], find: impl Fn(&str) -> Result<NamedPolicy>) -> Result<Vec<NamedPolicy>> {
-    let policies = names.iter().map(|name| find(name)).collect::<Result<Vec<NamedPolicy>>>()?;
+/// The policies. Errors: an unknown name, none, or one twice.
+fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Stands) -> Result<Vec<NamedPolicy>> {
+    let policies = each(&file.policies, |name| match stands {
+        Stands::InPlan => planned(name, &file.quota, registry, folder).map_err(|error| error.of_key("policies")),
+        Stands::OnCommandLine => registry.policy_in(name, folder),
+    })?;
     if policies.is_empty() {
         return Err(Error::plan("policies", "[]", "at least one policy, such as \"drf\""));
     }
-    if let Some(twice) =
-        policies.iter().enumerate().find(|(at, policy)| policies[..*at].iter().any(|p| p.name == policy.name))
-    {
-        return Err(Error::plan("policies", format!("'{}' twice", twice.1.name), "each policy once"));
+    for (at, policy) in policies.iter().enumerate() {
+        if policies[..at].iter().any(|other| other.name == policy.name) {
+            let twice = Error::plan(stands.key("policies"), format!("'{}' twice", policy.name), "each policy once");
+            return Err(twice.item(at));
+        }
     }
     Ok(policies)
-}
-
-/// A span above 0.
-pub fn positive_span(key: &str, text: &str) -> Result<Span> {
-    let expected = "a time span above 0 such as 90s, 15m or 2h";
-    match span(text) {
-        Ok(span) if span > Span::ZERO => Ok(span),
-        _ => Err(Error::plan(key, format!("'{text}'"), expected)),
-    }
-}
-
-/// A horizon.
-pub fn horizon(key: &str, text: &str) -> Result<Time> {
-    positive_span(key, text).map(|span| Time::ZERO + span)
 }
 
 /// The part of a run that is measured. Errors: not a span, or an end that is not behind the start.
@@ -302,48 +358,5 @@ fn window(file: &MeasureFile) -> Result<Window> {
 }
 
 fn tables(names: &[String]) -> Result<Vec<Table>> {
-    names.iter().map(|name| Table::parse("tables", name)).collect()
-}
-
-/// The workload that a `[workload]` table describes; paths in it are relative to `folder`.
-pub fn workload(table: toml::Table, folder: &Path) -> Result<WorkloadPlan> {
-    let wrong = |error: toml::de::Error| {
-        Error::plan("workload", "this table", format!("a workload's parameters: {}", explain(&error)))
-    };
-    if table.contains_key("trace") {
-        let file: TraceFile = table.try_into().map_err(wrong)?;
-        let mut options = file.options.unwrap_or_default();
-        options.resources = file.resources;
-        if let Some(rule) = &file.tenants {
-            options.tenants = Some(Tenants::parse("workload.tenants", rule)?);
-        }
-        let format = file.format.as_deref().map(|name| Format::parse("workload.format", name)).transpose()?;
-        let path = if file.trace == Path::new("-") { file.trace } else { folder.join(file.trace) };
-        return Ok(WorkloadPlan::Trace { path, format, options, thin: check_thin("workload.thin", file.thin)? });
-    }
-    match table.get("generator").and_then(toml::Value::as_str) {
-        None => {
-            let names = Generator::NAMES.join(", ");
-            let (key, given) = match table.contains_key("generator") {
-                true => ("workload.generator", "what is no name"),
-                false => ("workload", "a table without 'generator' or 'trace'"),
-            };
-            Err(Error::plan(key, given, format!("generator = one of {names}; or trace = \"file\"")))
-        }
-        Some(name) if !Generator::NAMES.contains(&name) => {
-            let names = Generator::NAMES.join(", ");
-            Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}")))
-        }
-        Some(_) => Ok(WorkloadPlan::Generator(table.try_into().map_err(wrong)?)),
-    }
-}
-
-/// A share of jobs to keep.
-pub fn check_thin(key: &str, thin: Option<f64>) -> Result<Option<f64>> {
-    match thin {
-        Some(share) if !(share > 0.0 && share <= 1.0) => {
-            Err(Error::plan(key, share, "the share of jobs to keep, above 0 and at most 1"))
-        }
-        share => Ok(share),
-    }
+    each(names, |name| Table::parse("tables", name))
 }

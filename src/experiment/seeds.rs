@@ -2,7 +2,7 @@
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result, did_you_mean};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 
@@ -99,7 +99,7 @@ impl Precision {
         if columns.clone().any(|column| column == self.metric) {
             return Ok(());
         }
-        let hint = nearest(&self.metric, columns).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let hint = did_you_mean(&self.metric, columns);
         Err(Error::plan("seeds", format!("'{}'", self.metric), format!("a column of the runs table{hint}")))
     }
 }

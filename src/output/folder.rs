@@ -5,14 +5,16 @@
 //! tables that an earlier plan left in the same place are told apart.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::lock::Lock;
 pub use super::lock::RECEIPTS;
 use super::portable::leads_elsewhere;
-use super::sealed;
+use super::schema::{self, Fated, Recovered, Struck};
+use super::sealed::{self, Found};
+use crate::column::Row;
 use crate::error::{Error, Result};
 use crate::metrics::Design;
 
@@ -21,6 +23,18 @@ pub const FILE: &str = "experiment.json";
 
 /// The name of the description of a sweep's results, beside the folders of its cells.
 pub const STUDY: &str = "study.json";
+
+/// The folder of the tables of statistics.
+pub const STATISTICS: &str = "statistics";
+
+/// The table of estimates, below the folder of the results.
+pub const ESTIMATES: &str = "statistics/estimates.parquet";
+
+/// The table of differences, below a results folder.
+pub const DIFFERENCES: &str = "statistics/differences.parquet";
+
+/// The names of the tables of a plan about failovers.
+pub const FAILOVER: [&str; 3] = [Fated::TABLE, Recovered::TABLE, Struck::TABLE];
 
 /// The contents of a results folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +175,68 @@ pub fn check_output(key: &str, folder: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The contents of [`STUDY`]; the same for every way to run the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Described {
+    /// The version of the tables' schemas.
+    pub schema: u32,
+    /// The program's version.
+    #[serde(default)]
+    pub version: String,
+    /// Its commit, if that is known.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// The experiment's name.
+    pub name: String,
+    /// The question it answers.
+    pub question: Option<String>,
+    /// The columns of the axes.
+    pub columns: Vec<String>,
+    /// The cells: their names, and a value a column as text.
+    pub cells: Vec<(String, Vec<String>)>,
+    /// The plan.
+    pub plan: String,
+}
+
+impl Described {
+    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is not
+    /// as it was written, or has a cell with more or fewer values than axes.
+    pub fn read(folder: &Path) -> Result<Option<Described>> {
+        match Described::find(folder)? {
+            // It is somebody's file of that name.
+            Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
+            found => found.whole(),
+        }
+    }
+
+    /// Looks for it. Errors: as those of [`sealed::find`].
+    pub fn find(folder: &Path) -> Result<Found<Described>> {
+        let path = folder.join(STUDY);
+        let is_odd =
+            |described: &Described| described.cells.iter().any(|(_, values)| values.len() != described.columns.len());
+        Ok(match sealed::find(&path)? {
+            Found::Whole(described) if is_odd(&described) => {
+                let problem = "a value for each of the columns is expected in every cell";
+                Found::Damaged(Error::trace(&path, 0, "cells", problem))
+            }
+            found => found,
+        })
+    }
+
+    /// Writes it, unless it is there already.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        if matches!(Described::read(folder), Ok(Some(there)) if there == *self) {
+            return Ok(());
+        }
+        sealed::write(&folder.join(STUDY), self).map(drop)
+    }
+}
+
+/// The folder of a cell's results: the study's own without a sweep.
+pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
+    if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The output: tables, the figures of results, and the report page.
 
 pub mod crate_json;
-pub mod failover;
 pub mod folder;
 pub mod gallery;
 mod group_sheet;

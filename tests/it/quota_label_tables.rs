@@ -85,14 +85,14 @@ fn tables_have_a_row_for_each_group_that_a_tree_names() {
 fn what_is_wrong_with_a_label_has_its_line_in_the_plan() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for (from, to, expected) in [
-        ("name = 'gpu'", "name = 'gpu & ssd'", "line 20: label.name: 'gpu & ssd' is no label"),
+        ("name = 'gpu'", "name = 'gpu & ssd'", "line 20, column 8: label.name: 'gpu & ssd' is no label"),
         (
             "name = 'gpu'",
             "name = 'gpus'",
-            "line 20: label.name: 'gpus' is no label of any machine (did you mean 'gpu'?)",
+            "line 20, column 8: label.name: 'gpus' is no label of any machine (did you mean 'gpu'?)",
         ),
         ("'first-fit'", "'pooled'", "expected machines that tasks are placed on"),
-        ("'first-fit'\n", "'pooled'\n#", "line 20: label.name: 'gpu': a pooled cluster has no machines"),
+        ("'first-fit'\n", "'pooled'\n#", "line 20, column 8: label.name: 'gpu': a pooled cluster has no machines"),
         ("[[quota.teams.label.group]]\nname = 'p'\nmin = { cpu = 2 }\n", "", "which has no group here"),
         ("name = 'p'\nmin = { cpu = 2 }", "name = 'p'\nmin = { cpu = 2, disk = 2 }", "is no resource of this run"),
     ] {

@@ -1,9 +1,8 @@
 //! Service delays and speeds of users: the measures that compare policies over the same users and the same work.
 
-use std::path::Path;
-
-use plimsoll::experiment::plan::workload;
+use plimsoll::experiment::WorkloadPlan;
 use plimsoll::output::schema::partition;
+use plimsoll::workload::formats::FormatOptions;
 
 use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
@@ -120,9 +119,11 @@ fn a_task_that_is_stopped_is_served_when_it_runs_again() {
 
 #[test]
 fn only_closed_loops_depend_on_the_policy() {
-    let plan = |text: &str| workload(text.parse().expect("TOML"), Path::new(".")).expect("a workload");
+    let plan = |text: &str| WorkloadPlan::Generator(toml::from_str(text).expect("a generator"));
     assert!(!plan("generator = 'facebook'").submissions_depend_on_policy());
-    assert!(!plan("trace = 'a.csv'").submissions_depend_on_policy());
+    let trace =
+        WorkloadPlan::Trace { path: "a.csv".into(), format: None, options: FormatOptions::default(), thin: None };
+    assert!(!trace.submissions_depend_on_policy());
     let closed = "generator = 'closed-loop'\nuntil = 40\n[[class]]\nname = 'a'\nduration = 10\ndemand = { cpu = 1 }\n";
     assert!(plan(closed).submissions_depend_on_policy());
 }

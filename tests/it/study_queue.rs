@@ -1,15 +1,13 @@
 //! The statistics on a queue whose mean completion time is known: M/M/c, by the engine, with the warm-up cut off.
 
-use std::path::Path;
-
 use plimsoll::cluster::ClusterSpec;
 use plimsoll::engine::Options;
-use plimsoll::experiment::plan::workload;
-use plimsoll::experiment::{Destination, Simulation, Supply, Window, WorkloadPlan, simulate};
+use plimsoll::experiment::{Destination, Simulation, Supply, Window, simulate};
 use plimsoll::metrics::compare::LEVEL;
 use plimsoll::metrics::mean_interval;
 use plimsoll::policy::Registry;
 use plimsoll::units::{Span, Time};
+use plimsoll::workload::synthetic::Generator;
 
 /// Servers, and the arrival rate over the service rate of one of them.
 const SERVERS: u32 = 4;
@@ -35,8 +33,7 @@ fn erlang_c_is_right() {
 }
 
 /// The mean completion time in seconds of one seed, of jobs that arrive in the window.
-fn mean_completion(plan: &WorkloadPlan, window: Window, seed: u64) -> f64 {
-    let WorkloadPlan::Generator(generator) = plan else { panic!("a generator") };
+fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
     let supply = Supply::generate(generator, seed).expect("a valid generator");
     let cluster = ClusterSpec::parse("machines", &format!("1x{SERVERS}c")).expect("a cluster");
     let simulation = Simulation {
@@ -69,13 +66,14 @@ fn intervals_cover_the_known_completion_time_of_a_queue() {
          [[class]]\nname = 'u'\nduration = {{ distribution = 'exponential', mean = 1 }}\ndemand = {{ cpu = 1 }}\n",
         1.0 / LOAD
     );
-    let plan = workload(text.parse().expect("TOML"), Path::new("")).expect("a workload");
+    let generator: Generator = toml::from_str(&text).expect("a generator");
     // Eight times as long as the queue remembers its start: 1 / (√c − √a)² is 5 s.
     let window = Window { from: Time::ZERO + Span::from_secs(40), to: Time::NEVER };
     let exact = 1.0 + erlang_c(SERVERS, LOAD);
     let (mut covered, mut sum) = (0, 0.0);
     for repetition in 0..REPETITIONS {
-        let means: Vec<f64> = (0..SEEDS).map(|n| mean_completion(&plan, window, 1 + repetition * SEEDS + n)).collect();
+        let means: Vec<f64> =
+            (0..SEEDS).map(|n| mean_completion(&generator, window, 1 + repetition * SEEDS + n)).collect();
         let interval = mean_interval(&means, LEVEL).expect("eight values");
         let (low, high) = (interval.low.expect("an end"), interval.high.expect("an end"));
         covered += usize::from(low <= exact && exact <= high);

@@ -79,7 +79,7 @@ fn wrong_tables_and_no_slurm_are_told() {
     let place = Place::new(&format!("{SWEEP}\n[slurm]\nshard = 4\n"));
     let message = place.refused("out", &[]);
     assert!(
-        message.contains("slurm: ") && message.contains("unknown field `shard`") && message.contains("'shards'"),
+        message.contains("34 | shard = 4") && message.contains("unknown field `shard`") && message.contains("'shards'"),
         "{message}"
     );
     place.write("plan.toml", SWEEP);

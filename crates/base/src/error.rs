@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use crate::tree::Place;
+
 /// A result with the project's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -39,14 +41,26 @@ pub enum Error {
         value: String,
         /// The values that would be accepted.
         expected: String,
+        /// The item that is wrong, where the key has a list of them.
+        item: Option<usize>,
     },
-    /// A plan file does not parse; the message carries line, column and the accepted keys.
-    #[error("{}: {message}", path.display())]
-    PlanSyntax {
-        /// The plan.
-        path: PathBuf,
-        /// The parser's message.
-        message: String,
+    /// A plan or another file of settings is wrong.
+    #[error("{}", place.marked(problem))]
+    Placed {
+        /// The file, and the place in it.
+        place: Place,
+        /// The key, the problem, and the keys or values that would be accepted.
+        problem: String,
+    },
+    /// A policy does not go with the resources or the weights of a run.
+    #[error("policy {policy}: {value} is not accepted; expected {expected}")]
+    Policy {
+        /// The policy.
+        policy: String,
+        /// The part that does not go with it.
+        value: String,
+        /// The values that would be accepted.
+        expected: String,
     },
     /// An unknown policy name.
     #[error("unknown policy '{name}'{}; known: {known}", suggestion_part(suggestion))]
@@ -120,14 +134,22 @@ impl Error {
     /// An [`Error::Plan`]; with a suggestion where the value looks like a misspelt accepted name.
     pub fn plan(key: impl Into<String>, value: impl std::fmt::Display, expected: impl Into<String>) -> Error {
         let (value, expected) = (value.to_string(), expected.into());
-        let hint = meant(&value, &expected).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
-        Error::Plan { key: key.into(), value: short(&value).into_owned(), expected: expected + &hint }
+        let hint = suggestion_part(meant(&value, &expected).unwrap_or_default());
+        Error::Plan { key: key.into(), value: short(&value).into_owned(), expected: expected + &hint, item: None }
+    }
+
+    /// The same about one item of the list that the key has.
+    pub fn item(self, at: usize) -> Error {
+        match self {
+            Error::Plan { key, value, expected, .. } => Error::Plan { key, value, expected, item: Some(at) },
+            other => other,
+        }
     }
 
     /// The same error under the name that the user wrote: an option, or a key with its table.
     pub fn under(self, key: &str) -> Error {
         match self {
-            Error::Plan { value, expected, .. } => Error::Plan { key: key.to_owned(), value, expected },
+            Error::Plan { value, expected, item, .. } => Error::Plan { key: key.to_owned(), value, expected, item },
             other => other,
         }
     }
@@ -135,8 +157,8 @@ impl Error {
     /// The same error where something else would be accepted, too.
     pub fn or(self, also: &str) -> Error {
         match self {
-            Error::Plan { key, value, expected } => {
-                Error::Plan { key, value, expected: format!("{expected}, or {also}") }
+            Error::Plan { key, value, expected, item } => {
+                Error::Plan { key, value, expected: format!("{expected}, or {also}"), item }
             }
             other => other,
         }
@@ -153,6 +175,11 @@ impl Error {
             }
             other => other.under(key),
         }
+    }
+
+    /// An [`Error::Policy`].
+    pub fn policy(policy: impl Into<String>, value: impl Into<String>, expected: impl Into<String>) -> Error {
+        Error::Policy { policy: policy.into(), value: value.into(), expected: expected.into() }
     }
 
     /// An [`Error::Trace`].
@@ -181,6 +208,11 @@ pub fn short(value: &str) -> Cow<'_, str> {
     let Some((end, _)) = value.char_indices().nth(MOST) else { return value.into() };
     let quote = if value.starts_with('\'') && value.ends_with('\'') { "'" } else { "" };
     format!("{}…{quote} ({} characters)", &value[..end], value.chars().count() - 2 * quote.len()).into()
+}
+
+/// Reads every item of a list; an error says which one it is about.
+pub fn each<T, V>(items: &[T], read: impl Fn(&T) -> Result<V>) -> Result<Vec<V>> {
+    items.iter().enumerate().map(|(at, item)| read(item).map_err(|error| error.item(at))).collect()
 }
 
 /// Names in words: `a, b or c`.
@@ -214,6 +246,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.map(|(_, candidate)| candidate)
         .or_else(|| longer.next().copied().filter(|_| longer.next().is_none()))
         .or_else(|| parts.next().copied())
+}
+
+/// ` (did you mean 'NAME'?)` where a candidate is near enough to `word`, else nothing.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    suggestion_part(nearest(word, candidates).unwrap_or_default())
 }
 
 /// The name that a quoted value probably stands for, of those that would be accepted: single words between commas and

@@ -8,4 +8,5 @@ pub mod error;
 pub mod named;
 pub mod pinned;
 pub mod rows;
+pub mod tree;
 pub mod units;

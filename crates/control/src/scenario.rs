@@ -9,7 +9,7 @@
 use super::rules::Rules;
 use super::setup::{AppId, RoleId, Setup};
 use super::world::plan::{Demand, Fault, Network, Script, Strike, Timing};
-use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{MachineId, Span, Time};
 
 /// How an application master or a Tubo fares.
@@ -82,8 +82,7 @@ impl Scenario {
         let by_number = text.parse().ok().and_then(|number: usize| all.get(number.wrapping_sub(1)).copied());
         by_number.or_else(|| all.iter().find(|scenario| scenario.name() == text).copied()).ok_or_else(|| {
             let names: Vec<String> = all.iter().map(|scenario| scenario.name()).collect();
-            let hint = nearest(text, names.iter().map(String::as_str));
-            let hint = hint.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+            let hint = did_you_mean(text, names.iter().map(String::as_str));
             Error::plan(
                 "scenario",
                 format!("'{text}'{hint}"),

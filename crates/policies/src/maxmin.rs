@@ -57,7 +57,7 @@ pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Res
         let hint = nearest(resource, known.iter().copied());
         let hint = hint.map(|hint| format!(" (did you mean '{policy}:{hint}'?)")).unwrap_or_default();
         let expected = format!("a resource of the workload or the cluster: {}{hint}", known.join(", "));
-        return Err(Error::plan(format!("policy {policy}"), format!("'{resource}'"), expected));
+        return Err(Error::policy(policy, format!("'{resource}'"), expected));
     };
     Ok((wanted, Prices::new(policy, Shape::Largest, setup, |dim| dim == wanted)?))
 }

@@ -43,7 +43,7 @@ impl Slot {
         let weights = setup.weights;
         if (0..weights.classes()).any(|class| weights.whole(class).is_none()) {
             let expected = "one weight per user for slots (a column 'weight'), since a slot is not a resource";
-            return Err(Error::plan(format!("policy slot:{per_machine}"), "weights by resource", expected));
+            return Err(Error::policy(format!("slot:{per_machine}"), "weights by resource", expected));
         }
         let offered = Resources([u64::from(per_machine) * setup.machines, 0, 0, 0, 0, 0, 0, 0]);
         let setup = Setup { capacity: offered, ..*setup };

@@ -53,7 +53,7 @@ impl<S: TargetSolver> Target<S> {
         let weights = setup.weights;
         if (0..weights.classes()).any(|class| weights.whole(class).is_none()) {
             let expected = "one weight per user (a column 'weight'): its targets are not defined for others";
-            return Err(Error::plan(format!("policy {name}"), "weights by resource", expected));
+            return Err(Error::policy(name, "weights by resource", expected));
         }
         Ok(Target {
             solver,

@@ -14,7 +14,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::screen::tame;
 use super::{Context, Format, interrupt, threads};
 use crate::engine::OnBlocked;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each};
+use crate::experiment::settings::Stands;
 use crate::output::file::Written;
 use crate::output::folder::check_output;
 use crate::output::picture::Picture;
@@ -122,10 +123,7 @@ fn say(args: &Args, found: &Found, context: &Context) -> Result<()> {
 
 /// Looks for counterexamples, and writes them where that is asked for.
 fn find(args: &Args, context: &Context) -> Result<Found> {
-    let promises = promises(args)?;
-    let searches = searches(args)?;
-    let on_blocked = OnBlocked::parse("--on-blocked", &args.on_blocked)?;
-    let candidates = candidates(args, on_blocked, context)?;
+    let Wanted { promises, searches, on_blocked, candidates } = wanted(args, context, Stands::OnCommandLine)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let bar = bar(&searches, candidates.len(), context.quiet);
@@ -155,42 +153,69 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     Ok(Found { promises, matrices, on_blocked })
 }
 
-fn promises(args: &Args) -> Result<Vec<Promise>> {
-    let wanted: Vec<Property> =
-        args.properties.iter().map(|name| Property::parse("--property", name)).collect::<Result<_>>()?;
-    if !args.whole_tasks && wanted.contains(&Property::Levels) {
+/// The request, checked.
+struct Wanted {
+    promises: Vec<Promise>,
+    searches: Vec<Search>,
+    on_blocked: OnBlocked,
+    candidates: Vec<Candidate>,
+}
+
+/// Checks what is asked for; messages call it as it is called where it stands.
+fn wanted(args: &Args, context: &Context, stands: Stands) -> Result<Wanted> {
+    let promises = promises(args, stands)?;
+    let searches = searches(args, stands)?;
+    let on_blocked = OnBlocked::parse(&stands.key("check.on_blocked"), &args.on_blocked)?;
+    let candidates = candidates(args, on_blocked, context, stands)?;
+    Ok(Wanted { promises, searches, on_blocked, candidates })
+}
+
+fn promises(args: &Args, stands: Stands) -> Result<Vec<Promise>> {
+    let key = stands.key("check.properties");
+    let wanted = each(&args.properties, |name| Property::parse(&key, name))?;
+    if let (false, Some(at)) = (args.whole_tasks, wanted.iter().position(|one| *one == Property::Levels)) {
         let name = format!("'{}'", Property::Levels.name());
-        return Err(Error::plan("--property", name, "--whole-tasks with it: divisible tasks have no last one"));
+        let expected = format!("{} with it: divisible tasks have no last one", stands.key("check.whole_tasks"));
+        return Err(Error::plan(key, name, expected).item(at));
     }
     let mut promises = if args.whole_tasks { Promise::whole() } else { Promise::divisible() };
     promises.retain(|promise| wanted.is_empty() || wanted.contains(&promise.property));
     Ok(promises)
 }
 
-fn searches(args: &Args) -> Result<Vec<Search>> {
-    let effort = args.effort.parse::<Effort>().map_err(|error| error.under("--effort"))?;
+fn searches(args: &Args, stands: Stands) -> Result<Vec<Search>> {
+    let effort = args.effort.parse::<Effort>().map_err(|error| error.under(&stands.key("check.effort")))?;
+    let key = stands.key("check.domains");
+    let named = each(&args.domains, |name| match name.as_str() {
+        "all" => Ok(Domain::ALL.iter().map(|(_, domain, _)| *domain).collect()),
+        name => Domain::parse(&key, name).map(|domain| vec![domain]).map_err(|error| error.or("all")),
+    })?;
     let mut domains: Vec<Domain> = Vec::new();
-    for name in &args.domains {
-        let named = match name.as_str() {
-            "all" => Domain::ALL.iter().map(|(_, domain, _)| *domain).collect(),
-            name => vec![Domain::parse("--domain", name).map_err(|error| error.or("all"))?],
-        };
-        domains.extend(named.into_iter().filter(|domain| !domains.contains(domain)).collect::<Vec<_>>());
+    for domain in named.into_iter().flatten() {
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
     }
     Ok(domains.into_iter().map(|domain| Search { domain, effort, seed: args.seed }).collect())
 }
 
 /// The policies asked for, or all that can be checked.
-fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context) -> Result<Vec<Candidate>> {
+fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Stands) -> Result<Vec<Candidate>> {
+    let key = stands.key("check.policies");
     let candidate = |name: &str| match args.whole_tasks {
         true => Candidate::whole(context.registry.policy(name)?, on_blocked),
         false => Candidate::divisible(context.registry, name),
     };
-    if let Some((_, twice)) = args.policies.iter().enumerate().find(|(at, name)| args.policies[..*at].contains(name)) {
-        return Err(Error::plan("--policy", format!("'{twice}' twice"), "each policy once"));
+    if let Some((at, twice)) = args.policies.iter().enumerate().find(|(at, name)| args.policies[..*at].contains(name)) {
+        return Err(Error::plan(key, format!("'{twice}' twice"), "each policy once").item(at));
     }
     if !args.policies.is_empty() {
-        return args.policies.iter().map(|name| candidate(name).map_err(|error| error.under("--policy"))).collect();
+        return each(&args.policies, |name| {
+            candidate(name).map_err(|error| match (stands, &error) {
+                (Stands::InPlan, Error::UnknownPolicy { .. }) => error.of_key(&key),
+                _ => error.under(&key),
+            })
+        });
     }
     let own: Vec<&str> = match args.whole_tasks {
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format};
-use super::{Args, candidates, find, promises, say, searches, write};
-use crate::engine::OnBlocked;
-use crate::error::{Error, Result};
+use super::{Args, find, say, wanted, write};
+use crate::error::Result;
+use crate::experiment::settings::Stands;
 use crate::experiment::study::folder::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
 
@@ -44,19 +44,11 @@ pub struct CheckPlan {
 }
 
 impl CheckPlan {
-    /// Whether a text is such a plan rather than one of another kind.
-    pub fn is(text: &str) -> bool {
-        static_plan::has(text, "check")
-    }
-
-    /// Checks a plan; `set` are `key=value` changes made to it first. Errors: [`Error::PlanSyntax`] with line and column.
+    /// Checks a plan; `set` are `key=value` changes made to it first. Errors: [`Error::Placed`](crate::error::Error::Placed) with line and column.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<CheckPlan> {
         let check = |file: File| {
             let args = arguments(file.check);
-            promises(&args).map_err(under_key)?;
-            searches(&args).map_err(under_key)?;
-            let on_blocked = OnBlocked::parse("check.on_blocked", &args.on_blocked)?;
-            candidates(&args, on_blocked, context).map_err(under_key)?;
+            wanted(&args, context, Stands::InPlan)?;
             Ok(args)
         };
         let about = |file: &File| (file.name.clone(), file.question.clone());
@@ -107,24 +99,5 @@ fn arguments(check: Section) -> Args {
         figure: None,
         jobs: None,
         format: Format::Table,
-    }
-}
-
-/// An error about an option of `plimsoll check` as one about the key of a plan.
-fn under_key(error: Error) -> Error {
-    let keys = [
-        ("--policy", "check.policies"),
-        ("--property", "check.properties"),
-        ("--domain", "check.domains"),
-        ("--effort", "check.effort"),
-    ];
-    let key = match &error {
-        Error::Plan { key, .. } => keys.iter().find(|(option, _)| option == key).map(|(_, key)| *key),
-        _ => None,
-    };
-    match (key, error) {
-        (Some(key), error) => error.under(key),
-        (None, error @ Error::UnknownPolicy { .. }) => error.of_key("check.policies"),
-        (None, error) => error,
     }
 }

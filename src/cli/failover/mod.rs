@@ -2,6 +2,7 @@
 
 mod chaos;
 mod print;
+mod results;
 pub(super) mod study;
 
 use std::path::PathBuf;

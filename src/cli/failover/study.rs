@@ -6,9 +6,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::StaticPlan};
+use super::results;
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
-use crate::output::failover as output;
 use crate::output::html;
 
 /// Runs it, writes tables, figures and report, and prints what was found.
@@ -28,9 +28,9 @@ pub fn run(
     steps.clear();
     let findings = findings?;
     about.begin(folder, (context, threads, started))?;
-    let written = output::write(folder, plan, &findings)?;
+    let written = results::write(folder, plan, &findings)?;
     about.note(folder, &written)?;
-    let sentences = output::sentences(plan, &findings);
+    let sentences = results::sentences(plan, &findings);
     match format {
         Format::Table => out::out(&paragraphs(&sentences.join("\n")))?,
         Format::Json => super::json(&json!({ "name": plan.name, "findings": sentences }))?,

@@ -75,12 +75,14 @@ enum Any {
 impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
         let text = &*read_text(path)?;
-        Ok(if FailoverPlan::is(text) {
+        // Of what is no TOML it is told where that is read.
+        let kind: toml::Table = text.parse().unwrap_or_default();
+        Ok(if kind.contains_key("failover") {
             let plan = FailoverPlan::read(path, text, set)?;
             Any::Failover(Box::new((StaticPlan::of_failover(&plan, path, set), plan)))
-        } else if check::CheckPlan::is(text) {
+        } else if kind.contains_key("check") {
             Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
-        } else if solve::SolvePlan::is(text) {
+        } else if kind.contains_key("solve") {
             Any::Solve(Box::new(solve::SolvePlan::read(path, text, set, context)?))
         } else {
             Any::Runs(Box::new(Study::read(path, set, context.registry)?))

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format, print};
 use super::{Args, answer, quota, whole};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each};
 use crate::fair::read::{self, Question};
 use crate::output::gallery::Drawn;
 use crate::output::portable::file_name;
@@ -42,14 +42,9 @@ pub struct SolvePlan {
 }
 
 impl SolvePlan {
-    /// Whether a text is such a plan rather than one of another kind.
-    pub fn is(text: &str) -> bool {
-        static_plan::has(text, "solve")
-    }
-
     /// Checks a plan; its instances are read relative to its folder; `set` are `key=value` changes made to it first.
     ///
-    /// Errors: [`Error::PlanSyntax`] with line and column, and those of the instances.
+    /// Errors: [`Error::Placed`] with line and column, and those of the instances.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<SolvePlan> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let about = |file: &File| (file.name.clone(), file.question.clone());
@@ -97,17 +92,16 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
     if solve.instances.is_empty() {
         return Err(Error::plan("solve.instances", "[]", "at least one file with an instance"));
     }
-    for name in &solve.policies {
+    each(&solve.policies, |name| match name == quota::POLICY {
+        true => Ok(()),
         // Whether it is defined for an instance is seen there.
-        if name != quota::POLICY {
-            context.registry.policy(name).map_err(|error| error.of_key("solve.policies"))?;
-        }
-    }
+        false => context.registry.policy(name).map(drop).map_err(|error| error.of_key("solve.policies")),
+    })?;
     let mut asked = Vec::new();
-    for file in &solve.instances {
+    for (at, file) in solve.instances.iter().enumerate() {
         let question = || {
             read::open(&folder.join(file)).map_err(|error| match error {
-                Error::Io { source, .. } => Error::io(file, source).of_key("solve.instances"),
+                Error::Io { source, .. } => Error::io(file, source).of_key("solve.instances").item(at),
                 other => other,
             })
         };
@@ -123,8 +117,10 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
         };
         match question()? {
             Question::Groups(_) if !solve.variants.is_empty() => {
-                for variant in &solve.variants {
-                    let quota = quota::Args::of_variant(variant).map_err(|error| error.under("solve.variants"))?;
+                let rules = each(&solve.variants, |variant| {
+                    quota::Args::of_variant(variant).map_err(|error| error.under("solve.variants"))
+                })?;
+                for (variant, quota) in solve.variants.iter().zip(rules) {
                     asked.push((format!("{stem}-{variant}"), question()?, args(&[], quota)));
                 }
             }

@@ -8,10 +8,12 @@ use serde_json::Map;
 use super::save::{Target, save};
 use super::watched::Watched;
 use super::{Context, report};
-use crate::error::{Error, Result, nearest};
-use crate::experiment::plan::{apply, explain, workload};
-use crate::experiment::{Supply, WorkloadPlan};
+use crate::error::{Error, Result, did_you_mean};
+use crate::experiment::Supply;
+use crate::experiment::changes::{apply, put_at};
+use crate::experiment::plan::WorkloadFile;
 use crate::rows::read_text;
+use crate::tree::{Node, Place, Value};
 use crate::workload::synthetic::classes::bench_workload;
 use crate::workload::synthetic::{Generated, Generator};
 
@@ -95,7 +97,7 @@ impl Made {
     /// Runs a generator. Errors: [`Error::Plan`] at the parameter; a closed loop, which is no trace.
     pub fn new(name: Option<&str>, plan: Option<&Path>, seed: u64, set: &[String]) -> Result<Made> {
         let mut table = plan.map(parameters_of).transpose()?.unwrap_or_default();
-        let planned = table.get("generator").and_then(toml::Value::as_str).map(str::to_owned);
+        let planned = table.get("generator").and_then(|entry| entry.node.text()).map(str::to_owned);
         let name = match (name, planned) {
             (Some(name), Some(planned)) if name != planned => {
                 return Err(Error::plan("generator", format!("'{name}'"), format!("'{planned}', as in the plan")));
@@ -105,7 +107,7 @@ impl Made {
             (None, None) => return Err(Error::plan("generator", "nothing", "facebook, synthetic, bench, or --plan")),
         };
         let Some(known) = NAMES.into_iter().find(|known| *known == name) else {
-            let hint = nearest(&name, NAMES).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+            let hint = did_you_mean(&name, NAMES);
             return Err(Error::plan("generator", format!("'{name}'"), format!("facebook, synthetic or bench{hint}")));
         };
         if known == "synthetic" && plan.is_none() {
@@ -117,23 +119,20 @@ impl Made {
                             job has ended, which a run decides; use `plimsoll run`";
             return Err(Error::plan("generator", "'closed-loop'", expected));
         }
-        table.insert("generator".into(), known.into());
+        put_at(&mut table, "generator", Node { place: Place::default(), value: Value::Text(known.to_owned()) })?;
         for change in set {
             // As in a plan, or without its table's name.
             apply(&mut table, change.strip_prefix("workload.").unwrap_or(change), "load=0.6")?;
         }
-        let mut parameters = table.clone();
+        let mut parameters = table.plain_table()?;
         parameters.remove("generator");
-        let supply = if known == "bench" { bench(table, seed)? } else { planned_supply(table, seed)? };
+        let supply = if known == "bench" { bench(&table, seed)? } else { planned_supply(&table, seed)? };
         Ok(Made { name: known, parameters, supply })
     }
 }
 
-fn bench(table: toml::Table, seed: u64) -> Result<Supply> {
-    let wrong = |error: toml::de::Error| {
-        Error::plan("workload", "this table", format!("the bench's parameters: {}", explain(&error)))
-    };
-    let bench: Bench = table.try_into().map_err(wrong)?;
+fn bench(table: &Node, seed: u64) -> Result<Supply> {
+    let bench: Bench = table.read()?;
     if !(bench.load > 0.0 && bench.load.is_finite()) {
         return Err(Error::plan("workload.load", bench.load, "a number above 0"));
     }
@@ -141,9 +140,9 @@ fn bench(table: toml::Table, seed: u64) -> Result<Supply> {
     Ok(Supply::Generated(Generated::Workload(workload)))
 }
 
-fn planned_supply(table: toml::Table, seed: u64) -> Result<Supply> {
-    match workload(table, Path::new(""))? {
-        WorkloadPlan::Generator(generator @ (Generator::Facebook(_) | Generator::Synthetic(_))) => {
+fn planned_supply(table: &Node, seed: u64) -> Result<Supply> {
+    match WorkloadFile::read(table)? {
+        WorkloadFile::Generator(generator @ (Generator::Facebook(_) | Generator::Synthetic(_))) => {
             Supply::generate(&generator, seed)
         }
         _ => Err(Error::plan("workload", "this table", "a generator that knows its jobs beforehand")),
@@ -151,11 +150,10 @@ fn planned_supply(table: toml::Table, seed: u64) -> Result<Supply> {
 }
 
 /// The `[workload]` table of a plan that has a generator.
-fn parameters_of(plan: &Path) -> Result<toml::Table> {
-    let table: toml::Table = toml::from_str(&read_text(plan)?)
-        .map_err(|error: toml::de::Error| Error::PlanSyntax { path: plan.to_owned(), message: explain(&error) })?;
-    match table.get("workload").and_then(toml::Value::as_table) {
-        Some(workload) if workload.contains_key("generator") => Ok(workload.clone()),
+fn parameters_of(plan: &Path) -> Result<Node> {
+    let workload = Node::toml(&Place::whole(plan, read_text(plan)?))?.take("workload").map(|entry| entry.node);
+    match workload {
+        Some(workload) if workload.get("generator").is_some() => Ok(workload),
         Some(_) => Err(Error::plan("--plan", plan.display(), "a plan with a generator in its [workload], not a trace")),
         None => Err(Error::plan("--plan", plan.display(), "a plan with a [workload]")),
     }

@@ -16,8 +16,9 @@ use std::path::Path;
 use super::Context;
 use crate::error::{Error, Result};
 use crate::experiment::Supply;
+use crate::experiment::changes::apply;
 use crate::experiment::machines::machines_from;
-use crate::experiment::plan::{apply, explain};
+use crate::tree::Node;
 use crate::workload::Input;
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use watched::Watched;
@@ -123,12 +124,9 @@ fn format(key: &str, name: Option<&str>) -> Result<Option<Format>> {
 }
 
 fn options(reading: &Reading) -> Result<FormatOptions> {
-    let mut table = toml::Table::new();
-    reading.set.iter().try_for_each(|set| apply(&mut table, set, "swim.map_bytes=134217728"))?;
-    let mut options: FormatOptions = table.try_into().map_err(|error: toml::de::Error| {
-        let given = reading.set.join(" ");
-        Error::plan("--set", format!("'{given}'"), format!("a parameter of a format: {}", explain(&error)))
-    })?;
+    let mut tree = Node::default();
+    reading.set.iter().try_for_each(|set| apply(&mut tree, set, "swim.map_bytes=134217728"))?;
+    let mut options: FormatOptions = tree.read()?;
     (options.strict, options.resources) = (reading.strict, reading.resource.clone());
     if let Some(rule) = &reading.tenants {
         options.tenants = Some(Tenants::parse("--tenants", rule)?);

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::source::{Sources, hinted};
 use crate::error::{Error, Result};
+use crate::tree::Node;
 
 /// The key of the table.
 pub const BATCH: &str = "slurm";
@@ -30,27 +30,28 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Reads the table. Errors: [`Error::PlanSyntax`] with line and column.
-    pub fn read(value: Option<toml::Value>, sources: &Sources) -> Result<Batch> {
-        let Some(value) = value else { return Ok(Batch::default()) };
-        let wrong = |key: &str, value: String, expected: &str| {
-            sources.located(Error::plan(format!("{BATCH}{key}"), value, expected))
-        };
-        let batch: Batch = value.try_into().map_err(|error: toml::de::Error| {
-            wrong("", "this table".to_owned(), &format!("a job's options: {}", hinted(error.message())))
-        })?;
-        let numbers = [(".shards", batch.shards), (".cpus", batch.cpus), (".at_once", batch.at_once)];
+    /// Takes the table out of a plan and reads it. Errors: [`Error::Placed`] with line and column.
+    pub fn take(plan: &mut Node) -> Result<Batch> {
+        let batch = plan.get(BATCH).map_or(Ok(Batch::default()), |entry| entry.node.read())?;
+        batch.check().map_err(|error| plan.locate(error))?;
+        plan.take(BATCH);
+        Ok(batch)
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |key: &str, value: String, expected: &str| Error::plan(format!("{BATCH}{key}"), value, expected);
+        let numbers = [(".shards", self.shards), (".cpus", self.cpus), (".at_once", self.at_once)];
         if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == Some(0)) {
             return Err(wrong(key, "0".to_owned(), "at least 1"));
         }
-        let options = batch.options.iter().map(|word| (".options", word));
-        let words = [(".memory", &batch.memory), (".time", &batch.time), (".partition", &batch.partition)];
+        let options = self.options.iter().map(|word| (".options", word));
+        let words = [(".memory", &self.memory), (".time", &self.time), (".partition", &self.partition)];
         let words = words.iter().filter_map(|&(key, word)| Some((key, word.as_ref()?)));
         for (key, word) in words.chain(options) {
             if word.chars().any(char::is_control) {
                 return Err(wrong(key, format!("{word:?}"), "words without control characters"));
             }
         }
-        Ok(batch)
+        Ok(())
     }
 }

@@ -3,17 +3,16 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::identity::ids;
 use super::receipt::Receipt;
 use super::{Study, shown};
 use crate::error::{Error, Result};
-use crate::experiment::findings::FOLDER as STATISTICS;
 use crate::experiment::plan::Plan;
-use crate::output::failover;
 use crate::output::file::is_temporary;
-use crate::output::folder::{Contents, FILE as CONTENTS, RECEIPTS, STUDY, check_links, check_output, receipts};
+use crate::output::folder::{
+    Contents, Described, FAILOVER, FILE as CONTENTS, RECEIPTS, STATISTICS, STUDY, check_links, check_output, of_cell,
+    receipts,
+};
 use crate::output::gallery::FOLDER as FIGURES;
 use crate::output::html::FILE as REPORT;
 use crate::output::lock::{FILE as LOCK, is_lock};
@@ -26,81 +25,19 @@ use crate::output::sealed::{self, Found};
 /// The folder of counterexamples that a plan has found.
 pub const COUNTEREXAMPLES: &str = "counterexamples";
 
-/// The contents of [`STUDY`]; the same for every way to run the plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Described {
-    /// The version of the tables' schemas.
-    pub schema: u32,
-    /// The program's version.
-    #[serde(default)]
-    pub version: String,
-    /// Its commit, if that is known.
-    #[serde(default)]
-    pub commit: Option<String>,
-    /// The experiment's name.
-    pub name: String,
-    /// The question it answers.
-    pub question: Option<String>,
-    /// The columns of the axes.
-    pub columns: Vec<String>,
-    /// The cells: their names, and a value a column as text.
-    pub cells: Vec<(String, Vec<String>)>,
-    /// The plan.
-    pub plan: String,
-}
-
-impl Described {
-    /// The description of a study.
-    pub fn of(study: &Study) -> Described {
-        let cell = |plan: &Plan| (plan.cell.clone(), plan.axes.iter().map(|(_, value)| shown(value)).collect());
-        Described {
-            schema: schema::VERSION,
-            version: VERSION.to_owned(),
-            commit: COMMIT.map(str::to_owned),
-            name: study.name.clone(),
-            question: study.cells.first().and_then(|plan| plan.question.clone()),
-            columns: study.columns.clone(),
-            cells: study.cells.iter().map(cell).collect(),
-            plan: study.text.clone(),
-        }
+/// The description of a study.
+pub fn described(study: &Study) -> Described {
+    let cell = |plan: &Plan| (plan.cell.clone(), plan.axes.iter().map(|(_, value)| shown(value)).collect());
+    Described {
+        schema: schema::VERSION,
+        version: VERSION.to_owned(),
+        commit: COMMIT.map(str::to_owned),
+        name: study.name.clone(),
+        question: study.cells.first().and_then(|plan| plan.question.clone()),
+        columns: study.columns.clone(),
+        cells: study.cells.iter().map(cell).collect(),
+        plan: study.text.clone(),
     }
-
-    /// Reads it; `None` where there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is not
-    /// as it was written, or has a cell with more or fewer values than axes.
-    pub fn read(folder: &Path) -> Result<Option<Described>> {
-        match Described::find(folder)? {
-            // It is somebody's file of that name.
-            Found::Damaged(_) if Contents::read(folder).is_ok() => Ok(None),
-            found => found.whole(),
-        }
-    }
-
-    /// Looks for it. Errors: as those of [`sealed::find`].
-    fn find(folder: &Path) -> Result<Found<Described>> {
-        let path = folder.join(STUDY);
-        let is_odd =
-            |described: &Described| described.cells.iter().any(|(_, values)| values.len() != described.columns.len());
-        Ok(match sealed::find(&path)? {
-            Found::Whole(described) if is_odd(&described) => {
-                let problem = "a value for each of the columns is expected in every cell";
-                Found::Damaged(Error::trace(&path, 0, "cells", problem))
-            }
-            found => found,
-        })
-    }
-
-    /// Writes it, unless it is there already.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        if matches!(Described::read(folder), Ok(Some(there)) if there == *self) {
-            return Ok(());
-        }
-        sealed::write(&folder.join(STUDY), self).map(drop)
-    }
-}
-
-/// The folder of a cell's results: the study's own without a sweep.
-pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
-    if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
 }
 
 /// Checks that nothing in a folder is in the way of results: no link that would lead them elsewhere, and no file that stands
@@ -188,7 +125,7 @@ fn is_a_name_of_ours(name: &str) -> bool {
     is_a_record(name)
         || name.starts_with("cell=")
         || tables().chain(others).any(|own| own == name)
-        || name.strip_suffix(".parquet").is_some_and(|table| failover::TABLES.contains(&table))
+        || name.strip_suffix(".parquet").is_some_and(|table| FAILOVER.contains(&table))
 }
 
 /// The first file that is no temporary one at a path or below it, by name; links count as files. Errors: [`Error::Io`].

@@ -16,12 +16,11 @@ use crate::workload::Input;
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
 /// The digest of everything in a plan that its runs depend on. Errors: it cannot be written as text.
-pub fn digest(plan: &toml::Table) -> Result<String> {
-    let mut table = plan.clone();
+pub fn digest(mut plan: toml::Table) -> Result<String> {
     MANY.iter().for_each(|key| {
-        table.remove(*key);
+        plan.remove(*key);
     });
-    let resolved = toml::to_string(&table).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
+    let resolved = toml::to_string(&plan).map_err(|error| Error::plan("plan", "its text", error.to_string()))?;
     Ok(blake3::hash(resolved.as_bytes()).to_hex().to_string())
 }
 

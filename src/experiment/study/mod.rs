@@ -3,7 +3,6 @@
 mod batch;
 pub mod folder;
 pub mod identity;
-mod place;
 mod plain;
 pub(super) mod receipt;
 mod shard;
@@ -15,24 +14,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use serde::Deserialize;
 
-use super::changes::parse_change;
+use super::changes::{parse_change, put_at};
 use super::plan::{Plan, PlanFile, WorkloadPlan};
+use super::settings::Stands;
 use crate::error::{Error, Result};
+use crate::output::folder::of_cell;
 use crate::output::requests::{self, Requests, Scope};
 use crate::output::shell;
 use crate::output::table::Constant;
-use crate::policy::{QuotaFile, Registry};
+use crate::policy::Registry;
+use crate::tree::{Entry, Node, Place, Step, Value, path_of, steps};
 pub use batch::Batch;
 use identity::Digests;
 pub use identity::digest;
-pub use place::put_at;
-use place::{Step, steps};
 pub use plain::Plain;
 pub use shard::Shard;
-use source::Culprit;
-pub use source::{Sources, hinted};
+use source::Sources;
 use sweep::{Cell, SWEEP, Sweep, column, constant};
 
 /// A plan, checked, with all cells of its sweep.
@@ -54,8 +52,8 @@ pub struct Study {
     pub(in crate::experiment) files: Arc<Digests>,
     /// The changes that were made to it.
     pub set: Vec<String>,
-    /// Where it was read, and what each cell changes: for messages.
-    origin: Option<(Sources, Vec<Cell>)>,
+    /// The plan as it was read, without its sweep, and what each cell changes: for messages.
+    origin: Option<(Node, Vec<Cell>)>,
 }
 
 /// So many cells are read at a time.
@@ -68,48 +66,35 @@ impl Study {
     /// Reads a plan and checks it, with all that it includes and all cells of its sweep; `set` are `key=value` changes
     /// made to it first.
     ///
-    /// Paths in it are relative to its folder. Errors: [`Error::PlanSyntax`] with line and column, the key, and what
+    /// Paths in it are relative to its folder. Errors: [`Error::Placed`] with line and column, the key, and what
     /// would be accepted.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
-        let (mut sources, mut table) = Sources::read(path)?;
-        let swept = match table.remove(SWEEP) {
-            None => toml::Table::new(),
-            Some(toml::Value::Table(swept)) => swept,
-            Some(_) => return Err(sources.at_value(&steps(SWEEP), "sweep: expected a table [sweep]")),
-        };
-        let mut sweep = Sweep::read(swept.clone(), &sources)?;
-        let mut swept = swept;
+        let (sources, mut tree) = Sources::read(path)?;
+        let mut swept = tree.take(SWEEP);
+        let mut sweep = swept.as_ref().map_or(Ok(Sweep::default()), |swept| Sweep::read(swept, &sources))?;
         for change in set {
             let (key, value) = parse_change(change, "workload.load=0.7")?;
-            sources.changed(change, &key, &value);
-            match sweep.replace(&key, &value)? {
-                false => put_at(&mut table, &key, value, "--set")?,
-                true => {
-                    place::take(&mut swept, &steps(&key));
-                    let list = if value.is_array() { value } else { toml::Value::Array(vec![value]) };
-                    swept.insert(key, list);
+            match &mut swept {
+                Some(swept) if sweep.replace(&key, &value)? => {
+                    swept.node.remove(&steps(&key));
+                    let place = value.place.clone();
+                    let list = if value.list().is_some() { value.value } else { Value::List(vec![value]) };
+                    swept.node.insert(Entry { key, place: place.clone(), node: Node { place, value: list } });
                 }
+                _ => put_at(&mut tree, &key, value)?,
             }
         }
-        let batch = Batch::read(table.remove(batch::BATCH), &sources)?;
-        let mut said = toml::Table::new();
-        for key in requests::KEYS {
-            said.extend(table.remove(key).map(|value| (key.to_owned(), value)));
-        }
-        let reader = Reader { sources: &sources, changed: !set.is_empty(), registry };
+        let batch = Batch::take(&mut tree)?;
+        let mut figures = requests::split(&mut tree);
         let cells = sweep.cells();
-        if cells.is_empty() {
-            return Err(sources.at_key(&steps(SWEEP), "sweep: everything is excluded"));
+        if let (true, Some(swept)) = (cells.is_empty(), &swept) {
+            return Err(swept.place.wrong(SWEEP, "everything is excluded"));
         }
         let names = names(&cells);
         let kinds = sweep.kinds();
         let plan = |(cell, name): (&Cell, &String)| {
-            let mut resolved = table.clone();
-            for (key, value, at) in &cell.changes {
-                put_at(&mut resolved, key, value.clone(), "sweep")
-                    .map_err(|error| sources.at_key(at, &error.to_string()))?;
-            }
-            let plan = reader.plan(resolved, cell, name)?;
+            let plan = cell.of(&tree).and_then(|tree| read(&tree, cell, path, registry));
+            let plan = plan.map_err(|error| cell.named(error, name))?;
             let axes = cell.values.iter().map(|(name, value)| (column(name), constant(kinds[name], value)));
             Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
         };
@@ -121,18 +106,21 @@ impl Study {
                 plans.push(plan?);
             }
         }
-        let text = match &plans[..] {
-            [only] if only.cell.is_empty() => only.text.clone(),
-            _ => {
-                table.insert(SWEEP.to_owned(), toml::Value::Table(swept));
-                canonical(&table, path)?
+        let text = match (&plans[..], swept) {
+            ([only], _) if only.cell.is_empty() => only.text.clone(),
+            (_, swept) => {
+                let mut whole = tree.plain_table()?;
+                if let Some(swept) = swept {
+                    whole.insert(swept.key, swept.node.plain()?);
+                }
+                canonical(&whole)?
             }
         };
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
-        let figures = Requests::take(&mut said, &scope(&plans)).map_err(|error| sources.located(error))?;
+        let figures = Requests::take(&mut figures, &scope(&plans))?;
         let (name, set) = (plans[0].name.clone(), set.to_vec());
         let files = Arc::new(Digests::of_plans(&plans));
-        Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((sources, cells)) })
+        Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((tree, cells)) })
     }
 
     /// A study of one plan.
@@ -145,44 +133,40 @@ impl Study {
     }
 
     /// Gives an error about a key, found when a cell was run, the place of that key in the plan; also one about a file that
-    /// the plan names, or about what the workload asks of the cluster.
+    /// the plan names, about a policy, or about what the workload asks of the cluster.
     pub fn located(&self, cell: usize, error: Error) -> Error {
-        let Some((sources, cells)) = &self.origin else { return error };
-        let plan = &self.cells[cell];
+        let Some((tree, cells)) = &self.origin else { return error };
+        let (plan, cell) = (&self.cells[cell], &cells[cell]);
+        let Ok(tree) = cell.of(tree) else { return error };
+        let about = |key: &str, problem: String| cell.place(&tree, &steps(key)).wrong("", problem);
         let error = match error {
             Error::Io { ref path, .. } => match plan.key_of(path) {
                 Some(key) => error.of_key(key),
                 None => error,
             },
             Error::Plan { ref key, .. } if key == "devices" => error.under("cluster.devices"),
-            Error::Plan { ref key, .. } if key.starts_with("policy ") => {
-                let policy = key.trim_start_matches("policy ").to_owned();
-                let of = |one: &&crate::policy::NamedPolicy| one.name.split(':').next() == Some(&policy);
-                let found = plan.policies.iter().find(of).map(|one| one.name.clone());
-                match (found, error) {
-                    (Some(name), Error::Plan { value, expected, .. }) => {
-                        Error::plan("policies", format!("'{name}'"), format!("{expected}, not {value}"))
+            Error::Policy { ref policy, ref value, ref expected } => {
+                let head = |name: &str| name.split([':', '/']).next().map(str::to_owned);
+                match plan.policies.iter().position(|one| head(&one.name) == head(policy)) {
+                    Some(at) => {
+                        let name = format!("'{}'", plan.policies[at].name);
+                        Error::plan("policies", name, format!("{expected}, not {value}")).item(at)
                     }
-                    (_, error) => error,
+                    None => error,
                 }
             }
             // A policy that knows all its users.
-            Error::Plan { ref key, .. } if key == "user" => {
-                return sources.at_value(&steps("policies"), &in_cell(error.to_string(), &plan.cell));
-            }
+            Error::Plan { ref key, .. } if key == "user" => about("policies", error.to_string()),
             // The workload is as it is: it is the cluster that does not go with it.
-            Error::Mismatch { ref problem } => {
-                let (path, message) = (steps("cluster"), in_cell(format!("cluster: {problem}"), &plan.cell));
-                return sources.at_value(origin(&cells[cell], &path).unwrap_or(&path), &message);
-            }
+            Error::Mismatch { ref problem } => about("cluster", format!("cluster: {problem}")),
             other => other,
         };
-        placed(sources, error, &cells[cell], &plan.cell)
+        cell.named(cell.located(&tree, error), &plan.cell)
     }
 
     /// The file that it was read from, if it was.
     pub fn file(&self) -> Option<&Path> {
-        self.origin.as_ref().map(|(sources, _)| sources.main().0)
+        self.origin.as_ref().map(|(tree, _)| tree.place.file())
     }
 
     /// Whether it has a sweep.
@@ -233,93 +217,63 @@ fn scope(plans: &[Plan]) -> Scope {
     scope
 }
 
-fn canonical(table: &toml::Table, path: &Path) -> Result<String> {
-    toml::to_string(table).map_err(|error| Error::plan("plan", path.display(), error.to_string()))
+/// A plan as text: in one order, whatever order it was written in.
+fn canonical(plan: &toml::Table) -> Result<String> {
+    toml::to_string(plan).map_err(|error| Error::plan("plan", "its text", error.to_string()))
 }
 
-/// The context that all cells are read with.
-struct Reader<'a> {
-    sources: &'a Sources,
-    changed: bool,
-    registry: &'a Registry,
+/// The plan of a cell, put together in `tree`.
+fn read(tree: &Node, cell: &Cell, path: &Path, registry: &Registry) -> Result<Plan> {
+    let plain = tree.plain_table()?;
+    let (text, digest) = (canonical(&plain)?, digest(plain)?);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let located = |error| cell.located(tree, error);
+    let file = PlanFile::read(tree, folder).map_err(located)?;
+    // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
+    let command = format!(
+        "{}  # the plan of this page, saved under that name",
+        shell::line(["plimsoll", "run", &format!("{}.toml", file.name)])
+    );
+    let plan = Plan::check(file, folder, registry, Stands::InPlan).map_err(located)?;
+    Ok(Plan { text, digest, command, ..plan })
 }
 
-impl Reader<'_> {
-    /// The plan of a cell.
-    fn plan(&self, table: toml::Table, cell: &Cell, name: &str) -> Result<Plan> {
-        let (path, own) = self.sources.main();
-        let text = canonical(&table, path)?;
-        let placed = |error: Error| placed(self.sources, error, cell, name);
-        let (has_quotas, digest) = (table.contains_key("quota"), identity::digest(&table)?);
-        // The table knows no places; an error is found again in the text.
-        let file = match PlanFile::deserialize(table) {
-            Ok(file) => file,
-            Err(_) => toml::from_str(&text).map_err(|error| self.parsed(&text, &error, cell, name))?,
-        };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        // Lines are those of the file while it is the whole plan, else those of the plan that it makes.
-        let quotas = if !has_quotas {
-            Vec::new()
-        } else if self.sources.is_single() && !self.changed && cell.changes.is_empty() {
-            QuotaFile::in_plan(path, own, folder)?
-        } else {
-            let how = if self.changed { "with --set" } else { "put together" };
-            QuotaFile::in_plan(Path::new(&format!("{} {how}", path.display())), &text, folder)?
-        };
-        // Where the plan lay and what was set differ between two ways to run the same plan: run.json has them.
-        let command = format!(
-            "{}  # the plan of this page, saved under that name",
-            shell::line(["plimsoll", "run", &format!("{}.toml", file.name)])
-        );
-        let plan = Plan::check(file, folder, self.registry, &quotas).map_err(placed)?;
-        Ok(Plan { text, digest, command, ..plan })
+impl Cell {
+    /// The plan of this cell.
+    fn of(&self, tree: &Node) -> Result<Node> {
+        let mut tree = tree.clone();
+        for (key, place, node) in &self.changes {
+            tree.put(&steps(key), node.clone())
+                .map_err(|expected| place.wrong("", Error::plan(SWEEP, format!("'{key}'"), expected)))?;
+        }
+        Ok(tree)
     }
 
-    /// An error of the parser in the text of a cell, at the place in the files that the key comes from.
-    fn parsed(&self, text: &str, error: &toml::de::Error, cell: &Cell, name: &str) -> Error {
-        let message = in_cell(hinted(error.message()), name);
-        let at = error.span().and_then(|span| place::path_at(text, span.start));
-        match at.as_ref().and_then(|(path, _)| origin(cell, path)) {
-            Some(origin) => self.sources.at_value(origin, &message),
-            None => self.sources.parsed(text, error, message),
+    /// The place of a path in the plan of this cell; of a table in which it makes one change that of the change.
+    fn place(&self, tree: &Node, path: &[Step]) -> Place {
+        let mut below = self.changes.iter().filter(|(key, ..)| steps(key).starts_with(path));
+        match (below.next(), below.next()) {
+            (Some((.., node)), None) => node.place.clone(),
+            _ => tree.place_of(path),
         }
     }
-}
 
-/// An error about a key, at its place.
-fn placed(sources: &Sources, error: Error, cell: &Cell, name: &str) -> Error {
-    let Error::Plan { key, expected, .. } = &error else { return error };
-    let path = steps(key);
-    let origin = match Culprit::of(expected) {
-        None => origin(cell, &path),
-        Some(culprit) => {
-            let is = |(changed, value, _): &&(String, toml::Value, Vec<Step>)| {
-                let changed = steps(changed);
-                changed.starts_with(&path) && culprit.is(&changed, value)
-            };
-            cell.changes.iter().find(is).map(|(.., at)| &at[..])
+    /// Gives an error about a key its place.
+    fn located(&self, tree: &Node, error: Error) -> Error {
+        match path_of(&error) {
+            Some(path) => self.place(tree, &path).wrong("", error),
+            None => error,
         }
-    };
-    match origin {
-        Some(origin) => sources.at_value(origin, &in_cell(error.to_string(), name)),
-        None => sources.located(error),
     }
-}
 
-fn in_cell(message: String, name: &str) -> String {
-    if name.is_empty() { message } else { format!("{message} (in the cell {name})") }
-}
-
-/// Where the value of a path was changed by the sweep, if it was.
-fn origin<'a>(cell: &'a Cell, path: &[Step]) -> Option<&'a [Step]> {
-    let changes = |changed: &str| {
-        let changed = steps(changed);
-        changed.starts_with(path) || path.starts_with(&changed)
-    };
-    let mut found = cell.changes.iter().filter(|(changed, ..)| changes(changed));
-    match (found.next(), found.next()) {
-        (Some((.., at)), None) => Some(at),
-        _ => None,
+    /// Names the cell in an error about what it changes.
+    fn named(&self, error: Error, name: &str) -> Error {
+        match error {
+            Error::Placed { place, problem } if self.changes.iter().any(|(.., node)| node.place.covers(&place)) => {
+                Error::Placed { place, problem: format!("{problem} (in the cell {name})") }
+            }
+            other => other,
+        }
     }
 }
 
@@ -388,7 +342,7 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
     }
     let mut runs = Vec::new();
     for (cell, plan) in study.cells.iter().enumerate() {
-        let place = folder.map(|folder| folder::of_cell(folder, &plan.cell)).filter(|place| place.exists());
+        let place = folder.map(|folder| of_cell(folder, &plan.cell)).filter(|place| place.exists());
         let ids = identity::ids(plan, &study.files).map_err(|error| study.located(cell, error))?;
         for (policy_at, ids) in ids.into_iter().enumerate() {
             for (run, id) in ids.into_iter().enumerate() {

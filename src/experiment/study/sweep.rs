@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use toml::Value;
 
-use super::place::{Step, steps};
 use super::source::Sources;
 use crate::column::Kind;
 use crate::error::{Error, Result};
 use crate::output::table::Constant;
+use crate::tree::{Entry, Node, Place, Value as Found, steps};
 
 /// The key of the table.
 pub const SWEEP: &str = "sweep";
@@ -30,15 +30,16 @@ pub struct Axis {
     pub columns: Vec<String>,
     /// Its points, in order.
     pub points: Vec<Point>,
-    /// Where it stands in the plan, for the order of axes.
+    /// The place of its key, and a number of it for the order of axes.
+    place: Place,
     at: (usize, usize),
 }
 
 /// One point of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The changes that it makes: the path of the key, the value, and where that value stands in the plan.
-    pub changes: Vec<(String, Value, Vec<Step>)>,
+    /// The changes that it makes: the path of the key, the place of that path, and the value.
+    pub changes: Vec<(String, Place, Node)>,
     /// The value in each column of the axis.
     pub values: Vec<Value>,
 }
@@ -47,7 +48,7 @@ pub struct Point {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// The changes that it makes, as in [`Point`].
-    pub changes: Vec<(String, Value, Vec<Step>)>,
+    pub changes: Vec<(String, Place, Node)>,
     /// Columns and values.
     pub values: Vec<(String, Value)>,
 }
@@ -61,10 +62,6 @@ pub struct Sweep {
     exclude: Vec<Vec<(String, Value)>>,
 }
 
-fn key(name: &str) -> Step {
-    Step::Key(name.to_owned())
-}
-
 /// A key of an axis as a column: dots and brackets become `_`.
 pub fn column(path: &str) -> String {
     let plain = path.replace("].", "_").replace(['.', '['], "_");
@@ -72,91 +69,89 @@ pub fn column(path: &str) -> String {
 }
 
 impl Sweep {
-    /// Reads the table. Errors: [`Error::PlanSyntax`] with line and column.
-    pub fn read(table: toml::Table, sources: &Sources) -> Result<Sweep> {
+    /// Reads the table. Errors: [`Error::Placed`] with line and column.
+    pub fn read(table: &Entry, sources: &Sources) -> Result<Sweep> {
         let mut sweep = Sweep::default();
-        let top = [key(SWEEP)];
-        for (name, value) in table {
-            let path = [&top[..], &[key(&name)]].concat();
-            match (name.as_str(), value) {
-                ("zip", Value::Array(groups)) => {
-                    for (at, group) in groups.into_iter().enumerate() {
-                        let path = [&path[..], &[Step::At(at)]].concat();
-                        sweep.axes.push(zipped(group, &path, sources)?);
+        let wrong = |place: &Place, expected: &str| place.wrong(SWEEP, format!("expected {expected}"));
+        for Entry { key, place, node } in
+            table.node.table().ok_or_else(|| wrong(&table.node.place, "a table [sweep]"))?
+        {
+            match (key.as_str(), &node.value) {
+                ("zip", Found::List(groups)) => {
+                    for group in groups {
+                        sweep.axes.push(zipped(group, sources)?);
                     }
                 }
-                (VARIANT, Value::Table(variants)) => sweep.axes.push(named(variants, &path, sources)?),
-                ("exclude", Value::Array(groups)) => {
-                    for (at, group) in groups.into_iter().enumerate() {
-                        let path = [&path[..], &[Step::At(at)]].concat();
-                        let Value::Table(group) = group else {
-                            return Err(sources.at_value(&path, "sweep.exclude: expected tables of keys and values"));
-                        };
-                        sweep.exclude.push(flat(group));
+                (VARIANT, Found::Table(variants)) => sweep.axes.push(named(variants, place, sources)?),
+                ("exclude", Found::List(groups)) => {
+                    for group in groups {
+                        let expected = || group.place.wrong("sweep.exclude", "expected tables of keys and values");
+                        let group = flat(group.table().ok_or_else(expected)?);
+                        sweep.exclude.push(
+                            group.into_iter().map(|(key, _, node)| Ok((key, node.plain()?))).collect::<Result<_>>()?,
+                        );
                     }
                 }
                 ("zip" | VARIANT | "exclude", _) => {
                     let expected = "expected [[sweep.zip]], [sweep.variant.NAME] or [[sweep.exclude]]";
-                    return Err(sources.at_value(&path, &format!("sweep.{name}: {expected}")));
+                    return Err(node.place.wrong(&format!("sweep.{key}"), expected));
                 }
-                (_, value) => sweep.single(&name, value, &path, sources)?,
+                _ => sweep.single(key.clone(), place, node, sources)?,
             }
         }
         sweep.axes.sort_by_key(|axis| axis.at);
-        sweep.check(sources)?;
+        sweep.check(table)?;
         Ok(sweep)
     }
 
     /// A key with its values; a table is a range, or a part of a longer key.
-    fn single(&mut self, name: &str, value: Value, path: &[Step], sources: &Sources) -> Result<()> {
-        let values = match value {
-            Value::Array(values) => values,
-            Value::Table(range) if range.contains_key("from") => spread(&range, name, path, sources)?,
-            Value::Table(below) => {
-                for (next, value) in below {
-                    let path = [path, &[key(&next)]].concat();
-                    self.single(&format!("{name}.{next}"), value, &path, sources)?;
-                }
-                return Ok(());
+    fn single(&mut self, name: String, key: &Place, node: &Node, sources: &Sources) -> Result<()> {
+        let values = match &node.value {
+            Found::List(values) => values.clone(),
+            Found::Table(_) if node.get("from").is_some() => spread(node, &name)?,
+            Found::Table(below) => {
+                return below.iter().try_for_each(|next| {
+                    self.single(format!("{name}.{}", next.key), &next.place, &next.node, sources)
+                });
             }
-            other => {
+            _ => {
                 let expected = "expected a list such as [0.5, 0.7], or { from = 0.5, to = 0.9, step = 0.1 }";
-                return Err(sources.at_value(path, &format!("sweep.\"{name}\": {other} is no list; {expected}")));
+                let problem = format!("{} is no list; {expected}", node.shown());
+                return Err(node.place.wrong(&format!("sweep.\"{name}\""), problem));
             }
         };
-        let point = |(at, value): (usize, Value)| Point {
-            changes: vec![(name.to_owned(), value.clone(), [path, &[Step::At(at)]].concat())],
-            values: vec![value],
+        let point = |value: Node| {
+            let values = vec![value.plain()?];
+            Ok(Point { changes: vec![(name.clone(), key.clone(), value)], values })
         };
-        let points = values.into_iter().enumerate().map(point).collect();
-        self.axes.push(Axis { columns: vec![name.to_owned()], points, at: sources.order(path) });
+        let points = values.into_iter().map(point).collect::<Result<_>>()?;
+        let at = sources.order(&node.place);
+        self.axes.push(Axis { columns: vec![name.clone()], points, place: key.clone(), at });
         Ok(())
     }
 
-    fn check(&self, sources: &Sources) -> Result<()> {
+    fn check(&self, table: &Entry) -> Result<()> {
         let mut seen: Vec<&str> = Vec::new();
         for axis in &self.axes {
             for point in &axis.points {
-                for (path, _, at) in &point.changes {
+                for (path, key, _) in &point.changes {
                     let first = path.split(['.', '[']).next().unwrap_or_default();
                     if FIXED.contains(&first) {
                         let why = "cannot be swept: every run has all policies and seeds, and names and tables are one";
-                        return Err(sources.at_key(&at[..at.len().min(3)], &format!("sweep: '{path}' {why}")));
+                        return Err(key.wrong(SWEEP, format!("'{path}' {why}")));
                     }
                 }
             }
-            let place = axis.points.first().and_then(|point| point.changes.first()).map(|change| &change.2[..]);
-            let place = place.map_or(vec![key(SWEEP)], <[Step]>::to_vec);
             if axis.points.is_empty() {
-                return Err(sources.at_key(&place, "sweep: a list without values leaves nothing to run"));
+                return Err(axis.place.wrong(SWEEP, "a list without values leaves nothing to run"));
             }
             for name in &axis.columns {
                 if let Some(other) = seen.iter().find(|other| column(other) == column(name)) {
                     let message = match *other == name {
-                        true => format!("sweep: '{name}' is swept twice"),
-                        false => format!("sweep: '{other}' and '{name}' would both be the column '{}'", column(name)),
+                        true => format!("'{name}' is swept twice"),
+                        false => format!("'{other}' and '{name}' would both be the column '{}'", column(name)),
                     };
-                    return Err(sources.at_key(&place, &message));
+                    return Err(axis.place.wrong(SWEEP, message));
                 }
                 seen.push(name);
             }
@@ -164,21 +159,21 @@ impl Sweep {
             for (at, point) in axis.points.iter().enumerate() {
                 let shown = point.values.iter().map(Value::to_string).collect::<Vec<String>>().join(", ");
                 if let Some(first) = met.insert(shown.clone(), at) {
-                    let message = format!("sweep: {shown} stands there twice ({first} and {at})");
-                    let place = point.changes.first().map_or(place, |change| change.2.clone());
-                    return Err(sources.at_value(&place, &message));
+                    let place = point.changes.first().map_or(&axis.place, |(.., node)| &node.place);
+                    return Err(place.wrong(SWEEP, format!("{shown} stands there twice ({first} and {at})")));
                 }
             }
         }
         for (name, _) in self.exclude.iter().flatten() {
             if !seen.contains(&name.as_str()) {
-                let message = format!("sweep.exclude: '{name}' is no axis; expected one of {}", seen.join(", "));
-                return Err(sources.at_key(&[key(SWEEP), key("exclude")], &message));
+                let place = table.node.get("exclude").map_or(&table.place, |entry| &entry.place);
+                let problem = format!("'{name}' is no axis; expected one of {}", seen.join(", "));
+                return Err(place.wrong("sweep.exclude", problem));
             }
         }
         let cells = self.axes.iter().try_fold(1usize, |cells, axis| cells.checked_mul(axis.points.len()));
         if cells.is_none_or(|cells| cells > CELLS) {
-            return Err(sources.at_key(&[key(SWEEP)], &format!("sweep: more than {CELLS} combinations")));
+            return Err(table.place.wrong(SWEEP, format!("more than {CELLS} combinations")));
         }
         Ok(())
     }
@@ -186,7 +181,7 @@ impl Sweep {
     /// Puts other values in place of those of an axis: what `--set` says of a key that is swept. Whether there is one.
     ///
     /// Errors: [`Error::Plan`] for a key that is swept together with others.
-    pub fn replace(&mut self, path: &str, value: &Value) -> Result<bool> {
+    pub fn replace(&mut self, path: &str, value: &Node) -> Result<bool> {
         let wanted = steps(path);
         let changed =
             |axis: &Axis| axis.points.iter().flat_map(|point| &point.changes).any(|(path, ..)| steps(path) == wanted);
@@ -195,15 +190,12 @@ impl Sweep {
             let expected = "a key that the plan does not sweep together with others";
             return Err(Error::plan("--set", format!("'{path}'"), expected));
         }
-        let values = match value {
-            Value::Array(values) => values.clone(),
-            value => vec![value.clone()],
+        let values = value.list().unwrap_or(std::slice::from_ref(value));
+        let point = |node: &Node| {
+            let changes = vec![(axis.columns[0].clone(), node.place.clone(), node.clone())];
+            Ok(Point { changes, values: vec![node.plain()?] })
         };
-        let point = |value: Value| Point {
-            changes: vec![(axis.columns[0].clone(), value.clone(), wanted.clone())],
-            values: vec![value],
-        };
-        axis.points = values.into_iter().map(point).collect();
+        axis.points = values.iter().map(point).collect::<Result<_>>()?;
         if axis.points.is_empty() {
             return Err(Error::plan("--set", format!("'{path}'"), "at least one value"));
         }
@@ -272,85 +264,75 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Keys and values of a table and the tables in it, with dots between.
-fn flat(table: toml::Table) -> Vec<(String, Value)> {
-    let below = |(name, value): (String, Value)| match value {
-        Value::Table(table) => flat(table).into_iter().map(|(next, value)| (format!("{name}.{next}"), value)).collect(),
-        value => vec![(name, value)],
+/// Keys with their places and values of a table and the tables in it, with dots between.
+fn flat(table: &[Entry]) -> Vec<(String, Place, Node)> {
+    let below = |entry: &Entry| match &entry.node.value {
+        Found::Table(below) => {
+            flat(below).into_iter().map(|(next, place, node)| (format!("{}.{next}", entry.key), place, node)).collect()
+        }
+        _ => vec![(entry.key.clone(), entry.place.clone(), entry.node.clone())],
     };
-    table.into_iter().flat_map(below).collect()
+    table.iter().flat_map(below).collect()
 }
 
 /// Keys that move together: lists of one length.
-fn zipped(group: Value, path: &[Step], sources: &Sources) -> Result<Axis> {
-    let Value::Table(group) = group else {
-        return Err(sources.at_value(path, "sweep.zip: expected tables of keys and lists"));
-    };
-    let mut columns: Vec<(String, Vec<Value>)> = Vec::new();
-    for (name, value) in flat(group) {
-        let at = [path, &[key(&name)]].concat();
-        let Value::Array(values) = value else {
-            return Err(sources.at_value(&at, &format!("sweep.zip: '{name}' needs a list of values")));
-        };
-        if let Some((first, others)) = columns.first()
+fn zipped(group: &Node, sources: &Sources) -> Result<Axis> {
+    let wrong = |place: &Place, problem: &str| place.wrong("sweep.zip", problem);
+    let table = group.table().ok_or_else(|| wrong(&group.place, "expected tables of keys and lists"))?;
+    let mut lists = flat(table);
+    lists.sort_by_key(|(.., node)| sources.order(&node.place));
+    let mut columns: Vec<(String, &Place, &[Node])> = Vec::new();
+    for (name, key, node) in &lists {
+        let values = node.list().ok_or_else(|| wrong(&node.place, &format!("'{name}' needs a list of values")))?;
+        if let Some((first, _, others)) = columns.first()
             && others.len() != values.len()
         {
             let (one, other) = (others.len(), values.len());
-            let message =
-                format!("sweep.zip: '{first}' has {one} values and '{name}' {other}; they go together one by one");
-            return Err(sources.at_value(&at, &message));
+            let problem = format!("'{first}' has {one} values and '{name}' {other}; they go together one by one");
+            return Err(wrong(&node.place, &problem));
         }
-        columns.push((name, values));
+        columns.push((name.clone(), key, values));
     }
-    let orders = sources.orders(path);
-    columns.sort_by_key(|(name, _)| orders.get(name).copied().unwrap_or((usize::MAX, 0)));
-    let many = columns.first().map_or(0, |(_, values)| values.len());
-    let change = |name: &String, values: &[Value], at: usize| {
-        (name.clone(), values[at].clone(), [path, &[key(name), Step::At(at)]].concat())
+    let point = |at: usize| {
+        let changes = columns.iter().map(|(name, key, values)| (name.clone(), (*key).clone(), values[at].clone()));
+        let values = columns.iter().map(|(.., values)| values[at].plain()).collect::<Result<_>>()?;
+        Ok(Point { changes: changes.collect(), values })
     };
-    let point = |at: usize| Point {
-        changes: columns.iter().map(|(name, values)| change(name, values, at)).collect(),
-        values: columns.iter().map(|(_, values)| values[at].clone()).collect(),
-    };
-    let points = (0..many).map(point).collect();
-    Ok(Axis { points, at: sources.order(path), columns: columns.into_iter().map(|(name, _)| name).collect() })
+    let points = (0..columns.first().map_or(0, |(.., values)| values.len())).map(point).collect::<Result<_>>()?;
+    let (place, at) = (group.place.clone(), sources.order(&group.place));
+    Ok(Axis { points, columns: columns.into_iter().map(|(name, ..)| name).collect(), place, at })
 }
 
 /// Variants: each a name and what it changes.
-fn named(variants: toml::Table, path: &[Step], sources: &Sources) -> Result<Axis> {
+fn named(variants: &[Entry], place: &Place, sources: &Sources) -> Result<Axis> {
     let mut points = Vec::new();
-    let orders = sources.orders(path);
-    for (name, changes) in variants {
-        let at = [path, &[key(&name)]].concat();
-        let Value::Table(changes) = changes else {
-            return Err(sources.at_value(&at, "sweep.variant: expected tables of keys and values"));
-        };
-        let order = orders.get(&name).copied().unwrap_or((usize::MAX, 0));
-        let change = |(changed, value): (String, Value)| {
-            let at = [&at[..], &[key(&changed)]].concat();
-            (changed, value, at)
-        };
-        let changes = flat(changes).into_iter().map(change).collect();
-        points.push((order, Point { changes, values: vec![Value::String(name)] }));
+    for Entry { key, node, .. } in variants {
+        let table = node.table();
+        let table = table.ok_or_else(|| node.place.wrong("sweep.variant", "expected tables of keys and values"))?;
+        let point = Point { changes: flat(table), values: vec![Value::String(key.clone())] };
+        points.push((sources.order(&node.place), point));
     }
     points.sort_by_key(|(order, _)| *order);
     let at = points.first().map_or((0, 0), |(order, _)| *order);
-    Ok(Axis { columns: vec![VARIANT.to_owned()], points: points.into_iter().map(|(_, point)| point).collect(), at })
+    let points = points.into_iter().map(|(_, point)| point).collect();
+    Ok(Axis { columns: vec![VARIANT.to_owned()], points, place: place.clone(), at })
 }
 
 /// The values of `{ from, to, step }`, both ends included.
-fn spread(range: &toml::Table, name: &str, path: &[Step], sources: &Sources) -> Result<Vec<Value>> {
+fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
     let wrong = |why: &str| {
         let expected = "expected { from, to, step } with a step above 0 and at most 10000 values";
-        sources.at_value(path, &format!("sweep.\"{name}\": {why}; {expected}"))
+        range.place.wrong(&format!("sweep.\"{name}\""), format!("{why}; {expected}"))
     };
-    let number = |key: &str| match range.get(key) {
-        Some(Value::Integer(int)) => Ok(*int as f64),
-        Some(Value::Float(float)) if float.is_finite() => Ok(*float),
-        _ => Err(wrong(&format!("'{key}' is no number"))),
+    let number = |key: &str| {
+        let number = range.get(key).and_then(|entry| match &entry.node.value {
+            Found::Integer(digits) | Found::Float(digits) => digits.parse::<f64>().ok(),
+            _ => None,
+        });
+        number.filter(|number| number.is_finite()).ok_or_else(|| wrong(&format!("'{key}' is no number")))
     };
-    if let Some(stranger) = range.keys().find(|key| !["from", "to", "step"].contains(&key.as_str())) {
-        return Err(wrong(&format!("'{stranger}' is unknown")));
+    if let Some(stranger) = range.entries().iter().find(|entry| !["from", "to", "step"].contains(&&*entry.key)) {
+        return Err(wrong(&format!("'{}' is unknown", stranger.key)));
     }
     let (from, to, step) = (number("from")?, number("to")?, number("step")?);
     // Half a millionth of a step is rounding, not a further value.
@@ -358,12 +340,13 @@ fn spread(range: &toml::Table, name: &str, path: &[Step], sources: &Sources) -> 
     if step <= 0.0 || !(0.0..10_000.0).contains(&many) {
         return Err(wrong("there is nothing in it"));
     }
-    let whole = range.values().all(Value::is_integer);
+    let whole = range.entries().iter().all(|entry| matches!(entry.node.value, Found::Integer(_)));
     let value = |n: u64| {
         let value = from + n as f64 * step;
         // As people would write it: 0.1 + 2 × 0.1 is 0.3.
         let rounded = format!("{value:.12}").parse::<f64>().unwrap_or(value);
-        if whole { Value::Integer(value as i64) } else { Value::Float(rounded) }
+        let value = if whole { Found::Integer((value as i64).to_string()) } else { Found::Float(rounded.to_string()) };
+        Node { place: range.place.clone(), value }
     };
     Ok((0..=many as u64).map(value).collect())
 }

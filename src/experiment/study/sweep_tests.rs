@@ -7,8 +7,7 @@ fn read(text: &str) -> Result<Sweep> {
     let path = dir.path().join("plan.toml");
     std::fs::write(&path, text).expect("a temporary file is writable");
     let (sources, mut table) = Sources::read(&path)?;
-    let sweep = table.remove(SWEEP).and_then(|value| value.try_into().ok()).unwrap_or_default();
-    Sweep::read(sweep, &sources)
+    table.take(SWEEP).map_or(Ok(Sweep::default()), |sweep| Sweep::read(&sweep, &sources))
 }
 
 fn cells(text: &str) -> Vec<String> {
@@ -50,7 +49,7 @@ fn lists_ranges_zips_and_variants_multiply() {
 fn wrong_sweeps_are_shown_where_they_stand() {
     let wrong = [
         ("[sweep]\nload = 0.5\n", "line 2, column 8", "no list"),
-        ("[sweep]\nload = []\n", "line 1", "without values"),
+        ("[sweep]\nload = []\n", "line 2, column 1", "without values"),
         ("[sweep]\nload = [1, 2, 1]\n", "line 2, column 15", "twice"),
         ("[sweep]\nseeds = [1, 2]\n", "line 2, column 1", "cannot be swept"),
         ("[sweep]\n\"a.b\" = [1]\na.b = [2]\n", "column", "swept twice"),
@@ -68,13 +67,14 @@ fn wrong_sweeps_are_shown_where_they_stand() {
 
 #[test]
 fn set_narrows_an_axis() {
+    let set = |value: &str| crate::experiment::changes::parse_change(&format!("key={value}"), "").expect("a value").1;
     let mut sweep = read("[sweep]\n\"a.b\" = [1, 2]\n[[sweep.zip]]\nc = [1]\nd = [2]\n").expect("a sweep");
-    assert!(sweep.replace("a.b", &Value::Integer(7)).expect("an axis"));
+    assert!(sweep.replace("a.b", &set("7")).expect("an axis"));
     assert_eq!(sweep.cells().len(), 1);
-    assert!(sweep.replace("a.b", &Value::Array(vec![1.into(), 2.into(), 3.into()])).expect("an axis"));
+    assert!(sweep.replace("a.b", &set("[1, 2, 3]")).expect("an axis"));
     assert_eq!(sweep.cells().len(), 3);
-    assert!(!sweep.replace("e", &Value::Integer(7)).expect("no axis"));
-    assert!(sweep.replace("c", &Value::Integer(7)).is_err());
+    assert!(!sweep.replace("e", &set("7")).expect("no axis"));
+    assert!(sweep.replace("c", &set("7")).is_err());
 }
 
 #[test]

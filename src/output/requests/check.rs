@@ -4,7 +4,7 @@ use super::field::{Column, Datum, Field, seconds};
 use super::file::{FigureFile, Words};
 use super::kind::{Kind, Stat};
 use super::kinds::{Draw, KindRow, X};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result, did_you_mean};
 use crate::output::figure::Measure;
 use crate::output::gallery;
 use crate::output::paper::{Paper, Preset, points};
@@ -114,7 +114,7 @@ impl Checker<'_> {
 
     /// A name among those known.
     fn unknown<'k>(&self, key: &str, name: &str, known: impl Iterator<Item = &'k str> + Clone) -> Error {
-        let hint = nearest(name, known.clone()).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let hint = did_you_mean(name, known.clone());
         Error::plan(self.key(key), format!("'{name}'"), format!("{}{hint}", known.collect::<Vec<_>>().join(", ")))
     }
 

@@ -24,9 +24,9 @@ use super::file::{digest_of, write_whole};
 use super::gallery::{self, Gallery};
 use super::made::{Made, State, state};
 use super::paper::{Paper, Preset, points};
-use crate::error::{Error, Result, nearest};
-use crate::experiment::study::hinted;
+use crate::error::{Error, Result, did_you_mean};
 use crate::rows::read_text_if_there;
+use crate::tree::{Node, Place, Value};
 
 /// The file beside the results.
 pub const FILE: &str = "figures.toml";
@@ -38,6 +38,12 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The keys of a plan that speak of figures.
 pub const KEYS: [&str; 2] = ["figure", "figures"];
+
+/// Takes what a plan says of figures out of it, to be read later.
+pub fn split(plan: &mut Node) -> Node {
+    let said = KEYS.iter().filter_map(|key| plan.take(key)).collect();
+    Node { place: plan.place.clone(), value: Value::Table(said) }
+}
 
 /// The figures of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,34 +57,26 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Takes what a plan says of figures out of it, and checks it. Errors: [`Error::Plan`] with the key.
-    pub fn take(plan: &mut toml::Table, scope: &Scope) -> Result<Requests> {
-        let mut said = toml::Table::new();
-        for key in KEYS {
-            if let Some(value) = plan.remove(key) {
-                said.insert(key.to_owned(), value);
-            }
-        }
-        let text = if said.is_empty() { String::new() } else { said.to_string() };
-        let misread = |key: &str, error: &toml::de::Error| {
-            Error::plan(key, "this table", format!("a figure's keys: {}", hinted(error.message())))
-        };
-        let all: AllFile = match said.remove("figures") {
-            Some(table) => table.try_into().map_err(|error| misread("figures", &error))?,
-            None => AllFile::default(),
-        };
+    /// Takes what a plan says of figures out of it, and checks it. Errors: [`Error::Placed`].
+    pub fn take(plan: &mut Node, scope: &Scope) -> Result<Requests> {
+        let said = split(plan);
+        Requests::read(&said, scope).map_err(|error| said.locate(error))
+    }
+
+    fn read(said: &Node, scope: &Scope) -> Result<Requests> {
+        let text = said.plain_table()?.to_string();
+        let all = said.get("figures").map_or(Ok(AllFile::default()), |entry| entry.node.read())?;
         let mut paper = Paper::of(all.preset.map(|name| Preset::parse("figures.preset", &name)).transpose()?);
         if let Some(width) = all.width {
             paper.width = Some(points("figures.width", width)?);
         }
-        let items = match said.remove("figure") {
-            None => Vec::new(),
-            Some(toml::Value::Array(items)) => items,
-            Some(other) => return Err(Error::plan("figure", other.type_str(), "tables [[figure]]")),
+        let items = match said.get("figure").map(|entry| &entry.node) {
+            None => &[][..],
+            Some(node) => node.list().ok_or_else(|| node.place.wrong("figure", "expected tables [[figure]]"))?,
         };
         let mut list: Vec<Request> = Vec::new();
-        for (at, item) in items.into_iter().enumerate() {
-            let file: FigureFile = item.try_into().map_err(|error| misread(&format!("figure[{at}]"), &error))?;
+        for (at, item) in items.iter().enumerate() {
+            let file: FigureFile = item.read()?;
             let named = file.name.is_some();
             let mut request = Checker { scope, file: &file, at }.request(paper)?;
             if list.iter().any(|other| other.name == request.name) {
@@ -93,13 +91,11 @@ impl Requests {
         Ok(Requests { text, paper, list })
     }
 
-    /// Reads what stands beside results. Errors: [`Error::PlanSyntax`] with the file.
+    /// Reads what stands beside results. Errors: [`Error::Placed`].
     pub fn beside(whole: &Whole) -> Result<Requests> {
         let path = whole.folder.join(FILE);
         let text = read_text_if_there(&path)?.unwrap_or_default();
-        let placed = |message: String| Error::PlanSyntax { path: path.clone(), message };
-        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| placed(error.to_string()))?;
-        Requests::take(&mut table, &whole.scope()).map_err(|error| placed(error.to_string()))
+        Requests::take(&mut Node::toml(&Place::whole(path, text))?, &whole.scope())
     }
 
     /// Writes what the plan says of figures beside the results; nothing said, no file. A file that somebody has changed
@@ -168,8 +164,8 @@ impl Requests {
         };
         let names = list.iter().map(|request| request.name.as_str()).chain(gallery::NAMES);
         if let Some(unknown) = only.iter().find(|one| !names.clone().any(|name| name == one.as_str())) {
-            let hint = nearest(unknown, names.clone()).map(|hint| format!(" (did you mean '{hint}'?)"));
-            let expected = names.collect::<Vec<_>>().join(", ") + &hint.unwrap_or_default();
+            let hint = did_you_mean(unknown, names.clone());
+            let expected = names.collect::<Vec<_>>().join(", ") + &hint;
             return Err(Error::plan("--only", format!("'{unknown}'"), expected));
         }
         let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::document::{Entry, Node, Value, short};
-use super::{AN_AMOUNT, Reader, find, hint, is_name};
+use super::{AN_AMOUNT, amount, capacity_in, example, hint, is_name, name_in, table};
 use crate::Exact;
 use crate::quota::{Group, GroupInstance};
 use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Entry, Node, Value, brief};
 
 /// The keys of a whole instance of groups, of a group, and those with one entry a resource.
 const TOP: [&str; 2] = ["capacity", "group"];
@@ -18,202 +18,191 @@ const ROOT: &str = "root";
 
 const EXPECTED: &str = "expected at least one [[group]] with a request";
 
-impl Reader<'_> {
-    /// The instance of groups that has this `[[group]]` entry. A resource that groups name and the capacity does not
-    /// have is kept with no capacity.
-    pub(super) fn groups(&self, top: &[Entry], entry: &Entry) -> Result<GroupInstance> {
-        self.known(top, "", &TOP)?;
-        let Some(capacity) = find(top, "capacity") else {
-            let problem = "is missing; expected [capacity] with resources, such as cpu = 9";
-            return Err(self.wrong(None, "capacity", problem));
-        };
-        let (mut resources, amounts) = self.capacity(&capacity.node, "capacity")?;
-        let list = self.list(entry)?;
-        self.lacking(list, &mut resources)?;
-        let mut capacity: Vec<Option<Exact>> = amounts.into_iter().map(Some).collect();
-        capacity.resize(resources.len(), None);
+/// The instance of groups that has this `[[group]]` entry. A resource that groups name and the capacity does not
+/// have is kept with no capacity.
+pub(super) fn groups_in(tree: &Node, entry: &Entry) -> Result<GroupInstance> {
+    tree.known(&TOP, "", "")?;
+    let Some(capacity) = tree.get("capacity") else {
+        let problem = "is missing; expected [capacity] with resources, such as cpu = 9";
+        return Err(tree.place.wrong("capacity", problem));
+    };
+    let (mut resources, amounts) = capacity_in(&capacity.node, "capacity")?;
+    let list = list_in(entry)?;
+    lacking(list, &mut resources)?;
+    let mut capacity: Vec<Option<Exact>> = amounts.into_iter().map(Some).collect();
+    capacity.resize(resources.len(), None);
 
-        let names = self.names(list)?;
-        let place: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
-        let mut groups = Vec::with_capacity(list.len());
-        for (node, name) in list.iter().zip(&names) {
-            groups.push(self.one(node, name, &place, &resources)?);
-        }
-        self.no_cycle(list, &groups)?;
-        GroupInstance::new(resources, capacity, groups).map_err(|error| self.refused(error))
+    let names = names_in(list)?;
+    let place: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    let mut groups = Vec::with_capacity(list.len());
+    for (node, name) in list.iter().zip(&names) {
+        groups.push(one(node, name, &place, &resources)?);
     }
+    no_cycle(list, &groups)?;
+    GroupInstance::new(resources, capacity, groups)
+}
 
-    fn list<'n>(&self, entry: &'n Entry) -> Result<&'n [Node]> {
-        match &entry.node.value {
-            Value::List(list) if list.is_empty() => {
-                Err(self.wrong(entry.place, "group", format!("the list is empty; {EXPECTED}")))
-            }
-            Value::List(list) => Ok(list),
-            _ => {
-                let problem = format!("{} is no list of groups; {EXPECTED}", entry.node.kind());
-                Err(self.wrong(entry.place, "group", problem))
-            }
+fn list_in(entry: &Entry) -> Result<&[Node]> {
+    match &entry.node.value {
+        Value::List(list) if list.is_empty() => {
+            Err(entry.place.wrong("group", format!("the list is empty; {EXPECTED}")))
+        }
+        Value::List(list) => Ok(list),
+        _ => {
+            let problem = format!("{} is no list of groups; {EXPECTED}", entry.node.shown());
+            Err(entry.place.wrong("group", problem))
         }
     }
+}
 
-    /// Adds the resources that groups name and the capacity does not.
-    fn lacking(&self, list: &[Node], resources: &mut Vec<String>) -> Result<()> {
-        for (at, node) in list.iter().enumerate() {
-            let keys = self.keys(at, node)?;
-            let vectors = BY_RESOURCE.iter().filter_map(|key| Some((key, find(keys, key)?)));
-            for (key, vector) in vectors {
-                let Value::Table(entries) = &vector.node.value else { continue };
-                for entry in entries.iter().filter(|entry| !resources.contains(&entry.key)).collect::<Vec<_>>() {
-                    if !is_name(&entry.key) {
-                        let problem = format!("'{}' is no name of a resource", short(&entry.key));
-                        return Err(self.wrong(entry.place, &format!("group {}, {key}", at + 1), problem));
-                    }
-                    resources.push(entry.key.clone());
+/// Adds the resources that groups name and the capacity does not.
+fn lacking(list: &[Node], resources: &mut Vec<String>) -> Result<()> {
+    for (at, node) in list.iter().enumerate() {
+        let expected = "name, request, and optionally parent, ratio, min, max, used, lend";
+        table(node, &format!("group {}", at + 1), expected)?;
+        let vectors = BY_RESOURCE.iter().filter_map(|key| Some((key, node.get(key)?)));
+        for (key, vector) in vectors {
+            let Value::Table(entries) = &vector.node.value else { continue };
+            for entry in entries.iter().filter(|entry| !resources.contains(&entry.key)).collect::<Vec<_>>() {
+                if !is_name(&entry.key) {
+                    let problem = format!("'{}' is no name of a resource", brief(&entry.key));
+                    return Err(entry.place.wrong(&format!("group {}, {key}", at + 1), problem));
                 }
+                resources.push(entry.key.clone());
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn keys<'n>(&self, at: usize, node: &'n Node) -> Result<&'n [Entry]> {
-        self.table(
-            node,
-            &format!("group {}", at + 1),
-            "name, request, and optionally parent, ratio, min, max, used, lend",
-        )
-    }
-
-    /// The names, each once.
-    fn names(&self, list: &[Node]) -> Result<Vec<String>> {
-        let mut names: Vec<String> = Vec::with_capacity(list.len());
-        let mut known = std::collections::HashSet::new();
-        for (at, node) in list.iter().enumerate() {
-            let number = format!("group {}", at + 1);
-            let (name, place) = match find(self.keys(at, node)?, "name") {
-                None => (number.clone(), node.place),
-                Some(entry) => (self.name(entry, &format!("{number}, name"))?, entry.node.place),
-            };
-            let whom = format!("group '{name}'");
-            if name == ROOT {
-                let problem = "is the name of the root above all groups; expected another name";
-                return Err(self.wrong(place, &whom, problem));
-            }
-            if !known.insert(name.clone()) {
-                let problem = format!("{number} has the name of an earlier one; expected a name of its own");
-                return Err(self.wrong(place, &whom, problem));
-            }
-            names.push(name);
-        }
-        Ok(names)
-    }
-
-    fn one(&self, node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[String]) -> Result<Group> {
+/// The names, each once.
+fn names_in(list: &[Node]) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::with_capacity(list.len());
+    let mut known = std::collections::HashSet::new();
+    for (at, node) in list.iter().enumerate() {
+        let number = format!("group {}", at + 1);
+        let (name, place) = match node.get("name") {
+            None => (number.clone(), &node.place),
+            Some(entry) => (name_in(entry, &format!("{number}, name"))?, &entry.node.place),
+        };
         let whom = format!("group '{name}'");
-        let under = |what: &str| format!("{whom}, {what}");
-        let keys = self.table(node, &whom, "a group")?;
-        self.known(keys, &whom, &OF_GROUP)?;
-        let parent = match find(keys, "parent") {
-            None => None,
-            Some(entry) => self.parent(entry, name, places)?,
-        };
-        let by = |key: &str| -> Result<Vec<Option<Exact>>> {
-            match find(keys, key) {
-                None => Ok(vec![None; resources.len()]),
-                Some(entry) => self.named(&entry.node, &under(key), resources),
-            }
-        };
-        let or_zero = |amounts: Vec<Option<Exact>>| amounts.into_iter().map(|amount| amount.unwrap_or(Exact::ZERO));
-        let max = by("max")?;
-        // As in Koordinator: a group with a larger max gets more of the rest, unless its ratio says otherwise.
-        let otherwise = max.iter().map(|max| max.clone().unwrap_or(Exact::ONE));
-        let ratio = match find(keys, "ratio") {
-            Some(entry) if !matches!(entry.node.value, Value::Table(_)) => {
-                vec![self.amount(&entry.node, &under("ratio"), AN_AMOUNT)?; resources.len()]
-            }
-            _ => by("ratio")?.into_iter().zip(otherwise).map(|(ratio, otherwise)| ratio.unwrap_or(otherwise)).collect(),
-        };
-        let used = find(keys, "used").is_some().then(|| by("used")).transpose()?;
-        let lend = match find(keys, "lend").map(|entry| &entry.node) {
-            None => true,
-            Some(Node { value: Value::Truth(lend), .. }) => *lend,
-            Some(node) => {
-                let problem = format!("{} is no truth value; expected true or false", node.kind());
-                return Err(self.wrong(node.place, &under("lend"), problem));
-            }
-        };
-        Ok(Group {
-            name: name.to_owned(),
-            parent,
-            ratio,
-            min: or_zero(by("min")?).collect(),
-            max,
-            request: or_zero(by("request")?).collect(),
-            used: used.map(|used| or_zero(used).collect()),
-            lend,
-        })
+        if name == ROOT {
+            let problem = "is the name of the root above all groups; expected another name";
+            return Err(place.wrong(&whom, problem));
+        }
+        if !known.insert(name.clone()) {
+            let problem = format!("{number} has the name of an earlier one; expected a name of its own");
+            return Err(place.wrong(&whom, problem));
+        }
+        names.push(name);
     }
+    Ok(names)
+}
 
-    /// The place of the group of this name; `None` is the top.
-    fn parent(&self, entry: &Entry, name: &str, places: &HashMap<&str, usize>) -> Result<Option<usize>> {
-        let key = format!("group '{name}', parent");
-        let parent = self.name(entry, &key)?;
-        if parent == ROOT {
-            return Ok(None);
+fn one(node: &Node, name: &str, places: &HashMap<&str, usize>, resources: &[String]) -> Result<Group> {
+    let whom = format!("group '{name}'");
+    let under = |what: &str| format!("{whom}, {what}");
+    node.known(&OF_GROUP, &whom, "")?;
+    let parent = match node.get("parent") {
+        None => None,
+        Some(entry) => parent_in(entry, name, places)?,
+    };
+    let by = |key: &str| -> Result<Vec<Option<Exact>>> {
+        match node.get(key) {
+            None => Ok(vec![None; resources.len()]),
+            Some(entry) => named(&entry.node, &under(key), resources),
         }
-        if parent == name {
-            return Err(self.wrong(entry.node.place, &key, "is the group itself; expected another group, or root"));
+    };
+    let or_zero = |amounts: Vec<Option<Exact>>| amounts.into_iter().map(|amount| amount.unwrap_or(Exact::ZERO));
+    let max = by("max")?;
+    // As in Koordinator: a group with a larger max gets more of the rest, unless its ratio says otherwise.
+    let otherwise = max.iter().map(|max| max.clone().unwrap_or(Exact::ONE));
+    let ratio = match node.get("ratio") {
+        Some(entry) if !matches!(entry.node.value, Value::Table(_)) => {
+            vec![amount(&entry.node, &under("ratio"), AN_AMOUNT)?; resources.len()]
         }
-        places.get(parent.as_str()).copied().map(Some).ok_or_else(|| {
-            let mut known: Vec<&str> = std::iter::once(ROOT).chain(places.keys().copied()).collect();
-            known.sort_unstable();
-            let problem = format!("'{}' is no group; {}", short(&parent), hint(&parent, known.into_iter()));
-            self.wrong(entry.node.place, &key, problem)
-        })
-    }
+        _ => by("ratio")?.into_iter().zip(otherwise).map(|(ratio, otherwise)| ratio.unwrap_or(otherwise)).collect(),
+    };
+    let used = node.get("used").is_some().then(|| by("used")).transpose()?;
+    let lend = match node.get("lend").map(|entry| &entry.node) {
+        None => true,
+        Some(Node { value: Value::Truth(lend), .. }) => *lend,
+        Some(node) => {
+            let problem = format!("{} is no truth value; expected true or false", node.shown());
+            return Err(node.place.wrong(&under("lend"), problem));
+        }
+    };
+    Ok(Group {
+        name: name.to_owned(),
+        parent,
+        ratio,
+        min: or_zero(by("min")?).collect(),
+        max,
+        request: or_zero(by("request")?).collect(),
+        used: used.map(|used| or_zero(used).collect()),
+        lend,
+    })
+}
 
-    /// An amount for each resource that the table names.
-    fn named(&self, node: &Node, key: &str, resources: &[String]) -> Result<Vec<Option<Exact>>> {
-        let mut amounts = vec![None; resources.len()];
-        for entry in self.table(node, key, &super::example(resources))? {
-            let amount = self.amount(&entry.node, &format!("{key}, {}", entry.key), AN_AMOUNT)?;
-            if let Some(r) = resources.iter().position(|known| *known == entry.key) {
-                amounts[r] = Some(amount);
-            }
-        }
-        Ok(amounts)
+/// The place of the group of this name; `None` is the top.
+fn parent_in(entry: &Entry, name: &str, places: &HashMap<&str, usize>) -> Result<Option<usize>> {
+    let key = format!("group '{name}', parent");
+    let parent = name_in(entry, &key)?;
+    if parent == ROOT {
+        return Ok(None);
     }
+    if parent == name {
+        return Err(entry.node.place.wrong(&key, "is the group itself; expected another group, or root"));
+    }
+    places.get(parent.as_str()).copied().map(Some).ok_or_else(|| {
+        let mut known: Vec<&str> = std::iter::once(ROOT).chain(places.keys().copied()).collect();
+        known.sort_unstable();
+        let problem = format!("'{}' is no group; {}", brief(&parent), hint(&parent, known.into_iter()));
+        entry.node.place.wrong(&key, problem)
+    })
+}
 
-    /// Fails at the first group that stands on a cycle of parents.
-    fn no_cycle(&self, list: &[Node], groups: &[Group]) -> Result<()> {
-        // For each group: followed to the top already, or the group from which it is being followed.
-        let mut seen = vec![usize::MAX; groups.len()];
-        for start in 0..groups.len() {
-            let mut at = start;
-            while seen[at] == usize::MAX {
-                seen[at] = start;
-                match groups[at].parent {
-                    Some(parent) => at = parent,
-                    None => break,
-                }
-            }
-            if seen[at] != start || groups[at].parent.is_none() {
-                continue;
-            }
-            let mut path = vec![groups[at].name.as_str()];
-            let mut next = groups[at].parent;
-            while let Some(group) = next.filter(|&group| group != at) {
-                path.push(&groups[group].name);
-                next = groups[group].parent;
-            }
-            path.push(&groups[at].name);
-            let shown = path.iter().map(|name| format!("'{}'", short(name))).collect::<Vec<_>>().join(" is under ");
-            let entry = self.keys(at, &list[at]).ok().and_then(|keys| find(keys, "parent"));
-            let place = entry.and_then(|entry| entry.node.place);
-            let problem = format!("is a cycle: {shown}; expected a parent that is not under the group");
-            return Err(self.wrong(place, &format!("group '{}', parent", groups[at].name), problem));
+/// An amount for each resource that the table names.
+fn named(node: &Node, key: &str, resources: &[String]) -> Result<Vec<Option<Exact>>> {
+    let mut amounts = vec![None; resources.len()];
+    for entry in table(node, key, &example(resources))? {
+        let amount = amount(&entry.node, &format!("{key}, {}", entry.key), AN_AMOUNT)?;
+        if let Some(r) = resources.iter().position(|known| *known == entry.key) {
+            amounts[r] = Some(amount);
         }
-        Ok(())
     }
+    Ok(amounts)
+}
+
+/// Fails at the first group that stands on a cycle of parents.
+fn no_cycle(list: &[Node], groups: &[Group]) -> Result<()> {
+    // For each group: followed to the top already, or the group from which it is being followed.
+    let mut seen = vec![usize::MAX; groups.len()];
+    for start in 0..groups.len() {
+        let mut at = start;
+        while seen[at] == usize::MAX {
+            seen[at] = start;
+            match groups[at].parent {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        if seen[at] != start || groups[at].parent.is_none() {
+            continue;
+        }
+        let mut path = vec![groups[at].name.as_str()];
+        let mut next = groups[at].parent;
+        while let Some(group) = next.filter(|&group| group != at) {
+            path.push(&groups[group].name);
+            next = groups[group].parent;
+        }
+        path.push(&groups[at].name);
+        let shown = path.iter().map(|name| format!("'{}'", brief(name))).collect::<Vec<_>>().join(" is under ");
+        let place = list[at].get("parent").map_or(&list[at].place, |entry| &entry.node.place);
+        let problem = format!("is a cycle: {shown}; expected a parent that is not under the group");
+        return Err(place.wrong(&format!("group '{}', parent", groups[at].name), problem));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Amounts are integers, decimals (0.1 is a tenth), or fractions as text (`"1/3"`): 0, or from 1e-100 to 1e100, so that
 //! no quotient of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
 
-mod document;
 mod groups;
 
 use std::collections::HashSet;
@@ -11,9 +10,9 @@ use std::path::Path;
 
 use super::quota::GroupInstance;
 use super::{Exact, Instance, Machines, User};
-use document::{Entry, Node, Position, Value, short};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::rows::{read_text, text_of};
+use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
 
 /// The question of an instance: how many tasks each user runs, or the quota of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub fn open(path: &Path) -> Result<Question> {
 
 /// Reads an instance from text. The ending of `name` says whether it is JSON or TOML, or else the text does.
 ///
-/// Errors: [`Error::PlanSyntax`] with the name, the place if it is known, the problem, and the values that would be
+/// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the values that would be
 /// accepted.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -46,10 +45,13 @@ pub fn parse(name: &Path, text: &str) -> Result<Question> {
         // No TOML document starts with a brace, and every instance in JSON does.
         _ => text.trim_start().starts_with('{'),
     };
-    let reader = Reader { name };
-    let tree = if json { document::json(text) } else { document::toml(text) };
-    let tree = tree.map_err(|message| reader.wrong(None, "", message.trim_end()))?;
-    reader.question(&tree)
+    let whole = Place::whole(name, text);
+    let tree = if json { Node::json(&whole)? } else { Node::toml(&whole)? };
+    question(&tree).map_err(|error| match error {
+        Error::Placed { .. } => error,
+        // An error of the instance itself.
+        error => whole.wrong("", error),
+    })
 }
 
 /// The keys of a whole instance, of a user, and of a group of machines.
@@ -66,283 +68,239 @@ const MACHINES_MAX: u64 = 1_000_000_000;
 const AN_AMOUNT: &str = "a number of at least 0";
 const A_WEIGHT: &str = "a number above 0";
 
-struct Reader<'a> {
-    name: &'a Path,
+fn question(tree: &Node) -> Result<Question> {
+    table(tree, "instance", "[capacity] with [[user]] or [[group]]")?;
+    match (tree.get("group"), tree.get("user")) {
+        (Some(group), Some(_)) => {
+            let problem = "stand beside [[user]]; expected only users, or only groups";
+            Err(group.place.wrong("groups", problem))
+        }
+        (Some(group), None) => Ok(Question::Groups(groups::groups_in(tree, group)?)),
+        (None, _) => Ok(Question::Users(instance_in(tree)?)),
+    }
 }
 
-impl Reader<'_> {
-    fn wrong(&self, place: Option<Position>, key: &str, problem: impl std::fmt::Display) -> Error {
-        let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
-        Error::PlanSyntax { path: self.name.to_owned(), message: format!("{place}{key}{problem}") }
-    }
-
-    /// An error of the instance itself, with the name of the file.
-    fn refused(&self, error: Error) -> Error {
-        self.wrong(None, "", error)
-    }
-
-    fn question(&self, tree: &Node) -> Result<Question> {
-        let top = self.table(tree, "instance", "[capacity] with [[user]] or [[group]]")?;
-        match (find(top, "group"), find(top, "user")) {
-            (Some(group), Some(_)) => {
-                let problem = "stand beside [[user]]; expected only users, or only groups";
-                Err(self.wrong(group.place, "groups", problem))
-            }
-            (Some(group), None) => Ok(Question::Groups(self.groups(top, group)?)),
-            (None, _) => Ok(Question::Users(self.instance(top)?)),
+fn instance_in(tree: &Node) -> Result<Instance> {
+    tree.known(&TOP, "", "")?;
+    let machines = tree.get("machines");
+    let (resources, capacity) = match (tree.get("capacity"), machines) {
+        (Some(entry), _) => capacity_in(&entry.node, "capacity")?,
+        (None, Some(entry)) => sum_of_machines(&entry.node)?,
+        (None, None) => {
+            return Err(tree
+                .place
+                .wrong("capacity", "is missing; expected [capacity] with resources, such as cpu = 9"));
+        }
+    };
+    let users = users_in(tree, &resources)?;
+    let instance = Instance::new(resources, capacity, users)?;
+    match machines {
+        None => Ok(instance),
+        Some(entry) => {
+            let machines = machines_in(&entry.node, &instance)?;
+            instance.with_machines(machines)
         }
     }
+}
 
-    fn instance(&self, top: &[Entry]) -> Result<Instance> {
-        self.known(top, "", &TOP)?;
-        let machines = find(top, "machines");
-        let (resources, capacity) = match (find(top, "capacity"), machines) {
-            (Some(entry), _) => self.capacity(&entry.node, "capacity")?,
-            (None, Some(entry)) => self.sum_of_machines(&entry.node)?,
-            (None, None) => {
-                return Err(self.wrong(
-                    None,
-                    "capacity",
-                    "is missing; expected [capacity] with resources, such as cpu = 9",
-                ));
-            }
+fn users_in(tree: &Node, resources: &[String]) -> Result<Vec<User>> {
+    const EXPECTED: &str = "expected at least one [[user]] with a demand";
+    let Some(entry) = tree.get("user") else { return Err(tree.place.wrong("user", format!("is missing; {EXPECTED}"))) };
+    let Value::List(list) = &entry.node.value else {
+        let problem = format!("{} is no list of users; {EXPECTED}", entry.node.shown());
+        return Err(entry.place.wrong("user", problem));
+    };
+    if list.is_empty() {
+        return Err(entry.place.wrong("user", format!("the list is empty; {EXPECTED}")));
+    }
+    let mut names = HashSet::new();
+    let mut users = Vec::with_capacity(list.len());
+    for (at, node) in list.iter().enumerate() {
+        let (user, place) = user_in(at, node, resources)?;
+        if !names.insert(user.name.clone()) {
+            let problem = format!("user {} has the name of an earlier one; expected a name of its own", at + 1);
+            return Err(place.wrong(&format!("user '{}'", user.name), problem));
+        }
+        users.push(user);
+    }
+    Ok(users)
+}
+
+/// A user, and the place of its name.
+fn user_in(at: usize, node: &Node, resources: &[String]) -> Result<(User, Place)> {
+    let number = format!("user {}", at + 1);
+    table(node, &number, "name, demand, and optionally weight and tasks")?;
+    let (name, place) = match node.get("name") {
+        None => (number.clone(), node.place.clone()),
+        Some(entry) => (name_in(entry, &format!("{number}, name"))?, entry.node.place.clone()),
+    };
+    let whom = format!("user '{name}'");
+    node.known(&OF_USER, &whom, "")?;
+    let under = |what: &str| format!("{whom}, {what}");
+    let Some(demand) = node.get("demand") else {
+        let example = example(resources);
+        return Err(node.place.wrong(&under("demand"), format!("is missing; expected {example}")));
+    };
+    let demands = vector(&demand.node, &under("demand"), resources, Exact::ZERO, AN_AMOUNT)?;
+    let weight = match node.get("weight") {
+        None => vec![Exact::ONE; resources.len()],
+        Some(entry) => match &entry.node.value {
+            Value::Table(_) => vector(&entry.node, &under("weight"), resources, Exact::ONE, A_WEIGHT)?,
+            _ => vec![amount(&entry.node, &under("weight"), A_WEIGHT)?; resources.len()],
+        },
+    };
+    let tasks = node
+        .get("tasks")
+        .map(|entry| amount(&entry.node, &under("tasks"), "a number of at least 0, or no `tasks` for no end"))
+        .transpose()?;
+    if tasks.is_none() && demands.iter().all(|amount| !amount.is_positive()) {
+        let problem = "is 0 with endless tasks; expected an amount above 0, or a number of `tasks`";
+        return Err(demand.node.place.wrong(&under("demand"), problem));
+    }
+    Ok((User { name, demand: demands, weight, tasks }, place))
+}
+
+fn name_in(entry: &Entry, key: &str) -> Result<String> {
+    match &entry.node.value {
+        Value::Text(text) if is_name(text) => Ok(text.clone()),
+        _ => {
+            let problem = format!("{} is no name; expected text such as \"A\"", entry.node.shown());
+            Err(entry.node.place.wrong(key, problem))
+        }
+    }
+}
+
+/// Resources with amounts, in the order of the text.
+fn capacity_in(node: &Node, key: &str) -> Result<(Vec<String>, Vec<Exact>)> {
+    let entries = table(node, key, "resources with amounts, such as cpu = 9")?;
+    if entries.is_empty() {
+        return Err(node.place.wrong(key, "has no resource; expected at least one, such as cpu = 9"));
+    }
+    let mut capacity = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if !is_name(&entry.key) {
+            let problem = format!("'{}' is no name of a resource", brief(&entry.key));
+            return Err(entry.place.wrong(key, problem));
+        }
+        capacity.push(amount(&entry.node, &format!("{key}, {}", entry.key), AN_AMOUNT)?);
+    }
+    Ok((entries.iter().map(|entry| entry.key.clone()).collect(), capacity))
+}
+
+/// One number a resource; `otherwise` for those that are not named.
+fn vector(node: &Node, key: &str, resources: &[String], otherwise: Exact, expected: &str) -> Result<Vec<Exact>> {
+    let entries = table(node, key, &example(resources))?;
+    let mut vector = vec![otherwise; resources.len()];
+    for entry in entries {
+        let Some(r) = resources.iter().position(|known| *known == entry.key) else {
+            let name = brief(&entry.key);
+            let hint = hint(&entry.key, resources.iter().map(String::as_str));
+            return Err(entry.place.wrong(key, format!("'{name}' is no resource of [capacity]; {hint}")));
         };
-        let users = self.users(find(top, "user"), &resources)?;
-        let instance = Instance::new(resources, capacity, users).map_err(|error| self.refused(error))?;
-        match machines {
-            None => Ok(instance),
-            Some(entry) => {
-                let machines = self.machines(&entry.node, &instance)?;
-                instance.with_machines(machines).map_err(|error| self.refused(error))
-            }
-        }
+        vector[r] = amount(&entry.node, &format!("{key}, {}", entry.key), expected)?;
     }
+    Ok(vector)
+}
 
-    fn users(&self, entry: Option<&Entry>, resources: &[String]) -> Result<Vec<User>> {
-        const EXPECTED: &str = "expected at least one [[user]] with a demand";
-        let Some(entry) = entry else { return Err(self.wrong(None, "user", format!("is missing; {EXPECTED}"))) };
-        let Value::List(list) = &entry.node.value else {
-            let problem = format!("{} is no list of users; {EXPECTED}", entry.node.kind());
-            return Err(self.wrong(entry.place, "user", problem));
-        };
-        if list.is_empty() {
-            return Err(self.wrong(entry.place, "user", format!("the list is empty; {EXPECTED}")));
-        }
-        let mut names = HashSet::new();
-        let mut users = Vec::with_capacity(list.len());
-        for (at, node) in list.iter().enumerate() {
-            let (user, place) = self.user(at, node, resources)?;
-            if !names.insert(user.name.clone()) {
-                let problem = format!("user {} has the name of an earlier one; expected a name of its own", at + 1);
-                return Err(self.wrong(place, &format!("user '{}'", user.name), problem));
-            }
-            users.push(user);
-        }
-        Ok(users)
+fn amount(node: &Node, key: &str, expected: &str) -> Result<Exact> {
+    let wrong = |problem: &str| {
+        let problem = format!("{} {problem}; expected {expected}", node.shown());
+        Err(node.place.wrong(key, problem))
+    };
+    let number = match &node.value {
+        Value::Integer(_) | Value::Float(_) => match exact(node) {
+            Some(number) => number,
+            None if node.shown().ends_with("nan") => return wrong("is not a number"),
+            None => return wrong("is too large or not finite"),
+        },
+        Value::Text(text) if text.contains('/') => match fraction(text) {
+            Some(number) => number,
+            None => return wrong("is no fraction such as \"1/3\""),
+        },
+        _ => return wrong("is not a number"),
+    };
+    let size = number.to_f64();
+    if number.is_negative() {
+        return wrong("is negative");
     }
-
-    /// A user, and the place of its name.
-    fn user(&self, at: usize, node: &Node, resources: &[String]) -> Result<(User, Option<Position>)> {
-        let number = format!("user {}", at + 1);
-        let keys = self.table(node, &number, "name, demand, and optionally weight and tasks")?;
-        let (name, place) = match find(keys, "name") {
-            None => (number.clone(), node.place),
-            Some(entry) => (self.name(entry, &format!("{number}, name"))?, entry.node.place),
-        };
-        let whom = format!("user '{name}'");
-        self.known(keys, &whom, &OF_USER)?;
-        let under = |what: &str| format!("{whom}, {what}");
-        let Some(demand) = find(keys, "demand") else {
-            let example = example(resources);
-            return Err(self.wrong(node.place, &under("demand"), format!("is missing; expected {example}")));
-        };
-        let demands = self.vector(&demand.node, &under("demand"), resources, Exact::ZERO, AN_AMOUNT)?;
-        let weight = match find(keys, "weight") {
-            None => vec![Exact::ONE; resources.len()],
-            Some(entry) => match &entry.node.value {
-                Value::Table(_) => self.vector(&entry.node, &under("weight"), resources, Exact::ONE, A_WEIGHT)?,
-                _ => vec![self.amount(&entry.node, &under("weight"), A_WEIGHT)?; resources.len()],
-            },
-        };
-        let tasks = find(keys, "tasks")
-            .map(|entry| self.amount(&entry.node, &under("tasks"), "a number of at least 0, or no `tasks` for no end"))
-            .transpose()?;
-        if tasks.is_none() && demands.iter().all(|amount| !amount.is_positive()) {
-            let problem = "is 0 with endless tasks; expected an amount above 0, or a number of `tasks`";
-            return Err(self.wrong(demand.node.place, &under("demand"), problem));
-        }
-        Ok((User { name, demand: demands, weight, tasks }, place))
+    if expected == A_WEIGHT && !number.is_positive() {
+        return wrong("is no weight");
     }
-
-    fn name(&self, entry: &Entry, key: &str) -> Result<String> {
-        match &entry.node.value {
-            Value::Text(text) if is_name(text) => Ok(text.clone()),
-            _ => {
-                let problem = format!("{} is no name; expected text such as \"A\"", entry.node.kind());
-                Err(self.wrong(entry.node.place, key, problem))
-            }
-        }
+    if number.is_positive() && !(1.0 / LARGEST..=LARGEST).contains(&size) {
+        return wrong("is beyond 1e-100 to 1e100");
     }
+    Ok(number)
+}
 
-    /// Resources with amounts, in the order of the text.
-    fn capacity(&self, node: &Node, key: &str) -> Result<(Vec<String>, Vec<Exact>)> {
-        let entries = self.table(node, key, "resources with amounts, such as cpu = 9")?;
-        if entries.is_empty() {
-            return Err(self.wrong(node.place, key, "has no resource; expected at least one, such as cpu = 9"));
-        }
-        let mut capacity = Vec::with_capacity(entries.len());
-        for entry in entries {
-            if !is_name(&entry.key) {
-                let problem = format!("'{}' is no name of a resource", short(&entry.key));
-                return Err(self.wrong(entry.place, key, problem));
-            }
-            capacity.push(self.amount(&entry.node, &format!("{key}, {}", entry.key), AN_AMOUNT)?);
-        }
-        Ok((entries.iter().map(|entry| entry.key.clone()).collect(), capacity))
-    }
-
-    /// One number a resource; `otherwise` for those that are not named.
-    fn vector(
-        &self,
-        node: &Node,
-        key: &str,
-        resources: &[String],
-        otherwise: Exact,
-        expected: &str,
-    ) -> Result<Vec<Exact>> {
-        let entries = self.table(node, key, &example(resources))?;
-        let mut vector = vec![otherwise; resources.len()];
-        for entry in entries {
-            let Some(r) = resources.iter().position(|known| *known == entry.key) else {
-                let name = short(&entry.key);
-                let hint = hint(&entry.key, resources.iter().map(String::as_str));
-                return Err(self.wrong(entry.place, key, format!("'{name}' is no resource of [capacity]; {hint}")));
-            };
-            vector[r] = self.amount(&entry.node, &format!("{key}, {}", entry.key), expected)?;
-        }
-        Ok(vector)
-    }
-
-    fn amount(&self, node: &Node, key: &str, expected: &str) -> Result<Exact> {
-        let wrong = |problem: &str| {
-            let problem = format!("{} {problem}; expected {expected}", node.kind());
-            Err(self.wrong(node.place, key, problem))
-        };
-        let number = match &node.value {
-            Value::Number(number) => number.clone(),
-            Value::Beyond(text) if text.ends_with("nan") => return wrong("is not a number"),
-            Value::Beyond(_) => return wrong("is too large or not finite"),
-            Value::Text(text) if text.contains('/') => match fraction(text) {
-                Some(number) => number,
-                None => return wrong("is no fraction such as \"1/3\""),
-            },
-            _ => return wrong("is not a number"),
-        };
-        let size = number.to_f64();
-        if number.is_negative() {
-            return wrong("is negative");
-        }
-        if expected == A_WEIGHT && !number.is_positive() {
-            return wrong("is no weight");
-        }
-        if number.is_positive() && !(1.0 / LARGEST..=LARGEST).contains(&size) {
-            return wrong("is beyond 1e-100 to 1e100");
-        }
-        Ok(number)
-    }
-
-    /// The capacity of a list of machines, and its resources in order of appearance.
-    fn sum_of_machines(&self, node: &Node) -> Result<(Vec<String>, Vec<Exact>)> {
-        let Value::List(groups) = &node.value else {
-            let problem = "needs a [capacity] to divide; expected it, or [[machines]] with count and capacity";
-            return Err(self.wrong(node.place, "machines", problem));
-        };
-        let (mut resources, mut sums): (Vec<String>, Vec<Exact>) = (Vec::new(), Vec::new());
-        for (at, node) in groups.iter().enumerate() {
-            let key = format!("machines, group {}", at + 1);
-            let (count, capacity) = self.group(node, &key)?;
-            let (names, amounts) = self.capacity(&capacity.node, &format!("{key}, capacity"))?;
-            for (name, amount) in names.into_iter().zip(amounts) {
-                let amount = &amount * &Exact::from(count);
-                match resources.iter().position(|known| *known == name) {
-                    Some(r) => sums[r] = &sums[r] + &amount,
-                    None => {
-                        resources.push(name);
-                        sums.push(amount);
-                    }
+/// The capacity of a list of machines, and its resources in order of appearance.
+fn sum_of_machines(node: &Node) -> Result<(Vec<String>, Vec<Exact>)> {
+    let Value::List(groups) = &node.value else {
+        let problem = "needs a [capacity] to divide; expected it, or [[machines]] with count and capacity";
+        return Err(node.place.wrong("machines", problem));
+    };
+    let (mut resources, mut sums): (Vec<String>, Vec<Exact>) = (Vec::new(), Vec::new());
+    for (at, node) in groups.iter().enumerate() {
+        let key = format!("machines, group {}", at + 1);
+        let (count, capacity) = machine_group(node, &key)?;
+        let (names, amounts) = capacity_in(&capacity.node, &format!("{key}, capacity"))?;
+        for (name, amount) in names.into_iter().zip(amounts) {
+            let amount = &amount * &Exact::from(count);
+            match resources.iter().position(|known| *known == name) {
+                Some(r) => sums[r] = &sums[r] + &amount,
+                None => {
+                    resources.push(name);
+                    sums.push(amount);
                 }
             }
         }
-        if resources.is_empty() {
-            return Err(self.wrong(
-                node.place,
-                "machines",
-                "the list is empty; expected count and capacity of a group",
-            ));
-        }
-        Ok((resources, sums))
     }
-
-    /// Groups of machines, or so many equal parts of the capacity.
-    fn machines(&self, node: &Node, instance: &Instance) -> Result<Vec<Machines>> {
-        let Value::List(groups) = &node.value else {
-            let count = self.count(node, "machines")?;
-            let part = |whole: &Exact| whole / &Exact::from(count);
-            return Ok(vec![Machines { count, capacity: instance.capacity().iter().map(part).collect() }]);
-        };
-        let group = |(at, node): (usize, &Node)| {
-            let key = format!("machines, group {}", at + 1);
-            let (count, capacity) = self.group(node, &key)?;
-            let key = format!("{key}, capacity");
-            let capacity = self.vector(&capacity.node, &key, instance.resources(), Exact::ZERO, AN_AMOUNT)?;
-            Ok(Machines { count, capacity })
-        };
-        groups.iter().enumerate().map(group).collect()
+    if resources.is_empty() {
+        return Err(node.place.wrong("machines", "the list is empty; expected count and capacity of a group"));
     }
-
-    /// How many machines a group has, and the capacity of each.
-    fn group<'n>(&self, node: &'n Node, key: &str) -> Result<(u64, &'n Entry)> {
-        let keys = self.table(node, key, "count and capacity")?;
-        self.known(keys, key, &OF_MACHINES)?;
-        let count = find(keys, "count").map_or(Ok(1), |entry| self.count(&entry.node, &format!("{key}, count")))?;
-        let missing = || self.wrong(node.place, key, "capacity is missing; expected the capacity of one machine");
-        Ok((count, find(keys, "capacity").ok_or_else(missing)?))
-    }
-
-    fn count(&self, node: &Node, key: &str) -> Result<u64> {
-        let whole = match &node.value {
-            Value::Number(number) => number.parts().filter(|(_, denominator)| *denominator == 1),
-            _ => None,
-        };
-        let count = whole.and_then(|(count, _)| u64::try_from(count).ok());
-        count.filter(|count| (1..=MACHINES_MAX).contains(count)).ok_or_else(|| {
-            let problem = format!("{} is no number of machines; expected 1 to {MACHINES_MAX}", node.kind());
-            self.wrong(node.place, key, problem)
-        })
-    }
-
-    fn table<'n>(&self, node: &'n Node, key: &str, expected: &str) -> Result<&'n [Entry]> {
-        match &node.value {
-            Value::Table(entries) => Ok(entries),
-            _ => Err(self.wrong(node.place, key, format!("{} is no table; expected {expected}", node.kind()))),
-        }
-    }
-
-    fn known(&self, entries: &[Entry], whose: &str, known: &[&str]) -> Result<()> {
-        match entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
-            None => Ok(()),
-            Some(entry) => {
-                let hint = hint(&entry.key, known.iter().copied());
-                let name = short(&entry.key);
-                Err(self.wrong(entry.place, whose, format!("unknown key '{name}'; {hint}")))
-            }
-        }
-    }
+    Ok((resources, sums))
 }
 
-fn find<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {
-    entries.iter().find(|entry| entry.key == key)
+/// Groups of machines, or so many equal parts of the capacity.
+fn machines_in(node: &Node, instance: &Instance) -> Result<Vec<Machines>> {
+    let Value::List(groups) = &node.value else {
+        let count = count_in(node, "machines")?;
+        let part = |whole: &Exact| whole / &Exact::from(count);
+        return Ok(vec![Machines { count, capacity: instance.capacity().iter().map(part).collect() }]);
+    };
+    let group = |(at, node): (usize, &Node)| {
+        let key = format!("machines, group {}", at + 1);
+        let (count, capacity) = machine_group(node, &key)?;
+        let key = format!("{key}, capacity");
+        let capacity = vector(&capacity.node, &key, instance.resources(), Exact::ZERO, AN_AMOUNT)?;
+        Ok(Machines { count, capacity })
+    };
+    groups.iter().enumerate().map(group).collect()
+}
+
+/// How many machines a group has, and the capacity of each.
+fn machine_group<'n>(node: &'n Node, key: &str) -> Result<(u64, &'n Entry)> {
+    table(node, key, "count and capacity")?;
+    node.known(&OF_MACHINES, key, "")?;
+    let count = node.get("count").map_or(Ok(1), |entry| count_in(&entry.node, &format!("{key}, count")))?;
+    let missing = || node.place.wrong(key, "capacity is missing; expected the capacity of one machine");
+    Ok((count, node.get("capacity").ok_or_else(missing)?))
+}
+
+fn count_in(node: &Node, key: &str) -> Result<u64> {
+    let number = exact(node);
+    let whole = number.as_ref().and_then(|number| number.parts().filter(|(_, denominator)| *denominator == 1));
+    let count = whole.and_then(|(count, _)| u64::try_from(count).ok());
+    count.filter(|count| (1..=MACHINES_MAX).contains(count)).ok_or_else(|| {
+        let problem = format!("{} is no number of machines; expected 1 to {MACHINES_MAX}", node.shown());
+        node.place.wrong(key, problem)
+    })
+}
+
+fn table<'n>(node: &'n Node, key: &str, expected: &str) -> Result<&'n [Entry]> {
+    match &node.value {
+        Value::Table(entries) => Ok(entries),
+        _ => Err(node.place.wrong(key, format!("{} is no table; expected {expected}", node.shown()))),
+    }
 }
 
 /// The name that was probably meant, or all accepted names.
@@ -367,6 +325,18 @@ fn example(resources: &[String]) -> String {
 /// Whether people can read it in a line of a table: not empty, not endless, no control characters.
 fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().nth(200).is_none() && !text.chars().any(char::is_control)
+}
+
+/// A whole number as it is, another one as its shortest decimal; `None` if it is none, not finite, or an integer beyond 64 bits.
+fn exact(node: &Node) -> Option<Exact> {
+    match &node.value {
+        Value::Integer(digits) => match digits.parse::<i64>() {
+            Ok(number) => Some(Exact::ratio(number, 1)),
+            Err(_) => digits.parse::<u64>().ok().map(Exact::from),
+        },
+        Value::Float(digits) => digits.parse().ok().and_then(Exact::decimal),
+        _ => None,
+    }
 }
 
 fn fraction(text: &str) -> Option<Exact> {

@@ -2,101 +2,99 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::file::{GroupEntry, QuotaFile, Reader};
-use plimsoll_base::error::{Result, nearest};
+use super::file::{GroupEntry, QuotaFile};
+use plimsoll_base::error::{Result, did_you_mean};
+use plimsoll_base::tree::Place;
 
-impl Reader<'_> {
-    /// Finds parents, and refuses cycles.
-    pub(super) fn connect(&self, file: &mut QuotaFile, parents: &[Option<(String, usize)>]) -> Result<()> {
-        let places: HashMap<String, usize> =
-            file.groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
-        for (at, parent) in parents.iter().enumerate() {
-            let Some((name, line)) = parent else { continue };
-            file.groups[at].parent = Some(*places.get(name).ok_or_else(|| {
-                let hint = nearest(name, places.keys().map(String::as_str));
-                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-                self.wrong(*line, "parent", format!("'{name}' is no group{hint}; expected a group's name, or root"))
-            })?);
-        }
-        for (at, group) in file.groups.iter().enumerate() {
-            let (mut above, mut steps) = (group.parent, 0);
-            while let Some(parent) = above {
-                steps += 1;
-                if parent == at || steps > file.groups.len() {
-                    let line = parents[at].as_ref().map_or(group.line, |(_, line)| *line);
-                    let problem = format!("'{}' is above itself; expected a tree", group.name);
-                    return Err(self.wrong(line, "parent", problem));
-                }
-                above = file.groups[parent].parent;
-            }
-        }
-        Ok(())
+/// Finds parents, and refuses cycles.
+pub(super) fn connect(file: &mut QuotaFile, parents: &[Option<(String, &Place)>]) -> Result<()> {
+    let places: HashMap<String, usize> =
+        file.groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
+    for (at, parent) in parents.iter().enumerate() {
+        let Some((name, place)) = parent else { continue };
+        file.groups[at].parent = Some(*places.get(name).ok_or_else(|| {
+            let hint = did_you_mean(name, places.keys().map(String::as_str));
+            place.wrong("parent", format!("'{name}' is no group{hint}; expected a group's name, or root"))
+        })?);
     }
+    for (at, group) in file.groups.iter().enumerate() {
+        let (mut above, mut steps) = (group.parent, 0);
+        while let Some(parent) = above {
+            steps += 1;
+            if parent == at || steps > file.groups.len() {
+                let place = parents[at].as_ref().map_or(&group.place, |(_, place)| *place);
+                let problem = format!("'{}' is above itself; expected a tree", group.name);
+                return Err(place.wrong("parent", problem));
+            }
+            above = file.groups[parent].parent;
+        }
+    }
+    Ok(())
+}
 
-    /// Refuses users of groups that have groups under them, users of two groups, and two defaults.
-    pub(super) fn users(&self, file: &QuotaFile) -> Result<()> {
-        let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
-        let mut owners: HashMap<&str, &str> = HashMap::new();
-        let mut default: Option<&GroupEntry> = None;
-        for (at, group) in file.groups.iter().enumerate() {
-            if above.contains(&at) && (group.default || !group.users.is_empty()) {
-                let problem = format!("'{}' has groups under it; expected users in those", group.name);
-                return Err(self.wrong(group.line, "users", problem));
-            }
-            for user in &group.users {
-                if let Some(other) = owners.insert(user, &group.name) {
-                    let problem = format!("'{user}' of group '{}' is in '{other}' too; expected one group", group.name);
-                    return Err(self.wrong(group.line, "users", problem));
-                }
-            }
-            if group.default {
-                if let Some(other) = default {
-                    let problem = format!("'{}' and '{}' both; expected one default group", other.name, group.name);
-                    return Err(self.wrong(group.line, "default", problem));
-                }
-                default = Some(group);
+/// Refuses users of groups that have groups under them, users of two groups, and two defaults.
+pub(super) fn users(file: &QuotaFile) -> Result<()> {
+    let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
+    let mut owners: HashMap<&str, &str> = HashMap::new();
+    let mut default: Option<&GroupEntry> = None;
+    for (at, group) in file.groups.iter().enumerate() {
+        if above.contains(&at) && (group.default || !group.users.is_empty()) {
+            let problem = format!("'{}' has groups under it; expected users in those", group.name);
+            return Err(group.place.wrong("users", problem));
+        }
+        for user in &group.users {
+            if let Some(other) = owners.insert(user, &group.name) {
+                let problem = format!("'{user}' of group '{}' is in '{other}' too; expected one group", group.name);
+                return Err(group.place.wrong("users", problem));
             }
         }
-        Ok(())
+        if group.default {
+            if let Some(other) = default {
+                let problem = format!("'{}' and '{}' both; expected one default group", other.name, group.name);
+                return Err(group.place.wrong("default", problem));
+            }
+            default = Some(group);
+        }
     }
+    Ok(())
+}
 
-    /// Refuses limits below minimums, and minimums that sum to more than the parent's.
-    pub(super) fn amounts(&self, groups: &[GroupEntry]) -> Result<()> {
-        for group in groups {
-            for (amount, min) in &group.min {
-                let max = group.max.iter().find(|(other, _)| other.dim.name == amount.dim.name);
-                if let Some((at, max)) = max.filter(|(_, max)| max < min) {
-                    let problem = format!(
-                        "{} of group '{}' is below its min of {}; expected at least that",
-                        at.dim.display(*max),
-                        group.name,
-                        amount.dim.display(*min)
-                    );
-                    return Err(self.wrong(at.line, &format!("max.{}", at.key), problem));
-                }
+/// Refuses limits below minimums, and minimums that sum to more than the parent's.
+pub(super) fn amounts(groups: &[GroupEntry]) -> Result<()> {
+    for group in groups {
+        for (amount, min) in &group.min {
+            let max = group.max.iter().find(|(other, _)| other.dim.name == amount.dim.name);
+            if let Some((at, max)) = max.filter(|(_, max)| max < min) {
+                let problem = format!(
+                    "{} of group '{}' is below its min of {}; expected at least that",
+                    at.dim.display(*max),
+                    group.name,
+                    amount.dim.display(*min)
+                );
+                return Err(at.place.wrong(&format!("max.{}", at.key), problem));
             }
         }
-        // By parent and resource: the sum so far.
-        let mut sums: HashMap<(usize, &str), u64> = HashMap::new();
-        for group in groups {
-            let Some(parent) = group.parent else { continue };
-            for (amount, min) in &group.min {
-                let above = groups[parent].min.iter().find(|(other, _)| other.dim.name == amount.dim.name);
-                let limit = above.map_or(0, |(_, min)| *min);
-                let sum = sums.entry((parent, amount.dim.name.as_str())).or_default();
-                *sum = sum.saturating_add(*min);
-                if *sum > limit {
-                    let problem = format!(
-                        "the minimums under '{}' sum to {} with that of '{}', above its own min of {}",
-                        groups[parent].name,
-                        amount.dim.display(*sum),
-                        group.name,
-                        amount.dim.display(limit)
-                    );
-                    return Err(self.wrong(amount.line, &format!("min.{}", amount.key), problem));
-                }
-            }
-        }
-        Ok(())
     }
+    // By parent and resource: the sum so far.
+    let mut sums: HashMap<(usize, &str), u64> = HashMap::new();
+    for group in groups {
+        let Some(parent) = group.parent else { continue };
+        for (amount, min) in &group.min {
+            let above = groups[parent].min.iter().find(|(other, _)| other.dim.name == amount.dim.name);
+            let limit = above.map_or(0, |(_, min)| *min);
+            let sum = sums.entry((parent, amount.dim.name.as_str())).or_default();
+            *sum = sum.saturating_add(*min);
+            if *sum > limit {
+                let problem = format!(
+                    "the minimums under '{}' sum to {} with that of '{}', above its own min of {}",
+                    groups[parent].name,
+                    amount.dim.display(*sum),
+                    group.name,
+                    amount.dim.display(limit)
+                );
+                return Err(amount.place.wrong(&format!("min.{}", amount.key), problem));
+            }
+        }
+    }
+    Ok(())
 }

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-
-use super::roster;
-use plimsoll_base::error::{Error, Result, nearest};
+use super::{checks, labels, roster};
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::read_text;
+use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, Round, Span, decimal, span};
 pub use plimsoll_fair::water::Semantics as Variant;
 
@@ -65,8 +63,8 @@ pub struct QuotaFile {
 pub struct LabelTree {
     /// The label.
     pub name: String,
-    /// The line of its name.
-    pub line: usize,
+    /// The place of its name.
+    pub place: Place,
     /// As many as there are groups, in the same order.
     pub groups: Vec<GroupEntry>,
 }
@@ -76,8 +74,8 @@ pub struct LabelTree {
 pub struct GroupEntry {
     /// Its name.
     pub name: String,
-    /// The line of its name; 0 where nothing is stated of it.
-    pub line: usize,
+    /// The place of its name, where anything is stated of it.
+    pub place: Place,
     /// Whether its tree says anything of it; if not, it may use nothing there.
     pub stated: bool,
     /// The group above it, by place in the file; `None` right under the cluster.
@@ -98,25 +96,21 @@ pub struct GroupEntry {
     pub default: bool,
 }
 
-/// A resource as a key spells it, and the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A resource as a key spells it, and its place.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Amount {
     /// The resource.
     pub dim: Dim,
     /// The key.
     pub key: String,
-    /// The line of the key.
-    pub line: usize,
+    /// The place of the key.
+    pub place: Place,
 }
 
 const TOP: [&str; 6] = ["variant", "inside", "reclaim", "users", "group", "label"];
 const OF_GROUP: [&str; 8] = ["name", "parent", "ratio", "min", "max", "lend", "users", "default"];
 
-pub(super) type Table<'a> = DeTable<'a>;
-pub(super) type Item<'a> = Spanned<DeValue<'a>>;
-
-/// Reads the file. Errors: [`Error::Io`], [`Error::PlanSyntax`] with the line, the problem and the values that would be
-/// accepted.
+/// Reads the file. Errors: [`Error::Io`], [`Error::Placed`] with the place, the problem and the values that would be accepted.
 pub fn read(path: &Path) -> Result<QuotaFile> {
     let mut file = parse(path, &read_text(path)?)?;
     file.files.insert(0, path.to_owned());
@@ -125,32 +119,21 @@ pub fn read(path: &Path) -> Result<QuotaFile> {
 
 /// Reads the text of a file; a list of users stands beside it. Errors: as [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
-    let reader = Reader::new(path, text);
-    reader.file(reader.table_of_text()?.get_ref(), 1, path.parent().unwrap_or(Path::new("")))
+    let tree = Node::toml(&Place::whole(path, text))?;
+    file(&tree, &tree.place, path.parent().unwrap_or(Path::new("")))
 }
 
 impl QuotaFile {
     /// The quota groups that stand in a plan, by name: its tables `[quota.NAME]`, with the keys of a quota file. Files
-    /// that they name are in `folder`. Errors: as [`QuotaFile::read`], at the lines of `text`, which messages call
-    /// `path`.
-    pub fn in_plan(path: &Path, text: &str, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
-        let reader = Reader::new(path, text);
-        let plan = reader.table_of_text()?;
-        let Some(quotas) = plan.get_ref().get("quota") else { return Ok(Vec::new()) };
-        let expected = "expected tables with names, such as [quota.teams]";
-        let table = |item: &Item, key: &str| {
-            let line = reader.line(item.span().start);
-            item.get_ref().as_table().map(|_| line).ok_or_else(|| reader.wrong(line, key, expected))
+    /// that they name are in `folder`. Errors: as [`QuotaFile::read`].
+    pub fn in_plan(quotas: &Entry, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
+        let wrong = |place: &Place| place.wrong("quota", "expected tables with names, such as [quota.teams]");
+        let tables = quotas.node.table().ok_or_else(|| wrong(&quotas.place))?;
+        let one = |entry: &Entry| match entry.node.table() {
+            Some(_) => Ok((entry.key.clone(), file(&entry.node, &entry.place, folder)?)),
+            None => Err(wrong(&entry.place)),
         };
-        table(quotas, "quota")?;
-        let mut found = Vec::new();
-        for (name, item) in quotas.get_ref().as_table().into_iter().flatten() {
-            let (name, line) = (name.get_ref().to_string(), table(item, "quota")?);
-            if let Some(top) = item.get_ref().as_table() {
-                found.push((name, reader.file(top, line, folder)?));
-            }
-        }
-        Ok(found)
+        tables.iter().map(one).collect()
     }
 }
 
@@ -158,247 +141,165 @@ const VARIANTS: [(&str, Variant); 2] =
     [("min-plus-share", Variant::MinPlusShare), ("max-min-level", Variant::MaxMinLevel)];
 const INSIDES: [(&str, GroupOrder); 2] = [("fifo", GroupOrder::Fifo), ("fair", GroupOrder::Fair)];
 
-pub(super) struct Reader<'a> {
-    path: &'a Path,
-    text: &'a str,
-    /// Where each line ends.
-    lines: Vec<usize>,
+/// The content of a table that is named at `place`; a list of users is in `folder`.
+fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
+    top.known(&TOP, "", "")?;
+    let variant = choice(top, "variant", &VARIANTS)?;
+    let inside = choice(top, "inside", &INSIDES)?;
+    let reclaim = reclaim(top)?;
+    let (groups, parents) = groups(top, place)?;
+    let (path, files, labels) = (place.file().to_owned(), Vec::new(), Vec::new());
+    let mut file = QuotaFile { path, files, variant, inside, reclaim, groups, labels };
+    checks::connect(&mut file, &parents)?;
+    checks::users(&file)?;
+    checks::amounts(&file.groups)?;
+    file.labels = labels::read(top, &file.groups)?;
+    if let Some(entry) = top.get("users") {
+        let list = folder.join(string("users", &entry.node)?);
+        roster::read(&list, &mut file)?;
+        file.files.push(list);
+    }
+    Ok(file)
 }
 
-impl<'a> Reader<'a> {
-    fn new(path: &'a Path, text: &'a str) -> Reader<'a> {
-        Reader { path, text, lines: text.match_indices('\n').map(|(at, _)| at).collect() }
-    }
+fn choice<T: Copy + Default>(top: &Node, key: &str, all: &[(&str, T)]) -> Result<T> {
+    let Some(Entry { node, .. }) = top.get(key) else { return Ok(T::default()) };
+    all.iter().find(|(name, _)| Some(*name) == node.text()).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        refused(key, node, &names.join(" or "))
+    })
+}
 
-    fn table_of_text(&self) -> Result<Spanned<Table<'a>>> {
-        DeTable::parse(self.text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            self.wrong(self.line(at), "", error.message())
-        })
-    }
-
-    /// The content of a table that begins at `line`; a list of users is in `folder`.
-    fn file(&self, top: &Table, line: usize, folder: &Path) -> Result<QuotaFile> {
-        self.known(top, &TOP, "")?;
-        let choice = |key: &str| top.get(key).map(|item| (self.line(item.span().start), item));
-        let variant = self.choice("variant", choice("variant"), &VARIANTS)?;
-        let inside = self.choice("inside", choice("inside"), &INSIDES)?;
-        let reclaim = self.reclaim(choice("reclaim"))?;
-        let (groups, parents) = self.groups(top, line)?;
-        let (path, files, labels) = (self.path.to_owned(), Vec::new(), Vec::new());
-        let mut file = QuotaFile { path, files, variant, inside, reclaim, groups, labels };
-        self.connect(&mut file, &parents)?;
-        self.users(&file)?;
-        self.amounts(&file.groups)?;
-        file.labels = self.labels(top, &file.groups)?;
-        if let Some(item) = top.get("users") {
-            let list = folder.join(self.string("users", item)?);
-            roster::read(&list, &mut file)?;
-            file.files.push(list);
-        }
-        Ok(file)
-    }
-
-    pub(super) fn line(&self, byte: usize) -> usize {
-        1 + self.lines.partition_point(|&end| end < byte)
-    }
-
-    pub(super) fn wrong(&self, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {
-        wrong(self.path, line, key, problem)
-    }
-
-    /// Refuses keys that nobody knows.
-    pub(super) fn known(&self, table: &Table, keys: &[&str], within: &str) -> Result<()> {
-        for key in table.keys() {
-            let name: &str = key.get_ref();
-            if !keys.contains(&name) {
-                let hint = nearest(name, keys.iter().copied());
-                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
-                let problem = format!("'{name}' is no key{within}{hint}; expected {}", keys.join(", "));
-                return Err(self.wrong(self.line(key.span().start), "", problem));
-            }
-        }
-        Ok(())
-    }
-
-    fn choice<T: Copy + Default>(&self, key: &str, item: Option<(usize, &Item)>, all: &[(&str, T)]) -> Result<T> {
-        let Some((line, item)) = item else { return Ok(T::default()) };
-        let given = item.get_ref().as_str();
-        all.iter().find(|(name, _)| Some(*name) == given).map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-            self.wrong(line, key, format!("{} is not accepted; expected {}", shown(item), names.join(" or ")))
-        })
-    }
-
-    /// The rule above a quota.
-    fn reclaim(&self, item: Option<(usize, &Item)>) -> Result<Reclaim> {
-        let Some((line, item)) = item else { return Ok(Reclaim::default()) };
-        let after =
-            |text: &str| text.strip_prefix("kill-after:").and_then(|text| span(text).ok()).map(Reclaim::KillAfter);
-        match item.get_ref().as_str() {
-            Some("never") => Ok(Reclaim::Never),
-            Some("wait") => Ok(Reclaim::Wait),
-            text => text.and_then(after).ok_or_else(|| {
-                let expected = "expected \"never\", \"wait\" or \"kill-after:SPAN\", such as \"kill-after:60s\"";
-                self.wrong(line, "reclaim", format!("{} is not accepted; {expected}", shown(item)))
-            }),
-        }
-    }
-
-    /// The groups, and of each the name and the line of its parent.
-    #[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
-    fn groups(&self, top: &Table, line: usize) -> Result<(Vec<GroupEntry>, Vec<Option<(String, usize)>>)> {
-        const EXPECTED: &str = "expected at least one [[group]] with a name";
-        let Some(item) = top.get("group") else {
-            return Err(self.wrong(line, "group", format!("is missing; {EXPECTED}")));
-        };
-        let line = self.line(item.span().start);
-        let list = item.get_ref().as_array().ok_or_else(|| self.wrong(line, "group", EXPECTED))?;
-        let (mut groups, mut parents) = (Vec::new(), Vec::new());
-        let mut lines: HashMap<String, usize> = HashMap::new();
-        for item in list.iter() {
-            let line = self.line(item.span().start);
-            let table = item.get_ref().as_table().ok_or_else(|| self.wrong(line, "group", EXPECTED))?;
-            let (group, parent) = self.group(line, table)?;
-            if let Some(first) = lines.insert(group.name.clone(), group.line) {
-                let problem = format!("'{}' stands on line {first} too; expected names of their own", group.name);
-                return Err(self.wrong(group.line, "name", problem));
-            }
-            groups.push(group);
-            parents.push(parent);
-        }
-        if groups.is_empty() {
-            return Err(self.wrong(line, "group", EXPECTED));
-        }
-        Ok((groups, parents))
-    }
-
-    fn group(&self, line: usize, table: &Table) -> Result<(GroupEntry, Option<(String, usize)>)> {
-        self.known(table, &OF_GROUP, " of a group")?;
-        let item = table.get("name").ok_or_else(|| self.wrong(line, "name", "is missing; expected a group's name"))?;
-        let (name, line) = (self.string("name", item)?, self.line(item.span().start));
-        if name.is_empty() || name == "root" {
-            let problem = format!("'{name}' is not accepted; expected a name, and not root: that is the cluster");
-            return Err(self.wrong(line, "name", problem));
-        }
-        let parent = match table.get("parent") {
-            Some(item) => Some((self.string("parent", item)?, self.line(item.span().start))),
-            None => None,
-        };
-        let mut group = GroupEntry { name, line, ..GroupEntry::default() };
-        self.shares(table, &mut group)?;
-        if let Some(item) = table.get("default") {
-            group.default = self.truth("default", item)?;
-        }
-        if let Some(item) = table.get("users") {
-            let expected = "expected a list of users, such as [\"a\", \"b\", \"batch-*\"]";
-            let list = item.get_ref().as_array();
-            let list = list.ok_or_else(|| self.wrong(self.line(item.span().start), "users", expected))?;
-            let name = |item| self.string("users", item).map(|name| name.trim().to_owned());
-            group.users = list.iter().map(name).collect::<Result<_>>()?;
-        }
-        Ok((group, parent.filter(|(name, _)| name != "root")))
-    }
-
-    /// The minimum and maximum of a group: of the cluster, or of the machines of a label.
-    pub(super) fn shares(&self, table: &Table, group: &mut GroupEntry) -> Result<()> {
-        (group.stated, group.ratio, group.lend) = (true, RATIO_ONE, true);
-        match table.get("ratio") {
-            Some(item) if item.get_ref().as_table().is_some() => group.ratios = self.table("ratio", item, true)?,
-            Some(item) => group.ratio = self.ratio("ratio", item)?,
-            None => {}
-        }
-        for (key, amounts) in [("min", &mut group.min), ("max", &mut group.max)] {
-            if let Some(item) = table.get(key) {
-                *amounts = self.table(key, item, false)?;
-            }
-        }
-        if let Some(item) = table.get("lend") {
-            group.lend = self.truth("lend", item)?;
-        }
-        Ok(())
-    }
-
-    fn truth(&self, key: &str, item: &Item) -> Result<bool> {
-        item.get_ref().as_bool().ok_or_else(|| {
-            let problem = format!("{} is not accepted; expected true or false", shown(item));
-            self.wrong(self.line(item.span().start), key, problem)
-        })
-    }
-
-    pub(super) fn string(&self, key: &str, item: &Item) -> Result<String> {
-        let text = item.get_ref().as_str().map(str::to_owned);
-        text.ok_or_else(|| {
-            let problem = format!("{} is not accepted; expected text in quotes", shown(item));
-            self.wrong(self.line(item.span().start), key, problem)
-        })
-    }
-
-    fn ratio(&self, key: &str, item: &Item) -> Result<u64> {
-        let line = self.line(item.span().start);
-        let text = self.text.get(item.span()).unwrap_or_default();
-        let expected = "expected a number of at least 0";
-        let ratio =
-            number(item, RATIO_ONE, Round::Up).map_err(|p| self.wrong(line, key, format!("{text} {p}; {expected}")))?;
-        // Rounded up so that a ratio above 0 stays one.
-        if ratio > RATIO_MAX {
-            return Err(self.wrong(line, key, format!("{text} is too large; {expected}, and at most 1000000")));
-        }
-        Ok(ratio)
-    }
-
-    /// A table of resources: amounts in base units, or ratios.
-    fn table(&self, key: &str, item: &Item, ratios: bool) -> Result<Vec<(Amount, u64)>> {
-        let expected = "expected resources, such as { cpu = 100, memory_gib = 200 }";
-        let table = item.get_ref().as_table();
-        let table = table.ok_or_else(|| self.wrong(self.line(item.span().start), key, expected))?;
-        let mut amounts: Vec<(Amount, u64)> = Vec::new();
-        for (name, item) in table {
-            let (spelt, line) = (name.get_ref().to_string(), self.line(name.span().start));
-            let (dim, scale) = Dim::parse(&spelt);
-            let whole = format!("{key}.{spelt}");
-            let value = if ratios {
-                self.ratio(&whole, item)?
-            } else {
-                number(item, scale, Round::Down).map_err(|problem| {
-                    let text = self.text.get(item.span()).unwrap_or_default();
-                    self.wrong(line, &whole, format!("{text} {problem}; expected an amount of at least 0"))
-                })?
-            };
-            if amounts.iter().any(|(known, _)| known.dim.name == dim.name) {
-                return Err(self.wrong(line, &whole, format!("stands twice; expected {} once", dim.name)));
-            }
-            amounts.push((Amount { dim, key: spelt, line }, value));
-        }
-        Ok(amounts)
+/// The rule above a quota.
+fn reclaim(top: &Node) -> Result<Reclaim> {
+    let Some(Entry { node, .. }) = top.get("reclaim") else { return Ok(Reclaim::default()) };
+    let after = |text: &str| text.strip_prefix("kill-after:").and_then(|text| span(text).ok()).map(Reclaim::KillAfter);
+    match node.text() {
+        Some("never") => Ok(Reclaim::Never),
+        Some("wait") => Ok(Reclaim::Wait),
+        text => text.and_then(after).ok_or_else(|| {
+            refused("reclaim", node, "\"never\", \"wait\" or \"kill-after:SPAN\", such as \"kill-after:60s\"")
+        }),
     }
 }
 
-/// An error at a line of a quota file.
-pub(super) fn wrong(path: &Path, line: usize, key: &str, problem: impl std::fmt::Display) -> Error {
-    let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
-    Error::PlanSyntax { path: path.to_owned(), message: format!("line {line}: {key}{problem}") }
-}
-
-/// A number, exactly. Errors: the problem, as the end of a sentence.
-fn number(item: &Item, scale: u64, round: Round) -> std::result::Result<u64, String> {
-    let digits = match item.get_ref() {
-        DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str(),
-        DeValue::Float(digits) => digits.as_str(),
-        _ => return Err("is not a number".to_owned()),
+/// The groups, and the name of the parent of each with its place.
+#[expect(clippy::type_complexity, reason = "read and consumed by one caller")]
+fn groups<'n>(top: &'n Node, place: &Place) -> Result<(Vec<GroupEntry>, Vec<Option<(String, &'n Place)>>)> {
+    const EXPECTED: &str = "expected at least one [[group]] with a name";
+    let Some(entry) = top.get("group") else {
+        return Err(place.wrong("group", format!("is missing; {EXPECTED}")));
     };
-    decimal(digits.as_bytes(), scale, round).map_err(|problem| problem.to_string())
+    let list = entry.node.list().filter(|list| !list.is_empty());
+    let list = list.ok_or_else(|| entry.node.place.wrong("group", EXPECTED))?;
+    let (mut groups, mut parents) = (Vec::new(), Vec::new());
+    let mut lines: HashMap<String, usize> = HashMap::new();
+    for node in list {
+        node.table().ok_or_else(|| node.place.wrong("group", EXPECTED))?;
+        let (group, parent) = group(node)?;
+        if let Some(first) = lines.insert(group.name.clone(), group.place.line()) {
+            let problem = format!("'{}' stands on line {first} too; expected names of their own", group.name);
+            return Err(group.place.wrong("name", problem));
+        }
+        groups.push(group);
+        parents.push(parent);
+    }
+    Ok((groups, parents))
 }
 
-/// A value for a message.
-fn shown(item: &Item) -> String {
-    match item.get_ref() {
-        DeValue::String(text) => format!("'{text}'"),
-        DeValue::Integer(digits) => digits.as_str().to_owned(),
-        DeValue::Float(digits) => digits.as_str().to_owned(),
-        DeValue::Boolean(truth) => truth.to_string(),
-        DeValue::Datetime(_) => "a date".to_owned(),
-        DeValue::Array(_) => "a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
+fn group(table: &Node) -> Result<(GroupEntry, Option<(String, &Place)>)> {
+    table.known(&OF_GROUP, "", " of a group")?;
+    let name = table.get("name").ok_or_else(|| table.place.wrong("name", "is missing; expected a group's name"))?;
+    let (name, place) = (string("name", &name.node)?, name.node.place.clone());
+    if name.is_empty() || name == "root" {
+        let problem = format!("'{name}' is not accepted; expected a name, and not root: that is the cluster");
+        return Err(place.wrong("name", problem));
     }
+    let parent = match table.get("parent") {
+        Some(Entry { node, .. }) => Some((string("parent", node)?, &node.place)),
+        None => None,
+    };
+    let mut group = GroupEntry { name, place, ..GroupEntry::default() };
+    shares(table, &mut group)?;
+    if let Some(entry) = table.get("default") {
+        group.default = truth("default", &entry.node)?;
+    }
+    if let Some(Entry { node, .. }) = table.get("users") {
+        let expected = "expected a list of users, such as [\"a\", \"b\", \"batch-*\"]";
+        let list = node.list().ok_or_else(|| node.place.wrong("users", expected))?;
+        let name = |item| string("users", item).map(|name| name.trim().to_owned());
+        group.users = list.iter().map(name).collect::<Result<_>>()?;
+    }
+    Ok((group, parent.filter(|(name, _)| name != "root")))
+}
+
+/// The minimum and maximum of a group: of the cluster, or of the machines of a label.
+pub(super) fn shares(table: &Node, group: &mut GroupEntry) -> Result<()> {
+    (group.stated, group.ratio, group.lend) = (true, RATIO_ONE, true);
+    match table.get("ratio") {
+        Some(entry) if entry.node.table().is_some() => group.ratios = amounts("ratio", &entry.node, true)?,
+        Some(entry) => group.ratio = ratio("ratio", &entry.node)?,
+        None => {}
+    }
+    for (key, of) in [("min", &mut group.min), ("max", &mut group.max)] {
+        if let Some(entry) = table.get(key) {
+            *of = amounts(key, &entry.node, false)?;
+        }
+    }
+    if let Some(entry) = table.get("lend") {
+        group.lend = truth("lend", &entry.node)?;
+    }
+    Ok(())
+}
+
+fn refused(key: &str, node: &Node, expected: &str) -> Error {
+    node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()))
+}
+
+fn truth(key: &str, node: &Node) -> Result<bool> {
+    if let Value::Truth(truth) = node.value { Ok(truth) } else { Err(refused(key, node, "true or false")) }
+}
+
+pub(super) fn string(key: &str, node: &Node) -> Result<String> {
+    node.text().map(str::to_owned).ok_or_else(|| refused(key, node, "text in quotes"))
+}
+
+fn ratio(key: &str, node: &Node) -> Result<u64> {
+    // Rounded up so that a ratio above 0 stays one.
+    let ratio = number(key, node, (RATIO_ONE, Round::Up), "a number of at least 0")?;
+    if ratio > RATIO_MAX {
+        let problem = format!("{} is too large; expected a number of at least 0, and at most 1000000", node.shown());
+        return Err(node.place.wrong(key, problem));
+    }
+    Ok(ratio)
+}
+
+/// A table of resources: amounts in base units, or ratios.
+fn amounts(key: &str, node: &Node, ratios: bool) -> Result<Vec<(Amount, u64)>> {
+    let expected = "expected resources, such as { cpu = 100, memory_gib = 200 }";
+    let mut amounts: Vec<(Amount, u64)> = Vec::new();
+    for entry in node.table().ok_or_else(|| node.place.wrong(key, expected))? {
+        let (dim, scale) = Dim::parse(&entry.key);
+        let whole = format!("{key}.{}", entry.key);
+        let value = match ratios {
+            true => ratio(&whole, &entry.node)?,
+            false => number(&whole, &entry.node, (scale, Round::Down), "an amount of at least 0")?,
+        };
+        if amounts.iter().any(|(known, _)| known.dim.name == dim.name) {
+            return Err(entry.place.wrong(&whole, format!("stands twice; expected {} once", dim.name)));
+        }
+        amounts.push((Amount { dim, key: entry.key.clone(), place: entry.place.clone() }, value));
+    }
+    Ok(amounts)
+}
+
+/// A number, exactly.
+fn number(key: &str, node: &Node, (scale, round): (u64, Round), expected: &str) -> Result<u64> {
+    let number = match &node.value {
+        Value::Integer(digits) | Value::Float(digits) => {
+            decimal(digits.as_bytes(), scale, round).map_err(|problem| problem.to_string())
+        }
+        _ => Err("is not a number".to_owned()),
+    };
+    number.map_err(|problem| node.place.wrong(key, format!("{} {problem}; expected {expected}", node.shown())))
 }

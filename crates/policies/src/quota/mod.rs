@@ -39,7 +39,7 @@ use plimsoll_sim::books::{Books, Partition};
 use sharing::Sharing;
 
 impl QuotaFile {
-    /// Reads a quota file. Errors: [`Error::Io`], and [`Error::PlanSyntax`] with the line and the values that would be
+    /// Reads a quota file. Errors: [`Error::Io`], and [`Error::Placed`] with the line and the values that would be
     /// accepted.
     pub fn read(path: &Path) -> Result<QuotaFile> {
         file::read(path)

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::file::QuotaFile;
-use plimsoll_base::error::{Result, nearest};
+use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 
 const EXPECTED: &str = "the columns user and group";
@@ -30,8 +30,7 @@ pub(super) fn read(path: &Path, file: &mut QuotaFile) -> Result<()> {
         row.expect_fields(2..=2, EXPECTED)?;
         let (name, under) = (row.name(user)?, row.name(group)?);
         let Some(&at) = places.get(under) else {
-            let hint = nearest(under, places.keys().map(String::as_str));
-            let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+            let hint = did_you_mean(under, places.keys().map(String::as_str));
             return Err(row.wrong(
                 group,
                 &format!("is no group{hint}"),

@@ -37,6 +37,12 @@ ratio = 3
 default = true
 "#;
 
+/// Whether a message has these words at this place: `line 3: words`.
+fn says(message: &str, expected: &str) -> bool {
+    let (line, words) = expected.split_once(": ").expect("a place and words");
+    message.starts_with(&format!("groups.toml: {line}, column ")) && message.contains(&format!(": {words}"))
+}
+
 fn parse(text: &str) -> Result<QuotaFile> {
     QuotaFile::parse(Path::new("groups.toml"), text)
 }
@@ -75,7 +81,7 @@ fn every_wrong_file_has_its_line() {
         ("cpu = 8.5", "cpu = 3.5", "line 8: max.cpu: 3.5 cores of group 'ads' is below its min of 4 cores"),
         ("cpu = 8.5", "cpu = -1", "line 8: max.cpu: -1 is negative; expected an amount of at least 0"),
         ("cpu = 8.5", "cpu = nan", "line 8: max.cpu: nan is not finite"),
-        ("cpu = 8.5", "cpu = \"x\"", "line 8: max.cpu: \"x\" is not a number"),
+        ("cpu = 8.5", "cpu = \"x\"", "line 8: max.cpu: 'x' is not a number"),
         ("cpu = 8.5", "memory_gib = 9, memory_mib = 9", "line 8: max.memory_mib: stands twice"),
         ("{ cpu = 8.5 }", "8.5", "line 8: max: expected resources, such as { cpu = 100, memory_gib = 200 }"),
         (
@@ -100,7 +106,7 @@ fn every_wrong_file_has_its_line() {
         ("[[group]]\nname = \"ads\"", "group]]", "line 5: "),
     ] {
         let message = message(from, to);
-        assert!(message.starts_with("groups.toml: ") && message.contains(expected), "{message}\nnot: {expected}");
+        assert!(says(&message, expected), "{message}\nnot: {expected}");
     }
     assert!(parse("inside = \"fifo\"").expect_err("no groups").to_string().contains("expected at least one [[group]]"));
 }
@@ -112,11 +118,11 @@ fn resources_that_a_run_has_not_are_refused() {
     let weights = Weights::default();
     let setup = Setup { dims: &dims, capacity: Resources::ZERO, machines: 1, weights: &weights, labels: None };
     let message = Quota::new(&parse(RIGHT).expect("a right file"), &setup).expect_err("GiB").to_string();
-    let expected = "groups.toml: line 7: min.memory_gib: is no resource of this run; expected cpu, memory_norm";
-    assert!(message.starts_with(expected), "{message}");
+    let expected = "line 7: min.memory_gib: is no resource of this run; expected cpu, memory_norm";
+    assert!(says(&message, expected), "{message}");
     let file = parse(&RIGHT.replace(", memory_gib = 8", "").replace("cpu = 2", "gpu = 2")).expect("a right file");
     let message = Quota::new(&file, &setup).expect_err("no GPU").to_string();
-    assert!(message.contains("line 13: ratio.gpu: is no resource of this run"), "{message}");
+    assert!(says(&message, "line 13: ratio.gpu: is no resource of this run"), "{message}");
 }
 
 /// Labels after [`RIGHT`], whose last line is 28.
@@ -143,7 +149,7 @@ group = [{ name = "rest" }]
 #[test]
 fn labels_read_as_they_are_written() {
     let file = parse(&format!("{RIGHT}{LABELS}")).expect("a right file");
-    let names: Vec<(&str, usize)> = file.labels.iter().map(|tree| (&*tree.name, tree.line)).collect();
+    let names: Vec<(&str, usize)> = file.labels.iter().map(|tree| (&*tree.name, tree.place.line())).collect();
     assert_eq!(names, [("gpu", 31), ("nic=100g", 45)]);
     let gpu = &file.labels[0].groups;
     let stated: Vec<(&str, bool, Option<usize>)> =
@@ -181,7 +187,7 @@ fn every_wrong_label_has_its_line() {
     ] {
         assert!(LABELS.contains(from), "{from}");
         let message = parse(&format!("{RIGHT}{}", LABELS.replacen(from, to, 1))).expect_err(to).to_string();
-        assert!(message.contains(expected), "{message}\nnot: {expected}");
+        assert!(says(&message, expected), "{message}\nnot: {expected}");
     }
     let many: String =
         (0..255).map(|at| format!("[[label]]\nname = 'l{at}'\ngroup = [{{ name = 'rest' }}]\n")).collect();

@@ -5,9 +5,9 @@
 
 mod look;
 
-use super::file::{GroupEntry, QuotaFile, Reclaim, wrong};
+use super::file::{GroupEntry, QuotaFile, Reclaim};
 use crate::Setup;
-use plimsoll_base::error::{Result, nearest};
+use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 use plimsoll_fair::water::{Group, GroupId, LIMIT, Level, Semantics, Standing, UnusedMin, Water};
 
@@ -107,7 +107,7 @@ impl Tree {
                 tree.waters.extend((0..dims).map(|_| Water::new(file.variant)));
                 tree.sets.len() as u32 - 1
             });
-            let limits = limits(file, entry, setup)?;
+            let limits = limits(entry, setup)?;
             let mut member = GroupId(0);
             for (d, group) in limits[..dims].iter().enumerate() {
                 // The same name in every resource.
@@ -347,7 +347,7 @@ impl Tree {
 
 /// A group of the file as its siblings see it in each resource, while nobody asks for anything in it. Errors: a
 /// resource that the run has not, or has in another unit.
-fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
+fn limits(entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
     let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };
     let mut limits = [Group { unused_min, ..Group::new(0, 0, max, ratio) }; MAX_DIMS];
@@ -357,10 +357,9 @@ fn limits(file: &QuotaFile, entry: &GroupEntry, setup: &Setup) -> Result<[Group;
             let place = place.filter(|&d| key == "ratio" || setup.dims[d].unit == amount.dim.unit);
             let Some(d) = place else {
                 let known: Vec<String> = setup.dims.iter().map(spelling).collect();
-                let hint = nearest(&amount.key, known.iter().map(String::as_str));
-                let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                let hint = did_you_mean(&amount.key, known.iter().map(String::as_str));
                 let problem = format!("is no resource of this run{hint}; expected {}", known.join(", "));
-                return Err(wrong(&file.path, amount.line, &format!("{key}.{}", amount.key), problem));
+                return Err(amount.place.wrong(&format!("{key}.{}", amount.key), problem));
             };
             *match key {
                 "min" => &mut limits[d].min,

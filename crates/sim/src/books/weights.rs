@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{Dim, MAX_DIMS, Round};
@@ -121,8 +121,7 @@ impl Columns {
                     let wanted = Dim::parse(name).0.name;
                     let Some(dim) = dims.iter().position(|dim| dim.name == wanted) else {
                         let known: Vec<&str> = dims.iter().map(|dim| dim.name.as_str()).collect();
-                        let hint = nearest(&wanted, known.iter().copied().chain(["user", "weight"]));
-                        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                        let hint = did_you_mean(&wanted, known.iter().copied().chain(["user", "weight"]));
                         let known = known.join("', '");
                         let problem = format!("no such resource{hint}; expected 'user', 'weight', '{known}'");
                         return Err(header.error(name, problem));

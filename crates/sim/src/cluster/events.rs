@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::ClusterSpec;
 use super::file::labels;
-use plimsoll_base::error::{Result, nearest};
+use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{MachineId, Round, Time, US_PER_S};
 
@@ -151,8 +151,7 @@ fn event(row: &Row<'_>, header: &Header<'_>, machines: &ClusterSpec) -> Result<M
     let at = row.number(header.at, header.scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")?;
     let name = row.name(header.machine)?;
     let machine = machines.machine(name).ok_or_else(|| {
-        let hint = nearest(name, machines.names.iter().map(|(name, _, _)| name.as_str()));
-        let hint = hint.map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let hint = did_you_mean(name, machines.names.iter().map(|(name, _, _)| name.as_str()));
         let last = machines.machines().saturating_sub(1);
         let expected = format!("a name of the machines file, or a number from 0 to {last}");
         row.error(header.machine.name, format!("'{name}' is no machine{hint}; expected {expected}"))

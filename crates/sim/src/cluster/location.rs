@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::scope::Place;
 use super::spec::by_name;
-use plimsoll_base::error::nearest;
+use plimsoll_base::error::did_you_mean;
 use plimsoll_base::units::MachineId;
 
 /// A rack, dense in order of first appearance.
@@ -103,7 +103,7 @@ impl Locations {
 
     /// A room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
     ///
-    /// Errors: a text without a place, for the caller to add one: the name with the nearest known one.
+    /// Errors: a text without a place, for the caller to add one: the name with the did_you_mean known one.
     pub fn find(&self, name: &str) -> Result<Location, String> {
         let found = match name.split_once('/') {
             None => self.room_names.get(name).map(|room| Location::Room(*room)),
@@ -116,9 +116,9 @@ impl Locations {
         found.or_else(machine).ok_or_else(|| {
             let racks = (0..self.racks.len() as u32).map(|rack| self.name(Location::Rack(RackId(rack))));
             let all: Vec<String> = self.room_names.keys().cloned().chain(racks).collect();
-            let hint = nearest(name, all.iter().map(String::as_str)).map(|hint| format!(" (did you mean '{hint}'?)"));
+            let hint = did_you_mean(name, all.iter().map(String::as_str));
             let expected = "expected ROOM, ROOM/RACK, or the name or number of a machine";
-            format!("'{name}' is no room, no rack and no machine{}; {expected}", hint.unwrap_or_default())
+            format!("'{name}' is no room, no rack and no machine{hint}; {expected}")
         })
     }
 

@@ -134,14 +134,15 @@ impl ClusterSpec {
     /// not a whole number of devices, or with another number of NUMA nodes.
     pub fn hardware(&self, key: &str, resources: &[String], cluster: &Cluster) -> Result<Hardware> {
         let mut dims = Vec::new();
-        for name in resources {
+        for (at, name) in resources.iter().enumerate() {
             let known = cluster.dims.iter().position(|dim| dim.name == *name && dim.unit == Unit::Milli);
             let names = || {
                 let counted = cluster.dims.iter().filter(|dim| dim.unit == Unit::Milli);
                 counted.map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ")
             };
             let known = known.filter(|dim| !dims.contains(dim));
-            dims.push(known.ok_or_else(|| Error::plan(key, format!("'{name}'"), format!("each once of {}", names())))?);
+            let wrong = || Error::plan(key, format!("'{name}'"), format!("each once of {}", names())).item(at);
+            dims.push(known.ok_or_else(wrong)?);
         }
         let mut hardware = Hardware::new(&dims);
         let mut machines = cluster.capacities.iter().enumerate();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::assemble::shorten;
-use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{Dim, MAX_DIMS};
 
 /// The content of a trace's column.
@@ -120,7 +120,7 @@ impl Columns {
         let spelt = ["cpu", "memory_gib", "memory_mib", "memory_norm", "gpu", "disk_gib", "network"];
         let known =
             Columns::OTHERS.into_iter().map(|(name, _)| name).chain(spelt).chain(resources.iter().map(String::as_str));
-        let hint = nearest(name, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+        let hint = did_you_mean(name, known);
         let usual = Columns::USUAL.join(", ");
         let name = shorten(name.as_bytes());
         let problem = format!(

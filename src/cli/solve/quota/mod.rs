@@ -84,9 +84,12 @@ pub fn run(
         context.warn(&concern.to_string());
     }
     let (rules, quota) = (args.quota.rules(), args.quota.quota());
-    let allocation = quota.allocate(instance).map_err(|error| match error {
-        Error::Plan { key, value, expected } => Error::Plan { key: format!("--rounding, {key}"), value, expected },
-        other => other,
+    let allocation = quota.allocate(instance).map_err(|error| match &error {
+        Error::Plan { key, .. } => {
+            let key = format!("--rounding, {key}");
+            error.under(&key)
+        }
+        _ => error,
     })?;
     warn(instance, &allocation, context);
     match args.format {

@@ -2,8 +2,8 @@
 
 use super::{Draw, KindRow, X, tall};
 use crate::error::Result;
-use crate::experiment::DIFFERENCES;
 use crate::output::figure::{Axis, Data, FOREST_ROW, ForestPanel, ForestRow, Interval, exactly, forest};
+use crate::output::folder::DIFFERENCES;
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::Picture;
 use crate::output::requests::field::{Datum, Field};

@@ -25,7 +25,7 @@ pub use swim::SwimOptions;
 pub use tenants::Tenants;
 
 use super::{Input, Workload};
-use plimsoll_base::error::{Error, Result, either, nearest};
+use plimsoll_base::error::{Error, Result, did_you_mean, either};
 use plimsoll_base::rows::{Column, Row};
 use plimsoll_base::units::{Dim, Unit};
 
@@ -114,8 +114,7 @@ impl Format {
     pub fn parse(key: &str, text: &str) -> Result<Format> {
         let mut all = Format::ALL.iter().copied();
         all.clone().find(|format| format.name() == text).ok_or_else(|| {
-            let hint = nearest(text, all.clone().map(Format::name));
-            let hint = hint.map_or(String::new(), |known| format!(" (did you mean '{known}'?)"));
+            let hint = did_you_mean(text, all.clone().map(Format::name));
             let names: Vec<&str> = all.by_ref().map(Format::name).collect();
             Error::plan(key, format!("'{text}'"), format!("{}{hint}", names.join(", ")))
         })

@@ -3,19 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::figure::{
-    Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
-    small_multiples, stacked,
-};
-use super::file::{Written, write_whole};
-use super::gallery::{self, Drawn};
-use super::html::{self, Column, Report};
-use super::page::inline;
-use super::paper::Paper;
-use super::provenance::Provenance;
-use super::schema::{Fated, Recovered, Struck, Writer};
-use super::shell::quoted;
-use super::{schema, sequence};
 use crate::column::Row;
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
@@ -26,10 +13,20 @@ use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
+use crate::output::figure::{
+    Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
+    small_multiples, stacked,
+};
+use crate::output::file::{Written, write_whole};
+use crate::output::gallery::{self, Drawn};
+use crate::output::html::{self, Column, Report};
+use crate::output::page::inline;
+use crate::output::paper::Paper;
+use crate::output::provenance::Provenance;
+use crate::output::schema::{Fated, Recovered, Struck, Writer};
+use crate::output::shell::quoted;
+use crate::output::{schema, sequence};
 use crate::units::{Span, trim_float};
-
-/// The names of the tables.
-pub const TABLES: [&str; 3] = [Fated::TABLE, Recovered::TABLE, Struck::TABLE];
 
 /// Writes tables, figures and the report to a folder; returns all files, the report last.
 pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec<Written>> {

@@ -1,0 +1,135 @@
+//! A place in a text: its file, line and column.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Error;
+
+/// A text, and its name.
+#[derive(Default)]
+struct Source {
+    name: PathBuf,
+    text: String,
+}
+
+/// A place in a text: bytes of it, or nothing nearer than the whole.
+#[derive(Clone, Default)]
+pub struct Place {
+    source: Arc<Source>,
+    span: Option<Range<usize>>,
+}
+
+impl Place {
+    /// A whole text, which messages call `name`.
+    pub fn whole(name: impl Into<PathBuf>, text: impl Into<String>) -> Place {
+        Place { source: Arc::new(Source { name: name.into(), text: text.into() }), span: None }
+    }
+
+    /// These bytes of the text.
+    pub(super) fn at(&self, span: Range<usize>) -> Place {
+        Place { source: self.source.clone(), span: Some(span) }
+    }
+
+    /// The same file, nobody knows where.
+    pub(super) fn unknown(&self) -> Place {
+        Place { source: self.source.clone(), span: None }
+    }
+
+    /// The name of the file.
+    pub fn file(&self) -> &Path {
+        &self.source.name
+    }
+
+    /// The text at this place, as it is written.
+    pub fn text(&self) -> &str {
+        self.span.clone().map_or(Some(&*self.source.text), |span| self.source.text.get(span)).unwrap_or_default()
+    }
+
+    /// The number of the line, from 1; 0 where nobody knows.
+    pub fn line(&self) -> usize {
+        self.span.as_ref().map_or(0, |span| self.source.text[..self.boundary(span.start)].matches('\n').count() + 1)
+    }
+
+    /// A number that orders the places of one text.
+    pub fn start(&self) -> usize {
+        self.span.as_ref().map_or(0, |span| span.start)
+    }
+
+    /// Whether both are in one text.
+    pub fn shares_text(&self, other: &Place) -> bool {
+        Arc::ptr_eq(&self.source, &other.source)
+    }
+
+    /// Whether the other place is a part of this one.
+    pub fn covers(&self, other: &Place) -> bool {
+        let within =
+            |span: &Range<usize>| other.span.as_ref().is_some_and(|o| span.start <= o.start && o.end <= span.end);
+        self.shares_text(other) && self.span.as_ref().is_none_or(within)
+    }
+
+    /// An error here, about a key unless that is empty.
+    pub fn wrong(&self, key: &str, problem: impl fmt::Display) -> Error {
+        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+        Error::Placed { place: self.clone(), problem: format!("{key}{problem}") }
+    }
+
+    /// A message about this place: with the file, line and column (both from 1) where they are known, and the line itself with
+    /// marks below.
+    pub fn marked(&self, problem: &str) -> String {
+        let file = self.source.name.display();
+        let Some(span) = &self.span else { return format!("{file}: {problem}") };
+        let text = &self.source.text;
+        let start = self.boundary(span.start);
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line = text[line_start..].lines().next().unwrap_or_default();
+        let number = self.line();
+        let column = text[line_start..start].chars().count() + 1;
+        // A place behind the line, at the carriage return that ends it, has one mark.
+        let end = self.boundary(span.end.clamp(start, start.max(line_start + line.len())));
+        let marks = "^".repeat(text[start..end].chars().count().clamp(1, 60));
+        let shown: String = line.chars().take(160).collect();
+        let gutter = number.to_string();
+        let blank = " ".repeat(gutter.len());
+        let pad = " ".repeat(column - 1);
+        let snippet = match column {
+            ..=160 => format!("\n{blank} |\n{gutter} | {shown}\n{blank} | {pad}{marks}"),
+            _ => String::new(),
+        };
+        format!("{file}: line {number}, column {column}: {problem}{snippet}")
+    }
+
+    /// The last place at which a character begins, not behind `at`.
+    fn boundary(&self, at: usize) -> usize {
+        let text = &self.source.text;
+        (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.shares_text(other) && self.span == other.span
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.source.name.display(), self.line())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_shown_with_its_line() {
+        let whole = Place::whole("p.toml", "a = 1\nf = \"ä\"\n");
+        let said = whole.at(10..14).wrong("f", "wrong").to_string();
+        assert_eq!(said, "p.toml: line 2, column 5: f: wrong\n  |\n2 | f = \"ä\"\n  |     ^^^");
+        assert_eq!(whole.wrong("", "wrong").to_string(), "p.toml: wrong");
+        assert!(whole.covers(&whole.at(3..4)) && whole.at(1..5).covers(&whole.at(3..4)));
+        assert!(!whole.at(3..4).covers(&whole) && !whole.covers(&Place::whole("p.toml", "a = 1")));
+    }
+}
