@@ -104,7 +104,7 @@ fn replay(workload: &Workload, machines: &str, placement: Placement, file: Optio
         None => "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy"),
     };
     let options = Options { placement, ..Options::default() };
-    let outcome = engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options, &mut Silent);
+    let outcome = engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options, &mut Silent);
     outcome.expect("a run").launched
 }
 

@@ -76,7 +76,7 @@ fn engine_alone(workload: &Workload, placement: Placement) -> u64 {
         labels: None,
     };
     let mut policy = "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
-    let outcome = engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options(placement), &mut Silent);
+    let outcome = engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options(placement), &mut Silent);
     outcome.expect("a run").launched
 }
 

@@ -117,7 +117,7 @@ fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
     let mut policy = "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
     let mut clock = Clock { last: Instant::now(), launched: false, nanos: Vec::new(), ran: Vec::new() };
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
-    engine::run(&mut *source, &mut *policy, &cluster, weights.clone(), &options, &mut clock).expect("a run");
+    engine::run(&mut *source, &mut *policy, cluster, weights.clone(), &options, &mut clock).expect("a run");
     let mut steady = clock.nanos.split_off(clock.nanos.len() / 2);
     steady.sort_unstable();
     (steady[steady.len() / 2], steady[steady.len() * 99 / 100], clock)

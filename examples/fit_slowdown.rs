@@ -145,7 +145,7 @@ fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
             let mut built = policy.build(&setup)?;
             let mut bars = Bars::default();
             let options = engine::Options { seed, ..plan.options };
-            engine::run(&mut *source, &mut *built, &cluster, weights.clone(), &options, &mut bars)?;
+            engine::run(&mut *source, &mut *built, cluster, weights.clone(), &options, &mut bars)?;
             for kind in 0..2 {
                 done[kind] += bars.done[kind];
                 seconds[kind] += bars.seconds[kind];

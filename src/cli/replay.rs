@@ -51,6 +51,9 @@ pub struct Args {
     /// as 1.1,1.3,2
     #[arg(long, value_name = "FACTORS")]
     distance: Option<String>,
+    /// How tasks fail, straggle and are backed up: any of fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3 (docs/cluster.md)
+    #[arg(long, value_name = "PARTS")]
+    faults: Option<String>,
     /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
     #[arg(long, value_name = "FILE")]
     machine_events: Option<PathBuf>,
@@ -174,6 +177,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         ties: text(&args.ties),
         slowdown: args.slowdown.clone(),
         distance: args.distance.clone(),
+        faults: args.faults.clone(),
         events: args.machine_events.clone(),
         on_failure: text(&args.on_failure),
         hoard: args.hoard.clone(),
@@ -228,6 +232,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ties,
         slowdown,
         distance,
+        faults,
         machine_events,
         on_failure,
         fall_back,
@@ -266,6 +271,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("ties", vec![ties.clone()], Some("lowest-id")),
         ("slowdown", one(slowdown), None),
         ("distance", one(distance), None),
+        ("faults", one(faults), None),
         ("machine-events", file(machine_events), None),
         ("on-failure", vec![on_failure.clone()], Some("requeue")),
         ("fall-back", vec![fall_back.clone()], Some(FALL_BACK)),

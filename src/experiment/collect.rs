@@ -51,7 +51,7 @@ pub(super) struct Collector<'a> {
     pub(super) remarks: Remarks,
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
-    heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
+    heartbeat: &'a mut (dyn FnMut(Time, u64) -> Result<()> + Send),
     room: Room,
     text: String,
 }
@@ -66,7 +66,7 @@ impl<'a> Collector<'a> {
         (sample, window, cut): (Span, Window, Option<Time>),
         sinks: Sinks,
         groups: Option<GroupWatch>,
-        heartbeat: &'a mut dyn FnMut(Time, u64) -> Result<()>,
+        heartbeat: &'a mut (dyn FnMut(Time, u64) -> Result<()> + Send),
     ) -> Collector<'a> {
         let inverse = (0..weights.classes())
             .map(|class| {
@@ -318,11 +318,13 @@ impl Recorder for Collector<'_> {
             *sum += u128::from(*demand) * measured;
         }
         let served = match tasks.fate {
+            // Of two instances that run the first counts.
+            Fate::Running if tasks.backup => None,
             Fate::Finished | Fate::Running => Some((tasks.start, end)),
             // Its work is never done, and nobody waits for it from now on.
-            Fate::Lost => Some((end, end)),
-            // This attempt has served nothing: the task is served when it runs again.
-            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed => None,
+            Fate::Lost | Fate::GivenUp => Some((end, end)),
+            // This attempt has served nothing: the task is served when it runs again, or was in its other instance.
+            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed | Fate::Superseded => None,
         };
         if let Some(span) = served {
             self.served(tasks.user, (tasks.demand, count), (tasks.submit, tasks.duration), span);

@@ -30,6 +30,8 @@ pub struct ClusterFile {
     /// How many times longer tasks take in the same rack as where they would run best, in the same room, and elsewhere:
     /// `1.1,1.3,2`.
     pub distance: Option<String>,
+    /// How tasks fail, straggle and are backed up: `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, any of them.
+    pub faults: Option<String>,
     /// A CSV of machine events: which fail, leave or join, and when.
     pub events: Option<PathBuf>,
     /// The fate of the tasks on a machine that fails: `requeue` or `lose`.
@@ -91,9 +93,15 @@ fn placed<T: std::str::FromStr<Err = Error>>(
     text: &Option<String>,
     placement: Placement,
 ) -> Result<Option<T>> {
-    let Some(text) = text else { return Ok(None) };
-    only_placed(key, placement)?;
-    text.parse().map(Some).map_err(|error: Error| error.under(key))
+    if text.is_some() {
+        only_placed(key, placement)?;
+    }
+    parsed(key, text)
+}
+
+/// A setting that may be absent.
+fn parsed<T: std::str::FromStr<Err = Error>>(key: &str, text: &Option<String>) -> Result<Option<T>> {
+    text.as_ref().map(|text| text.parse().map_err(|error: Error| error.under(key))).transpose()
 }
 
 /// For how long gangs hold room.
@@ -147,6 +155,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result
         placement,
         slowdown: placed(&key("slowdown"), &cluster.slowdown, placement)?,
         distance: placed(&key("distance"), &cluster.distance, placement)?,
+        faults: parsed(&key("faults"), &cluster.faults)?,
         on_blocked: named(&cluster.on_blocked, |text| OnBlocked::parse(&key("on_blocked"), text))?,
         ties: named(&cluster.ties, |text| Ties::parse(&key("ties"), text))?,
         hoard: hoard(&key("hoard"), cluster.hoard.as_deref(), placement)?,

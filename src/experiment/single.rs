@@ -1,5 +1,7 @@
 //! One run: a workload under a policy, from its source to its tables.
 
+use std::sync::Arc;
+
 use super::collect::Collector;
 use super::groups::GroupWatch;
 use super::plan::Plan;
@@ -96,7 +98,7 @@ pub fn simulate(
     simulation: &Simulation,
     policy: &NamedPolicy,
     to: &Destination,
-    heartbeat: &mut dyn FnMut(Time, u64) -> Result<()>,
+    heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
 ) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
     let mut ground = Ground::new(simulation.cluster, simulation.weights, source.dims())?;
@@ -104,14 +106,22 @@ pub fn simulate(
         hardware.measure_by(simulation.supply.mix()?);
     }
     let mut policy_object = ground.policy(policy, simulation.options.placement)?;
-    let Ground { cluster, weights } = &ground;
+    let Ground { cluster, weights } = ground;
+    let cluster = Arc::new(cluster);
     let capacity = cluster.total();
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let grid = (simulation.sample, simulation.window, simulation.options.until);
-    let mut collector = Collector::new(cluster.dims.len(), &capacity, weights, grid, sinks, groups, heartbeat);
+    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
     let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
-    let outcome = engine::run(&mut *source, &mut *policy_object, cluster, weights.clone(), &options, &mut collector)?;
+    let outcome = engine::run(
+        &mut *source,
+        &mut *policy_object,
+        Arc::clone(&cluster),
+        weights.clone(),
+        &options,
+        &mut collector,
+    )?;
     collector.finish(outcome.end)?;
     let lens = policy_object.needs().lens;
     let offered = cluster.capacities.iter().fold([0u64; MAX_DIMS], |mut sum, machine| {
@@ -119,7 +129,7 @@ pub fn simulate(
         sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
         sum
     });
-    let (run, dims) = (ended(&collector, simulation, cluster, Resources(offered), outcome), &cluster.dims);
+    let (run, dims) = (ended(&collector, simulation, &cluster, Resources(offered), outcome), &cluster.dims);
     let pooled = simulation.options.placement == Placement::Pooled;
     let measured = run.measured;
     let summary = RunSummary {
@@ -132,10 +142,10 @@ pub fn simulate(
         bins: bins(&collector),
         stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.remarks.stuck.clone(),
-        ignored: summary::ignored(&collector, weights, pooled),
+        ignored: summary::ignored(&collector, &weights, pooled),
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
-    finish(collector, summary, measured, weights, to)
+    finish(collector, summary, measured, &weights, to)
 }
 
 /// The run that a collector has heard.

@@ -137,6 +137,9 @@ impl Sinks {
             Fate::Preempted => "preempted",
             Fate::MachineFailed => "machine-failed",
             Fate::Lost => "lost",
+            Fate::Failed => "failed",
+            Fate::GivenUp => "given-up",
+            Fate::Superseded => "superseded",
         };
         (tasks.first..tasks.first + u64::from(tasks.count)).try_for_each(|number| {
             table.push(&Task {

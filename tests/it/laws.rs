@@ -54,7 +54,7 @@ fn check(
     };
     let make = || -> Box<dyn Policy> { spec.build(&setup).expect("a policy for the cluster") };
     let mut laws = Laws::new(make(), &cluster, options, think);
-    let outcome = engine::run(source, &mut *make(), &cluster, weights.clone(), options, &mut laws);
+    let outcome = engine::run(source, &mut *make(), cluster, weights.clone(), options, &mut laws);
     let outcome = outcome.unwrap_or_else(|error| panic!("{spec}: {error}"));
     laws.over(&outcome);
     (laws, outcome)

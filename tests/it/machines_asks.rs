@@ -15,6 +15,8 @@ pub struct Batch {
     set: usize,
     machine: usize,
     round: u64,
+    /// Where each task has a fate of its own it is a batch of its own.
+    alone: Option<usize>,
 }
 
 /// A task's asking for room on a machine.
@@ -58,7 +60,8 @@ impl Simulation<'_> {
 
     pub fn batch(&self, task: usize) -> Option<Batch> {
         let Run { machine, round, .. } = self.tasks[task].run()?;
-        Some(Batch { set: self.tasks[task].set, machine, round })
+        let alone = self.world.faults.as_ref().map(|_| task);
+        Some(Batch { set: self.tasks[task].set, machine, round, alone })
     }
 
     /// Withdraws what is no longer wanted, spares those who are needed no more, and stops those whose time is over.

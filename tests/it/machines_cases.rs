@@ -6,9 +6,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use plimsoll::engine::Draws;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::machines_faults::Faults;
 use crate::machines_slow::{Outcome, simulate};
 use crate::machines_world::{Ask, Change, Event, Expression, Place, Site, Whom, World};
 use crate::slow::{Placement, Policy};
@@ -40,6 +42,8 @@ pub struct Draw {
     pub devices: Vec<usize>,
     /// By group of machines and resource, the NUMA node of each device.
     pub nodes: Vec<Vec<Vec<usize>>>,
+    /// How tasks fail, straggle and are backed up, as the setting says it.
+    pub faults: Option<String>,
     /// How things are written where there are several ways.
     pub style: u64,
 }
@@ -75,6 +79,7 @@ impl Draw {
             preempt: None,
             quota: None,
             hoard: None,
+            faults: None,
             devices: Vec::new(),
             nodes: Vec::new(),
             style: rng.random_range(0..4),
@@ -122,6 +127,36 @@ impl Draw {
             row.gang |= chance(&mut rng, 60);
         }
         draw.loosen_gangs(&mut rng);
+        draw
+    }
+
+    /// A draw whose tasks fail, straggle and are backed up; half of them with all that [`Draw::urgent`] and [`Draw::hoarding`] do.
+    pub fn faulty(seed: u64) -> Draw {
+        let mut draw = match seed % 4 {
+            0 | 1 => Draw::new(seed),
+            2 => Draw::urgent(seed),
+            _ => Draw::hoarding(seed),
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(5);
+        draw.lose &= chance(&mut rng, 50);
+        let mut parts = Vec::new();
+        if chance(&mut rng, 70) {
+            parts.push(format!("fail={}", pick(&mut rng, &["0.05", "0.3", "0.9"])));
+            parts.push(format!("retries={}", pick(&mut rng, &[0, 1, 3])));
+        }
+        if chance(&mut rng, 80) {
+            parts.push(format!("straggle={}x{}", pick(&mut rng, &["0.1", "0.4"]), pick(&mut rng, &["2", "7.5"])));
+        }
+        if parts.is_empty() || (!draw.lose && chance(&mut rng, 80)) {
+            draw.lose = false;
+            parts.push(format!("backup={}x{}", pick(&mut rng, &["0.1", "0.5", "0.9"]), pick(&mut rng, &["1", "1.5"])));
+        }
+        draw.faults = Some(parts.join(","));
+        for row in &mut draw.case.rows {
+            row.gang &= chance(&mut rng, 50);
+            row.estimate = chance(&mut rng, 50).then(|| pick(&mut rng, &[0, 3 * row.duration]));
+        }
         draw
     }
 
@@ -236,6 +271,7 @@ impl Draw {
             preempt: self.preempt,
             quota: self.quota_file(),
             hoard: self.hoard,
+            faults: self.faults.as_deref().map(twin_of),
         }
     }
 
@@ -362,6 +398,10 @@ impl Draw {
         if self.hoard.is_some() {
             with(&|draw| draw.hoard = None);
         }
+        for part in self.faults.iter().flat_map(|faults| faults.split(',')) {
+            let others: Vec<&str> = self.faults.iter().flat_map(|all| all.split(',')).filter(|o| *o != part).collect();
+            with(&|draw| draw.faults = (!others.is_empty()).then(|| others.join(",")));
+        }
         if self.preempt.is_some() {
             with(&|draw| draw.preempt = None);
         }
@@ -444,4 +484,16 @@ fn written(expression: &Expression, loose: u64) -> String {
 
 fn label_names(labels: &BTreeSet<usize>) -> String {
     labels.iter().map(|&label| LABELS[label]).collect::<Vec<_>>().join(";")
+}
+
+/// What the twin is told of a setting of faults.
+fn twin_of(text: &str) -> Faults {
+    let part = |name: &str| text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+    let millionths = |text: &str| (text.parse::<f64>().expect("a number") * 1e6).round() as u64;
+    let backup = part("backup").and_then(|rule| rule.split_once('x'));
+    Faults {
+        draws: Draws::new(text.parse().expect("a setting"), 0),
+        retries: part("retries").map_or(3, |retries| retries.parse().expect("a number")),
+        backup: backup.map(|(share, longer)| (millionths(share), millionths(longer))),
+    }
 }

@@ -1,6 +1,8 @@
 //! What happens to machines in the slow twin of placement, and the tasks that are stopped by it.
 
-use crate::machines_slow::{Simulation, State};
+use std::cmp::Reverse;
+
+use crate::machines_slow::{Simulation, State, Task};
 use crate::machines_world::Change;
 
 impl Simulation<'_> {
@@ -30,7 +32,13 @@ impl Simulation<'_> {
 
     fn fail(&mut self, now: u64, machine: usize) {
         let here = |task: &usize| self.tasks[*task].run().is_some_and(|run| run.machine == machine);
-        for task in (0..self.tasks.len()).filter(here).collect::<Vec<_>>() {
+        let mut struck: Vec<usize> = (0..self.tasks.len()).filter(here).collect();
+        // Matters for two instances of one task alone.
+        struck.sort_by_key(|&task| Reverse(self.tasks[task].run().map(|run| run.start)));
+        for task in struck {
+            if self.tasks[task].run().is_none() {
+                continue;
+            }
             if self.world.lose {
                 self.end(task, now, "lost");
                 self.tasks[task].state = State::Ended;
@@ -44,21 +52,23 @@ impl Simulation<'_> {
     /// Stops tasks of one set, and with one of a gang all of it that still runs: they wait again where they started from.
     pub fn stop(&mut self, tasks: &[usize], now: u64, fate: &str) {
         let Some(&first) = tasks.first() else { return };
-        let row = self.tasks[first].row;
+        let Task { row, set, .. } = self.tasks[first];
         let mut before = None;
         for task in 0..self.tasks.len() {
-            let with_it = tasks.contains(&task) || (self.gang(row) && self.tasks[task].row == row);
+            let with_it = tasks.contains(&task) || (self.gang(row) && self.tasks[task].set == set);
             if !with_it || self.tasks[task].run().is_none() {
                 continue;
             }
             self.end(task, now, fate);
-            if before.is_none_or(|before| before + 1 != task) {
+            // Where each task has a fate of its own it waits alone.
+            let alone = self.world.faults.is_some() && !self.gang(row);
+            if alone || before.is_none_or(|before| before + 1 != task) {
                 self.sets.push(row);
             }
             before = Some(task);
             self.tasks[task].set = self.sets.len() - 1;
-            self.tasks[task].attempt += 1;
             self.tasks[task].state = State::Waiting(now);
+            self.waits_again(task);
         }
     }
 }

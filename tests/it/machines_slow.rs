@@ -6,8 +6,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use plimsoll::engine::Attempt;
+use plimsoll::units::Span;
+
 use crate::machines_asks::Request;
 use crate::machines_devices::{Part, written};
+use crate::machines_faults::Faults;
 use crate::machines_hoard::{Hoard, Sleeper};
 use crate::machines_world::{Ask, Change, Place, World};
 use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share};
@@ -46,7 +50,9 @@ pub struct Run {
     pub round: u64,
     /// What is left to do, in millionths of a microsecond at full speed.
     left: u128,
-    finish: u64,
+    pub finish: u64,
+    /// It fails when its time is over.
+    pub fails: bool,
 }
 
 pub struct Task {
@@ -93,6 +99,9 @@ pub struct Simulation<'a> {
     rounds: u64,
     /// The last instant.
     clock: Option<u64>,
+    /// Tasks that failed, each time, by row and number; and the row of each that finished, and how long it ran.
+    pub failures: Vec<(usize, u64)>,
+    pub finished: Vec<(usize, u64)>,
     outcomes: Vec<Outcome>,
 }
 
@@ -163,6 +172,8 @@ impl<'a> Simulation<'a> {
             runtime: Vec::new(),
             rounds: 0,
             clock: None,
+            failures: Vec::new(),
+            finished: Vec::new(),
             outcomes: Vec::new(),
         }
     }
@@ -175,7 +186,8 @@ impl<'a> Simulation<'a> {
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
         let deadlines = self.requests.iter().map(|request| request.deadline);
         let patience = self.hoards.iter().map(|hoard| hoard.gives_up);
-        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(patience).min()
+        let backups = self.next_backup().into_iter();
+        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(patience).chain(backups).min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -188,7 +200,8 @@ impl<'a> Simulation<'a> {
         self.fall_back(now);
         self.serve(now);
         self.expect(now);
-        while self.tasks.iter().any(|task| task.run().is_some_and(|run| run.finish == now)) {
+        let due = |this: &Self| this.next_backup().is_some_and(|at| at <= now);
+        while self.tasks.iter().any(|task| task.run().is_some_and(|run| run.finish == now)) || due(self) {
             self.finish(now);
             self.release(now);
             self.serve(now);
@@ -232,15 +245,6 @@ impl<'a> Simulation<'a> {
         for (task, rate) in self.tasks.iter_mut().zip(rates) {
             if let State::Running(run) = &mut task.state {
                 run.finish = now + run.left.div_ceil(rate) as u64;
-            }
-        }
-    }
-
-    fn finish(&mut self, now: u64) {
-        for task in 0..self.tasks.len() {
-            if self.tasks[task].run().is_some_and(|run| run.finish == now) {
-                self.end(task, now, "finished");
-                self.tasks[task].state = State::Ended;
             }
         }
     }
@@ -350,11 +354,15 @@ impl<'a> Simulation<'a> {
     }
 
     pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
-        let left = u128::from(self.rows[self.tasks[task].row].duration) * ONE;
+        let Task { row, number, attempt, .. } = self.tasks[task];
+        let whole = Attempt { span: Span(self.rows[row].duration), fails: false };
+        let drawn = |faults: &Faults| faults.draws.attempt(row as u64, number as u32, attempt as u32, whole.span);
+        let Attempt { span, fails } = self.world.faults.as_ref().map_or(whole, drawn);
+        let left = u128::from(span.0) * ONE;
         let round = self.rounds;
         let need = &self.rows[self.tasks[task].row].demand;
         self.tasks[task].devices = self.parts(machine, need, &self.free(machine), &[]);
-        self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now });
+        self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now, fails });
     }
 
     /// Which tasks start next, and where.

@@ -53,6 +53,11 @@ fn tasks_get_the_devices_of_the_slow_twin() {
     compare(Draw::devices);
 }
 
+#[test]
+fn tasks_fail_straggle_and_are_backed_up_as_in_the_slow_twin() {
+    compare(Draw::faulty);
+}
+
 /// Draws cases and compares them.
 fn compare(draw: fn(u64) -> Draw) {
     // A smaller case must differ in the same way.
@@ -112,6 +117,9 @@ pub fn command(draw: &Draw, dir: &Path) -> Command {
     }
     for &resource in &draw.devices {
         command.args(["--devices", RESOURCES[resource]]);
+    }
+    if let Some(faults) = &draw.faults {
+        command.args(["--faults", faults]);
     }
     if !draw.events.is_empty() {
         command.arg("--machine-events").arg(dir.join("events.csv"));
@@ -352,6 +360,29 @@ fn the_draws_reach_the_corners() {
         ("gangs of parts", 5, all.iter().filter(|draw| gang_of_parts(draw)).count()),
         ("machine-failed", 10, occurs(all, any("machine-failed"))),
         ("gangs", 10, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
+    ]);
+    let faulty: Vec<Draw> = (0..150).map(Draw::faulty).collect();
+    let all = faulty.as_slice();
+    let without = |part: &'static str| {
+        move |draw: &mut Draw| {
+            let parts =
+                draw.faults.iter().flat_map(|faults| faults.split(',')).filter(|other| !other.starts_with(part));
+            let parts = parts.collect::<Vec<_>>().join(",");
+            draw.faults = (!parts.is_empty()).then_some(parts);
+        }
+    };
+    often(&[
+        ("failed", 40, occurs(all, any("failed"))),
+        ("given-up", 20, occurs(all, any("given-up"))),
+        ("superseded", 12, occurs(all, any("superseded"))),
+        ("machine-failed", 10, occurs(all, any("machine-failed"))),
+        ("preempted", 5, occurs(all, any("preempted"))),
+        ("failures", 40, decides(all, without("fail"))),
+        ("retries", 15, decides(all, without("retries"))),
+        ("stragglers", 40, decides(all, without("straggle"))),
+        ("backups", 12, decides(all, without("backup"))),
+        ("normal times", 1, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.estimate = None))),
+        ("gangs", 5, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);
     let grouped: Vec<Draw> = (0..150).map(Draw::grouped).collect();
     let all = grouped.as_slice();

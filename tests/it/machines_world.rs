@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use plimsoll::policy::QuotaFile;
 
+use crate::machines_faults::Faults;
 use crate::slow::Config;
 
 /// Which labels a machine must carry. Labels are numbers that mean nothing but themselves.
@@ -93,6 +94,8 @@ pub struct World {
     pub quota: Option<QuotaFile>,
     /// For how long gangs hold room that is not enough yet; `None`: they hold none.
     pub hoard: Option<u64>,
+    /// How tasks fail, straggle and are backed up.
+    pub faults: Option<Faults>,
     /// Resources that are made of identified devices; and by machine and resource, the NUMA node of each device.
     pub devices: Vec<usize>,
     pub nodes: Vec<Vec<Vec<usize>>>,

@@ -114,7 +114,7 @@ impl Backlog {
         let mut policy = spec.build(&setup).expect("a policy");
         let options = Options { placement, on_blocked, until: Some(Time(1)), audit: true, ..Options::default() };
         let mut count = Count(vec![0; self.users()]);
-        engine::run(&mut source, &mut *policy, &cluster, weights.clone(), &options, &mut count).expect("a run");
+        engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options, &mut count).expect("a run");
         count.0
     }
 

@@ -97,7 +97,7 @@ fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<Heard> {
     let mut twin = Twin { labels: file.labels.iter().map(|tree| tree.name.clone()).collect(), trees };
     let policy: &mut dyn Policy = if plain { &mut twin } else { &mut quota };
     let mut heard = Heard::default();
-    engine::run(&mut source, policy, &cluster, weights.clone(), &case.options, &mut heard)?;
+    engine::run(&mut source, policy, cluster, weights.clone(), &case.options, &mut heard)?;
     Ok(heard)
 }
 

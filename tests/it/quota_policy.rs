@@ -74,7 +74,7 @@ pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked:
     let file = QuotaFile::parse(Path::new("groups.toml"), groups).unwrap_or_else(|error| panic!("{error}\n{groups}"));
     let mut policy = Quota::new(&file, &setup).expect("a policy");
     let options = Options { on_blocked, audit: true, ..Options::default() };
-    engine::run(&mut source, &mut policy, &cluster, weights.clone(), &options, &mut recorder).expect("a run");
+    engine::run(&mut source, &mut policy, cluster, weights.clone(), &options, &mut recorder).expect("a run");
     recorder
 }
 

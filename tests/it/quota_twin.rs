@@ -185,7 +185,7 @@ fn replay(file: &QuotaFile, csv: &str, placement: Placement, plain: bool) -> Sta
     let policy: &mut dyn Policy = if plain { &mut twin } else { &mut quota };
     let options = Options { placement, audit: true, ..Options::default() };
     let mut starts = Starts::default();
-    engine::run(&mut source, policy, &cluster, weights.clone(), &options, &mut starts).expect("a run");
+    engine::run(&mut source, policy, cluster, weights.clone(), &options, &mut starts).expect("a run");
     starts
 }
 

@@ -3,16 +3,17 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
-use plimsoll::engine::{self, Options, Outcome, Preempt, PreemptFrom};
+use plimsoll::engine::{self, Options, Outcome, Parties, Preempt, PreemptFrom};
 use plimsoll::error::Result;
 use plimsoll::policy::inside::ORDERS;
 use plimsoll::policy::{
     Ask, Displaces, Needs, Policy, Preemption, Queue, Rank, Reason, Room, RunningView, Verdict, Victims,
 };
-use plimsoll::record::{Decision, Fate, Recorder, State, TaskRecord, Turn};
+use plimsoll::record::{Decision, Fate, Launch, Recorder, State, TaskRecord, Turn};
 use plimsoll::units::{MachineId, Span, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
 
@@ -33,7 +34,7 @@ fn run(
     let spec = ClusterSpec::parse("machines", &format!("1x{cores}c"))?;
     let cluster = Cluster::new(&spec, source.dims())?;
     let options = Options { placement: Placement::FirstFit, audit: true, ..options };
-    engine::run(&mut source, policy, &cluster, Weights::default(), &options, recorder)
+    engine::run(&mut source, policy, cluster, Weights::default(), &options, recorder)
 }
 
 /// Serves by arrival, and stops whatever runs last for the tasks of the user that appears first.
@@ -92,7 +93,11 @@ impl Recorder for Ends {
     }
 }
 
-fn ends(room: Room, choose: fn(Vec<(u64, u32)>) -> Vec<(u64, u32)>, rows: &str) -> Result<Vec<(String, u64, u64, Fate)>> {
+fn ends(
+    room: Room,
+    choose: fn(Vec<(u64, u32)>) -> Vec<(u64, u32)>,
+    rows: &str,
+) -> Result<Vec<(String, u64, u64, Fate)>> {
     let mut ends = Ends::default();
     replay(&mut Bully { room, choose }, rows, 2, &mut ends)?;
     Ok(ends.0)
@@ -110,7 +115,10 @@ fn room_is_kept_for_the_task_that_others_are_stopped_for() {
     let ended = ends(Room::Kept, |others| others, ROWS).expect("a run");
     let early = &ended[..4];
     let stopped = |job, start| end(job, start, 2, Fate::Preempted);
-    assert_eq!(early, [end("a0", 0, 1, Fate::Finished), stopped("d0", 1), stopped("c0", 0), end("b1", 2, 6, Fate::Finished)]);
+    assert_eq!(
+        early,
+        [end("a0", 0, 1, Fate::Finished), stopped("d0", 1), stopped("c0", 0), end("b1", 2, 6, Fate::Finished)]
+    );
     assert_eq!(ended.iter().filter(|(_, _, _, fate)| *fate == Fate::Finished).count(), 5, "all end at last: {ended:?}");
 }
 
@@ -140,7 +148,11 @@ fn a_proposal_that_makes_no_sense_is_an_error() {
 fn no_rule_sees_stable_tasks() {
     let rows = ROWS.replace("10,1,false", "10,1,true");
     let ended = ends(Room::Kept, |others| others, &rows).expect("a run");
-    assert!(ended.iter().all(|(_, _, _, fate)| *fate == Fate::Finished), "{ended:?}");
+    let stable = ended.iter().filter(|(job, ..)| job == "c0" || job == "d0");
+    assert_eq!(
+        stable.cloned().collect::<Vec<_>>(),
+        [end("c0", 0, 10, Fate::Finished), end("d0", 1, 11, Fate::Finished)]
+    );
 }
 
 /// Serves by user alone.
@@ -173,7 +185,8 @@ fn urgent_tasks_and_other_orders_do_not_go_together() {
         inside: ORDERS.first().copied(),
         ..Options::default()
     };
-    let message = run(&mut InTurn, "a,u,0,1,1,false\n", 1, &mut Ends::default(), options).expect_err("two orders").to_string();
+    let message =
+        run(&mut InTurn, "a,u,0,1,1,false\n", 1, &mut Ends::default(), options).expect_err("two orders").to_string();
     assert!(message.contains("by priority (preempt)") && message.contains("'fifo'"), "{message}");
 }
 
@@ -245,12 +258,12 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     let input = Input::Bytes(PathBuf::from("rows.csv"), rows.as_bytes().into());
     let mut source = CsvTrace::new(&input).expect("a trace");
     let spec = ClusterSpec::parse("machines", "2x2c").expect("machines");
-    let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
+    let cluster = Arc::new(Cluster::new(&spec, source.dims()).expect("a cluster"));
     let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
     let (mut policy, mut recorder) = (Counting, Ends::default());
     let weights = Weights::default();
-    let mut engine =
-        engine::Engine::new(&mut source, &mut policy, &cluster, weights, &options, &mut recorder).expect("a run");
+    let parties = Parties::lent(&mut source, &mut policy, &mut recorder);
+    let mut engine = engine::Engine::new(parties, Arc::clone(&cluster), weights, &options).expect("a run");
     engine.begin(MachineId(1)).expect("room for two");
     let full = engine.begin(MachineId(1)).expect_err("no room for a third").to_string();
     assert!(full.contains("rows.csv, line 3") && full.contains("no room"), "{full}");
@@ -259,8 +272,8 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     let mut source = CsvTrace::new(&input).expect("a trace");
     let (mut policy, mut recorder) = (Counting, Ends::default());
     let weights = Weights::default();
-    let mut engine =
-        engine::Engine::new(&mut source, &mut policy, &cluster, weights, &options, &mut recorder).expect("a run");
+    let parties = Parties::lent(&mut source, &mut policy, &mut recorder);
+    let mut engine = engine::Engine::new(parties, cluster, weights, &options).expect("a run");
     engine.begin(MachineId(1)).expect("room for two");
     engine.begin(MachineId(0)).expect("room for one");
     let seconds = |engine: &mut engine::Engine| engine.step().expect("an instant").map(|time| time.0 / 1_000_000);
@@ -273,6 +286,40 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     assert_eq!([seconds(&mut engine), seconds(&mut engine), seconds(&mut engine)], [Some(9), Some(10), Some(11)]);
     assert_eq!(seconds(&mut engine), None);
     engine.finish().expect("an end");
-    let ended: Vec<(&str, u64, u64)> = recorder.0.iter().map(|(job, start, end, _)| (job.as_str(), *start, *end)).collect();
+    let ended: Vec<(&str, u64, u64)> =
+        recorder.0.iter().map(|(job, start, end, _)| (job.as_str(), *start, *end)).collect();
     assert_eq!(ended, [("r1", 0, 4), ("w0", 4, 9), ("r0", 0, 10), ("w1", 10, 11)]);
+}
+
+/// Tells another thread of the launches of each instant.
+struct Launches(std::sync::mpsc::Sender<(u64, u32)>, u32);
+
+impl Recorder for Launches {
+    fn launched(&mut self, launch: &Launch) {
+        self.1 += launch.count;
+    }
+
+    fn settled(&mut self, now: Time, _: &[UserId], _: &Books) -> Result<()> {
+        self.0.send((now.0 / 1_000_000, std::mem::take(&mut self.1))).expect("somebody hears");
+        Ok(())
+    }
+}
+
+#[test]
+fn an_engine_that_owns_its_parties_goes_on_in_another_thread() {
+    let rows = "job,user,submit_s,duration_s,tasks,cpu\nj0,a,0,10,1,1\nj1,b,1,4,3,1\n";
+    let source = CsvTrace::new(&Input::Bytes(PathBuf::from("rows.csv"), rows.as_bytes().into())).expect("a trace");
+    let spec = ClusterSpec::parse("machines", "1x2c").expect("machines");
+    let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
+    let (tell, heard) = std::sync::mpsc::channel();
+    let parties = Parties::own(Box::new(source), Box::new(Counting), Box::new(Launches(tell, 0)));
+    let mut engine: engine::Engine<'static> =
+        engine::Engine::new(parties, cluster, Weights::default(), &Options::default()).expect("a run");
+    assert_eq!(engine.step().expect("an instant"), Some(Time::ZERO));
+    let rest = std::thread::spawn(move || {
+        while engine.step().expect("an instant").is_some() {}
+        engine.finish().expect("an end")
+    });
+    assert_eq!(rest.join().expect("no panic").launched, 4);
+    assert_eq!(heard.iter().collect::<Vec<_>>(), [(0, 1), (1, 1), (5, 1), (9, 1), (10, 0), (13, 0)]);
 }

@@ -1,5 +1,6 @@
 //! The architecture and the words: which module may use which, which words no file may contain, and plain English in texts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Modules and the modules of their crate that their code must not name; between crates the compiler keeps the flow. A row is a
@@ -240,6 +241,40 @@ fn documentation_names_its_nouns() {
 #[test]
 fn every_file_says_what_it_is_for() {
     none(each(|source| if source.text.starts_with("//!") { vec![] } else { vec!["no //! header"] }));
+}
+
+/// The lines of each crate's sources, and of those how many are left without unit tests and comments:
+/// `cargo test --release --test it lines_of_every_crate -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints figures, checks nothing but that there are any"]
+fn lines_of_every_crate() {
+    let mut lines: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for source in sources() {
+        let path = source.path.strip_prefix(root()).expect("a file of the project");
+        let names: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+        let name = if names[0] == "crates" { format!("crates/{}", names[1]) } else { names[0].to_string() };
+        let tests = path.to_string_lossy().ends_with("tests.rs");
+        let code = if tests { String::new() } else { source.code() };
+        let code = code.lines().filter(|line| !line.trim().is_empty()).count();
+        let sums = lines.entry(name).or_default();
+        *sums = [sums[0] + source.text.lines().count(), sums[1] + code];
+    }
+    assert!(lines.len() > 5, "the sources were not found");
+    lines.iter().for_each(|(name, [all, code])| println!("{name:20}{all:8}{code:8}"));
+    let sum = |at: usize| lines.values().map(|sums| sums[at]).sum::<usize>();
+    println!("{:20}{:8}{:8}", "all", sum(0), sum(1));
+}
+
+/// A file that no list names is not compiled, and its tests never fail.
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let dir = root().join("tests/it");
+    let list = std::fs::read_to_string(dir.join("main.rs")).expect("main.rs");
+    let files = std::fs::read_dir(&dir).expect("tests/it").map(|entry| entry.expect("an entry").path());
+    let sources = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let names = sources.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    let forgotten = |name: &String| name != "main" && !list.lines().any(|line| line == format!("mod {name};"));
+    none(names.filter(forgotten).collect());
 }
 
 #[test]

@@ -165,12 +165,17 @@ impl Case {
         }
     }
 
+    /// No row has an estimate or a deadline.
+    fn is_plain(&self) -> bool {
+        self.rows.iter().all(|row| (row.estimate, row.deadline) == (None, None))
+    }
+
     /// The trace as canonical CSV.
     pub fn csv(&self) -> String {
         let mut text = format!(
             "job,user,submit_us,duration_us,tasks,{},stage,after,priority,gang{}\n",
             COLUMNS[..self.dims()].join(","),
-            if self.inside == Inside::Usual { "" } else { ",estimate_us,deadline_us" }
+            if self.is_plain() { "" } else { ",estimate_us,deadline_us" }
         );
         for row in &self.rows {
             let (job, user) = (job_name(row.job), USERS[row.user]);
@@ -183,7 +188,7 @@ impl Case {
             let stage = row.stage.map(stage_name).unwrap_or_default();
             let after: Vec<String> = row.after.iter().map(|&stage| stage_name(stage)).collect();
             write!(text, ",{stage},{},{},{}", after.join(STAGE_SEPARATOR), row.priority, row.gang).unwrap();
-            if self.inside != Inside::Usual {
+            if !self.is_plain() {
                 let text_of = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
                 write!(text, ",{},{}", text_of(row.estimate), text_of(row.deadline)).unwrap();
             }

@@ -4,11 +4,11 @@
 //! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
 //! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use csv::ByteRecord;
 
@@ -96,9 +96,9 @@ impl<'a> Column<'a> {
 /// A file's rows, one at a time.
 pub struct Rows {
     path: PathBuf,
-    reader: csv::Reader<Box<dyn Read>>,
+    reader: csv::Reader<Box<dyn Read + Send>>,
     record: ByteRecord,
-    ended: Rc<Cell<bool>>,
+    ended: Arc<AtomicBool>,
 }
 
 impl Rows {
@@ -108,7 +108,7 @@ impl Rows {
     }
 
     /// Rows of an open `input`, which messages call `path`.
-    pub fn new(input: Box<dyn Read>, path: &Path, separator: Separator) -> Rows {
+    pub fn new(input: Box<dyn Read + Send>, path: &Path, separator: Separator) -> Rows {
         // A line's end is the line feed alone (the trim takes a carriage return away), and the last line gets one if
         // it lacks it: so the reader's position after a row is always the line behind it.
         let (input, ended) = Lines::of(input);
@@ -118,7 +118,7 @@ impl Rows {
             .terminator(csv::Terminator::Any(b'\n'))
             .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
             .quoting(separator == Separator::Comma)
-            .from_reader(Box::new(input) as Box<dyn Read>);
+            .from_reader(Box::new(input) as Box<dyn Read + Send>);
         Rows { path: path.to_owned(), reader, record: ByteRecord::new(), ended }
     }
 
@@ -129,7 +129,7 @@ impl Rows {
             if !more {
                 return Ok(None);
             }
-            if self.ended.get() {
+            if self.ended.load(Ordering::Relaxed) {
                 let start = self.record.position().map_or(1, csv::Position::line);
                 return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
             }
@@ -246,13 +246,13 @@ pub const UNCLOSED: &str = "a quote opened on this line is not closed; close it,
 /// A row ends with its line feed. So if a row is there only after the end was seen, a quote in it is still open.
 pub struct Lines<R> {
     bytes: io::Chain<R, &'static [u8]>,
-    ended: Rc<Cell<bool>>,
+    ended: Arc<AtomicBool>,
 }
 
 impl<R: Read> Lines<R> {
     /// The lines of `input`, and whether all have been read.
-    pub fn of(input: R) -> (Lines<R>, Rc<Cell<bool>>) {
-        let ended = Rc::new(Cell::new(false));
+    pub fn of(input: R) -> (Lines<R>, Arc<AtomicBool>) {
+        let ended = Arc::new(AtomicBool::new(false));
         (Lines { bytes: input.chain(&b"\n"[..]), ended: ended.clone() }, ended)
     }
 }
@@ -260,7 +260,7 @@ impl<R: Read> Lines<R> {
 impl<R: Read> Read for Lines<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.bytes.read(buffer)?;
-        self.ended.set(read == 0 && !buffer.is_empty());
+        self.ended.store(read == 0 && !buffer.is_empty(), Ordering::Relaxed);
         Ok(read)
     }
 }

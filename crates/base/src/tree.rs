@@ -70,6 +70,9 @@ impl Node {
         let document = DeTable::parse(place.text())
             .map_err(|error| place.at(error.span().unwrap_or(0..0)).wrong("", error.message().trim_end()))?;
         let value = table(document.get_ref(), place);
+        if let Some(deep) = deeper(&value, MOST_DEEP) {
+            return Err(deep.wrong("", format!("nested too deep; expected at most {MOST_DEEP} tables in one another")));
+        }
         // What the text does not have is missing at its first key.
         let first = if let Value::Table(entries) = &value { entries.first() } else { None };
         Ok(Node { place: first.map_or_else(|| place.at(0..0), |entry| entry.place.clone()), value })
@@ -102,7 +105,9 @@ impl Node {
             Value::Integer(digits) => {
                 toml::Value::Integer(digits.parse().map_err(|_| self.place.wrong("", too_large(digits)))?)
             }
-            Value::Float(digits) => toml::Value::Float(digits.parse().unwrap_or(f64::NAN)),
+            Value::Float(digits) => {
+                toml::Value::Float(float(digits).ok_or_else(|| self.place.wrong("", too_large_for_a_double(digits)))?)
+            }
             Value::Text(text) => toml::Value::String(text.clone()),
             Value::Truth(truth) => toml::Value::Boolean(*truth),
             Value::Other(name) => {
@@ -168,8 +173,34 @@ impl Node {
     }
 }
 
+/// A number as a double; none if it is beyond all of them.
+fn float(digits: &str) -> Option<f64> {
+    let number: f64 = digits.parse().unwrap_or(f64::NAN);
+    Some(number).filter(|number| number.is_finite() || digits.contains(['i', 'n']))
+}
+
+fn too_large_for_a_double(digits: &str) -> String {
+    format!("{} is too large; expected a number below 1.8e308", brief(digits))
+}
+
 fn too_large(digits: &str) -> String {
     format!("{} is too large; expected a whole number below 2^63", brief(digits))
+}
+
+/// How many tables and lists may stand in one another: what goes through a tree goes down by calls.
+const MOST_DEEP: usize = 80;
+
+/// The first place that is so many tables and lists deep.
+fn deeper(value: &Value, left: usize) -> Option<&Place> {
+    let nodes: Vec<&Node> = match value {
+        Value::List(items) => items.iter().collect(),
+        Value::Table(entries) => entries.iter().map(|entry| &entry.node).collect(),
+        _ => return None,
+    };
+    if left == 0 {
+        return nodes.first().map(|node| &node.place);
+    }
+    nodes.into_iter().find_map(|node| deeper(&node.value, left - 1))
 }
 
 /// Text for a message: no longer than a message should be, and without control characters.
@@ -197,7 +228,8 @@ fn node(value: &Spanned<DeValue>, whole: &Place) -> Node {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(digits) => Value::Integer(match i64::from_str_radix(digits.as_str(), digits.radix()) {
             Ok(number) => number.to_string(),
-            Err(_) => digits.as_str().to_owned(),
+            // With its prefix, so that nobody reads the digits of another radix as decimal ones.
+            Err(_) => digits.to_string(),
         }),
         DeValue::Float(digits) => Value::Float(digits.as_str().to_owned()),
         DeValue::Boolean(truth) => Value::Truth(*truth),

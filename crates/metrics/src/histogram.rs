@@ -74,25 +74,6 @@ impl LogHistogram {
         self.widen(value, value);
     }
 
-    /// Counts everything that `other` counted.
-    pub fn merge(&mut self, other: &LogHistogram) {
-        for (octave, theirs) in other.octaves.iter().enumerate() {
-            if let Some(theirs) = theirs {
-                self.octave(octave).iter_mut().zip(theirs.iter()).for_each(|(mine, more)| *mine += more);
-            }
-        }
-        self.count += other.count;
-        if self.count <= Self::EXACT {
-            self.values.extend(&other.values);
-        } else {
-            self.values = Vec::new();
-        }
-        self.sum += other.sum;
-        if let Some((min, max)) = other.range {
-            self.widen(min, max);
-        }
-    }
-
     fn octave(&mut self, octave: usize) -> &mut [u64; BUCKETS] {
         if self.octaves.len() <= octave {
             self.octaves.resize(octave + 1, None);
@@ -282,10 +263,10 @@ mod tests {
     }
 
     #[test]
-    fn order_and_parts_leave_no_trace() {
+    fn order_leaves_no_trace() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         for n in [3000, LogHistogram::EXACT as usize + 500] {
-            parts_of(&random_values(&mut rng, n));
+            backwards(&random_values(&mut rng, n));
         }
         let mut weighted = LogHistogram::default();
         weighted.record_n(5000, 3);
@@ -293,16 +274,10 @@ mod tests {
         assert_ne!(histogram(&[5000, 5001]), histogram(&[5000, 5000]));
     }
 
-    fn parts_of(values: &[u64]) {
+    fn backwards(values: &[u64]) {
         let whole = histogram(values);
         let reversed: Vec<u64> = values.iter().rev().copied().collect();
         assert_eq!(histogram(&reversed), whole);
-        let mut merged = LogHistogram::default();
-        for part in values.chunks(700) {
-            merged.merge(&histogram(part));
-        }
-        merged.merge(&LogHistogram::default());
-        assert_eq!(merged, whole);
     }
 
     #[test]

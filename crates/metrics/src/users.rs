@@ -4,7 +4,7 @@ use crate::run::delay::FinishedJob;
 use crate::run::mean_s;
 use plimsoll_base::column::{Column, Row, Unit, Value};
 use plimsoll_base::units::{Dim, Span};
-use plimsoll_sim::record::{Fate, JobRecord, TaskRecord};
+use plimsoll_sim::record::{JobRecord, TaskRecord};
 
 /// Sums over a user's tasks and jobs, added when they end: a busy user is looked up as seldom as possible.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl UserTotals {
             self.task_wait_us += u128::from(tasks.start.since(tasks.release).0) * u128::from(count);
         }
         if tasks.fate.is_stopped() {
-            self.stopped += if tasks.fate == Fate::Lost { 0 } else { count };
+            self.stopped += if tasks.fate.starts_anew() { count } else { 0 };
             self.lost_us += u128::from(ran.0) * u128::from(count);
         }
     }
@@ -186,6 +186,6 @@ static COLUMNS: [C; 20] = [
         |user| user.fair_service_delay,
     ),
     C::int("tasks_stopped", "tasks of it stopped before their end", |user| Some(user.totals.stopped)).lower(),
-    C::seconds("lost_s", "seconds that those had run, added up", |user| Some(user.totals.lost_us as f64 / 1e6))
+    C::seconds("lost_s", "seconds that tasks had run which were stopped before their end, added up", |user| Some(user.totals.lost_us as f64 / 1e6))
         .lower(),
 ];

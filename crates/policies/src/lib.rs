@@ -26,8 +26,8 @@ mod target;
 
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
-    Ask, Displaces, GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
-    Preemption, Queue, Rank, Reason, RunningView, Stale, Unreturned, Verdict, Victims, enough,
+    Ask, Displaces, Gang, GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
+    Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Stale, Unreturned, Verdict, Victims, enough,
 };
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};

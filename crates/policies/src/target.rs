@@ -13,7 +13,7 @@ use plimsoll_fair::Problem;
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
 
 /// Finds the tasks that each user of a problem should run.
-pub trait TargetSolver {
+pub trait TargetSolver: Send {
     /// Adds one number of tasks a user to `targets`, which are empty. Errors: [`Error::NotConverged`].
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()>;
 }

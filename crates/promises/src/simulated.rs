@@ -68,7 +68,7 @@ impl Mechanism for Simulated {
             ..Options::default()
         };
         let mut launches = Launches::default();
-        engine::run(&mut workload.source(), &mut *policy, &cluster, weights.clone(), &options, &mut launches)?;
+        engine::run(&mut workload.source(), &mut *policy, cluster, weights.clone(), &options, &mut launches)?;
         let given = |name: &str| {
             let at = launches.names.iter().position(|known| known == name);
             at.map_or(0, |at| launches.tasks[at])

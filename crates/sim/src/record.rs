@@ -93,12 +93,23 @@ pub enum Fate {
     MachineFailed,
     /// Their machine failed and they are gone with it; their job goes on without them.
     Lost,
+    /// They failed; they wait again, or go on in their other instance, and the work of this one is lost.
+    Failed,
+    /// They failed, or one of their gang did, once more than is tried again; their job goes on without them.
+    GivenUp,
+    /// The other instance of them has ended first; the work of this one is lost.
+    Superseded,
 }
 
 impl Fate {
     /// Whether they were stopped before their end.
     pub fn is_stopped(self) -> bool {
         !matches!(self, Fate::Finished | Fate::Running)
+    }
+
+    /// Whether they wait again; or go on in their other instance, if they failed.
+    pub fn starts_anew(self) -> bool {
+        matches!(self, Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed)
     }
 }
 
@@ -115,8 +126,10 @@ pub struct TaskRecord<'a> {
     pub first: u64,
     /// How many.
     pub count: u32,
-    /// How often they were stopped before.
+    /// How often they were stopped before, or another instance of them was begun.
     pub attempt: u32,
+    /// Whether they are the second of two instances.
+    pub backup: bool,
     /// Where they run; `None` when pooled.
     pub machine: Option<MachineId>,
     /// The devices that each holds, where devices have identities: then there is one task.
@@ -236,7 +249,7 @@ pub struct StuckRecord<'a> {
 }
 
 /// Hears what happens in a run, in order. Every method defaults to nothing.
-pub trait Recorder {
+pub trait Recorder: Send {
     /// A user appears; ids follow one another.
     fn user(&mut self, _user: UserId, _name: &str) {}
 

@@ -1,6 +1,5 @@
 //! `plimsoll run --dry-run`: the runs of a plan, and about how long they would take.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::How;
@@ -101,9 +100,9 @@ fn trial(plan: &Plan, policy: usize) -> Result<f64> {
         tables: plan.tables.clone(),
         metadata: Vec::new(),
     };
-    let (started, launched) = (Instant::now(), Cell::new(0u64));
+    let (started, mut launched) = (Instant::now(), 0u64);
     let outcome = simulate(&simulation, &plan.policies[policy], &to, &mut |_: Time, so_far| {
-        launched.set(so_far);
+        launched = so_far;
         crate::cli::interrupt::check()?;
         if started.elapsed() > TRIAL { Err(Error::Interrupted) } else { Ok(()) }
     });
@@ -111,7 +110,7 @@ fn trial(plan: &Plan, policy: usize) -> Result<f64> {
     let took = started.elapsed().as_secs_f64();
     let share = match (outcome, supply.tasks()) {
         (Ok(_), _) => 1.0,
-        (Err(Error::Interrupted), Some(tasks)) => (launched.get() as f64 / tasks.max(1) as f64).clamp(1e-6, 1.0),
+        (Err(Error::Interrupted), Some(tasks)) => (launched as f64 / tasks.max(1) as f64).clamp(1e-6, 1.0),
         (Err(Error::Interrupted), None) => 1.0,
         (Err(error), _) => return Err(error),
     };

@@ -18,6 +18,7 @@ use crate::output::folder::check_output;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
 use crate::rows::read_text;
+use crate::tree::{Node, Place};
 
 /// Run an experiment: all runs, tables, figures, report
 ///
@@ -76,13 +77,14 @@ impl Any {
     fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
         let text = &*read_text(path)?;
         // Of what is no TOML it is told where that is read.
-        let kind: toml::Table = text.parse().unwrap_or_default();
-        Ok(if kind.contains_key("failover") {
+        let tree = Node::toml(&Place::whole(path, text)).unwrap_or_default();
+        let has = |key| tree.get(key).is_some();
+        Ok(if has("failover") {
             let plan = FailoverPlan::read(path, text, set)?;
             Any::Failover(Box::new((StaticPlan::of_failover(&plan, path, set), plan)))
-        } else if kind.contains_key("check") {
+        } else if has("check") {
             Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
-        } else if kind.contains_key("solve") {
+        } else if has("solve") {
             Any::Solve(Box::new(solve::SolvePlan::read(path, text, set, context)?))
         } else {
             Any::Runs(Box::new(Study::read(path, set, context.registry)?))

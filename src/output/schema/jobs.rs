@@ -78,7 +78,7 @@ impl Row for Task<'static> {
             C::micros("finish_us", "when it ended or was stopped; null if it has not", |task| Some(task.finish?.0)),
             C::text(
                 "outcome",
-                "finished, running (at the horizon), reclaimed, preempted or machine-failed (stopped, it starts anew), lost (with its machine), too large, deadlocked, starved or waiting (at the horizon)",
+                "finished, running (at the horizon), reclaimed, preempted, machine-failed or failed (stopped, it starts anew), superseded (its other instance ended first), lost (with its machine), given-up (it failed too often), too large, deadlocked, starved or waiting (at the horizon)",
                 |task| Some(task.outcome),
             ),
         ]

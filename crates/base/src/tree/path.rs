@@ -1,6 +1,8 @@
 //! Paths of keys such as `cluster.group[0].count`: what stands there, changes there, and errors there.
 
-use super::{Entry, Node, Place, Value};
+use std::collections::HashMap;
+
+use super::{Entry, MOST_DEEP, Node, Place, Value};
 use crate::error::Error;
 
 /// One step down into a table or a list.
@@ -73,6 +75,9 @@ impl Node {
         if !matches!(path.first(), Some(Step::Key(_))) {
             return Err("a key, such as workload.load".to_owned());
         }
+        if path.len() > MOST_DEEP {
+            return Err(format!("a path of at most {MOST_DEEP} keys"));
+        }
         let mut at = self;
         for step in path {
             at = match (step, &mut at.value) {
@@ -101,11 +106,13 @@ impl Node {
         match (&mut self.value, over) {
             (Value::Table(below), Node { place, value: Value::Table(above) }) => {
                 self.place = place;
+                let known: HashMap<String, usize> =
+                    below.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect();
                 for entry in above {
-                    match below.iter_mut().find(|known| known.key == entry.key) {
-                        Some(known) => {
-                            known.place = entry.place;
-                            known.node.merge(entry.node);
+                    match known.get(&entry.key) {
+                        Some(&at) => {
+                            below[at].place = entry.place;
+                            below[at].node.merge(entry.node);
                         }
                         None => below.push(entry),
                     }

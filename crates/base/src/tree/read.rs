@@ -7,7 +7,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::{Entry, Node, Place, Value, too_large};
+use super::{Entry, Node, Place, Value, float, too_large, too_large_for_a_double};
 use crate::error::{Error, either, nearest};
 
 impl Node {
@@ -145,11 +145,24 @@ impl<'de> Deserializer<'de> for At<'_> {
                 Ok(number) => visitor.visit_i64(number),
                 Err(_) => Err(de::Error::custom(too_large(digits))),
             },
-            Value::Float(digits) => visitor.visit_f64(digits.parse().unwrap_or(f64::NAN)),
+            Value::Float(digits) => match float(digits) {
+                Some(number) => visitor.visit_f64(number),
+                None => Err(de::Error::custom(too_large_for_a_double(digits))),
+            },
             Value::Text(text) => visitor.visit_str(text),
             Value::Truth(truth) => visitor.visit_bool(*truth),
             Value::Other(name) => Err(de::Error::invalid_type(Unexpected::Other(name), &visitor)),
-            Value::List(items) => visitor.visit_seq(Items(items.iter())),
+            Value::List(items) => {
+                let mut items = Items(items.iter());
+                let list = visitor.visit_seq(&mut items)?;
+                match items.0.next() {
+                    None => Ok(list),
+                    Some(more) => {
+                        let message = "one value too many".to_owned();
+                        Err(Wrong { place: Some(more.place.clone()), culprit: None, message })
+                    }
+                }
+            }
             Value::Table(entries) => visitor.visit_map(Entries { left: entries.iter(), entry: None }),
         }
     }
@@ -170,7 +183,7 @@ impl<'de> Deserializer<'de> for At<'_> {
     ) -> Result<V::Value, Wrong> {
         match &self.node.value {
             Value::Text(name) => visitor.visit_enum(StrDeserializer::new(name)),
-            Value::Table(entries) => {
+            Value::Table(entries) if entries.len() == 1 => {
                 visitor.visit_enum(MapAccessDeserializer::new(Entries { left: entries.iter(), entry: None }))
             }
             _ => self.deserialize_any(visitor),
@@ -241,6 +254,7 @@ mod tests {
     struct Inner {
         count: u8,
         on: bool,
+        range: Option<[f64; 2]>,
     }
 
     const TEXT: &str =
@@ -252,7 +266,7 @@ mod tests {
 
     #[test]
     fn typed_values_come_out() {
-        let (shape, inner) = (Shape::Flat { mean: 1.0, max: 2.5 }, vec![Inner { count: 7, on: true }]);
+        let (shape, inner) = (Shape::Flat { mean: 1.0, max: 2.5 }, vec![Inner { count: 7, on: true, range: None }]);
         assert_eq!(read(TEXT).expect("right"), Plan { name: "p".into(), seeds: Some(3), shape, inner });
     }
 
@@ -271,6 +285,9 @@ mod tests {
             ("\"flat\"", "\"flt\"", "line 3, column 18: unknown variant `flt`, expected `flat`"),
             ("7", "700", "line 5, column 9: invalid value: integer `700`, expected u8"),
             ("on = true\n", "", "line 4, column 1: missing field `on`"),
+            ("on = true", "on = true\nrange = [0, 1, 2]", "line 7, column 16: one value too many"),
+            ("2.5", "1e999", "line 3, column 42: 1e999 is too large"),
+            ("3", "0x8000000000000000", "line 2, column 9: 0x8000000000000000 is too large"),
         ] {
             let message = read(&TEXT.replacen(from, to, 1)).expect_err(to).to_string();
             assert!(message.contains(says), "{message}\nlacks: {says}");

@@ -25,9 +25,11 @@ pub(super) static METRICS: Metrics = Metrics {
             |run| Some(run.totals.stopped),
         )
         .lower(),
-        int("tasks_lost", "tasks lost with their machine, which never ended; their jobs went on without them", |run| {
-            Some(run.totals.lost)
-        })
+        int(
+            "tasks_lost",
+            "tasks lost with their machine, or given up, which never ended; their jobs went on without them",
+            |run| Some(run.totals.lost),
+        )
         .lower(),
         int("asks", "how often an urgent task asked others for their room", |run| Some(run.outcome.asks)),
         int("asks_withdrawn", "asks that came to nothing", |run| Some(run.outcome.asks_withdrawn)).lower(),
@@ -39,6 +41,12 @@ pub(super) static METRICS: Metrics = Metrics {
             Some(run.outcome.hoards_given_up)
         })
         .lower(),
+        int("tasks_failed", "attempts of tasks that failed, each on its own account", |run| Some(run.outcome.failures))
+            .lower(),
+        int("backups", "backup instances of running tasks that were made", |run| Some(run.outcome.backups)),
+        int("backups_won", "those that ended before the other instance, which still ran", |run| {
+            Some(run.outcome.backups_won)
+        }),
         int("tasks_located", "tasks launched that asked for a location", |run| Some(run.totals.located)),
         int(
             "tasks_cross_room",

@@ -12,9 +12,6 @@ use plimsoll_base::units::{Span, Time};
 /// Slowdowns are counted in millionths.
 pub const SLOWDOWN_SCALE: u64 = 1_000_000;
 
-/// The threshold τ of the bounded slowdown: 10 s, its usual value.
-pub const TAU: Span = Span::from_secs(10);
-
 /// A job whose last task has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedJob {
@@ -45,14 +42,6 @@ impl FinishedJob {
     pub fn slowdown(&self) -> Option<u64> {
         millionths(self.completion(), self.ideal)
     }
-
-    /// Bounded slowdown, max(1, completion / max(ideal, τ)), in millionths to the nearest.
-    ///
-    /// Very short jobs do not dominate its mean, and it is defined when the ideal is 0.
-    /// Source: Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, JSSPP 1997.
-    pub fn bounded_slowdown(&self) -> u64 {
-        millionths(self.completion(), self.ideal.max(TAU)).map_or(SLOWDOWN_SCALE, |ratio| ratio.max(SLOWDOWN_SCALE))
-    }
 }
 
 fn millionths(part: Span, whole: Span) -> Option<u64> {
@@ -70,8 +59,6 @@ pub struct Delays {
     pub wait: LogHistogram,
     /// Slowdowns, in millionths; jobs whose ideal is 0 are not among them.
     pub slowdown: LogHistogram,
-    /// Bounded slowdowns, in millionths.
-    pub bounded_slowdown: LogHistogram,
 }
 
 impl Delays {
@@ -82,15 +69,6 @@ impl Delays {
         if let Some(slowdown) = job.slowdown() {
             self.slowdown.record(slowdown);
         }
-        self.bounded_slowdown.record(job.bounded_slowdown());
-    }
-
-    /// Takes in all jobs of `other`.
-    pub fn merge(&mut self, other: &Delays) {
-        self.completion.merge(&other.completion);
-        self.wait.merge(&other.wait);
-        self.slowdown.merge(&other.slowdown);
-        self.bounded_slowdown.merge(&other.bounded_slowdown);
     }
 }
 
@@ -186,15 +164,6 @@ impl SizeBins {
         bin.completion_us += u128::from(job.completion().0);
     }
 
-    /// Takes in all jobs of `other`. Panics: only if the bins differ (programmer error).
-    pub fn merge(&mut self, other: &SizeBins) {
-        assert_eq!(self.bounds, other.bounds, "only equal bins merge");
-        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
-            mine.count += theirs.count;
-            mine.completion_us += theirs.completion_us;
-        }
-    }
-
     /// The bins, in order of size.
     pub fn bins(&self) -> &[Bin] {
         &self.bins
@@ -280,14 +249,8 @@ mod tests {
     fn delays_of_one_job_by_hand() {
         let long = job(10, 30, 110, 40);
         assert_eq!((long.completion(), long.wait()), (Span::from_secs(100), Span::from_secs(20)));
-        assert_eq!((long.slowdown(), long.bounded_slowdown()), (Some(2_500_000), 2_500_000));
-        // A job of 2 s that takes 30 s: slowed down 15-fold, but 3-fold against 10 s.
-        let short = job(0, 28, 30, 2);
-        assert_eq!((short.slowdown(), short.bounded_slowdown()), (Some(15_000_000), 3_000_000));
-        // At most 10 s is no delay to speak of.
-        assert_eq!(job(0, 3, 5, 2).bounded_slowdown(), SLOWDOWN_SCALE);
-        // No work at all: no slowdown, yet a bounded one.
-        assert_eq!((job(5, 25, 25, 0).slowdown(), job(5, 25, 25, 0).bounded_slowdown()), (None, 2_000_000));
+        assert_eq!(long.slowdown(), Some(2_500_000));
+        assert_eq!(job(5, 25, 25, 0).slowdown(), None, "no work at all");
         // To the nearest millionth.
         assert_eq!((job(0, 0, 2, 3).slowdown(), job(0, 0, 1, 3).slowdown()), (Some(666_667), Some(333_333)));
         let endless = FinishedJob { finish: Time(u64::MAX), ideal: Span(1), ..job(0, 0, 0, 0) };
@@ -307,30 +270,7 @@ mod tests {
         assert_eq!([completion.p50, completion.p90, completion.p99], [100.0, 180.0, 198.0]);
         let slowdown = Summary::of(&delays.slowdown, SLOWDOWN_SCALE).unwrap();
         assert_eq!((slowdown.count, slowdown.mean, slowdown.max), (100, 2.0, 2.0));
-        assert_eq!(delays.bounded_slowdown.count(), 101);
         assert_eq!(delays.wait.sum(), 4950 * 1_000_000);
-    }
-
-    #[test]
-    fn parts_merge_to_the_whole() {
-        let (mut whole, mut parts) = ((Delays::default(), SizeBins::default()), vec![]);
-        for part in 0..3 {
-            let mut one = (Delays::default(), SizeBins::default());
-            for n in 0..40 {
-                let job = FinishedJob { tasks: 1 + 97 * n, ..job(n, n + part, 3 * n + 7 * part, n) };
-                one.0.record(&job);
-                one.1.record(&job);
-                whole.0.record(&job);
-                whole.1.record(&job);
-            }
-            parts.push(one);
-        }
-        let mut merged = (Delays::default(), SizeBins::default());
-        for part in parts.iter().rev() {
-            merged.0.merge(&part.0);
-            merged.1.merge(&part.1);
-        }
-        assert_eq!(merged, whole);
     }
 
     #[test]

@@ -119,9 +119,10 @@ impl Totals {
             Fate::Finished => {
                 self.slowed_us += u128::from(ran.0.saturating_sub(tasks.duration.0)) * u128::from(count);
             }
-            Fate::Running => {}
-            Fate::Lost => self.lost += count,
-            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed => self.stopped += count,
+            // A task that was superseded has ended.
+            Fate::Running | Fate::Superseded => {}
+            Fate::Lost | Fate::GivenUp => self.lost += count,
+            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed => self.stopped += count,
         }
         if tasks.fate.is_stopped() {
             self.lost_us += u128::from(ran.0) * u128::from(count);

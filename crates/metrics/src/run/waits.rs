@@ -40,7 +40,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .lower(),
         seconds(
             "slowed_s",
-            "seconds that finished tasks took longer on over-committed machines, added up over tasks",
+            "seconds that finished tasks took longer than their duration, added up over tasks",
             |run| Some(run.totals.slowed_us as f64 / 1e6),
         )
         .lower(),

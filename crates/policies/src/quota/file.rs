@@ -193,11 +193,12 @@ fn groups<'n>(top: &'n Node, place: &Place) -> Result<(Vec<GroupEntry>, Vec<Opti
     let list = entry.node.list().filter(|list| !list.is_empty());
     let list = list.ok_or_else(|| entry.node.place.wrong("group", EXPECTED))?;
     let (mut groups, mut parents) = (Vec::new(), Vec::new());
-    let mut lines: HashMap<String, usize> = HashMap::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     for node in list {
         node.table().ok_or_else(|| node.place.wrong("group", EXPECTED))?;
         let (group, parent) = group(node)?;
-        if let Some(first) = lines.insert(group.name.clone(), group.place.line()) {
+        if let Some(first) = known.insert(group.name.clone(), groups.len()) {
+            let first = groups.get(first).map_or(0, |group: &GroupEntry| group.place.line());
             let problem = format!("'{}' stands on line {first} too; expected names of their own", group.name);
             return Err(group.place.wrong("name", problem));
         }

@@ -300,6 +300,19 @@ impl Books {
         }
     }
 
+    /// Books `tasks` of this demand out of a user's line.
+    pub fn withdraw(&mut self, user: UserId, tasks: u32, demand: &[u64]) {
+        let at = user.index() * self.stride;
+        let account = &mut self.accounts[at..at + self.stride];
+        account[WAITING] -= u64::from(tasks);
+        self.active -= u32::from(account[WAITING] == 0 && account[RUNNING] == 0);
+        self.backlogged -= u32::from(account[WAITING] == 0);
+        self.total_waiting -= u64::from(tasks);
+        for (sum, demand) in self.waits(user).iter_mut().zip(demand) {
+            *sum -= u128::from(*demand) * u128::from(tasks);
+        }
+    }
+
     /// Notes the demand of the task a user would launch next.
     pub fn set_head(&mut self, user: UserId, demand: &[u64]) {
         let at = user.index() * self.stride + HELD + self.dims;

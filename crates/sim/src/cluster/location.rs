@@ -103,7 +103,7 @@ impl Locations {
 
     /// A room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
     ///
-    /// Errors: a text without a place, for the caller to add one: the name with the did_you_mean known one.
+    /// Errors: a text without a place, for the caller to add one: the name, and the nearest one that is known.
     pub fn find(&self, name: &str) -> Result<Location, String> {
         let found = match name.split_once('/') {
             None => self.room_names.get(name).map(|room| Location::Room(*room)),

@@ -27,8 +27,8 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Span, Time};
 struct Request {
     queue: QueueId,
     set: SetSlot,
-    /// The set's row: a slot may have been given to another since.
-    row: u64,
+    /// The set's row, and since when it waits: its slot may have been given to another set.
+    waits: (u64, Time),
     machine: MachineId,
     /// The amount reserved on the machine.
     held: Resources,
@@ -216,7 +216,7 @@ impl Asks {
         let before = self.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
         let work = &core.work;
         work.queues.head(request.queue) == Some(request.set)
-            && work.sets[request.set].row == request.row
+            && (work.sets[request.set].row, work.sets[request.set].since) == request.waits
             && u64::from(work.sets[request.set].waiting) > before
             && core.admits(request.queue, before as u32 + 1)
             && core.site.scopes.holds(work.queues.scope(request.queue), request.machine)
@@ -363,8 +363,9 @@ impl Asks {
         if proposal.room == Room::Open {
             held = Resources::ZERO;
         }
-        let (row, deadline) = (core.work.sets[set].row, core.now + self.within);
-        let mut request = Request { queue, set, row, machine, held, asked, room: proposal.room, deadline };
+        let waits = (core.work.sets[set].row, core.work.sets[set].since);
+        let deadline = core.now + self.within;
+        let mut request = Request { queue, set, waits, machine, held, asked, room: proposal.room, deadline };
         // What was gone through and is not needed is not asked; nothing of it is counted yet.
         request.spare(core);
         if request.asked.is_empty() && self.rule.is_none() {

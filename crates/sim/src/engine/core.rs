@@ -1,11 +1,16 @@
 //! The core: clock, books, machines, waiting and running tasks, and the verbs by which a run goes on: [`Core::enqueue`],
-//! [`Core::launch`], [`Core::finish`] and [`Core::stop`].
+//! [`Core::launch`], [`Core::finish`], [`Core::stop`] and [`Core::withdraw`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::arrive::Intake;
+use super::faults::Draws;
 use super::gang::Plan;
 use super::inside::Ordered;
-use super::jobs::{Jobs, SetSlot, Sets};
+use super::jobs::{JobSlot, Jobs, SetSlot, Sets};
 use super::notes::{Notes, Standing};
+use super::parties::Parties;
 use super::queues::{QueueId, Queues, turn};
 use super::round::Round;
 use super::running::Execution;
@@ -14,18 +19,9 @@ use super::victims::Victims;
 use super::{Options, Outcome};
 use crate::books::{Books, Weights};
 use crate::cluster::Cluster;
-use crate::policy::{Ask, Displaces, Needs, Policy};
-use crate::record::Recorder;
-use crate::workload::Source;
+use crate::policy::{Ask, Displaces, Needs};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
-
-/// The parties that the engine asks and tells.
-pub(super) struct Outside<'a> {
-    pub source: &'a mut dyn Source,
-    pub policy: &'a mut dyn Policy,
-    pub recorder: &'a mut dyn Recorder,
-}
 
 /// Jobs with something left to do, their task sets, and the queues in which sets wait.
 pub(super) struct Work {
@@ -100,11 +96,11 @@ impl Work {
 
 /// The state of a run.
 pub(super) struct Core<'a> {
-    pub outside: Outside<'a>,
+    pub outside: Parties<'a>,
     pub options: Options,
     pub now: Time,
     pub books: Books,
-    pub site: Site<'a>,
+    pub site: Site,
     pub work: Work,
     /// Rows that do not wait in line yet.
     pub intake: Intake,
@@ -119,14 +115,15 @@ pub(super) struct Core<'a> {
 impl<'a> Core<'a> {
     /// Before anything has happened.
     pub fn new(
-        outside: Outside<'a>,
+        outside: Parties<'a>,
         needs: &Needs,
-        cluster: &'a Cluster,
+        cluster: Arc<Cluster>,
         weights: Weights,
         options: &Options,
     ) -> Core<'a> {
         let (dims, plain) = (cluster.dims.len(), needs.lens.is_plain());
         let site = Site::new(needs, cluster, options);
+        let cluster = &site.cluster;
         let mut books = Books::new(dims, cluster.total(), site.offered(), plain, weights);
         if needs.waiting_demand || outside.recorder.wants_waiting_demand() {
             books.keep_waiting_demand();
@@ -142,7 +139,7 @@ impl<'a> Core<'a> {
         let victims = match (options.preempt, needs.displaces) {
             (Some(_), _) | (_, Displaces::ForOthers) => Some(Victims::of_all()),
             (None, Displaces::Reclaims) => Some(Victims::default()),
-            (None, Displaces::Never) => eventful.then(Victims::default),
+            (None, Displaces::Never) => (eventful || options.faults.is_some()).then(Victims::default),
         };
         let ordered = options.inside.map(Ordered::new);
         let watched = cluster.memory().filter(|_| options.slowdown.is_some() && !site.pooled);
@@ -150,6 +147,7 @@ impl<'a> Core<'a> {
             freed: (options.hoard.is_some() && !site.pooled).then(Vec::new),
             standing: (options.fall_back.is_some() && !site.pooled).then(Vec::new),
             load: watched.map(|dim| (dim, Vec::new())),
+            instances: options.faults.and_then(|faults| faults.backup).map(|_| Vec::new()),
             ..Notes::default()
         };
         Core {
@@ -160,7 +158,7 @@ impl<'a> Core<'a> {
             site,
             work: Work { jobs: Jobs::default(), sets: Sets::new(dims, plain), queues: Queues::default(), ordered },
             intake: Intake::default(),
-            running: Execution::new(victims),
+            running: Execution::new(victims, options.faults.map(|faults| Draws::new(faults, options.seed))),
             round: Round::new(needs),
             plan: Plan::default(),
             notes,
@@ -216,6 +214,17 @@ impl<'a> Core<'a> {
         }
     }
 
+    /// Takes a set, wherever it stands, out of its queue.
+    pub fn leave_queue(&mut self, slot: SetSlot, queue: QueueId) {
+        let was_first = self.work.queues.head(queue) == Some(slot);
+        self.work.remove(slot);
+        match self.work.queues.head(queue) {
+            None => self.emptied(queue),
+            Some(_) if was_first => self.head_changed(queue),
+            Some(_) => {}
+        }
+    }
+
     /// Before a round: orders sets anew whose keys may have changed.
     pub fn order_anew(&mut self) {
         for (queue, other_head) in self.work.order_anew(self.now) {
@@ -245,9 +254,23 @@ impl<'a> Core<'a> {
     pub fn audit(&self) {
         self.books.audit(self.now);
         self.audit_waiting();
+        self.audit_jobs();
         self.audit_gangs();
         self.audit_devices();
         self.site.audit_partitions(self.now);
+    }
+
+    /// Adds up again how many tasks of each job have not ended.
+    fn audit_jobs(&self) {
+        let mut left: BTreeMap<JobSlot, u64> = BTreeMap::new();
+        for slot in self.work.sets.by_row() {
+            let set = &self.work.sets[slot];
+            *left.entry(set.job).or_default() += u64::from(set.left);
+        }
+        for (job, sum) in left {
+            // Those that are too large are left for ever, without a set.
+            assert!(self.work.jobs[job].left >= sum, "the tasks left of a job add up at {:?}", self.now);
+        }
     }
 
     /// Adds up again what waiting tasks need, if it is kept.

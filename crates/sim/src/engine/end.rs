@@ -2,7 +2,8 @@
 
 use super::core::Core;
 use super::held;
-use super::jobs::SetSlot;
+use super::jobs::{JobSlot, SetSlot};
+use super::notes::Standing;
 use super::running::Running;
 use crate::record::{Fate, Stuck, StuckRecord, TaskRecord};
 use plimsoll_base::error::Result;
@@ -22,7 +23,11 @@ impl Core<'_> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
             self.fetch_ahead();
-            self.finish(running, Fate::Finished)?;
+            if self.running.draws.is_some() {
+                self.running.due.push(running);
+            } else {
+                self.finish(running, Fate::Finished)?;
+            }
         }
         Ok(())
     }
@@ -35,9 +40,35 @@ impl Core<'_> {
         self.free(&finish);
         self.report(&finish, Some(self.now), fate)?;
         self.release(&finish);
-        let job = finish.job;
-        self.work.jobs[job].left -= u64::from(finish.count.get());
-        self.leave_set(finish.set);
+        self.leave_job(finish.job, finish.set, finish.count.get())
+    }
+
+    /// Takes a set that waits, of which nothing has begun, out of its queue for good: its task goes on in another instance.
+    pub(super) fn withdraw(&mut self, slot: SetSlot) -> Result<()> {
+        let set = &self.work.sets[slot];
+        let (user, queue, tasks) = (set.user, set.queue, set.waiting);
+        let (partition, job) = (set.partition, set.job);
+        self.leave_queue(slot, queue);
+        if let Some(ordered) = &mut self.work.ordered {
+            ordered.withdrawn(slot, job);
+        }
+        let demand = self.work.sets.needs(slot).0;
+        self.books.withdraw(user, tasks, demand);
+        if let Some(books) = self.books.apart(partition) {
+            books.withdraw(user, tasks, demand);
+        }
+        let set = &mut self.work.sets[slot];
+        set.left -= std::mem::take(&mut set.waiting);
+        self.note_head(user);
+        self.note_standing(Standing::Left(slot));
+        self.notes.changed.mark(user);
+        self.leave_job(job, slot, tasks)
+    }
+
+    /// So many tasks of a set are no longer to end.
+    fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
+        self.work.jobs[job].left -= u64::from(tasks);
+        self.leave_set(set);
         if self.work.jobs[job].ended() {
             let (id, user) = (self.work.jobs[job].id, self.work.jobs[job].user);
             self.outside.recorder.job(&self.work.jobs.record(job, self.outside.source.job_names(), Some(self.now)))?;
@@ -85,6 +116,7 @@ impl Core<'_> {
             first: u64::from(tasks.first),
             count: tasks.count.get(),
             attempt: set.attempt,
+            backup: set.backup,
             machine: (!self.site.pooled).then_some(tasks.machine),
             devices: held::of(&self.site.devices, tasks),
             submit: set.submit,
@@ -104,7 +136,8 @@ impl Core<'_> {
         }
         for slot in self.work.sets.by_row() {
             let set = &self.work.sets[slot];
-            if set.waiting == 0 {
+            // A backup is told of by the other instance of its task.
+            if set.waiting == 0 || set.backup {
                 continue;
             }
             let why = match (cut, set.held) {

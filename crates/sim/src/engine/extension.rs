@@ -2,6 +2,7 @@
 
 use super::asks::Asks;
 use super::core::Core;
+use super::faults::FaultsSoFar;
 use super::hoard::Hoards;
 use super::locality::Falling;
 use super::machine_events::EventsSoFar;
@@ -18,6 +19,11 @@ pub(super) trait Extension {
     /// When it next has something to do though nothing else happens.
     fn next(&self) -> Option<Time> {
         None
+    }
+
+    /// Tasks whose time is over are over, unless an extension has to say something about it.
+    fn due(&mut self, _core: &mut Core) -> Result<()> {
+        Ok(())
     }
 
     /// A machine takes nothing new from now on.
@@ -44,6 +50,7 @@ pub(super) struct Extensions {
     /// There is another than falling back, which has nothing to do where all tasks may start anywhere.
     any: bool,
     pub(super) events: Option<EventsSoFar>,
+    faults: Option<FaultsSoFar>,
     falling: Option<Falling>,
     pub hoards: Option<Hoards>,
     slowdown: Option<Hosts>,
@@ -53,26 +60,29 @@ pub(super) struct Extensions {
 impl Extensions {
     /// Those that options and policy ask for; the core takes notes for them.
     pub fn new(core: &Core, needs: &Needs) -> Extensions {
-        let (options, cluster) = (&core.options, core.site.cluster);
+        let (options, cluster) = (&core.options, &*core.site.cluster);
         let placed = options.placement != Placement::Pooled;
         let asked = options.preempt.is_some() || needs.displaces == Displaces::ForOthers;
         let mut extensions = Extensions {
             any: false,
             events: (placed && !cluster.events.events.is_empty()).then(EventsSoFar::default),
+            faults: options.faults.map(FaultsSoFar::new),
             falling: options.fall_back.filter(|_| placed).map(Falling::new),
             hoards: options.hoard.filter(|_| placed).map(Hoards::new),
             slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
             asks: asked.then(|| Asks::new(options.preempt)),
         };
-        let Extensions { any: _, falling: _, events, hoards, slowdown, asks } = &extensions;
-        extensions.any = events.is_some() || hoards.is_some() || slowdown.is_some() || asks.is_some();
+        let Extensions { any: _, falling: _, events, faults, hoards, slowdown, asks } = &extensions;
+        extensions.any =
+            events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || asks.is_some();
         extensions
     }
 
     /// All but the events of machines, in the order in which they are called.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
-        let Extensions { any: _, events: _, falling, hoards, slowdown, asks } = self;
-        let list: [Option<&mut dyn Extension>; 4] = [
+        let Extensions { any: _, events: _, faults, falling, hoards, slowdown, asks } = self;
+        let list: [Option<&mut dyn Extension>; 5] = [
+            faults.as_mut().map(|it| it as &mut dyn Extension),
             falling.as_mut().map(|it| it as &mut dyn Extension),
             hoards.as_mut().map(|it| it as &mut dyn Extension),
             slowdown.as_mut().map(|it| it as &mut dyn Extension),
@@ -99,9 +109,22 @@ impl Extensions {
         self.each().filter_map(|extension| extension.next()).min()
     }
 
+    /// Whether a backup is due now: of a task whose other instance was stopped at this instant.
+    pub fn is_due(&self, core: &Core) -> bool {
+        self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= core.now)
+    }
+
     /// When the next event of a machine happens.
     pub fn next_event(&self, cluster: &Cluster) -> Option<Time> {
         self.events.as_ref()?.next(cluster)
+    }
+
+    /// See [`Extension::due`].
+    pub fn due(&mut self, core: &mut Core) -> Result<()> {
+        if self.idle(core) {
+            return Ok(());
+        }
+        self.each().try_for_each(|extension| extension.due(core))
     }
 
     /// See [`Extension::withdrawn`].

@@ -82,7 +82,7 @@ impl Ordered {
 
     /// A job appears.
     pub fn open_job(&mut self, job: JobSlot, id: JobId) {
-        let at = job as usize;
+        let at = job.index();
         if self.jobs.len() <= at {
             self.jobs.resize_with(at + 1, JobFacts::default);
         }
@@ -97,17 +97,28 @@ impl Ordered {
             GoesBy::Truth => row.duration.0,
         };
         self.keep(slot, SetFacts { key: 0, number: 0, estimate: row.estimate, deadline: row.deadline, each });
-        let (job, size) = (&mut self.jobs[job as usize], u128::from(each) * u128::from(row.tasks));
+        let (job, size) = (&mut self.jobs[job.index()], u128::from(each) * u128::from(row.tasks));
         (job.size, job.open) = (job.size + size, job.open + size);
     }
 
     /// Tasks of a set were stopped and wait again as this one.
     pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
-        self.keep(slot, self.sets[from as usize]);
+        self.keep(slot, self.sets[from.index()]);
+    }
+
+    /// A running task of a set has a second instance, which waits as this one.
+    pub fn second(&mut self, of: SetSlot, slot: SetSlot, job: JobSlot) {
+        self.again(of, slot);
+        self.jobs[job.index()].open += u128::from(self.sets[slot.index()].each);
+    }
+
+    /// One of two instances of a task has left its queue for good.
+    pub fn withdrawn(&mut self, slot: SetSlot, job: JobSlot) {
+        self.jobs[job.index()].open -= u128::from(self.sets[slot.index()].each);
     }
 
     fn keep(&mut self, slot: SetSlot, facts: SetFacts) {
-        let at = slot as usize;
+        let at = slot.index();
         if self.sets.len() <= at {
             self.sets.resize_with(at + 1, SetFacts::default);
         }
@@ -115,7 +126,7 @@ impl Ordered {
     }
 
     fn key(&self, slot: SetSlot, set: &ActiveSet, now: Time) -> u128 {
-        let (facts, job) = (&self.sets[slot as usize], &self.jobs[set.job as usize]);
+        let (facts, job) = (&self.sets[slot.index()], &self.jobs[set.job.index()]);
         let view = SetView {
             user: set.user,
             job_id: job.id,
@@ -132,20 +143,20 @@ impl Ordered {
     }
 
     fn stand(&self, slot: SetSlot, set: &ActiveSet) -> Stand {
-        let SetFacts { key, number, .. } = self.sets[slot as usize];
+        let SetFacts { key, number, .. } = self.sets[slot.index()];
         (set.queue, key, (turn(set).0, number), slot)
     }
 
     /// A set joins its queue.
     pub fn push(&mut self, sets: &Sets, slot: SetSlot, now: Time) {
         let set = &sets[slot];
-        let job = &mut self.jobs[set.job as usize];
+        let job = &mut self.jobs[set.job.index()];
         job.waiting += u64::from(set.waiting);
         job.in_line.push(slot);
         // It may have changed with time while nothing of its job was in line.
         self.touched.insert(set.job);
         let key = self.key(slot, set, now);
-        let facts = &mut self.sets[slot as usize];
+        let facts = &mut self.sets[slot.index()];
         (facts.key, facts.number) = (key, set.number);
         self.line.insert(self.stand(slot, set));
     }
@@ -153,7 +164,7 @@ impl Ordered {
     /// A set leaves its queue.
     pub fn remove(&mut self, sets: &Sets, slot: SetSlot) {
         let set = &sets[slot];
-        let job = &mut self.jobs[set.job as usize];
+        let job = &mut self.jobs[set.job.index()];
         job.waiting -= u64::from(set.waiting);
         job.in_line.retain(|other| *other != slot);
         self.line.remove(&self.stand(slot, set));
@@ -161,18 +172,18 @@ impl Ordered {
 
     /// The set that a queue launches next.
     pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
-        let least = (queue, 0, (0, 0), 0);
+        let least = (queue, 0, (0, 0), SetSlot::FIRST);
         self.line.range(least..).next().filter(|(of, ..)| *of == queue).map(|(.., slot)| *slot)
     }
 
     /// The key of a set in line.
     pub fn key_of(&self, slot: SetSlot) -> u128 {
-        self.sets[slot as usize].key
+        self.sets[slot.index()].key
     }
 
     /// Tasks of a set in line are launched.
     pub fn launched(&mut self, job: JobSlot, tasks: u32, now: Time) {
-        let facts = &mut self.jobs[job as usize];
+        let facts = &mut self.jobs[job.index()];
         facts.waiting -= u64::from(tasks);
         facts.running += u64::from(tasks);
         facts.starts += u128::from(now.0) * u128::from(tasks);
@@ -182,15 +193,15 @@ impl Ordered {
     /// A set in line has another next task: it keeps its place among others of its row by the number of that.
     pub fn number_anew(&mut self, sets: &Sets, slot: SetSlot) {
         self.line.remove(&self.stand(slot, &sets[slot]));
-        self.sets[slot as usize].number = sets[slot].number;
+        self.sets[slot.index()].number = sets[slot].number;
         self.line.insert(self.stand(slot, &sets[slot]));
     }
 
     /// Tasks run no longer; if they have ended their job has so much less left.
     pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
         let count = u128::from(tasks.count.get());
-        let each = if ended { u128::from(self.sets[tasks.set as usize].each) } else { 0 };
-        let job = &mut self.jobs[tasks.job as usize];
+        let each = if ended { u128::from(self.sets[tasks.set.index()].each) } else { 0 };
+        let job = &mut self.jobs[tasks.job.index()];
         job.running -= u64::from(tasks.count.get());
         job.starts -= u128::from(tasks.start.0) * count;
         job.attained += u128::from(now.since(tasks.start).0) * count;
@@ -203,12 +214,12 @@ impl Ordered {
         let mut moved = Vec::new();
         let jobs = std::mem::take(&mut self.touched);
         for &job in &jobs {
-            for at in 0..self.jobs[job as usize].in_line.len() {
-                let slot = self.jobs[job as usize].in_line[at];
+            for at in 0..self.jobs[job.index()].in_line.len() {
+                let slot = self.jobs[job.index()].in_line[at];
                 let key = self.key(slot, &sets[slot], now);
-                if key != self.sets[slot as usize].key {
+                if key != self.sets[slot.index()].key {
                     self.line.remove(&self.stand(slot, &sets[slot]));
-                    self.sets[slot as usize].key = key;
+                    self.sets[slot.index()].key = key;
                     self.line.insert(self.stand(slot, &sets[slot]));
                     moved.push(sets[slot].queue);
                 }
@@ -216,7 +227,7 @@ impl Ordered {
         }
         if self.order.moves() {
             let goes_on = |job: &JobSlot| {
-                let job = &self.jobs[*job as usize];
+                let job = &self.jobs[job.index()];
                 job.running > 0 && !job.in_line.is_empty()
             };
             self.touched = jobs.into_iter().filter(goes_on).collect();

@@ -12,7 +12,7 @@ use plimsoll_base::units::{MachineId, Time, UserId};
 struct Heads<'a> {
     queues: &'a Queues,
     sets: &'a Sets,
-    scopes: &'a Scopes<'a>,
+    scopes: &'a Scopes,
 }
 
 impl Waiting for Heads<'_> {

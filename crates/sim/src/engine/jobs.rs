@@ -13,9 +13,31 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
 
 /// A place in the slab of task sets.
-pub type SetSlot = u32;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SetSlot(u32);
+
 /// A place in the slab of jobs.
-pub type JobSlot = u32;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobSlot(u32);
+
+impl SetSlot {
+    /// The first place.
+    pub const FIRST: SetSlot = SetSlot(0);
+    /// No place.
+    pub const NONE: SetSlot = SetSlot(u32::MAX);
+
+    /// Its place in a list of sets.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl JobSlot {
+    /// Its place in a list of jobs.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A task set with something still to start or to end.
 ///
@@ -62,6 +84,10 @@ pub struct ActiveSet {
     pub gang: bool,
     /// Its tasks are never stopped by choice; see `victims`.
     pub stable: bool,
+    /// It is the second instance of a task; see `backups`.
+    pub backup: bool,
+    /// How long its tasks take as their user sees it; zero if that is not known.
+    pub normal: Span,
 }
 
 const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
@@ -111,18 +137,20 @@ impl Sets {
             number: first,
             stage: row.stage.unwrap_or(NO_STAGE),
             launch: u32::MAX,
-            previous: SetSlot::MAX,
-            next: SetSlot::MAX,
+            previous: SetSlot::NONE,
+            next: SetSlot::NONE,
             priority: row.priority,
             attempt: 0,
             gang: row.gang && row.tasks > 1,
             stable: row.stable,
+            backup: false,
+            normal: row.estimate.unwrap_or_default(),
             released: false,
             held: false,
             live: true,
         };
         let slot = self.keep(set);
-        let at = slot as usize * self.dims;
+        let at = slot.index() * self.dims;
         self.demands[at..at + self.dims].copy_from_slice(row.demand.slice(self.dims));
         if !self.same {
             self.footprints[at..at + self.dims].copy_from_slice(footprint);
@@ -132,7 +160,7 @@ impl Sets {
 
     fn keep(&mut self, set: ActiveSet) -> SetSlot {
         if let Some(slot) = self.free.pop() {
-            self.slab[slot as usize] = set;
+            self.slab[slot.index()] = set;
             return slot;
         }
         self.slab.push(set);
@@ -140,7 +168,7 @@ impl Sets {
         if !self.same {
             self.footprints.resize(self.slab.len() * self.dims, 0);
         }
-        u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows")
+        SetSlot(u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows"))
     }
 
     /// A set of tasks of `from` that were stopped at `now` and are to start anew.
@@ -152,12 +180,13 @@ impl Sets {
             left: tasks,
             number: first,
             launch: u32::MAX,
+            backup: false,
             attempt: old.attempt.saturating_add(1),
             ..old.clone()
         };
         let slot = self.keep(set);
         for needs in [&mut self.demands, &mut self.footprints] {
-            let (from, to) = (from as usize * self.dims, slot as usize * self.dims);
+            let (from, to) = (from.index() * self.dims, slot.index() * self.dims);
             if !needs.is_empty() {
                 needs.copy_within(from..from + self.dims, to);
             }
@@ -166,29 +195,30 @@ impl Sets {
     }
 
     pub fn free(&mut self, slot: SetSlot) {
-        self.slab[slot as usize].live = false;
+        self.slab[slot.index()].live = false;
         self.free.push(slot);
     }
 
     /// Has a set that is about to end fetched into the cache.
     pub fn fetch(&self, slot: SetSlot) {
-        prefetch_index(&self.slab, slot as usize);
-        prefetch_index(&self.demands, slot as usize * self.dims);
+        prefetch_index(&self.slab, slot.index());
+        prefetch_index(&self.demands, slot.index() * self.dims);
         if !self.same {
-            prefetch_index(&self.footprints, slot as usize * self.dims);
+            prefetch_index(&self.footprints, slot.index() * self.dims);
         }
     }
 
     /// Demand and footprint of each task.
     pub fn needs(&self, slot: SetSlot) -> (&[u64], &[u64]) {
-        let at = slot as usize * self.dims;
+        let at = slot.index() * self.dims;
         let demand = &self.demands[at..at + self.dims];
         (demand, if self.same { demand } else { &self.footprints[at..at + self.dims] })
     }
 
     /// All live sets, by row.
     pub fn by_row(&self) -> Vec<SetSlot> {
-        let mut slots: Vec<SetSlot> = (0..self.slab.len() as u32).filter(|&slot| self[slot].live).collect();
+        let mut slots: Vec<SetSlot> =
+            (0..self.slab.len() as u32).map(SetSlot).filter(|&slot| self[slot].live).collect();
         slots.sort_unstable_by_key(|&slot| (self[slot].row, self[slot].number));
         slots
     }
@@ -197,13 +227,13 @@ impl Sets {
 impl Index<SetSlot> for Sets {
     type Output = ActiveSet;
     fn index(&self, slot: SetSlot) -> &ActiveSet {
-        &self.slab[slot as usize]
+        &self.slab[slot.index()]
     }
 }
 
 impl IndexMut<SetSlot> for Sets {
     fn index_mut(&mut self, slot: SetSlot) -> &mut ActiveSet {
-        &mut self.slab[slot as usize]
+        &mut self.slab[slot.index()]
     }
 }
 
@@ -309,20 +339,20 @@ impl Jobs {
         };
         match self.free.pop() {
             Some(slot) => {
-                (self.slab[slot as usize], self.names[slot as usize]) = (job, name);
+                (self.slab[slot.index()], self.names[slot.index()]) = (job, name);
                 slot
             }
             None => {
                 self.slab.push(job);
                 self.names.push(name);
-                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active jobs")
+                JobSlot(u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active jobs"))
             }
         }
     }
 
     /// Its name.
     pub fn name<'a>(&'a self, slot: JobSlot, names: &'a JobNames) -> Named<'a> {
-        Named { name: &self.names[slot as usize], names }
+        Named { name: &self.names[slot.index()], names }
     }
 
     /// Its record, as of now.
@@ -367,7 +397,7 @@ impl Jobs {
 
     /// All rows of the job are known: checks its stages and works out its ideal completion time.
     pub fn complete(&mut self, slot: JobSlot, source: &dyn Source) -> Result<()> {
-        let job = &mut self.slab[slot as usize];
+        let job = &mut self.slab[slot.index()];
         let Some(stages) = &mut job.stages else { return Ok(()) };
         for row in &stages.rows {
             let unknown = row.after.iter().find(|stage| !stages.left.iter().any(|(known, _)| known == *stage));
@@ -378,7 +408,7 @@ impl Jobs {
                     problem: format!(
                         "{}, column 'after': job '{}' has no stage '{}'; its stages: {known}",
                         source.locate(row.row),
-                        source.job_names().text(&self.names[slot as usize]),
+                        source.job_names().text(&self.names[slot.index()]),
                         source.stage_name(*stage)
                     ),
                 });
@@ -426,8 +456,8 @@ impl Jobs {
 
     /// Has a job that is about to end fetched into the cache.
     pub fn fetch(&self, slot: JobSlot) {
-        prefetch_index(&self.slab, slot as usize);
-        prefetch_index(&self.names, slot as usize);
+        prefetch_index(&self.slab, slot.index());
+        prefetch_index(&self.names, slot.index());
     }
 
     pub fn free(&mut self, slot: JobSlot) {
@@ -438,8 +468,9 @@ impl Jobs {
     /// All live jobs, by id.
     pub fn by_id(&self) -> Vec<JobSlot> {
         let mut live = vec![true; self.slab.len()];
-        self.free.iter().for_each(|&slot| live[slot as usize] = false);
-        let mut slots: Vec<JobSlot> = (0..self.slab.len() as u32).filter(|&slot| live[slot as usize]).collect();
+        self.free.iter().for_each(|&slot| live[slot.index()] = false);
+        let mut slots: Vec<JobSlot> =
+            (0..self.slab.len() as u32).map(JobSlot).filter(|&slot| live[slot.index()]).collect();
         slots.sort_unstable_by_key(|&slot| self[slot].id);
         slots
     }
@@ -448,12 +479,12 @@ impl Jobs {
 impl Index<JobSlot> for Jobs {
     type Output = ActiveJob;
     fn index(&self, slot: JobSlot) -> &ActiveJob {
-        &self.slab[slot as usize]
+        &self.slab[slot.index()]
     }
 }
 
 impl IndexMut<JobSlot> for Jobs {
     fn index_mut(&mut self, slot: JobSlot) -> &mut ActiveJob {
-        &mut self.slab[slot as usize]
+        &mut self.slab[slot.index()]
     }
 }

@@ -88,13 +88,7 @@ impl Core<'_> {
         let Some(scope) = self.site.scopes.up(self.work.queues.scope(old), self.books.dims()) else { return false };
         let queue = self.work.queues.id(user, scope);
         self.round.open(self.work.queues.len());
-        let was_first = self.work.queues.head(old) == Some(slot);
-        self.work.remove(slot);
-        match self.work.queues.head(old) {
-            None => self.emptied(old),
-            Some(_) if was_first => self.head_changed(old),
-            Some(_) => {}
-        }
+        self.leave_queue(slot, old);
         self.work.sets[slot].queue = queue;
         self.stand_in(slot);
         true

@@ -23,11 +23,10 @@ impl EventsSoFar {
 impl Extensions {
     /// Applies the events of machines at this instant, and tells the extensions of machines that take nothing new.
     pub fn machine_events(&mut self, core: &mut Core) -> Result<()> {
-        let cluster = core.site.cluster;
-        while self.next_event(cluster).is_some_and(|at| at <= core.now)
+        while self.next_event(&core.site.cluster).is_some_and(|at| at <= core.now)
             && let Some(EventsSoFar(count)) = &mut self.events
         {
-            let event = &cluster.events.events[*count];
+            let event = core.site.cluster.events.events[*count].clone();
             *count += 1;
             core.site.count_machine(&mut core.books, event.machine, false);
             match &event.change {

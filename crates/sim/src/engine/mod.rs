@@ -10,9 +10,11 @@
 mod agenda;
 mod arrive;
 mod asks;
+mod backups;
 mod core;
 mod end;
 mod extension;
+mod faults;
 mod gang;
 mod held;
 mod hoard;
@@ -25,6 +27,7 @@ mod machine_events;
 mod notes;
 mod options;
 mod pace;
+mod parties;
 mod partitions;
 mod queues;
 mod round;
@@ -38,12 +41,16 @@ mod victims;
 mod view;
 
 pub use agenda::{Agenda, EventKey, Ticket};
+pub use faults::{Attempt, Draws, Faults};
 pub use line::{Line, Place};
 pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, Ties};
 pub use pace::Distance;
+pub use parties::Parties;
 pub use queues::QueueId;
 pub use slowdown::Slowdown;
 pub use urgent::PreemptFrom;
+
+use std::sync::Arc;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
@@ -53,7 +60,7 @@ use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time};
 
-use self::core::{Core, Outside};
+use self::core::Core;
 use extension::Extensions;
 use partitions::Partitions;
 
@@ -63,12 +70,13 @@ use partitions::Partitions;
 pub fn run(
     source: &mut dyn Source,
     policy: &mut dyn Policy,
-    cluster: &Cluster,
+    cluster: impl Into<Arc<Cluster>>,
     weights: Weights,
     options: &Options,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome> {
-    let mut engine = Engine::new(source, policy, cluster, weights, options, recorder)?;
+    let parties = Parties::lent(source, policy, recorder);
+    let mut engine = Engine::new(parties, cluster, weights, options)?;
     while engine.step()?.is_some() {}
     engine.finish()
 }
@@ -97,6 +105,11 @@ fn check_with(needs: &Needs, cluster: &Cluster, options: &Options) -> Result<()>
         let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
         return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));
     }
+    if options.faults.is_some_and(|faults| faults.backup.is_some()) && options.on_failure == OnFailure::Lose {
+        return wrong(
+            "a task with a backup is not lost with one machine; leave out 'backup' in faults or on_failure = 'lose'",
+        );
+    }
     if options.placement == Placement::Pooled && !cluster.speeds.is_empty() {
         return wrong(
             "a pooled cluster has no machines to tell apart, and these have speeds; expected another placement",
@@ -121,16 +134,14 @@ const HEARTBEAT: u64 = 4096;
 impl<'a> Engine<'a> {
     /// A run before its first instant. Errors: as [`check`].
     pub fn new(
-        source: &'a mut dyn Source,
-        policy: &'a mut dyn Policy,
-        cluster: &'a Cluster,
+        parties: Parties<'a>,
+        cluster: impl Into<Arc<Cluster>>,
         weights: Weights,
         options: &Options,
-        recorder: &'a mut dyn Recorder,
     ) -> Result<Engine<'a>> {
-        let needs = policy.needs();
-        check_with(&needs, cluster, options)?;
-        let core = Core::new(Outside { source, policy, recorder }, &needs, cluster, weights, options);
+        let (needs, cluster) = (parties.policy.needs(), cluster.into());
+        check_with(&needs, &cluster, options)?;
+        let core = Core::new(parties, &needs, cluster, weights, options);
         let extensions = Extensions::new(&core, &needs);
         Ok(Engine { core, extensions, wake: None, cut: false })
     }
@@ -183,7 +194,7 @@ impl<'a> Engine<'a> {
         let next = [arrival, end, wake, self.extensions.next(&self.core)];
         let next = next.into_iter().fold(Time::NEVER, sooner);
         // What happens to machines matters as long as anything is to come or waits.
-        let event = self.extensions.next_event(self.core.site.cluster).filter(|_| next < Time::NEVER || waiting);
+        let event = self.extensions.next_event(&self.core.site.cluster).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
         Ok((next < Time::NEVER).then(|| next.max(self.core.now)))
     }
@@ -193,6 +204,7 @@ impl<'a> Engine<'a> {
         loop {
             self.core.finish_due()?;
             self.core.fetch_ahead();
+            self.extensions.due(&mut self.core)?;
             self.extensions.machine_events(&mut self.core)?;
             self.core.arrive()?;
             self.core.enqueue_released();
@@ -203,7 +215,7 @@ impl<'a> Engine<'a> {
             }
             let outcome = &mut self.core.outcome;
             outcome.peak_running = outcome.peak_running.max(self.core.books.total_running());
-            if self.core.running.next_time() != Some(self.core.now) {
+            if self.core.running.next_time() != Some(self.core.now) && !self.extensions.is_due(&self.core) {
                 return Ok(());
             }
         }

@@ -2,7 +2,9 @@
 //! kept only if one of them reads it.
 
 use super::agenda::Ticket;
+use super::backups::Instance;
 use super::jobs::SetSlot;
+use super::running::Running;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
 /// A set joined a queue or has left it.
@@ -33,6 +35,8 @@ pub(super) struct Notes {
     pub standing: Option<Vec<Standing>>,
     /// For machines that slow down: the resource that is watched, and the changes.
     pub load: Option<(usize, Vec<Load>)>,
+    /// For backup instances.
+    pub instances: Option<Vec<Instance>>,
 }
 
 impl Notes {
@@ -51,9 +55,20 @@ impl Notes {
     }
 
     /// Tasks of this demand started.
-    pub fn started(&mut self, ticket: Ticket, machine: MachineId, count: u32, demand: &[u64], end: Time) {
+    pub fn started(&mut self, ticket: Ticket, tasks: &Running, demand: &[u64], end: Time) {
         if let Some((dim, list)) = &mut self.load {
+            let (machine, count) = (tasks.machine, tasks.count.get());
             list.push(Load::Started { ticket, machine, count, size: demand[*dim], end });
+        }
+        if let Some(list) = &mut self.instances {
+            list.push(Instance::Began(*tasks));
+        }
+    }
+
+    /// Tasks of a set were stopped and wait again as another.
+    pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
+        if let Some(list) = &mut self.instances {
+            list.push(Instance::Again { from, slot });
         }
     }
 

@@ -1,6 +1,6 @@
 //! How a run goes about it, and the counts that it ends with.
 
-use super::{Distance, PreemptFrom, Slowdown};
+use super::{Distance, Faults, PreemptFrom, Slowdown};
 use crate::cluster::Placement;
 use crate::policy::Inside;
 use plimsoll_base::named;
@@ -39,9 +39,11 @@ pub struct Options {
     pub slowdown: Option<Slowdown>,
     /// How much longer tasks take away from where they would run best; not for a pooled cluster.
     pub distance: Option<Distance>,
+    /// How tasks fail, straggle and are backed up; not at all if absent.
+    pub faults: Option<Faults>,
     /// The fate of the tasks on a machine that fails.
     pub on_failure: OnFailure,
-    /// Seed of what a random placement draws.
+    /// Seed of what a random placement draws, and of the faults of tasks.
     pub seed: u64,
     /// After how long a task that waits for its place may start a level up: rack, room, cluster; never if absent.
     pub fall_back: Option<Span>,
@@ -85,4 +87,10 @@ pub struct Outcome {
     pub hoards_given_up: u64,
     /// Tasks that were asked and stopped, for they had not ended in time.
     pub forced: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// Backup instances made.
+    pub backups: u64,
+    /// Those that ended before the first instance.
+    pub backups_won: u64,
 }

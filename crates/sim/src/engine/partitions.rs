@@ -60,7 +60,7 @@ impl Partitions {
     }
 }
 
-impl Site<'_> {
+impl Site {
     /// Counts what each partition has from nothing; [`Site::tell_totals`] has the books know.
     pub fn count_partitions(&mut self) {
         if self.partitions.labels.is_empty() {

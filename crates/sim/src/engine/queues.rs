@@ -40,7 +40,7 @@ pub fn turn(set: &ActiveSet) -> (u128, u32) {
 }
 
 /// No set.
-pub const NONE: SetSlot = SetSlot::MAX;
+const NONE: SetSlot = SetSlot::NONE;
 
 /// The sets of one priority: the ends of a thread; [`NONE`] twice if it is empty.
 #[derive(Clone, Copy, Debug)]

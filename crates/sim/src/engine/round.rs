@@ -154,18 +154,26 @@ impl Core<'_> {
     /// Starts the tasks that this round has launched. Errors: [`Core::within_time`]'s.
     pub(super) fn start_launched(&mut self) -> Result<()> {
         let mut launches = std::mem::take(&mut self.round.launches);
-        for launch in launches.drain(..) {
+        for mut launch in launches.drain(..) {
             self.work.sets[launch.set].launch = u32::MAX;
             let reach = self.reach(launch.set, launch.machine);
             let set = &self.work.sets[launch.set];
-            let span = pace::on(self.site.cluster, self.options.distance, set.duration, launch.machine, reach);
+            let span = pace::on(&self.site.cluster, self.options.distance, set.duration, launch.machine, reach);
+            let span = match &self.running.draws {
+                None => span,
+                Some(draws) => {
+                    let attempt = draws.attempt(set.row, launch.first, set.attempt, span);
+                    launch.fails = attempt.fails;
+                    attempt.span
+                }
+            };
             let end = Time(self.now.0.saturating_add(span.0));
             self.within_time(launch.set, end)?;
             let (user, gang, wait, count) = (set.user, set.gang, self.now.since(set.since), launch.count.get());
             let (demand, _) = self.work.sets.needs(launch.set);
             self.outside.recorder.launched(&Launch { user, count, gang, reach, wait, demand });
             let ticket = self.running.start(&self.work.sets, launch, end);
-            self.notes.started(ticket, launch.machine, count, demand, end);
+            self.notes.started(ticket, &launch, demand, end);
         }
         self.round.launches = launches;
         Ok(())
@@ -373,7 +381,7 @@ impl Core<'_> {
 
     /// Puts a queue that has just launched a task of `served` back in line, if anything waits; its new place if it is
     /// blocked.
-    fn stand_again(&mut self, queue: QueueId, served: u32, fresh: bool) -> Option<Place> {
+    fn stand_again(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<Place> {
         let Some(head) = self.work.queues.head(queue) else {
             self.round.stand[queue.index()] = Stand::Out;
             return None;
@@ -454,10 +462,10 @@ impl Core<'_> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.launched(job, tasks, self.now);
         }
-        let alone = self.site.devices.is_some();
+        let alone = self.site.devices.is_some() || self.running.draws.is_some();
         for &(machine, count) in parts {
             // Tasks of one set that start together on one machine also end together: one entry for all of them, unless each
-            // has devices of its own.
+            // has devices or a fate of its own.
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
                 // With devices one by one: which of them a task gets may depend on what its machine has left.
@@ -470,7 +478,8 @@ impl Core<'_> {
                     _ => {
                         set.launch = self.round.launches.len() as u32;
                         let count = NonZeroU32::new(each).unwrap_or(NonZeroU32::MIN);
-                        let running = Running { set: slot, job: set.job, machine, first, count, start: self.now };
+                        let running =
+                            Running { set: slot, job: set.job, machine, first, count, start: self.now, fails: false };
                         self.round.launches.push(running);
                         self.assign(&running);
                     }

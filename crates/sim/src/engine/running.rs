@@ -1,6 +1,7 @@
 //! Running tasks: when they end, and in which order they would be stopped.
 
 use super::agenda::{Agenda, Ticket};
+use super::faults::Draws;
 use super::jobs::{JobSlot, SetSlot, Sets};
 use super::victims::Victims;
 use plimsoll_base::units::{MachineId, Time};
@@ -14,6 +15,8 @@ pub(super) struct Running {
     pub first: u32,
     pub count: std::num::NonZeroU32,
     pub start: Time,
+    /// They fail when their time is over; see `faults`.
+    pub fails: bool,
 }
 
 /// All that run.
@@ -21,11 +24,15 @@ pub(super) struct Execution {
     agenda: Agenda<Running>,
     /// In the order of stopping, if any are ever stopped.
     pub victims: Option<Victims>,
+    /// The faults of each attempt, if there are any: then every task is an entry of its own.
+    pub draws: Option<Draws>,
+    /// Entries whose time has come, if there are faults.
+    pub due: Vec<Running>,
 }
 
 impl Execution {
-    pub fn new(victims: Option<Victims>) -> Execution {
-        Execution { agenda: Agenda::default(), victims }
+    pub fn new(victims: Option<Victims>, draws: Option<Draws>) -> Execution {
+        Execution { agenda: Agenda::default(), victims, draws, due: Vec::new() }
     }
 
     /// Tasks have started and end at `end`.

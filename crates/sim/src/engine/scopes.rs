@@ -5,11 +5,12 @@
 //! room's and the cluster's, and to no other (Zhang et al., VLDB 2014, section 3.1).
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::gang::Kinds;
 use super::line::{Line, Place};
 use super::queues::QueueId;
-use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Locations, Machines};
+use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines};
 use crate::record::Reach;
 use plimsoll_base::units::{MachineId, Resources};
 
@@ -52,13 +53,13 @@ pub struct Empty {
 }
 
 /// All scopes that were asked for.
-pub struct Scopes<'a> {
+pub struct Scopes {
     scopes: Vec<Scope>,
     known: BTreeMap<(Option<ClassId>, Location), ScopeId>,
     /// Scopes by location.
     at: HashMap<Location, Vec<ScopeId>>,
     labels: LabelIndex,
-    locations: &'a Locations,
+    cluster: Arc<Cluster>,
     /// Classes by the source's labels.
     classes: HashMap<u32, ClassId>,
     /// Machines carry other labels in the course of the run.
@@ -71,22 +72,23 @@ pub struct Scopes<'a> {
     active: Vec<ScopeId>,
 }
 
-impl<'a> Scopes<'a> {
+impl Scopes {
     /// The whole cluster alone; some resources are made of devices.
-    pub fn new(cluster: &'a Cluster, devices: Vec<usize>, whole: Empty) -> Scopes<'a> {
+    pub fn new(cluster: Arc<Cluster>, devices: Vec<usize>, whole: Empty) -> Scopes {
+        let dims = cluster.dims.len();
         let mut scopes = Scopes {
             scopes: Vec::new(),
             known: BTreeMap::new(),
             at: HashMap::new(),
             labels: cluster.labels.clone(),
-            locations: &cluster.locations,
             classes: HashMap::new(),
             relabels: cluster.events.relabel(),
+            cluster,
             devices,
             empty: vec![Some(whole)],
             active: Vec::new(),
         };
-        scopes.scope(None, Location::Cluster, cluster.dims.len());
+        scopes.scope(None, Location::Cluster, dims);
         scopes
     }
 
@@ -102,7 +104,7 @@ impl<'a> Scopes<'a> {
 
     /// A location of the source. Errors: what is wrong with it.
     pub fn location(&self, text: &str) -> Result<Location, String> {
-        self.locations.find(text)
+        self.cluster.locations.find(text)
     }
 
     /// The scope of a class at a location.
@@ -124,7 +126,7 @@ impl<'a> Scopes<'a> {
     /// The next wider scope: of the same class, a level up. `None` for the cluster's.
     pub fn up(&mut self, scope: ScopeId, dims: usize) -> Option<ScopeId> {
         let Scope { class, location, .. } = self.scopes[scope.index()];
-        let up = self.locations.up(location)?;
+        let up = self.cluster.locations.up(location)?;
         Some(self.scope(class, up, dims))
     }
 
@@ -147,7 +149,7 @@ impl<'a> Scopes<'a> {
     pub fn holds(&self, scope: ScopeId, machine: MachineId) -> bool {
         let Scope { class, location, .. } = &self.scopes[scope.index()];
         class.is_none_or(|class| self.labels.members(class).contains(machine))
-            && self.locations.holds(*location, machine)
+            && self.cluster.locations.holds(*location, machine)
     }
 
     /// A machine of a scope with this much room, by the placement rule.
@@ -157,7 +159,7 @@ impl<'a> Scopes<'a> {
         }
         let Scope { class, location, .. } = &self.scopes[scope.index()];
         let class = class.map(|class| self.labels.members(class));
-        machines.find_at(need, class, self.locations, *location)
+        machines.find_at(need, class, &self.cluster.locations, *location)
     }
 
     /// Empty machines of a scope: those of the location for a class while machines may still come to carry its labels.
@@ -169,7 +171,7 @@ impl<'a> Scopes<'a> {
             let Scope { class, location, .. } = self.scopes[scope.index()];
             let class = class.filter(|_| !self.relabels).map(|class| self.labels.members(class));
             let inside = |machine: &MachineId| {
-                class.is_none_or(|class| class.contains(*machine)) && self.locations.holds(location, *machine)
+                class.is_none_or(|class| class.contains(*machine)) && self.cluster.locations.holds(location, *machine)
             };
             let members: Vec<MachineId> = (0..offers.len() as u32).map(MachineId).filter(inside).collect();
             let kinds = |of: &[Resources]| {
@@ -184,8 +186,8 @@ impl<'a> Scopes<'a> {
         if home == Location::Cluster {
             return None;
         }
-        let mut levels = std::iter::successors(Some(home), |location| self.locations.up(*location));
-        let met = levels.find(|location| self.locations.holds(*location, machine)).unwrap_or(Location::Cluster);
+        let mut levels = std::iter::successors(Some(home), |location| self.cluster.locations.up(*location));
+        let met = levels.find(|location| self.cluster.locations.holds(*location, machine)).unwrap_or(Location::Cluster);
         match (home, met) {
             (home, met) if home == met => Some(Reach::There),
             (_, Location::Rack(_)) => Some(Reach::Rack),
@@ -221,7 +223,7 @@ impl<'a> Scopes<'a> {
                             self.active.push(scope);
                         }
                     }
-                    location = self.locations.up(here);
+                    location = self.cluster.locations.up(here);
                 }
             }
             self.active.sort_unstable();

@@ -1,5 +1,7 @@
 //! Where tasks run: the pool or the machines, as the policy's lens sees them.
 
+use std::sync::Arc;
+
 use super::Options;
 use super::gang::Kinds;
 use super::held::Devices;
@@ -11,8 +13,8 @@ use crate::workload::synthetic::random::stream;
 use plimsoll_base::units::{MachineId, Resources};
 
 /// The machines of a run and what is known of them.
-pub(super) struct Site<'a> {
-    pub cluster: &'a Cluster,
+pub(super) struct Site {
+    pub cluster: Arc<Cluster>,
     /// How the policy sees machines and demands.
     pub lens: Lens,
     /// There are no machines to tell apart.
@@ -20,7 +22,7 @@ pub(super) struct Site<'a> {
     pub machines: Machines,
     /// The devices that each running task holds, if devices have identities.
     pub devices: Option<Devices>,
-    pub scopes: Scopes<'a>,
+    pub scopes: Scopes,
     /// The amounts that each machine offers through the lens.
     pub offers: Vec<Resources>,
     pub partitions: Partitions,
@@ -29,9 +31,9 @@ pub(super) struct Site<'a> {
     pub most_a_task: u64,
 }
 
-impl<'a> Site<'a> {
+impl Site {
     /// The machines of a cluster, all free.
-    pub fn new(needs: &Needs, cluster: &'a Cluster, options: &Options) -> Site<'a> {
+    pub fn new(needs: &Needs, cluster: Arc<Cluster>, options: &Options) -> Site {
         let pooled = options.placement == Placement::Pooled;
         let seen: Vec<Resources> = cluster.capacities.iter().map(|capacity| needs.lens.machine(*capacity)).collect();
         let offered = sum(&seen);
@@ -54,12 +56,12 @@ impl<'a> Site<'a> {
             cluster.events.absent.iter().for_each(|machine| machines.remove(*machine));
         }
         let mut site = Site {
+            scopes: Scopes::new(Arc::clone(&cluster), made_of, empty),
             cluster,
             lens: needs.lens,
             pooled,
             machines,
             devices,
-            scopes: Scopes::new(cluster, made_of, empty),
             offers,
             partitions: Partitions::new(&needs.labels),
             most_a_task: if plain { u64::MAX } else { u64::MAX / offered.0.into_iter().max().unwrap_or(1).max(1) },

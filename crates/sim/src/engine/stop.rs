@@ -1,4 +1,4 @@
-//! Running tasks that are stopped before their end, and start anew: the one way in which any is.
+//! Running tasks that are stopped before their end, and start anew: the one way in which any does.
 
 use std::num::NonZeroU32;
 
@@ -85,23 +85,36 @@ impl Core<'_> {
                 self.running.cancel(&self.work.sets, ticket);
             }
             left -= tasks.count.get();
-            if let Some(ordered) = &mut self.work.ordered {
-                ordered.over(&tasks, false, self.now);
-            }
-            self.free(&tasks);
-            self.report(&tasks, Some(self.now), fate)?;
-            self.release(&tasks);
             stopped.push(tasks);
         }
-        stopped.reverse();
-        // One set for each run of numbers: what is left of a gang may have lost some to their end.
-        for run in stopped.chunk_by(|a, b| a.first + a.count.get() == b.first) {
+        self.start_anew(stopped, fate)
+    }
+
+    /// Tasks of one set, which have left the agenda, are stopped and wait again in their place in line.
+    pub(super) fn start_anew(&mut self, mut stopped: Vec<Running>, fate: Fate) -> Result<()> {
+        for tasks in &stopped {
+            if let Some(ordered) = &mut self.work.ordered {
+                ordered.over(tasks, false, self.now);
+            }
+            self.free(tasks);
+            self.report(tasks, Some(self.now), fate)?;
+            self.release(tasks);
+        }
+        stopped.sort_unstable_by_key(|tasks| tasks.first);
+        // One set for each run of numbers: what is left of a gang may have lost some to their end. Where each task has a fate of
+        // its own it may wait without those beside it.
+        let alone = self.running.draws.is_some();
+        let together =
+            |a: &Running, b: &Running| a.first + a.count.get() == b.first && (!alone || self.work.sets[a.set].gang);
+        let runs: Vec<&[Running]> = stopped.chunk_by(together).collect();
+        for run in runs {
             let tasks = run.iter().map(|tasks| tasks.count.get()).sum();
             let again = self.work.sets.again(run[0].set, run[0].first, tasks, self.now);
             if let Some(ordered) = &mut self.work.ordered {
                 ordered.again(run[0].set, again);
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
+            self.notes.again(run[0].set, again);
             self.enqueue(again);
         }
         stopped.first().into_iter().for_each(|tasks| self.leave_set(tasks.set));

@@ -55,7 +55,7 @@ pub struct Victims {
     /// All that may be stopped by choice, if urgent tasks may ask for room.
     all: Option<BTreeMap<Victim, Ticket>>,
     /// The running tasks of each gang: it is stopped as one.
-    gangs: HashMap<SetSlot, Vec<(Victim, Ticket)>>,
+    gangs: HashMap<SetSlot, BTreeMap<Victim, Ticket>>,
 }
 
 impl Victims {
@@ -67,7 +67,7 @@ impl Victims {
     pub fn add(&mut self, set: &ActiveSet, tasks: &Running, ticket: Ticket) {
         let (user, victim) = (set.user, Victim::new(set, tasks));
         if set.gang {
-            self.gangs.entry(tasks.set).or_default().push((victim, ticket));
+            self.gangs.entry(tasks.set).or_default().insert(victim, ticket);
         }
         list(&mut self.machines, tasks.machine.index()).insert(victim, ticket);
         if !may_be_stopped(set) {
@@ -89,7 +89,7 @@ impl Victims {
             }
         }
         if let Some(gang) = self.gangs.get_mut(&tasks.set).filter(|_| set.gang) {
-            gang.retain(|(other, _)| *other != victim);
+            gang.remove(&victim);
             if gang.is_empty() {
                 self.gangs.remove(&tasks.set);
             }
@@ -98,14 +98,13 @@ impl Victims {
 
     /// All that runs of a gang, in no order; nothing if it is none.
     pub fn parts(&self, set: SetSlot) -> impl Iterator<Item = Ticket> {
-        self.gangs.get(&set).into_iter().flatten().map(|(_, ticket)| *ticket)
+        self.gangs.get(&set).into_iter().flat_map(BTreeMap::values).copied()
     }
 
     /// All that runs of a gang, the first tasks first; nothing if it is none.
     pub fn gang(&self, set: SetSlot) -> Vec<Ticket> {
-        let mut gang = self.gangs.get(&set).cloned().unwrap_or_default();
-        gang.sort_unstable_by_key(|(victim, _)| victim.first.0);
-        gang.into_iter().map(|(_, ticket)| ticket).collect()
+        // Its tasks started at one instant, and of these the last in the trace is stopped first.
+        self.gangs.get(&set).into_iter().flat_map(|gang| gang.values().rev()).copied().collect()
     }
 
     /// All that may be stopped by choice, in the order of stopping; nothing unless they are kept.

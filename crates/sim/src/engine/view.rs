@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use super::agenda::Ticket;
 use super::core::Work;
+use super::jobs::SetSlot;
 use super::running::Execution;
 use super::scopes::ScopeId;
 use super::site::Site;
@@ -17,7 +18,7 @@ use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 pub(super) struct View<'a> {
     work: &'a Work,
     running: &'a Execution,
-    site: &'a Site<'a>,
+    site: &'a Site,
     source: &'a dyn Source,
     groups: Option<&'a dyn Groups>,
     asker: Option<Asker<'a>>,
@@ -37,7 +38,7 @@ pub(super) struct Asker<'a> {
 
 impl<'a> View<'a> {
     /// All that may be stopped by choice.
-    pub fn new(work: &'a Work, running: &'a Execution, site: &'a Site<'a>, source: &'a dyn Source) -> View<'a> {
+    pub fn new(work: &'a Work, running: &'a Execution, site: &'a Site, source: &'a dyn Source) -> View<'a> {
         View { work, running, site, source, groups: None, asker: None }
     }
 
@@ -74,11 +75,11 @@ impl<'a> View<'a> {
             start: tasks.start,
             count,
             footprint: self.work.sets.needs(tasks.set).1,
-            gang: set.gang.then(|| Gang { number: tasks.set, tasks: self.in_gang(tasks.set) }),
+            gang: set.gang.then(|| Gang { number: tasks.set.index() as u32, tasks: self.in_gang(tasks.set) }),
         })
     }
 
-    fn in_gang(&self, set: u32) -> u32 {
+    fn in_gang(&self, set: SetSlot) -> u32 {
         let parts = self.running.victims.iter().flat_map(|victims| victims.parts(set));
         parts.filter_map(|ticket| self.running.get(ticket)).map(|tasks| tasks.count.get()).sum()
     }

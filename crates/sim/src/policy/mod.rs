@@ -179,7 +179,7 @@ pub enum Displaces {
 ///
 /// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`]; values
 /// that depend on all users are recomputed in [`Policy::prepare`].
-pub trait Policy {
+pub trait Policy: Send {
     /// The things it needs; asked before the run, and the same whenever asked.
     fn needs(&self) -> Needs {
         Needs::default()

@@ -69,7 +69,7 @@ pub struct TaskSet {
 /// Where task sets come from: sorted by submit time, ids dense in order of first appearance.
 ///
 /// A job's rows stand together or share a submit time; a reader reports anything else as an error.
-pub trait Source {
+pub trait Source: Send {
     /// The resource dimensions, in the order of every [`TaskSet::demand`].
     fn dims(&self) -> &[Dim];
 

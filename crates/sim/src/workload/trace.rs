@@ -5,12 +5,11 @@
 //! `gang` (false), `label`, `location`, `stable` (false), `estimate_s`, `deadline_s` (likewise). Times round to the nearest
 //! microsecond, demands up. A byte-order mark and CRLF are fine.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::assemble::{Assembler, shorten};
 use super::columns::{Column, Columns};
@@ -34,7 +33,7 @@ impl Input {
     /// A path, or `-` for standard input. An input that can be read only once (standard input, a pipe) is read to its
     /// end here.
     pub fn open(path: &Path) -> Result<Input> {
-        let (name, mut once): (PathBuf, Box<dyn Read>) = if path == Path::new("-") {
+        let (name, mut once): (PathBuf, Box<dyn Read + Send>) = if path == Path::new("-") {
             ("standard input".into(), Box::new(std::io::stdin()))
         } else {
             let metadata = std::fs::metadata(path).map_err(|source| Error::io(path, source))?;
@@ -66,7 +65,7 @@ impl Input {
     }
 
     /// A fresh reader from the start.
-    pub fn reader(&self) -> Result<Box<dyn Read>> {
+    pub fn reader(&self) -> Result<Box<dyn Read + Send>> {
         Ok(match self {
             Input::File(file) => Box::new(file.open()?),
             Input::Bytes(_, bytes) => Box::new(Cursor::new(bytes.clone())),
@@ -106,8 +105,8 @@ fn is_device(metadata: &std::fs::Metadata) -> bool {
 /// A canonical CSV trace as a [`Source`], in memory that does not grow with its rows.
 pub struct CsvTrace {
     path: PathBuf,
-    csv: csv::Reader<Box<dyn Read>>,
-    ended: Rc<Cell<bool>>,
+    csv: csv::Reader<Box<dyn Read + Send>>,
+    ended: Arc<AtomicBool>,
     record: csv::ByteRecord,
     columns: Columns,
     rows: Assembler,
@@ -128,7 +127,8 @@ impl CsvTrace {
     pub fn declaring(input: &Input, resources: &[String]) -> Result<CsvTrace> {
         let path = input.path().to_owned();
         let (lines, ended) = Lines::of(without_mark(&path, input.reader()?)?);
-        let mut csv = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(Box::new(lines) as Box<dyn Read>);
+        let mut csv =
+            csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(Box::new(lines) as Box<dyn Read + Send>);
         let header = csv.byte_headers().map_err(|error| row_error(&path, &error))?.clone();
         if header.is_empty() || (header.len() == 1 && header[0].is_empty()) {
             return Err(Error::trace(&path, 0, "", "the file is empty; expected a trace with a header"));
@@ -152,7 +152,7 @@ impl CsvTrace {
 
     fn advance(&mut self) -> Result<()> {
         let more = self.csv.read_byte_record(&mut self.record);
-        if self.ended.get() && !matches!(more, Ok(false)) {
+        if self.ended.load(Ordering::Relaxed) && !matches!(more, Ok(false)) {
             let start = self.record.position().map_or(0, csv::Position::line);
             return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
         }
@@ -315,7 +315,7 @@ fn utf8(field: &[u8]) -> std::result::Result<String, String> {
 }
 
 /// The bytes behind a byte-order mark, if there is one.
-fn without_mark(path: &Path, mut reader: Box<dyn Read>) -> Result<Box<dyn Read>> {
+fn without_mark(path: &Path, mut reader: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
     let mut head = Vec::with_capacity(3);
     reader.by_ref().take(3).read_to_end(&mut head).map_err(|source| Error::io(path, source))?;
     if head == b"\xef\xbb\xbf" {

@@ -1,0 +1,295 @@
+//! Faults of tasks: attempts that fail and are made anew, stragglers, and (`backups.rs`) backup instances.
+//!
+//! Drawn for each attempt of each task (by row, number and attempt) from a stream of its own, so that every policy meets the same
+//! faults in the same attempts of the same tasks, in whatever order it launches them. Only in a closed loop the number of a row
+//! depends on the policy: it is that of its submission.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::backups::{Backup, Backups};
+use super::core::Core;
+use super::extension::Extension;
+use super::running::Running;
+use crate::record::Fate;
+use crate::workload::synthetic::random::{numbered, stream};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Round, Span, Time, decimal};
+
+/// One, in the millionths that chances and factors are kept in.
+pub(super) const ONE: u64 = 1_000_000;
+
+/// The largest factor.
+const MOST: u64 = 1000 * ONE;
+
+/// How tasks fail, straggle and are backed up.
+///
+/// As text: parts such as `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, each at most once and in any order. An attempt fails
+/// with the first chance, at an instant that is uniform over its run; a task is tried again so many times, and then given up. An
+/// attempt is a straggler with the chance before the `x`, and then takes so many times longer. For backups see `backups.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Faults {
+    /// The chance that an attempt fails, in millionths.
+    fail: u64,
+    /// How many failures of a task are followed by another attempt.
+    retries: u64,
+    /// The chance that an attempt is a straggler, and how many times longer it takes, both in millionths.
+    straggle: (u64, u64),
+    /// When a task gets a backup instance; never if absent.
+    pub(super) backup: Option<Backup>,
+}
+
+/// How often a task is tried again unless a setting says otherwise: Hadoop makes four attempts (`mapreduce.map.maxattempts`).
+const RETRIES: u64 = 3;
+
+impl std::fmt::Display for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part = |value: u64| value as f64 / ONE as f64;
+        write!(f, "fail={},retries={}", part(self.fail), self.retries)?;
+        write!(f, ",straggle={}x{}", part(self.straggle.0), part(self.straggle.1))?;
+        self.backup.iter().try_for_each(|rule| write!(f, ",backup={}x{}", part(rule.ended), part(rule.longer)))
+    }
+}
+
+impl std::str::FromStr for Faults {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Faults> {
+        const MOST_RETRIES: u64 = 1000;
+        const PARTS: &str = "parts such as fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3, each at most once";
+        let mut faults = Faults { fail: 0, retries: RETRIES, straggle: (0, ONE), backup: None };
+        let mut seen = Vec::new();
+        for given in text.split(',').map(str::trim) {
+            let wrong = |expected: &str| Error::plan("faults", format!("'{given}'"), expected);
+            let (name, value) = given.split_once('=').map_or((given, ""), |(name, value)| (name.trim(), value.trim()));
+            if seen.contains(&name) {
+                return Err(wrong(PARTS));
+            }
+            seen.push(name);
+            match name {
+                "fail" => {
+                    faults.fail = chance(value).ok_or_else(|| wrong("a chance from 0 to 1, such as fail=0.02"))?
+                }
+                "retries" => {
+                    let retries = value.parse().ok().filter(|retries| *retries <= MOST_RETRIES);
+                    faults.retries = retries.ok_or_else(|| wrong("a whole number up to 1000, such as retries=3"))?;
+                }
+                "straggle" => {
+                    let expected = "a chance from 0 to 1 and a factor from 1 to 1000, such as straggle=0.05x4";
+                    faults.straggle = times(value).ok_or_else(|| wrong(expected))?;
+                }
+                "backup" => {
+                    let expected = "a share above 0, up to 1, and a factor from 1 to 1000, such as backup=0.9x3";
+                    let rule = times(value).filter(|(ended, _)| *ended > 0);
+                    let (ended, longer) = rule.ok_or_else(|| wrong(expected))?;
+                    faults.backup = Some(Backup { ended, longer });
+                }
+                _ => return Err(wrong(PARTS)),
+            }
+        }
+        Ok(faults)
+    }
+}
+
+/// A chance or a share, in millionths.
+fn chance(text: &str) -> Option<u64> {
+    decimal(text.as_bytes(), ONE, Round::Nearest).ok().filter(|chance| *chance <= ONE)
+}
+
+/// A chance and a factor from 1, such as `0.05x4`, in millionths.
+fn times(text: &str) -> Option<(u64, u64)> {
+    let (part, factor) = text.split_once('x')?;
+    let factor = decimal(factor.as_bytes(), ONE, Round::Nearest).ok().filter(|factor| (ONE..=MOST).contains(factor))?;
+    Some((chance(part)?, factor))
+}
+
+/// The course of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// How long it runs, be it to its end or until it fails.
+    pub span: Span,
+    /// It fails.
+    pub fails: bool,
+}
+
+/// The faults of a run, drawn attempt by attempt.
+#[derive(Clone, Debug)]
+pub struct Draws {
+    faults: Faults,
+    stream: ChaCha8Rng,
+}
+
+impl Draws {
+    /// Under the seed of a run.
+    pub fn new(faults: Faults, seed: u64) -> Draws {
+        Draws { faults, stream: stream(seed, "faults of tasks") }
+    }
+
+    /// The course of an attempt of a task (its row in the trace, its number within its job) that would take `span`. Spans are
+    /// rounded up to the microsecond.
+    pub fn attempt(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {
+        // A substream a row, in it a block of the cipher (16 words) for each attempt.
+        let mut rng = numbered(&self.stream, row);
+        rng.set_word_pos(16 * (u128::from(attempt) << 32 | u128::from(number)));
+        // All of them whatever the settings, so that one chance does not shift what another decides.
+        let [fails, when, straggles]: [u64; 3] = std::array::from_fn(|_| rng.random_range(0..ONE));
+        let part = |span: Span, part: u64| {
+            let span = (u128::from(span.0) * u128::from(part)).div_ceil(u128::from(ONE));
+            Span(u64::try_from(span).unwrap_or(u64::MAX))
+        };
+        let (chance, factor) = self.faults.straggle;
+        let span = if straggles < chance { part(span, factor) } else { span };
+        let fails = fails < self.faults.fail;
+        Attempt { span: if fails { part(span, when + 1) } else { span }, fails }
+    }
+}
+
+/// Failures so far, and the instances of tasks that may get a second one.
+pub(super) struct FaultsSoFar {
+    retries: u64,
+    /// How often unended tasks have failed, by row and number.
+    failures: HashMap<(u64, u32), u64>,
+    backups: Option<Backups>,
+}
+
+impl FaultsSoFar {
+    pub fn new(faults: Faults) -> FaultsSoFar {
+        FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups: faults.backup.map(Backups::new) }
+    }
+
+    /// An attempt has failed: its task goes on in its other instance, is tried again or is given up; a gang as one, with what of
+    /// it is `due` at the same instant.
+    fn fail(&mut self, core: &mut Core, task: (u64, u32), tasks: Running, due: &mut Vec<Running>) -> Result<()> {
+        if let Some(backups) = &mut self.backups
+            && backups.goes_on(core, task, &tasks)?
+        {
+            return core.finish(tasks, Fate::Failed);
+        }
+        let failures = self.failures.entry(task).or_default();
+        *failures += 1;
+        let again = *failures <= self.retries;
+        let others = core.running.victims.as_ref().map(|victims| victims.gang(tasks.set)).unwrap_or_default();
+        let others = others.into_iter().filter_map(|other| core.running.cancel(&core.work.sets, other));
+        let mut all: Vec<Running> = std::iter::once(tasks).chain(others).collect();
+        if core.work.sets[tasks.set].gang {
+            all.extend(due.extract_if(.., |other| other.set == tasks.set));
+        }
+        if again {
+            return core.start_anew(all, Fate::Failed);
+        }
+        for tasks in all {
+            let id = (task.0, tasks.first);
+            self.failures.remove(&id);
+            core.finish(tasks, Fate::GivenUp)?;
+            self.backups.iter_mut().for_each(|backups| backups.given_up(id));
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, core: &mut Core) -> Result<bool> {
+        self.backups.as_mut().map_or(Ok(false), |backups| backups.hear(core))
+    }
+}
+
+impl Extension for FaultsSoFar {
+    fn next(&self) -> Option<Time> {
+        self.backups.as_ref()?.next()
+    }
+
+    /// Attempts whose time has come end: the first instance of a task for good, and what fails perhaps to be made anew.
+    fn due(&mut self, core: &mut Core) -> Result<()> {
+        self.hear(core)?;
+        let mut due = std::mem::take(&mut core.running.due);
+        // Of two instances that end at one instant the first to have begun counts. Taken from the end.
+        due.sort_unstable_by_key(|tasks| Reverse((tasks.start, core.work.sets[tasks.set].row, tasks.first)));
+        while let Some(tasks) = due.pop() {
+            let set = &core.work.sets[tasks.set];
+            let task = (set.row, tasks.first);
+            let superseded = self.backups.as_ref().is_some_and(|backups| backups.is_over(set, &tasks));
+            if superseded {
+                // Another instance has ended at this very instant.
+                core.finish(tasks, Fate::Superseded)?;
+            } else if tasks.fails {
+                core.outcome.failures += 1;
+                self.fail(core, task, tasks, &mut due)?;
+            } else {
+                self.failures.remove(&task);
+                let backup = core.work.sets[tasks.set].backup;
+                core.outcome.backups_won += u64::from(backup);
+                core.finish(tasks, Fate::Finished)?;
+                self.backups.as_mut().map_or(Ok(()), |backups| backups.ended(core, task, &tasks))?;
+            }
+        }
+        core.running.due = due;
+        self.hear(core)?;
+        self.backups.iter_mut().for_each(|backups| backups.make(core));
+        Ok(())
+    }
+
+    /// Tasks of which an instance was stopped may have another that runs.
+    fn stop(&mut self, core: &mut Core) -> Result<bool> {
+        self.hear(core)
+    }
+
+    fn after_round(&mut self, core: &mut Core) -> Result<bool> {
+        self.hear(core).map(|_| false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_written_as_it_is_read() {
+        let text = "fail=0.02,retries=1,straggle=0.05x4,backup=0.9x3";
+        let faults: Faults = text.parse().expect("all parts");
+        assert_eq!(faults.to_string(), text);
+        let read = |text: &str| text.parse::<Faults>().expect("parts");
+        assert_eq!(read("backup=0.9x3, retries=1 ,straggle=0.05x4,fail=0.02"), faults);
+        assert_eq!(read("fail=1").retries, RETRIES);
+        let wrong = ["", "fail", "fail=2", "fail=0.1,fail=0.1", "retries=-1", "retries=1001", "straggle=0.1"];
+        for wrong in
+            wrong.into_iter().chain(["straggle=0.1x0.5", "straggle=2x2", "backup=0x2", "backup=0.9x1001", "lost=1"])
+        {
+            assert!(wrong.parse::<Faults>().is_err(), "{wrong}");
+        }
+    }
+
+    /// How often attempts fail and straggle, how long failed ones ran, and whether that depends on what else is drawn. The bounds
+    /// are five standard errors.
+    #[test]
+    fn attempts_are_drawn_with_their_chances() {
+        const ATTEMPTS: u32 = 40_000;
+        let draws = |text: &str| Draws::new(text.parse().expect("a setting"), 7);
+        let of = |draws: &Draws| -> Vec<Attempt> {
+            (0..ATTEMPTS).map(|n| draws.attempt(u64::from(n % 7), n / 7, n % 3, Span(1_000_000))).collect()
+        };
+        let all = of(&draws("fail=0.25,straggle=0.1x3"));
+        let near = |found: f64, chance: f64, deviation: f64| {
+            assert!((found - chance).abs() < 5.0 * deviation / f64::from(ATTEMPTS).sqrt(), "{found}, not {chance}");
+        };
+        let share = |count: usize| count as f64 / f64::from(ATTEMPTS);
+        near(share(all.iter().filter(|attempt| attempt.fails).count()), 0.25, (0.25f64 * 0.75).sqrt());
+        let slow = all.iter().filter(|attempt| !attempt.fails && attempt.span == Span(3_000_000)).count();
+        near(share(slow), 0.075, (0.075f64 * 0.925).sqrt());
+        let certain = of(&draws("fail=1"));
+        let ran = certain.iter().map(|attempt| attempt.span.0 as f64 / 1e6).sum::<f64>() / f64::from(ATTEMPTS);
+        near(ran, 0.5, (1.0f64 / 12.0).sqrt());
+        let other = of(&draws("fail=0.25"));
+        assert!(all.iter().zip(&other).all(|(a, b)| a.fails == b.fails), "stragglers shift no failure");
+        assert_ne!(of(&Draws::new("fail=0.25".parse().expect("a setting"), 8)), other, "another seed, other faults");
+    }
+
+    #[test]
+    fn spans_are_rounded_up_and_have_an_end() {
+        let straggles = Draws::new("straggle=1x1.5".parse().expect("a setting"), 0);
+        let attempt = |span| straggles.attempt(0, 0, 0, Span(span)).span.0;
+        assert_eq!([attempt(0), attempt(3), attempt(u64::MAX)], [0, 5, u64::MAX]);
+        let fails = Draws::new("fail=1".parse().expect("a setting"), 0).attempt(0, 0, 0, Span(1));
+        assert_eq!(fails, Attempt { span: Span(1), fails: true }, "an attempt that fails takes some of its time");
+    }
+}

@@ -1,0 +1,59 @@
+//! The parties of a run: what the engine asks and tells, lent to it or its own.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::policy::Policy;
+use crate::record::Recorder;
+use crate::workload::Source;
+
+/// One of them. With all its parties its own an engine is a value that can be kept, and moved to another thread.
+pub(super) enum Party<'a, T: ?Sized> {
+    Lent(&'a mut T),
+    Own(Box<T>),
+}
+
+impl<T: ?Sized> Deref for Party<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        match self {
+            Party::Lent(party) => party,
+            Party::Own(party) => party,
+        }
+    }
+}
+
+impl<T: ?Sized> DerefMut for Party<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match self {
+            Party::Lent(party) => party,
+            Party::Own(party) => party,
+        }
+    }
+}
+
+/// Where tasks come from, who is next, and who hears of it.
+pub struct Parties<'a> {
+    pub(super) source: Party<'a, dyn Source + 'a>,
+    pub(super) policy: Party<'a, dyn Policy + 'a>,
+    pub(super) recorder: Party<'a, dyn Recorder + 'a>,
+}
+
+impl<'a> Parties<'a> {
+    /// Lent for the time of the run.
+    pub fn lent(
+        source: &'a mut (dyn Source + 'a),
+        policy: &'a mut (dyn Policy + 'a),
+        recorder: &'a mut (dyn Recorder + 'a),
+    ) -> Parties<'a> {
+        Parties { source: Party::Lent(source), policy: Party::Lent(policy), recorder: Party::Lent(recorder) }
+    }
+
+    /// The engine's own.
+    pub fn own(
+        source: Box<dyn Source + 'a>,
+        policy: Box<dyn Policy + 'a>,
+        recorder: Box<dyn Recorder + 'a>,
+    ) -> Parties<'a> {
+        Parties { source: Party::Own(source), policy: Party::Own(policy), recorder: Party::Own(recorder) }
+    }
+}

@@ -1,0 +1,139 @@
+//! The slow twin's faults of tasks, from the documentation alone: attempts that fail, stragglers, and backup instances.
+//!
+//! What becomes of an attempt is drawn by the engine's generator, which is given; what follows from it is worked out here.
+
+use std::cmp::Reverse;
+
+use plimsoll::engine::Draws;
+
+use crate::machines_slow::{Simulation, State, Task};
+use crate::slow::ONE;
+
+/// How tasks fail, straggle and are backed up.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    pub draws: Draws,
+    pub retries: u64,
+    /// The share of a row's tasks that have ended, and how many times longer than those one must have run; in millionths.
+    pub backup: Option<(u64, u64)>,
+}
+
+impl Simulation<'_> {
+    /// Ends what is due: of two instances of a task that end at once, the one that began first counts.
+    pub fn finish(&mut self, now: u64) {
+        let run = |task: usize| self.tasks[task].run().expect("it runs");
+        let mut due: Vec<usize> =
+            (0..self.tasks.len()).filter(|&task| self.tasks[task].run().is_some_and(|run| run.finish == now)).collect();
+        due.sort_by_key(|&task| run(task).start);
+        for task in due {
+            match self.tasks[task].run() {
+                None => {}
+                Some(run) if run.fails => self.fails(task, now),
+                Some(run) => {
+                    self.end(task, now, "finished");
+                    self.tasks[task].state = State::Ended;
+                    self.finished.push((self.tasks[task].row, now - run.start));
+                    match self.other(task) {
+                        Some(other) if self.tasks[other].run().is_some() => self.drop_running(other, now, "superseded"),
+                        Some(other) => self.tasks[other].state = State::Ended,
+                        None => {}
+                    }
+                }
+            }
+        }
+        self.make_backups(now);
+    }
+
+    /// The other instance of a task, if there is one.
+    fn other(&self, task: usize) -> Option<usize> {
+        let same = |other: &Task| (other.row, other.number) == (self.tasks[task].row, self.tasks[task].number);
+        let alive = |other: &Task| matches!(other.state, State::Waiting(_) | State::Running(_));
+        (0..self.tasks.len()).find(|&other| other != task && same(&self.tasks[other]) && alive(&self.tasks[other]))
+    }
+
+    fn drop_running(&mut self, task: usize, now: u64, fate: &str) {
+        self.end(task, now, fate);
+        self.tasks[task].state = State::Ended;
+    }
+
+    fn fails(&mut self, task: usize, now: u64) {
+        match self.other(task) {
+            Some(other) if self.tasks[other].run().is_some() => return self.drop_running(task, now, "failed"),
+            Some(waiting) => self.tasks[waiting].state = State::Ended,
+            None => {}
+        }
+        let Task { row, number, set, .. } = self.tasks[task];
+        self.failures.push((row, number));
+        let failures = self.failures.iter().filter(|failed| **failed == (row, number)).count() as u64;
+        if failures <= self.world.faults.as_ref().map_or(0, |faults| faults.retries) {
+            return self.stop(&[task], now, "failed");
+        }
+        let gang = |other: &usize| *other == task || (self.gang(row) && self.tasks[*other].set == set);
+        let all = (0..self.tasks.len()).filter(gang).filter(|&other| self.tasks[other].run().is_some());
+        for task in all.collect::<Vec<usize>>() {
+            self.drop_running(task, now, "given-up");
+        }
+    }
+
+    /// The number of a task's next attempt.
+    fn next_attempt(&self, task: usize) -> u64 {
+        let same = |other: &&Task| (other.row, other.number) == (self.tasks[task].row, self.tasks[task].number);
+        self.tasks.iter().filter(same).map(|other| other.attempt + 1).max().unwrap_or(0)
+    }
+
+    /// A task was stopped and waits again: unless its other instance runs. A backup that waits is withdrawn.
+    pub fn waits_again(&mut self, task: usize) {
+        self.tasks[task].attempt = self.next_attempt(task);
+        match self.other(task) {
+            Some(other) if self.tasks[other].run().is_some() => self.tasks[task].state = State::Ended,
+            Some(waiting) => self.tasks[waiting].state = State::Ended,
+            None => {}
+        }
+    }
+
+    /// When a running task gets a backup as things stand.
+    fn backup_at(&self, task: usize) -> Option<u64> {
+        let (share, longer) = self.world.faults.as_ref()?.backup?;
+        let Task { row, .. } = self.tasks[task];
+        let run = self.tasks[task].run()?;
+        if self.gang(row) || self.asks[row].stable || self.other(task).is_some() {
+            return None;
+        }
+        let tasks = self.rows[row].tasks;
+        let open = self.tasks.iter().filter(|task| task.row == row && task.state != State::Ended);
+        let mut open: Vec<u64> = open.map(|task| task.number).collect();
+        open.sort_unstable();
+        open.dedup();
+        let ended = tasks - open.len() as u64;
+        let ran: Vec<u128> =
+            self.finished.iter().filter(|(of, _)| *of == row).map(|(_, ran)| u128::from(*ran)).collect();
+        if ran.is_empty() || u128::from(ended) * ONE < u128::from(tasks) * u128::from(share) {
+            return None;
+        }
+        let longer = (ran.iter().sum::<u128>() * u128::from(longer)).div_ceil(ran.len() as u128 * ONE);
+        Some(run.start + (longer as u64).max(1).max(self.rows[row].estimate.unwrap_or(0)))
+    }
+
+    pub fn next_backup(&self) -> Option<u64> {
+        (0..self.tasks.len()).filter_map(|task| self.backup_at(task)).min()
+    }
+
+    fn make_backups(&mut self, now: u64) {
+        let mut due: Vec<usize> =
+            (0..self.tasks.len()).filter(|&task| self.backup_at(task).is_some_and(|at| at <= now)).collect();
+        due.sort_by_key(|&task| Reverse(task));
+        for task in due {
+            let Task { row, number, place, .. } = self.tasks[task];
+            self.sets.push(row);
+            self.tasks.push(Task {
+                row,
+                set: self.sets.len() - 1,
+                number,
+                attempt: self.next_attempt(task),
+                place,
+                state: State::Waiting(now),
+                devices: Vec::new(),
+            });
+        }
+    }
+}
