@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use plimsoll::engine::{Line, Place, QueueId};
+use plimsoll::engine::{Line, LineKey, QueueId};
 use plimsoll::policy::Rank;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,41 +16,41 @@ type Need = [u64; 2];
 
 /// Users in rank order, each with the demand of its next task.
 trait Users {
-    fn insert(&mut self, place: Place, user: QueueId, need: Need);
-    fn remove(&mut self, place: &Place, user: QueueId);
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)>;
+    fn insert(&mut self, place: LineKey, user: QueueId, need: Need);
+    fn remove(&mut self, place: &LineKey, user: QueueId);
+    fn first_fitting(&mut self, limit: Need) -> Option<(LineKey, QueueId)>;
 }
 
 impl Users for Line {
-    fn insert(&mut self, place: Place, user: QueueId, need: Need) {
+    fn insert(&mut self, place: LineKey, user: QueueId, need: Need) {
         Line::insert(self, place, user, &need);
     }
 
-    fn remove(&mut self, place: &Place, _user: QueueId) {
+    fn remove(&mut self, place: &LineKey, _user: QueueId) {
         Line::remove(self, place);
     }
 
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)> {
+    fn first_fitting(&mut self, limit: Need) -> Option<(LineKey, QueueId)> {
         Line::first_fitting(self, None, &limit)
     }
 }
 
 /// All users in a row, by id.
 #[derive(Default)]
-struct Scan(Vec<Option<(Place, Need)>>);
+struct Scan(Vec<Option<(LineKey, Need)>>);
 
 impl Users for Scan {
-    fn insert(&mut self, place: Place, user: QueueId, need: Need) {
+    fn insert(&mut self, place: LineKey, user: QueueId, need: Need) {
         self.0.resize(self.0.len().max(user.index() + 1), None);
         self.0[user.index()] = Some((place, need));
     }
 
-    fn remove(&mut self, _place: &Place, user: QueueId) {
+    fn remove(&mut self, _place: &LineKey, user: QueueId) {
         self.0[user.index()] = None;
     }
 
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)> {
-        let fitting = |(at, entry): (usize, &Option<(Place, Need)>)| {
+    fn first_fitting(&mut self, limit: Need) -> Option<(LineKey, QueueId)> {
+        let fitting = |(at, entry): (usize, &Option<(LineKey, Need)>)| {
             entry.filter(|(_, need)| need[0] <= limit[0] && need[1] <= limit[1]).map(|(p, _)| (p, QueueId(at as u32)))
         };
         self.0.iter().enumerate().filter_map(fitting).min_by_key(|(place, _)| *place)
@@ -59,18 +59,18 @@ impl Users for Scan {
 
 /// All users by place.
 #[derive(Default)]
-struct Sorted(BTreeMap<Place, (QueueId, Need)>);
+struct Sorted(BTreeMap<LineKey, (QueueId, Need)>);
 
 impl Users for Sorted {
-    fn insert(&mut self, place: Place, user: QueueId, need: Need) {
+    fn insert(&mut self, place: LineKey, user: QueueId, need: Need) {
         self.0.insert(place, (user, need));
     }
 
-    fn remove(&mut self, place: &Place, _user: QueueId) {
+    fn remove(&mut self, place: &LineKey, _user: QueueId) {
         self.0.remove(place);
     }
 
-    fn first_fitting(&mut self, limit: Need) -> Option<(Place, QueueId)> {
+    fn first_fitting(&mut self, limit: Need) -> Option<(LineKey, QueueId)> {
         let found = self.0.iter().find(|(_, (_, need))| need[0] <= limit[0] && need[1] <= limit[1]);
         found.map(|(place, (user, _))| (*place, *user))
     }
@@ -102,7 +102,7 @@ impl<U: Users> Service<U> {
         let rank = Rank::new(self.rng.random_range(0..1 << 40));
         let need = [1000 << self.rng.random_range(0..3), self.rng.random_range(2 * 1024..=20 * 1024)];
         self.needs[user.index()] = need;
-        self.users.insert(Place { rank, tie: user.0.into(), ..Place::default() }, user, need);
+        self.users.insert(LineKey { rank, tie: user.0.into(), ..LineKey::default() }, user, need);
     }
 
     fn serve(&mut self) {

@@ -43,7 +43,7 @@ struct Labelled(Machines, Members);
 
 impl Pool for Labelled {
     fn place(&mut self, need: &Need) -> Option<MachineId> {
-        let machine = self.0.find_within(need, Scope { class: Some(&self.1), place: None })?;
+        let machine = self.0.find_within(need, Scope { class: Some(&self.1), area: None })?;
         self.0.take(machine, need);
         Some(machine)
     }

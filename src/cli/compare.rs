@@ -53,7 +53,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 /// Whether a change is shown: it is significant after the correction, or one seed leaves nothing to test.
 fn is_clear(change: &Change) -> bool {
-    change.p_holm.is_none() || is_significant(change.p_holm)
+    change.holm.p.is_none() || is_significant(change.holm.p)
 }
 
 /// So many columns of numbers are shown, unless all are asked for.
@@ -81,7 +81,7 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
         let (means, difference) = (&change.means, change.means.test.difference);
         let percent = means.percent().map(|percent| format!("{percent:+.1}"));
         let mut row = vec![change.metric.clone(), number(Some(means.base)), number(Some(means.new))];
-        row.extend([with_half(Some(difference)), change.p_holm.map_or("-".to_owned(), p_number)]);
+        row.extend([with_half(Some(difference)), change.holm.p.map_or("-".to_owned(), p_number)]);
         row.extend([percent.unwrap_or_else(|| "-".to_owned()), difference.n.to_string()]);
         row.truncate(1 + numbers.len());
         row
@@ -98,7 +98,7 @@ fn text(found: &Contrast, changes: &[&Change], all: bool) -> String {
         0 => String::new(),
         hidden => {
             let same =
-                changes.iter().filter(|change| !is_clear(change) && is_significant(change.p_equivalent_holm)).count();
+                changes.iter().filter(|change| !is_clear(change) && is_significant(change.holm.p_equivalent)).count();
             let within = 100.0 * MARGIN;
             format!(", {hidden} of them not significantly (--all), of which {same} are equivalent within {within:.0} %")
         }
@@ -116,8 +116,8 @@ fn json(found: &Contrast, changes: &[&Change]) -> String {
             "cell": change.cell, "policy": change.policy, "metric": change.metric, "seeds": interval.n,
             "before": means.base, "after": means.new, "change": interval.mean, "low": interval.low,
             "high": interval.high, "bootstrap": change.bootstrap.map(|(low, high)| [low, high]),
-            "effect_size": means.effect, "p": test.p, "p_holm": change.p_holm, "design": means.design.name(),
-            "margin": test.margin, "p_equivalent": test.p_equivalent, "p_equivalent_holm": change.p_equivalent_holm,
+            "effect_size": means.effect, "p": test.p, "p_holm": change.holm.p, "design": means.design.name(),
+            "margin": test.margin, "p_equivalent": test.p_equivalent, "p_equivalent_holm": change.holm.p_equivalent,
         })
     };
     let plans: Vec<&str> = found.plans.lines().map(str::trim).collect();

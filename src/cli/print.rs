@@ -193,7 +193,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
 
 /// A difference, marked if it is significant, and whether for the better or the worse.
 fn differs(found: &Difference, column: &Headline) -> Cell {
-    let significant = is_significant(found.p_holm);
+    let significant = is_significant(found.holm.p);
     let difference = found.means.test.difference;
     let mark = if significant { "*" } else { " " };
     let tone = match (column.better, difference.mean > 0.0) {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::trace::Rows;
 use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::output::folder::{STUDY, check_output};
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
-use crate::workload::formats::{self, FormatOptions};
+use crate::workload::formats::FormatOptions;
 
 /// Replay one trace under some policies
 #[derive(clap::Args, Debug)]
@@ -87,23 +88,8 @@ pub struct Args {
     /// Seed of --thin
     #[arg(long, default_value_t = 1, requires = "thin")]
     seed: u64,
-    #[arg(
-        long = "from",
-        visible_alias = "trace-format",
-        value_name = "FORMAT",
-        help = format!("Format of the trace, if it is not canonical and not recognised: {}", formats::Format::names())
-    )]
-    trace_format: Option<String>,
-    /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
-    #[arg(long, value_name = "RULE")]
-    tenants: Option<String>,
-    /// A resource of the trace that is none of cpu, memory, gpu, disk and network nor one of the machines'; may be given
-    /// several times
-    #[arg(long, value_name = "NAME")]
-    resource: Vec<String>,
-    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    rows: Rows,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
     sample: String,
@@ -190,11 +176,11 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     };
     let trace = TraceFile {
         trace: args.trace.clone(),
-        format: args.trace_format.clone(),
-        tenants: args.tenants.clone(),
+        format: args.rows.from.clone(),
+        tenants: args.rows.tenants.clone(),
         thin: args.thin,
-        options: Some(FormatOptions { strict: args.strict, ..FormatOptions::default() }),
-        resources: args.resource.clone(),
+        options: Some(FormatOptions { strict: args.rows.strict, ..FormatOptions::default() }),
+        resources: args.rows.resource.clone(),
     };
     let file = PlanFile {
         name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
@@ -221,78 +207,43 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     })
 }
 
-/// The options that decide the results, each with its values and its default; all others are named where they are left out.
+/// The options that decide the results, each with its values and its default: all but the switches, and but those for the way of
+/// running and of showing the results.
 fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
-    let Args {
-        trace: _,
-        machines,
-        policies,
-        placement,
-        on_blocked,
-        ties,
-        slowdown,
-        distance,
-        faults,
-        machine_events,
-        on_failure,
-        fall_back,
-        devices,
-        hoard,
-        preempt,
-        preempt_from,
-        weights,
-        until,
-        thin,
-        seed,
-        trace_format,
-        tenants,
-        resource,
-        sample,
-        // Switches.
-        strict: _,
-        tasks: _,
-        decisions: _,
-        series: _,
-        // The way of running, and of showing the results.
-        report: _,
-        output: _,
-        jobs: _,
-        format: _,
-        audit: _,
-    } = args;
     let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
     let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
     vec![
-        ("machines", vec![shell::path(machines)], None),
-        ("policy", policies.clone(), None),
-        ("placement", vec![placement.clone()], Some(Placement::default().name())),
-        ("on-blocked", vec![on_blocked.clone()], Some("skip")),
-        ("ties", vec![ties.clone()], Some("lowest-id")),
-        ("slowdown", one(slowdown), None),
-        ("distance", one(distance), None),
-        ("faults", one(faults), None),
-        ("machine-events", file(machine_events), None),
-        ("on-failure", vec![on_failure.clone()], Some("requeue")),
-        ("fall-back", vec![fall_back.clone()], Some(FALL_BACK)),
-        ("devices", devices.clone(), None),
-        ("hoard", one(hoard), None),
-        ("preempt", one(preempt), None),
-        ("preempt-from", one(preempt_from), None),
-        ("weights", file(weights), None),
-        ("until", one(until), None),
-        ("thin", number(thin.map(|thin| thin.to_string())), None),
-        ("seed", number(thin.map(|_| seed.to_string())), None),
-        ("from", one(trace_format), None),
-        ("tenants", one(tenants), None),
-        ("resource", resource.clone(), None),
-        ("sample", vec![sample.clone()], Some("60s")),
+        ("machines", vec![shell::path(&args.machines)], None),
+        ("policy", args.policies.clone(), None),
+        ("placement", vec![args.placement.clone()], Some(Placement::default().name())),
+        ("on-blocked", vec![args.on_blocked.clone()], Some("skip")),
+        ("ties", vec![args.ties.clone()], Some("lowest-id")),
+        ("slowdown", one(&args.slowdown), None),
+        ("distance", one(&args.distance), None),
+        ("faults", one(&args.faults), None),
+        ("machine-events", file(&args.machine_events), None),
+        ("on-failure", vec![args.on_failure.clone()], Some("requeue")),
+        ("fall-back", vec![args.fall_back.clone()], Some(FALL_BACK)),
+        ("devices", args.devices.clone(), None),
+        ("hoard", one(&args.hoard), None),
+        ("preempt", one(&args.preempt), None),
+        ("preempt-from", one(&args.preempt_from), None),
+        ("weights", file(&args.weights), None),
+        ("until", one(&args.until), None),
+        ("thin", number(args.thin.map(|thin| thin.to_string())), None),
+        ("seed", number(args.thin.map(|_| args.seed.to_string())), None),
+        ("from", one(&args.rows.from), None),
+        ("tenants", one(&args.rows.tenants), None),
+        ("resource", args.rows.resource.clone(), None),
+        ("sample", vec![args.sample.clone()], Some("60s")),
     ]
 }
 
 /// The switches that are on: how the trace is read, and the tables that are wanted besides those that are always written.
 fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
-    let all = [("strict", args.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
+    let all =
+        [("strict", args.rows.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
     all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name)
 }
 
@@ -325,4 +276,30 @@ fn command(args: &Args) -> String {
     }
     words.extend(switches(args).map(|name| format!("--{name}")));
     shell::line(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, FromArgMatches};
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        _args: Args,
+    }
+
+    /// An option that nobody thought of would be missing in the digest of a run and in the command that repeats it.
+    #[test]
+    fn every_option_decides_or_is_known_not_to() {
+        let matches = Line::command().get_matches_from(["replay", "t.csv", "--machines", "1x1c1g", "--policy", "drf"]);
+        let args = Args::from_arg_matches(&matches).expect("a command line");
+        let shown = ["report", "output", "jobs", "format", "audit", "strict", "tasks", "decisions", "series"];
+        let mut known: Vec<&str> = deciding(&args).iter().map(|(name, ..)| *name).chain(shown).collect();
+        let command = Line::command();
+        let mut options: Vec<&str> = command.get_arguments().filter_map(|option| option.get_long()).collect();
+        known.sort_unstable();
+        options.sort_unstable();
+        assert_eq!(options, known);
+    }
 }

@@ -125,7 +125,7 @@ impl StaticPlan {
     /// Writes down which files were made.
     pub fn note(&self, folder: &Path, made: &[Written]) -> Result<()> {
         let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
-        let about = made::About { name, question, plan, inputs: self.inputs.clone() };
+        let about = made::Experiment { name, question, plan, inputs: self.inputs.clone() };
         Made::renew(folder, Some(about), &[""], made)
     }
 

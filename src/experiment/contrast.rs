@@ -45,10 +45,8 @@ pub struct Change {
     pub means: MeanDifference,
     /// The difference by percentile bootstrap; `None` for one seed.
     pub bootstrap: Option<(f64, f64)>,
-    /// The p-value, corrected for all comparisons of this metric: all policies in all cells (Holm).
-    pub p_holm: Option<f64>,
-    /// The p-value of equivalence within the margin, corrected likewise for all tests of equivalence of this metric.
-    pub p_equivalent_holm: Option<f64>,
+    /// Its p-values, corrected for all comparisons of this metric: all policies in all cells (Holm).
+    pub holm: Corrected,
 }
 
 /// One result: cells by name.
@@ -152,8 +150,7 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
                     found.metrics.push(metric.clone());
                 }
                 let (cell, policy) = (cell.clone(), policy.to_owned());
-                let (p_holm, p_equivalent_holm) = (None, None);
-                let change = Change { cell, policy, metric, means, bootstrap, p_holm, p_equivalent_holm };
+                let change = Change { cell, policy, metric, means, bootstrap, holm: Corrected::default() };
                 compared.push((change, values[0] != values[1]));
             }
         }
@@ -165,12 +162,7 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
     let after = corrected(compared.iter().map(|(change, _)| (change.metric.as_str(), change.means.test)));
     found.compared = compared.len();
     let changed = compared.into_iter().zip(after).filter(|((_, differs), _)| *differs);
-    let change = |((change, _), after): (_, Corrected)| Change {
-        p_holm: after.p,
-        p_equivalent_holm: after.p_equivalent,
-        ..change
-    };
-    found.changes = changed.map(change).collect();
+    found.changes = changed.map(|((change, _), holm)| Change { holm, ..change }).collect();
     Ok(found)
 }
 

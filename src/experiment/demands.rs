@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 /// below them; a kind stands for its tasks with their mean, which is their demand where all are alike.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
-    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Kind>,
+    kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Tally>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Kind {
+struct Tally {
     tasks: u64,
     /// The demand of all of them together.
     sums: Vec<u128>,

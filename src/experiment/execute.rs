@@ -84,8 +84,8 @@ pub struct Done {
     pub inputs: BTreeMap<String, Option<String>>,
 }
 
-/// Which run: cell, policy and seed, by place.
-type Place = (usize, usize, usize);
+/// Which run: the indices of its cell, its policy and its seed.
+type RunIndex = (usize, usize, usize);
 
 /// Runs all runs of a study that are not there yet.
 ///
@@ -101,10 +101,10 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
     if request.mode != Mode::Gather {
         pool.install(|| check(study))?;
     }
-    let mut done: BTreeMap<Place, Ended> = BTreeMap::new();
+    let mut done: BTreeMap<RunIndex, Ended> = BTreeMap::new();
     let mut seeds: Vec<usize> = study.cells.iter().map(first_look).collect();
     loop {
-        let wanted: Vec<Place> = runner.places(&seeds).into_iter().filter(|place| !done.contains_key(place)).collect();
+        let wanted: Vec<RunIndex> = runner.runs(&seeds).into_iter().filter(|index| !done.contains_key(index)).collect();
         done.extend(pool.install(|| runner.round(&wanted, &seeds))?);
         let mut more = false;
         for (at, plan) in study.cells.iter().enumerate() {
@@ -167,7 +167,7 @@ fn first_look(plan: &Plan) -> usize {
 }
 
 /// Gives a cell more seeds if its precision asks for them. Whether it did.
-fn grow(plan: &Plan, cell: usize, done: &BTreeMap<Place, Ended>, seeds: &mut usize) -> bool {
+fn grow(plan: &Plan, cell: usize, done: &BTreeMap<RunIndex, Ended>, seeds: &mut usize) -> bool {
     let Some(precision) = plan.precision.as_ref().filter(|precision| (*seeds as u64) < precision.most) else {
         return false;
     };
@@ -232,46 +232,46 @@ impl<'a> Runner<'a> {
 
     /// The runs of this shard while the cells have so many seeds: seed by seed of a workload, which is then made once
     /// for all policies and cells.
-    fn places(&self, seeds: &[usize]) -> Vec<Place> {
-        let mut places: Vec<Place> = Vec::new();
+    fn runs(&self, seeds: &[usize]) -> Vec<RunIndex> {
+        let mut runs: Vec<RunIndex> = Vec::new();
         for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owned[*cell]) {
-            places.extend((0..plan.policies.len()).flat_map(|policy| (0..seeds[cell]).map(move |s| (cell, policy, s))));
+            runs.extend((0..plan.policies.len()).flat_map(|policy| (0..seeds[cell]).map(move |s| (cell, policy, s))));
         }
         let sequential = self.study.cells.iter().any(|plan| plan.precision.is_some());
         if let Some(shard) = self.request.shard.filter(|_| !sequential) {
-            let ids: Vec<&str> = places.iter().map(|&(cell, policy, s)| self.ids[cell][policy][s].as_str()).collect();
+            let ids: Vec<&str> = runs.iter().map(|&(cell, policy, s)| self.ids[cell][policy][s].as_str()).collect();
             let own = shard.own(&ids);
             let mut own = own.into_iter();
-            places.retain(|_| own.next().unwrap_or(false));
+            runs.retain(|_| own.next().unwrap_or(false));
         }
-        places.sort_by_key(|&(cell, policy, seed)| (self.workloads[cell], seed, cell, policy));
-        places
+        runs.sort_by_key(|&(cell, policy, seed)| (self.workloads[cell], seed, cell, policy));
+        runs
     }
 
     /// Runs those of these runs that are not there.
-    fn round(&self, wanted: &[Place], seeds: &[usize]) -> Result<Vec<(Place, Ended)>> {
-        let found: Vec<Option<Ended>> = wanted.par_iter().map(|&place| self.find(place)).collect();
+    fn round(&self, wanted: &[RunIndex], seeds: &[usize]) -> Result<Vec<(RunIndex, Ended)>> {
+        let found: Vec<Option<Ended>> = wanted.par_iter().map(|&index| self.find(index)).collect();
         let there = found.iter().flatten().count();
         self.kept.fetch_add(there, Ordering::Relaxed);
         self.progress.planned(wanted.len() - there, there);
         let mut ended = Vec::new();
         let mut open = Vec::new();
-        for (place, found) in wanted.iter().zip(found) {
+        for (index, found) in wanted.iter().zip(found) {
             match found {
-                Some(found) => ended.push((*place, found)),
-                None => open.push(*place),
+                Some(found) => ended.push((*index, found)),
+                None => open.push(*index),
             }
         }
         if self.request.mode == Mode::Gather && !open.is_empty() {
             return Err(self.lacking(&open));
         }
-        let made = open.par_iter().with_max_len(1).map(|&place| Ok((place, self.run(place, seeds)?)));
+        let made = open.par_iter().with_max_len(1).map(|&index| Ok((index, self.run(index, seeds)?)));
         ended.extend(made.collect::<Result<Vec<_>>>()?);
         Ok(ended)
     }
 
-    fn lacking(&self, open: &[Place]) -> Error {
-        let name = |&(cell, policy, seed): &Place| {
+    fn lacking(&self, open: &[RunIndex]) -> Error {
+        let name = |&(cell, policy, seed): &RunIndex| {
             let plan = &self.study.cells[cell];
             let of = if plan.cell.is_empty() { String::new() } else { format!("{}, ", plan.cell) };
             format!("{of}{} run {seed}", plan.policies[policy].name)
@@ -291,7 +291,7 @@ impl<'a> Runner<'a> {
     }
 
     /// A run that is there whole.
-    fn find(&self, (cell, policy, seed): Place) -> Option<Ended> {
+    fn find(&self, (cell, policy, seed): RunIndex) -> Option<Ended> {
         let folder = self.folder(cell)?;
         if self.request.mode == Mode::Restart || !is_repeatable(&self.study.cells[cell]) {
             return None;
@@ -311,7 +311,7 @@ impl<'a> Runner<'a> {
         None
     }
 
-    fn run(&self, (cell, policy, seed): Place, seeds: &[usize]) -> Result<Ended> {
+    fn run(&self, (cell, policy, seed): RunIndex, seeds: &[usize]) -> Result<Ended> {
         let plan = &self.study.cells[cell];
         let supply = self.supply(cell, seed)?;
         let name = plan.workload.name();

@@ -47,10 +47,8 @@ pub struct Difference {
     pub means: MeanDifference,
     /// The difference by percentile bootstrap; `None` for one seed.
     pub bootstrap: Option<(f64, f64)>,
-    /// Its p-value, corrected for all comparisons of this metric: all policies in all cells (Holm).
-    pub p_holm: Option<f64>,
-    /// The p-value of equivalence within the margin, corrected likewise for all tests of equivalence of this metric.
-    pub p_equivalent_holm: Option<f64>,
+    /// Its p-values, corrected for all comparisons of this metric: all policies in all cells (Holm).
+    pub holm: Corrected,
 }
 
 /// The statistics of a study.
@@ -77,9 +75,7 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         found.differences.extend(differences(at, plan, &policies));
     }
     let after = corrected(found.differences.iter().map(|one| (one.metric.as_str(), one.means.test)));
-    for (one, Corrected { p, p_equivalent }) in found.differences.iter_mut().zip(after) {
-        (one.p_holm, one.p_equivalent_holm) = (p, p_equivalent);
-    }
+    found.differences.iter_mut().zip(after).for_each(|(one, holm)| one.holm = holm);
     found
 }
 
@@ -98,8 +94,7 @@ fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Diff
         let means = difference(design, &first, &second, LEVEL)?;
         let bootstrap = bootstrap(design, &first, &second, LEVEL, &purpose);
         let (policy, baseline, metric) = (policy.clone(), baseline.clone(), metric.clone());
-        let (p_holm, p_equivalent_holm) = (None, None);
-        Some(Difference { cell, policy, baseline, metric, means, bootstrap, p_holm, p_equivalent_holm })
+        Some(Difference { cell, policy, baseline, metric, means, bootstrap, holm: Corrected::default() })
     };
     pairs.par_iter().filter_map(one).collect()
 }
@@ -159,12 +154,12 @@ impl Row for Difference {
                 |one| one.means.effect,
             ),
             C::float("p", "p-value of no difference", |one| one.means.test.p),
-            C::float("p_holm", "the same, corrected for all comparisons of the metric", |one| one.p_holm),
+            C::float("p_holm", "the same, corrected for all comparisons of the metric", |one| one.holm.p),
             C::float("margin", "the margin of equivalence", |one| one.means.test.margin),
             C::float("p_equivalent", "p-value of a difference of the margin or more", |one| {
                 one.means.test.p_equivalent
             }),
-            C::float("p_equivalent_holm", "the same, corrected", |one| one.p_equivalent_holm),
+            C::float("p_equivalent_holm", "the same, corrected", |one| one.holm.p_equivalent),
         ]
     }
 }

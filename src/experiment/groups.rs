@@ -5,7 +5,7 @@ use crate::books::{Books, Partition};
 use crate::error::Result;
 use crate::metrics::{GroupLog, Holding, Promise};
 use crate::output::schema::{Group, Table, Writer};
-use crate::policy::{GroupAbout, GroupLevel, GroupTree, Groups, Unreturned};
+use crate::policy::{GroupLevel, GroupNode, GroupTree, Groups, Unreturned};
 use crate::record::TaskRecord;
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
 
@@ -123,7 +123,6 @@ impl GroupWatch {
 
     /// Writes the `groups` table.
     pub fn write(&self, table: &mut Writer<Group<'static>>, dims: &[Dim]) -> Result<()> {
-        let variant = self.tree.variant.name();
         let partitions = self.tree.groups.chunks(self.tree.groups.len() / self.tree.partitions).zip(&self.most);
         let all = partitions.flat_map(|(groups, most)| groups.iter().map(move |about| (about, most)));
         for (at, (about, most)) in all.enumerate().filter(|(_, (about, _))| about.stated) {
@@ -132,7 +131,7 @@ impl GroupWatch {
                 table.push(&Group {
                     about,
                     parent: about.parent.map(|parent| self.tree.groups[parent].name.as_str()),
-                    variant,
+                    variant: self.tree.variant,
                     dim,
                     most: most.0[d],
                     limits,
@@ -170,7 +169,7 @@ impl GroupWatch {
             }
             let unreturned = |(d, dim): (usize, &Dim)| hours(self.log.sums(at, d).unreturned_us, dim);
             let unreturned = dims.iter().enumerate().map(unreturned).collect();
-            let GroupAbout { name, label, .. } = &self.tree.groups[at];
+            let GroupNode { name, label, .. } = &self.tree.groups[at];
             let name = label.as_ref().map_or_else(|| name.clone(), |label| format!("{name} ({label})"));
             summaries.push(GroupSummary { name, depth, values, unreturned });
             left.extend(children(Some(at)).map(|at| (at, depth + 1)));

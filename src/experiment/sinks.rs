@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::books::Books;
-use crate::cluster::Held;
+use crate::cluster::DevicePart;
 use crate::column::Row;
 use crate::error::{Error, Result};
 use crate::metrics::{Holding, Point, Sample};
@@ -12,7 +12,7 @@ use crate::output::file::Pending;
 use crate::output::folder::check_links;
 use crate::output::schema::{Decided, Job, LevelOf, Share, Table, Task, Used, Writer, axis_column};
 use crate::output::table::{Constant, Field, TableWriter};
-use crate::policy::{GroupAbout, GroupLevel, GroupTree};
+use crate::policy::{GroupLevel, GroupNode, GroupTree};
 use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
 use crate::units::{Dim, Time, UserId, trim_float};
 use crate::workload::NameList;
@@ -212,7 +212,7 @@ impl Sinks {
     }
 
     /// The quota of a group in resource `d`, its use and its request.
-    pub fn level(&mut self, at: Time, about: &GroupAbout, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
+    pub fn level(&mut self, at: Time, about: &GroupNode, d: usize, level: &GroupLevel, held: Holding) -> Result<()> {
         let Some(table) = &mut self.levels else { return Ok(()) };
         table.push(&LevelOf { at, about, dim: &self.dims[d], level, held })
     }
@@ -243,8 +243,8 @@ fn outcome(why: Stuck) -> &'static str {
 }
 
 /// Devices as text: `gpu:0;gpu:1`, and `gpu:2=0.46` for a part of one. Nothing if there are none.
-fn devices(held: &[Held], dims: &[Dim]) -> Option<String> {
-    let one = |held: &Held| {
+fn devices(held: &[DevicePart], dims: &[Dim]) -> Option<String> {
+    let one = |held: &DevicePart| {
         let whole = format!("{}:{}", dims[usize::from(held.dim)].name, held.device);
         let part = held.milli < 1000;
         if part { format!("{whole}={}", trim_float(f64::from(held.milli) / 1000.0)) } else { whole }

@@ -22,7 +22,7 @@ pub const FILE: &str = "made.json";
 
 /// The experiment that results without runs belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct Experiment {
     /// The experiment's name.
     pub name: String,
     /// The question it answers.
@@ -44,7 +44,7 @@ pub struct Made {
     pub commit: Option<String>,
     /// The experiment that the results belong to, where no `experiment.json` says it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub about: Option<About>,
+    pub about: Option<Experiment>,
     /// The files, below the folder, with their BLAKE3 digests.
     pub files: BTreeMap<String, String>,
 }
@@ -78,7 +78,7 @@ impl Made {
 
     /// The experiment that results without runs belong to, and their files; `None` where there are none of that kind.
     /// Errors: as [`Made::read`].
-    pub fn alone(folder: &Path) -> Result<Option<(About, Made)>> {
+    pub fn alone(folder: &Path) -> Result<Option<(Experiment, Made)>> {
         Ok(Made::read(folder)?.and_then(|made| Some((made.about.clone()?, made))))
     }
 
@@ -86,7 +86,7 @@ impl Made {
     /// more: they are removed if they are as they were written. An empty name stands for all.
     ///
     /// Errors: a file cannot be read, written or removed.
-    pub fn renew(folder: &Path, about: Option<About>, among: &[&str], written: &[Written]) -> Result<()> {
+    pub fn renew(folder: &Path, about: Option<Experiment>, among: &[&str], written: &[Written]) -> Result<()> {
         let is_below = |name: &str, among: &str| {
             among.is_empty() || name.strip_prefix(among).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
@@ -98,7 +98,12 @@ impl Made {
         Made::note(folder, None, written, |_| false)
     }
 
-    fn note(folder: &Path, about: Option<About>, written: &[Written], is_stale: impl Fn(&str) -> bool) -> Result<()> {
+    fn note(
+        folder: &Path,
+        about: Option<Experiment>,
+        written: &[Written],
+        is_stale: impl Fn(&str) -> bool,
+    ) -> Result<()> {
         let now: BTreeMap<String, String> =
             written.iter().map(|file| (below(folder, &file.path), file.digest.clone())).collect();
         let before = Made::known(folder)?;

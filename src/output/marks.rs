@@ -2,7 +2,7 @@
 
 use super::html::{Mark, Table as Sheet};
 use crate::metrics::compare::ALPHA;
-use crate::metrics::{Contest, Design, Place, places};
+use crate::metrics::{Award, Contest, Design, awards};
 
 /// The means of one metric in a sheet: its values, and the cell of each candidate as `(row, column)`.
 pub(super) struct Shown {
@@ -14,12 +14,12 @@ pub(super) struct Shown {
 pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();
-    let found = places(design, &contests);
-    for (places, cells) in found.places.iter().zip(&cells) {
-        let marked = places.iter().zip(cells).filter_map(|(place, &(row, column))| match place {
-            Place::Best => Some((row, column, Mark::Best)),
-            Place::Tied => Some((row, column, Mark::Tied)),
-            Place::Unmarked => None,
+    let found = awards(design, &contests);
+    for (awards, cells) in found.awards.iter().zip(&cells) {
+        let marked = awards.iter().zip(cells).filter_map(|(award, &(row, column))| match award {
+            Award::Best => Some((row, column, Mark::Best)),
+            Award::Tied => Some((row, column, Mark::Tied)),
+            Award::Unmarked => None,
         });
         sheet.marks.extend(marked);
     }

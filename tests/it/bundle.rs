@@ -29,11 +29,11 @@ thin = 0.8
 const GROUPS: &str = "[[group]]\nname = \"all\"\nusers = [\"*\"]\n";
 
 /// A folder with the plan, its inputs and its results.
-pub struct Place(pub tempfile::TempDir);
+pub struct Scratch(pub tempfile::TempDir);
 
-impl Place {
-    pub fn new() -> Place {
-        let place = Place(tempfile::tempdir().expect("a temporary folder"));
+impl Scratch {
+    pub fn new() -> Scratch {
+        let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
         let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
         for job in 0..40u64 {
             let (user, submit, tasks) = (job % 3, job * 4, 1 + job % 5);
@@ -103,7 +103,7 @@ fn sha256(path: &Path) -> Option<String> {
 
 #[test]
 fn a_bundle_describes_all_that_is_in_it() {
-    let place = Place::new();
+    let place = Scratch::new();
     let author = ["--author", "Josiah Carberry", "--orcid", "0000-0002-1825-0097", "--license", "CC-BY-4.0"];
     place.ok(&[&["bundle", "out", "-o", "one.zip"], &author[..]].concat());
     place.ok(&[&["bundle", "out", "-o", "two.zip"], &author[..]].concat());
@@ -208,7 +208,7 @@ fn contents_of(folder: &Path) -> BTreeMap<String, PathBuf> {
 
 #[test]
 fn what_is_in_a_bundle_runs_again_to_the_same_bytes() {
-    let place = Place::new();
+    let place = Scratch::new();
     place.ok(&["bundle", "out"]);
     place.unpack("small.zip", "unpacked");
     place.ok(&["run", "unpacked/small/study/plans/small.toml", "-o", "again", "-j", "1"]);
@@ -225,7 +225,7 @@ fn what_is_in_a_bundle_runs_again_to_the_same_bytes() {
 
 #[test]
 fn what_is_not_whole_is_refused() {
-    let place = Place::new();
+    let place = Scratch::new();
     let table = place.path("out/cell=machines-2x8c16g/users/policy=fifo/run=1/users.parquet");
     let whole = std::fs::read(&table).expect("a table");
     std::fs::write(&table, &whole[..whole.len() / 2]).expect("writable");
@@ -285,7 +285,7 @@ fn what_is_not_whole_is_refused() {
 #[test]
 fn a_bundle_that_was_changed_is_found_out() {
     use std::io::Write;
-    let place = Place::new();
+    let place = Scratch::new();
     place.ok(&["bundle", "out"]);
     place.unpack("small.zip", "unpacked");
     let packed = |change: &dyn Fn(&str, Vec<u8>) -> Option<Vec<u8>>, more: Option<&str>| {
@@ -318,7 +318,7 @@ fn a_bundle_that_was_changed_is_found_out() {
 /// Plans without runs: the results say themselves what they are of.
 #[test]
 fn results_without_runs_are_packed_too() {
-    let place = Place(tempfile::tempdir().expect("a temporary folder"));
+    let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
     place.write("data/i.toml", "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n");
     let plans = [
         ("failover", "[failover]\nscenarios = [\"2\"]\nwithout = [\"clamp\"]\n", "scenarios.parquet"),
@@ -366,7 +366,7 @@ fn results_without_runs_are_packed_too() {
 /// Tables of another version are refused by all who would read them.
 #[test]
 fn another_version_of_the_schema_is_refused_with_what_to_do() {
-    let place = Place::new();
+    let place = Scratch::new();
     let study = place.path("out/study.json");
     let text = std::fs::read_to_string(&study).expect("a description");
     place.write(

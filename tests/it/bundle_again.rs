@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::bundle::Place;
+use crate::bundle::Scratch;
 use crate::determinism::differences;
 use crate::replay::{forge, plimsoll, run, said};
 use crate::study_run::contents;
@@ -15,8 +15,8 @@ const MACHINES: &str = "#machines $HOME.csv";
 const EVENTS: &str = "sub/events!.csv";
 
 /// A folder with inputs of all kinds.
-fn place() -> Place {
-    let place = Place(tempfile::tempdir().expect("a temporary folder"));
+fn place() -> Scratch {
+    let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
     let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
     for job in 0..30u64 {
         trace += &format!("j{job},u{},{},{},{},1,{}\n", job % 3, job * 4, 20 + job % 7, 1 + job % 5, 1 + job % 2);
@@ -46,12 +46,12 @@ fn commands(readme: &str) -> &str {
 }
 
 /// Bundles results from the folder that holds everything, unpacks them elsewhere, and makes them again there.
-fn there_and_back(place: &Place, results: &str, name: &str) {
+fn there_and_back(place: &Scratch, results: &str, name: &str) {
     place.ok(&["bundle", results, "-o", "b.zip"]);
     place.ok(&["bundle", "--verify", "b.zip"]);
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
     std::fs::rename(place.path("b.zip"), elsewhere.path().join("b.zip")).expect("a temporary folder");
-    let elsewhere = Place(elsewhere);
+    let elsewhere = Scratch(elsewhere);
     elsewhere.unpack("b.zip", ".");
     let top = elsewhere.path(name);
     let readme = std::fs::read_to_string(top.join("README.md")).expect("a readme");

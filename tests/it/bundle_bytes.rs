@@ -5,7 +5,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::bundle::Place;
+use crate::bundle::Scratch;
 
 /// An entry, and how it departs from the plain way.
 #[derive(Clone, Default)]
@@ -127,11 +127,11 @@ fn whole(entries: &[Entry]) -> Vec<u8> {
     [&bytes[..], &catalogue, &end(entries.len(), catalogue.len(), bytes.len())].concat()
 }
 
-struct Verified(Place);
+struct Verified(Scratch);
 
 impl Verified {
     fn new() -> Verified {
-        Verified(Place(tempfile::tempdir().expect("a temporary folder")))
+        Verified(Scratch(tempfile::tempdir().expect("a temporary folder")))
     }
 
     fn write(&self, archive: &[u8]) {

@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
-use crate::bundle::Place;
+use crate::bundle::Scratch;
 use crate::replay::{forge, plimsoll, run, said};
 
-impl Place {
+impl Scratch {
     fn edit(&self, name: &str, change: impl Fn(&str) -> String) {
         if name.ends_with(".json") {
             return forge(&self.path(name), change);
@@ -25,7 +25,7 @@ impl Place {
 /// A folder that names files elsewhere, or that leads there.
 #[test]
 fn nothing_of_another_place_is_packed() {
-    let place = Place::new();
+    let place = Scratch::new();
     let (study, made) = ("out/study.json", "out/run.json");
     let before: Vec<String> =
         [study, made].iter().map(|n| std::fs::read_to_string(place.path(n)).expect("text")).collect();
@@ -72,7 +72,7 @@ fn nothing_of_another_place_is_packed() {
 #[test]
 fn links_are_refused_and_end() {
     use std::os::unix::fs::symlink;
-    let place = Place::new();
+    let place = Scratch::new();
     place.write("secret.txt", "secret");
     for (at, to) in [
         ("out/figures/a.svg", "../../secret.txt"),
@@ -133,7 +133,7 @@ fn sha256(bytes: &[u8]) -> String {
 
 #[test]
 fn archives_that_are_not_what_they_seem_are_refused() {
-    let place = Place(tempfile::tempdir().expect("a temporary folder"));
+    let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
     let zip = place.path("b.zip");
     let (good, sum) = (&b"good"[..], sha256(b"good"));
     let refused = |entries: &Entries, listed: &[(&str, u64, &str)], says: &[&str]| {
@@ -185,7 +185,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
 /// Bytes that a library for zip files would not write.
 #[test]
 fn archives_that_programs_unpack_in_two_ways_are_refused() {
-    let place = Place(tempfile::tempdir().expect("a temporary folder"));
+    let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
     let (zip, sum) = (place.path("b.zip"), sha256(b"good"));
     packed(
         &zip,
@@ -228,7 +228,7 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
 /// What is packed is what was compared with its record, whatever writes there meanwhile.
 #[test]
 fn what_changes_between_the_look_and_the_packing_is_noticed() {
-    let place = Place::new();
+    let place = Scratch::new();
     let cell = "cell=machines-2x8c16g";
     let receipt = std::fs::read_dir(place.path(&format!("out/{cell}/done"))).expect("receipts").next();
     let receipt = receipt.expect("a run").expect("readable").file_name().into_string().expect("text");
@@ -257,7 +257,7 @@ fn what_changes_between_the_look_and_the_packing_is_noticed() {
 /// Receipts that belong to no run of the plan, or to one that is there by another receipt.
 #[test]
 fn what_is_damaged_and_not_needed_is_left_out() {
-    let place = Place::new();
+    let place = Scratch::new();
     let done = "cell=machines-2x8c16g/done";
     let stray = format!("{done}/0123456789abcdef.json");
     let first = std::fs::read_dir(place.path(&format!("out/{done}"))).expect("receipts").next();
@@ -279,7 +279,7 @@ fn what_is_damaged_and_not_needed_is_left_out() {
 
 #[test]
 fn plans_that_differ_are_shown_without_control_characters() {
-    let place = Place::new();
+    let place = Scratch::new();
     let copied = std::process::Command::new("cp").arg("-r").args([place.path("out"), place.path("other")]).status();
     assert!(copied.expect("a copy").success());
     let more = "\\\"\\\\u001b]0;x\\\\u0007\\\" = 1\\n";
@@ -291,7 +291,7 @@ fn plans_that_differ_are_shown_without_control_characters() {
 /// Descriptions of a few pages ask for more runs than anybody can look for one by one.
 #[test]
 fn plans_of_any_number_of_runs_are_read_at_once() {
-    let place = Place::new();
+    let place = Scratch::new();
     std::fs::rename(place.path("out/cell=machines-2x8c16g"), place.path("one")).expect("a folder");
     forge(&place.path("one/experiment.json"), |text| {
         let mut record: serde_json::Value = serde_json::from_str(text).expect("JSON");
@@ -327,7 +327,7 @@ fn plans_of_any_number_of_runs_are_read_at_once() {
 /// Statistics that no list of what was made has.
 #[test]
 fn statistics_without_a_record_are_not_drawn() {
-    let place = Place(tempfile::tempdir().expect("a temporary folder"));
+    let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
     place.write(
         "plan.toml",
         "name = \"small\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\n[cluster]\nmachines = \"2x8c16g\"\n[workload]\n\

@@ -33,7 +33,7 @@ use rand::Rng;
 
 use crate::fuzz_inputs::Pool;
 use crate::replay::{plimsoll as program, run, said};
-use crate::study_run::{Place, contents};
+use crate::study_run::{Scratch, contents};
 
 /// How many inputs a reader gets, unless a time is given.
 const INPUTS: u64 = 500;
@@ -265,8 +265,8 @@ fn failover_toml() {
 }
 
 /// The results of a small study.
-fn results() -> Place {
-    let place = Place::in_memory(
+fn results() -> Scratch {
+    let place = Scratch::in_memory(
         "name = \"small\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\ntables = [\"runs\", \"users\"]\n[cluster]\nmachines = \"2x4c8g\"\n\
          [workload]\ngenerator = \"synthetic\"\njobs = 20\narrival = { distribution = \"exponential\", mean = 2.0 }\n\
          [[workload.class]]\nname = \"wide\"\nusers = 3\ntasks = { distribution = \"uniform\", min = 1, max = 9 }\n\

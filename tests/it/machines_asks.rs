@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 
 use crate::machines_slow::{Run, Simulation, State, minus};
-use crate::machines_world::Place;
+use crate::machines_world::Location;
 use crate::slow::need;
 
 /// Tasks of one set that started together on one machine: asked as one, the last of them first.
@@ -23,7 +23,7 @@ pub struct Batch {
 #[derive(Clone, Debug)]
 pub struct Request {
     set: usize,
-    place: Place,
+    place: Location,
     machine: usize,
     pub deadline: u64,
     asked: Vec<(Batch, usize)>,

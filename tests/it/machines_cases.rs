@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::machines_faults::Faults;
 use crate::machines_slow::{Outcome, simulate};
-use crate::machines_world::{Ask, Change, Event, Expression, Place, Site, Whom, World};
+use crate::machines_world::{Ask, Change, Event, Expression, Location, Site, Whom, World};
 use crate::slow::{Placement, Policy};
 use crate::workloads::{COLUMNS, Case, Weighting, chance, pick, thousandths};
 
@@ -73,7 +73,7 @@ impl Draw {
         let sites = draw_sites(&mut rng, case.groups.len());
         let labels = rng.random_range(0..=LABELS.len());
         let mut draw = Draw {
-            asks: vec![Ask { label: None, place: Place::Cluster, stable: false }; case.rows.len()],
+            asks: vec![Ask { label: None, place: Location::Cluster, stable: false }; case.rows.len()],
             fall_back: None,
             lose: chance(&mut rng, 30),
             preempt: None,
@@ -219,9 +219,9 @@ impl Draw {
                 let machine = rng.random_range(0..machines);
                 let site = self.site(machine);
                 self.asks[row].place = match (rng.random_range(0..3), site.rack, site.room) {
-                    (0, _, Some(room)) => Place::Room(room),
-                    (1, Some(rack), room) => Place::Rack(room, rack),
-                    _ => Place::Machine(machine),
+                    (0, _, Some(room)) => Location::Room(room),
+                    (1, Some(rack), room) => Location::Rack(room, rack),
+                    _ => Location::Machine(machine),
                 };
             }
         }
@@ -288,12 +288,12 @@ impl Draw {
         joined.collect()
     }
 
-    fn place_name(&self, place: Place, loose: u64) -> String {
+    fn place_name(&self, place: Location, loose: u64) -> String {
         match place {
-            Place::Machine(machine) => self.machine_name(machine, loose),
-            Place::Rack(room, rack) => format!("{}/{}", room.map_or("", |room| ROOMS[room]), RACKS[rack]),
-            Place::Room(room) => ROOMS[room].to_owned(),
-            Place::Cluster => String::new(),
+            Location::Machine(machine) => self.machine_name(machine, loose),
+            Location::Rack(room, rack) => format!("{}/{}", room.map_or("", |room| ROOMS[room]), RACKS[rack]),
+            Location::Room(room) => ROOMS[room].to_owned(),
+            Location::Cluster => String::new(),
         }
     }
 
@@ -385,8 +385,8 @@ impl Draw {
             if self.asks[row].label.is_some() {
                 with(&|draw| draw.asks[row].label = None);
             }
-            if self.asks[row].place != Place::Cluster {
-                with(&|draw| draw.asks[row].place = Place::Cluster);
+            if self.asks[row].place != Location::Cluster {
+                with(&|draw| draw.asks[row].place = Location::Cluster);
             }
         }
         for resource in &self.devices {

@@ -1,14 +1,14 @@
 //! Gangs that hoard in the slow twin of placement: they hold what room they find until it is enough or they give up.
 
 use crate::machines_slow::{Simulation, State};
-use crate::machines_world::Place;
+use crate::machines_world::Location;
 use crate::slow::{need, times};
 
 /// What a gang holds.
 #[derive(Clone, Debug)]
 pub struct Hoard {
     set: usize,
-    place: Place,
+    place: Location,
     /// A machine for each task that has room, in the order in which it was found.
     seats: Vec<usize>,
     pub gives_up: u64,
@@ -19,7 +19,7 @@ pub struct Hoard {
 #[derive(Clone, Debug)]
 pub struct Sleeper {
     set: usize,
-    place: Place,
+    place: Location,
     news: Vec<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Simulation<'_> {
     }
 
     /// Whether a task is of this set and waits at this place.
-    fn is(&self, task: usize, set: usize, place: Place) -> bool {
+    fn is(&self, task: usize, set: usize, place: Location) -> bool {
         let task = &self.tasks[task];
         task.set == set && task.place == place && matches!(task.state, State::Waiting(_))
     }

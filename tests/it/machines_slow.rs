@@ -13,7 +13,7 @@ use crate::machines_asks::Request;
 use crate::machines_devices::{Part, written};
 use crate::machines_faults::Faults;
 use crate::machines_hoard::{Hoard, Sleeper};
-use crate::machines_world::{Ask, Change, Place, World};
+use crate::machines_world::{Ask, Change, Location, World};
 use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share};
 use crate::slow_rate::rate;
 
@@ -61,7 +61,7 @@ pub struct Task {
     pub set: usize,
     pub number: u64,
     pub attempt: u64,
-    pub place: Place,
+    pub place: Location,
     pub state: State,
     /// What it has while it runs.
     pub devices: Vec<Part>,
@@ -289,7 +289,7 @@ impl<'a> Simulation<'a> {
     /// labels. Where machines are relabelled, any may come to carry any.
     fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
         let Ask { label, place, .. } = &self.asks[row];
-        let place = if self.world.fall_back.is_some() { Place::Cluster } else { *place };
+        let place = if self.world.fall_back.is_some() { Location::Cluster } else { *place };
         let relabels = self.world.events.iter().any(|event| matches!(event.change, Change::Relabel(_)));
         let carries = |machine: usize| label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
         let may_use = |machine: &usize| self.world.stands(*machine, place) && (relabels || carries(*machine));
@@ -325,7 +325,7 @@ impl<'a> Simulation<'a> {
     /// When a task that waits may start a level up.
     fn falls_back(&self, task: &Task) -> Option<u64> {
         match task.state {
-            State::Waiting(since) if task.place != Place::Cluster => Some(since + self.world.fall_back?),
+            State::Waiting(since) if task.place != Location::Cluster => Some(since + self.world.fall_back?),
             _ => None,
         }
     }

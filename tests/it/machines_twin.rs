@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::machines_cases::Draw;
 use crate::machines_slow::Outcome;
-use crate::machines_world::{Change, Place, Whom};
+use crate::machines_world::{Change, Location, Whom};
 use crate::property::search;
 use crate::replay::{outcomes, run, said, tasks_table};
 use crate::slow::{Placement, Policy};
@@ -307,7 +307,7 @@ fn the_draws_reach_the_corners() {
         ("a second failure", 2, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
         ("a gang too large", 1, refused),
         ("labels", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.label = None))),
-        ("places", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.place = Place::Cluster))),
+        ("places", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.place = Location::Cluster))),
         ("falling back", 20, decides(all, |draw| draw.fall_back = None)),
         ("gangs", 20, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
         ("priorities", 30, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.priority = 0))),

@@ -29,7 +29,7 @@ impl Expression {
 
 /// Where a task may start: machine < rack < room < cluster. Racks of one name in two rooms are two racks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     Machine(usize),
     Rack(Option<usize>, usize),
     Room(usize),
@@ -64,7 +64,7 @@ pub struct Event {
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub label: Option<Expression>,
-    pub place: Place,
+    pub place: Location,
     /// Nobody asks for its room.
     pub stable: bool,
 }
@@ -103,26 +103,26 @@ pub struct World {
 
 impl World {
     /// The next level up; levels that are not there are skipped.
-    pub fn up(&self, place: Place) -> Place {
+    pub fn up(&self, place: Location) -> Location {
         match place {
-            Place::Machine(machine) => match &self.sites[machine] {
-                Site { rack: Some(rack), room, .. } => Place::Rack(*room, *rack),
-                Site { room: Some(room), .. } => Place::Room(*room),
-                Site { .. } => Place::Cluster,
+            Location::Machine(machine) => match &self.sites[machine] {
+                Site { rack: Some(rack), room, .. } => Location::Rack(*room, *rack),
+                Site { room: Some(room), .. } => Location::Room(*room),
+                Site { .. } => Location::Cluster,
             },
-            Place::Rack(Some(room), _) => Place::Room(room),
-            Place::Rack(None, _) | Place::Room(_) | Place::Cluster => Place::Cluster,
+            Location::Rack(Some(room), _) => Location::Room(room),
+            Location::Rack(None, _) | Location::Room(_) | Location::Cluster => Location::Cluster,
         }
     }
 
     /// Whether a machine stands at a place.
-    pub fn stands(&self, machine: usize, place: Place) -> bool {
+    pub fn stands(&self, machine: usize, place: Location) -> bool {
         let site = &self.sites[machine];
         match place {
-            Place::Machine(other) => other == machine,
-            Place::Rack(room, rack) => site.room == room && site.rack == Some(rack),
-            Place::Room(room) => site.room == Some(room),
-            Place::Cluster => true,
+            Location::Machine(other) => other == machine,
+            Location::Rack(room, rack) => site.room == room && site.rack == Some(rack),
+            Location::Room(room) => site.room == Some(room),
+            Location::Cluster => true,
         }
     }
 }

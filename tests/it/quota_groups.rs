@@ -285,7 +285,7 @@ impl Recorder for Twin<'_> {
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
         let tree = state.groups.expect("the policy has groups").tree();
         if self.tree.is_none() {
-            let promise = |group: &plimsoll::policy::GroupAbout| {
+            let promise = |group: &plimsoll::policy::GroupNode| {
                 let each = |of: fn(&plimsoll::policy::GroupLimits) -> u64| {
                     std::array::from_fn(|d| group.limits.get(d).map_or(0, of))
                 };

@@ -8,14 +8,14 @@ use plimsoll::output::lock::Lock;
 use crate::determinism::differences;
 use crate::replay::{files, forge, plimsoll, run, said};
 use crate::study_records::small;
-use crate::study_run::{Place, SWEEP, contents};
+use crate::study_run::{SWEEP, Scratch, contents};
 
-fn verb(name: &str, place: &Place, folder: &str) -> Output {
+fn verb(name: &str, place: &Scratch, folder: &str) -> Output {
     run(plimsoll(&[name]).arg(place.path(folder)))
 }
 
 /// A plan of the repository without runs, into a folder.
-fn without_runs(plan: &str, place: &Place, folder: &str) -> Command {
+fn without_runs(plan: &str, place: &Scratch, folder: &str) -> Command {
     let mut command = plimsoll(&["run", "--quiet"]);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(plan));
     command.arg("-o").arg(place.path(folder));
@@ -31,7 +31,7 @@ fn flip(path: &Path) {
 #[test]
 fn a_damaged_description_is_no_leave_to_throw_runs_away() {
     for (plan, record) in [(small(), "experiment.json"), (SWEEP.to_owned(), "study.json")] {
-        let place = Place::new(&plan);
+        let place = Scratch::new(&plan);
         place.run("out", &[]);
         let whole = contents(&place.path("out"));
         flip(&place.path("out").join(record));
@@ -50,7 +50,7 @@ fn a_damaged_description_is_no_leave_to_throw_runs_away() {
 
 #[test]
 fn a_shard_without_runs_is_in_nobodys_way() {
-    let place = Place::new(&small().replace("seeds = 3", "seeds = 1"));
+    let place = Scratch::new(&small().replace("seeds = 3", "seeds = 1"));
     for shard in 0..8 {
         place.run("out", &["--shard", &format!("{}/8", 7 - shard)]);
     }
@@ -59,7 +59,7 @@ fn a_shard_without_runs_is_in_nobodys_way() {
 
 #[test]
 fn plans_without_runs_take_the_folder_too() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     let lock = Lock::alone(&place.path("out")).expect("nobody else");
     for plan in ["drf-fig3.toml", "fuxi-failover.toml"] {
         let output = run(&mut without_runs(plan, &place, "out"));
@@ -83,7 +83,7 @@ fn plans_without_runs_take_the_folder_too() {
 /// A process that was killed between figures and their list has left what the next one goes on with.
 #[test]
 fn a_plan_without_runs_goes_on_after_it_was_killed() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     let make = || run(&mut without_runs("drf-fig3.toml", &place, "out"));
     assert!(make().status.success());
     let whole = contents(&place.path("out"));
@@ -95,12 +95,13 @@ fn a_plan_without_runs_goes_on_after_it_was_killed() {
 
 #[test]
 fn records_and_requests_that_somebody_has_written_stay() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     place.run("out", &[]);
     std::fs::write(place.path("out/study.json"), "{\"mine\": 1}").expect("writable");
     place.run("out", &[]);
     assert_eq!(std::fs::read(place.path("out/study.json")).expect("it stays"), b"{\"mine\": 1}");
-    let place = Place::new(&format!("{}\n[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\n", small()));
+    let place =
+        Scratch::new(&format!("{}\n[[figure]]\nkind = \"bars\"\nx = \"policy\"\ny = \"speed_jain\"\n", small()));
     place.run("out", &[]);
     let requests = place.path("out/figures.toml");
     let mine = std::fs::read_to_string(&requests).expect("it was written").replace("speed_jain", "speed_gap");
@@ -117,7 +118,7 @@ fn records_and_requests_that_somebody_has_written_stay() {
 #[test]
 fn links_lead_neither_writers_nor_removers_elsewhere() {
     use std::os::unix::fs::symlink;
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.run("out", &[]);
     let (out, outside) = (place.path("out"), place.path("outside"));
     // Of figures, of a cell, of the tables of a cell.
@@ -141,7 +142,7 @@ fn links_lead_neither_writers_nor_removers_elsewhere() {
 
 #[test]
 fn a_receipt_of_another_run_is_none() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     place.run("out", &[]);
     let whole = contents(&place.path("out"));
     let receipt = files(&place.path("out/done")).remove(0);
@@ -161,7 +162,7 @@ fn a_receipt_of_another_run_is_none() {
 
 #[test]
 fn a_dry_run_refuses_what_a_run_refuses() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     std::fs::create_dir_all(place.path("out/users")).expect("writable");
     std::fs::write(place.path("out/users/alice.json"), "mine").expect("writable");
     assert!(place.refused("out", &["--dry-run"]).contains("alice.json"));

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use plimsoll::books::{Books, Weights};
-use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
+use plimsoll::cluster::{Cluster, ClusterSpec, Placement, Shortage};
 use plimsoll::engine::{self, Options, Outcome, Parties, Preempt, PreemptFrom};
 use plimsoll::error::Result;
 use plimsoll::policy::inside::ORDERS;
 use plimsoll::policy::{
-    Ask, Displaces, Needs, Policy, Preemption, Queue, Rank, Reason, Room, RunningView, Verdict, Victims,
+    Ask, Displaces, Lens, Needs, Policy, Preemption, Queue, Rank, Reason, Room, RunningView, Verdict, Victims,
 };
 use plimsoll::record::{Decision, Fate, Launch, Recorder, State, TaskRecord, Turn};
 use plimsoll::units::{MachineId, Span, Time, UserId};
@@ -249,6 +249,60 @@ fn integrals_are_what_users_held_times_how_long() {
     let rows: String = (0..60).map(row).collect();
     replay(&mut Counting, &rows, 4, &mut served).expect("a run");
     assert!(served.0.iter().all(|sum| *sum > 0), "{:?}", served.0);
+}
+
+/// Serves by arrival, through a lens.
+struct Arrival(Lens);
+
+impl Policy for Arrival {
+    fn needs(&self) -> Needs {
+        Needs { lens: self.0, ..Needs::default() }
+    }
+
+    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
+        Rank::new(u128::from(queue.release.0) << 64 | u128::from(queue.place))
+    }
+}
+
+/// What blocked turns say, in order.
+#[derive(Default)]
+struct Blocked(Vec<Option<Shortage>>);
+
+impl Recorder for Blocked {
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+
+    fn decided(&mut self, decision: &Decision, _books: &Books) -> Result<()> {
+        if let Turn::Blocked(short) = decision.turn {
+            self.0.push(short);
+        }
+        Ok(())
+    }
+}
+
+/// While 3 of 4 cores are taken, a task of 2 cores lacks one, and a gang of three tasks of a core each finds room for the first: in
+/// a pool it lacks two cores for all of them together. Under slots it is the one slot that is missing.
+#[test]
+fn a_task_that_fits_nowhere_says_what_is_short() {
+    let blocked = |lens: Lens, placement: Placement, row: &str| {
+        let text = format!("job,user,submit_s,duration_s,tasks,cpu,gang\nr0,a,0,10,1,3,false\n{row}");
+        let mut source =
+            CsvTrace::new(&Input::Bytes(PathBuf::from("rows.csv"), text.into_bytes().into())).expect("rows");
+        let cluster = Cluster::new(&ClusterSpec::parse("machines", "1x4c").expect("machines"), source.dims());
+        let (options, mut heard) = (Options { placement, ..Options::default() }, Blocked::default());
+        let weights = Weights::default();
+        let cluster = cluster.expect("a cluster");
+        engine::run(&mut source, &mut Arrival(lens), cluster, weights, &options, &mut heard).expect("a run");
+        heard.0
+    };
+    let cpu = |amount: u64| vec![Some(Shortage { resource: Some(0), amount })];
+    let (task, gang) = ("r1,b,1,5,1,2,false\n", "r1,b,1,5,3,1,true\n");
+    assert_eq!(blocked(Lens::Plain, Placement::FirstFit, task), cpu(1000));
+    assert_eq!(blocked(Lens::Plain, Placement::FirstFit, gang), [None]);
+    assert_eq!(blocked(Lens::Plain, Placement::Pooled, gang), cpu(2000));
+    let slot = [Some(Shortage { resource: None, amount: 1 })];
+    assert_eq!(blocked(Lens::Slots(1), Placement::FirstFit, task), slot);
 }
 
 /// Two tasks run when it begins, one of each user; from there on it is stepped.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::replay::{plimsoll, run, said};
-use crate::study_run::{Place, SWEEP};
+use crate::study_run::{SWEEP, Scratch};
 
 fn compare(a: &Path, b: &Path, args: &[&str]) -> String {
     let output = run(plimsoll(&["compare"]).arg(a).arg(b).args(args));
@@ -14,7 +14,7 @@ fn compare(a: &Path, b: &Path, args: &[&str]) -> String {
 #[test]
 fn what_changed_is_told_with_significance() {
     let plan = SWEEP.replace("seeds = 3", "seeds = 6");
-    let place = Place::new(&plan);
+    let place = Scratch::new(&plan);
     place.run("a", &[]);
     place.run("b", &["--set", "cluster.placement=pooled"]);
     place.run("c", &["--set", "seeds=8", "--set", "workload.arrival.mean=[2.0, 4.0]"]);
@@ -46,7 +46,7 @@ fn what_changed_is_told_with_significance() {
 
 #[test]
 fn folders_that_cannot_be_compared_are_refused() {
-    let place = Place::new(&SWEEP.replace("seeds = 3", "seeds = 1"));
+    let place = Scratch::new(&SWEEP.replace("seeds = 3", "seeds = 1"));
     place.run("a", &[]);
     place.run("b", &["--set", "workload.arrival.mean=9.0"]);
     let refused = |a: &str, b: &str, args: &[&str], says: &str| {
@@ -91,7 +91,7 @@ demand = { cpu = 2, memory_gib = 1 }
 
 #[test]
 fn closed_loops_are_not_paired() {
-    let place = Place::new(LOOP);
+    let place = Scratch::new(LOOP);
     place.run("out", &[]);
     let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
     let rows: Vec<&str> = csv.lines().skip(1).collect();
@@ -104,7 +104,7 @@ fn closed_loops_are_not_paired() {
     let open = LOOP
         .replace("closed-loop", "synthetic")
         .replace("until = \"20m\"", "jobs = 40\narrival = { distribution = \"exponential\", mean = 9 }");
-    let place = Place::new(&open);
+    let place = Scratch::new(&open);
     place.run("out", &[]);
     let csv = std::fs::read_to_string(place.path("out/statistics/differences.csv")).expect("it was written");
     assert!(csv.lines().skip(1).all(|row| row.contains(",paired,")), "{csv}");
@@ -112,7 +112,7 @@ fn closed_loops_are_not_paired() {
 
 #[test]
 fn one_policy_is_compared_from_cell_to_cell() {
-    let place = Place::new(&SWEEP.replace("policies = [\"drf\", \"fifo\"]", "policies = [\"drf\"]"));
+    let place = Scratch::new(&SWEEP.replace("policies = [\"drf\", \"fifo\"]", "policies = [\"drf\"]"));
     place.run("out", &[]);
     let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
     assert!(page.contains("Mean completion time under drf, against mean-2.0: "), "{page:.3000}");

@@ -9,7 +9,7 @@ use plimsoll::output::made::{FILE as MADE, Made, State};
 
 use crate::determinism::differences;
 use crate::replay::{run, said};
-use crate::study_run::{Place, SWEEP, contents};
+use crate::study_run::{SWEEP, Scratch, contents};
 
 /// What must hold after a run that the disk ended: a message, and under every name either nothing or the whole file.
 pub fn check(output: &Output, folder: &Path, expected: &BTreeMap<String, Vec<u8>>, says: &str) {
@@ -43,7 +43,7 @@ pub fn is_as_it_will_be(folder: &Path, path: &str, bytes: &[u8], expected: &BTre
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_grow_is_not_kept() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.run("whole", &[]);
     let expected = contents(&place.path("whole"));
     for blocks in [0, 4, 16, 40] {

@@ -9,7 +9,7 @@ use rand::RngExt;
 
 use crate::determinism::differences;
 use crate::replay::files;
-use crate::study_run::{Place, SWEEP, contents};
+use crate::study_run::{SWEEP, Scratch, contents};
 
 /// A process that does not outlive its test.
 struct Running(Child);
@@ -28,7 +28,7 @@ fn receipts(folder: &Path) -> usize {
 }
 
 /// Kills a run of the plan when it has made so many runs more than there were, and a moment later; false if it ended before.
-fn kill(place: &Place, out: &str, args: &[&str], more: usize, moment: Duration) -> bool {
+fn kill(place: &Scratch, out: &str, args: &[&str], more: usize, moment: Duration) -> bool {
     let folder = place.path(out);
     let enough = receipts(&folder) + more;
     let mut command = place.command(out, args);
@@ -53,7 +53,7 @@ fn temporary(folder: &Path) -> usize {
 
 /// Runs the plan without a break, and with so many kills on one thread, on two, and in three shards.
 fn compare(plan: &str, kills: usize) {
-    let place = Place::in_memory(plan);
+    let place = Scratch::in_memory(plan);
     place.run("whole", &["-j", "2"]);
     let (expected, all) = (contents(&place.path("whole")), receipts(&place.path("whole")));
     let mut random = stream(1, "kills");

@@ -11,7 +11,7 @@ use rand::RngExt;
 use crate::determinism::differences;
 use crate::replay::{files, plimsoll, run, said};
 use crate::study_kill::five_hundred;
-use crate::study_run::{Place, SWEEP, contents};
+use crate::study_run::{SWEEP, Scratch, contents};
 
 /// A plan without a sweep: 2 policies, 3 seeds.
 pub fn small() -> String {
@@ -36,7 +36,7 @@ fn files_of_others_are_in_the_way_and_stay() {
     for mine in
         ["users/alice.json", "jobs/mydata.parquet", "done/list.json", "report.html", "figures/a/b.svg", "cell=x/y"]
     {
-        let place = Place::new(&small());
+        let place = Scratch::new(&small());
         let before = write_all(&place.path("out"), &[mine]);
         for args in [&[][..], &["--restart"], &["--shard", "0/2"], &["--gather"]] {
             let message = place.refused("out", args);
@@ -53,7 +53,7 @@ fn files_of_others_are_in_the_way_and_stay() {
 
 #[test]
 fn files_of_others_beside_results_stay() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     write_all(&place.path("out"), &["notes.txt", "data/jobs.parquet"]);
     assert!(place.run("out", &[]).contains("2 files or folders that are no results; they stay"));
     // In a folder of results names prove nothing.
@@ -86,7 +86,7 @@ fn files_of_others_beside_results_stay() {
 /// Two processes at once: each of them goes well, or says that the other one is there; and then the folder is whole.
 #[test]
 fn of_two_processes_one_waits_its_turn() {
-    let place = Place::new(&five_hundred(20).replace("seeds = 50", "seeds = 10"));
+    let place = Scratch::new(&five_hundred(20).replace("seeds = 50", "seeds = 10"));
     place.run("whole", &[]);
     let expected = contents(&place.path("whole"));
     let mut random = stream(1, "pairs");
@@ -125,7 +125,7 @@ fn of_two_processes_one_waits_its_turn() {
 /// plan makes the same bytes again. `PLIMSOLL_FLIPS=10000` flips so many.
 #[test]
 fn a_flipped_bit_anywhere_is_noticed_and_mended() {
-    let place = Place::new(&SWEEP.replace("seeds = 3", "seeds = 2").replace("[2.0, 3.0, 5.0]", "[2.0, 3.0]"));
+    let place = Scratch::new(&SWEEP.replace("seeds = 3", "seeds = 2").replace("[2.0, 3.0, 5.0]", "[2.0, 3.0]"));
     place.run("out", &[]);
     let folder = place.path("out");
     let whole = contents(&folder);
@@ -163,7 +163,7 @@ fn a_flipped_bit_anywhere_is_noticed_and_mended() {
 
 #[test]
 fn what_is_missing_is_said_by_all_who_draw_or_compare() {
-    let place = Place::new(&small());
+    let place = Scratch::new(&small());
     place.run("out", &[]);
     place.run("other", &[]);
     let receipts = files(&place.path("out").join("done"));
@@ -200,7 +200,7 @@ fn inputs_that_are_swapped_while_runs_read_them_are_noticed() {
     let plan = "name = \"swapped\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 12\nweights = \"in/weights.csv\"\n\
                 tables = [\"runs\", \"users\"]\n[cluster]\nmachines = \"2x4c8g\"\n\
                 [workload]\ntrace = \"in/trace.csv\"\nthin = 0.5\n";
-    let place = Place::new(plan);
+    let place = Scratch::new(plan);
     for (folder, duration) in [("in", 10), ("other", 30)] {
         std::fs::create_dir(place.path(folder)).expect("a folder");
         let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();

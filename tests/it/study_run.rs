@@ -58,13 +58,13 @@ pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// A folder with a plan in it.
-pub struct Place {
+pub struct Scratch {
     dir: tempfile::TempDir,
 }
 
-impl Place {
-    pub fn new(plan: &str) -> Place {
-        let place = Place { dir: tempfile::tempdir().expect("a temporary folder") };
+impl Scratch {
+    pub fn new(plan: &str) -> Scratch {
+        let place = Scratch { dir: tempfile::tempdir().expect("a temporary folder") };
         place.write("plan.toml", plan);
         place
     }
@@ -79,14 +79,14 @@ impl Place {
 
     /// The same in memory, where the system has a folder with a gibibyte for that: for thousands of files that need not
     /// outlive a test.
-    pub fn in_memory(plan: &str) -> Place {
+    pub fn in_memory(plan: &str) -> Scratch {
         const MEMORY: &str = "/dev/shm";
         let free = std::process::Command::new("df").args(["-Pk", MEMORY]).output().ok().and_then(|output| {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok()
         });
         let memory = free.filter(|&kibibytes| kibibytes >= 1 << 20).and_then(|_| tempfile::tempdir_in(MEMORY).ok());
-        let place = Place { dir: memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder")) };
+        let place = Scratch { dir: memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder")) };
         place.write("plan.toml", plan);
         place
     }
@@ -115,7 +115,7 @@ impl Place {
 
 #[test]
 fn a_sweep_is_the_same_with_threads_and_in_shards() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.run("one", &["-j", "1"]);
     let whole = contents(&place.path("one"));
     let tables = |name: &str| whole.keys().filter(|path| path.contains(&format!("/{name}/"))).count();
@@ -140,7 +140,7 @@ fn a_sweep_is_the_same_with_threads_and_in_shards() {
 
 #[test]
 fn every_axis_is_a_typed_column_and_differences_have_intervals() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.run("out", &[]);
     let runs = Frame::open(&place.path("out/cell=mean-3.0/runs/policy=drf/run=1/runs.parquet"));
     assert_eq!(runs.real("workload_arrival_mean")[0], Some(3.0));
@@ -193,7 +193,7 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
 
 #[test]
 fn what_is_missing_or_broken_is_run_again_and_nothing_else() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     let message = place.run("out", &["-j", "1"]);
     assert!(!message.contains("there already"), "{message}");
     let whole = contents(&place.path("out"));
@@ -220,7 +220,7 @@ fn what_is_missing_or_broken_is_run_again_and_nothing_else() {
 
 #[test]
 fn a_changed_plan_is_refused_with_what_differs() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.run("out", &["--set", "seeds=1"]);
     let whole = contents(&place.path("out"));
     let message = place.refused("out", &["--set", "seeds=2", "--set", "workload.jobs=50"]);
@@ -244,7 +244,7 @@ fn a_changed_plan_is_refused_with_what_differs() {
 
 #[test]
 fn a_dry_run_lists_and_runs_nothing() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     let output = run(&mut place.command("out", &["--dry-run", "-j", "2"]));
     let (listed, message) = (String::from_utf8_lossy(&output.stdout).into_owned(), said(&output));
     assert!(output.status.success(), "{message}");
@@ -296,7 +296,7 @@ min = { cpu = 2 }
 
 #[test]
 fn an_axis_named_like_a_column_stands_beside_it() {
-    let place = Place::new(VARIANTS);
+    let place = Scratch::new(VARIANTS);
     place.run("out", &[]);
     let columns = |cell: &str, table: Table, policy: &str| {
         let read = Frame::open(&table.path(&place.path("out").join(cell), policy, 0));
@@ -308,7 +308,7 @@ fn an_axis_named_like_a_column_stands_beside_it() {
     assert!(runs.contains(&"variant".to_owned()) && !runs.contains(&"sweep_variant".to_owned()), "{runs:?}");
     let twice =
         VARIANTS.replace("[sweep.variant.small]", "[sweep]\nquota.a.b = [1]\nquota.a_b = [2]\n[sweep.variant.x]");
-    let refused = Place::new(&twice).refused("out", &[]);
+    let refused = Scratch::new(&twice).refused("out", &[]);
     assert!(refused.contains("would both be the column 'quota_a_b'"), "{refused}");
 }
 
@@ -332,7 +332,7 @@ fn what_is_wrong_by_design_is_found_before_the_first_run() {
             true => format!("{}[sweep]\n{wrong}\n", VARIANTS.split("[sweep.variant.small]").next().expect("the plan")),
             false => VARIANTS.replace(large, wrong),
         };
-        let place = Place::new(&plan);
+        let place = Scratch::new(&plan);
         place.write("bad.csv", "job,user,duration_s,cpu\n");
         for args in [&["--dry-run"][..], &[]] {
             let refused = place.refused("out", args);
@@ -344,7 +344,7 @@ fn what_is_wrong_by_design_is_found_before_the_first_run() {
 
 #[test]
 fn what_set_changes_is_said_of_set() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     for (change, said) in [
         ("policies=drf", "invalid type: string \"drf\", expected a sequence"),
         ("policies=[\"dfr\"]", "(did you mean 'drf'?)"),
@@ -362,7 +362,7 @@ fn what_set_changes_is_said_of_set() {
         let refused = place.refused("out", &["--set", change]);
         assert!(refused.starts_with(&format!("error: --set {change}: ")) && refused.contains(said), "{refused}");
     }
-    let refused = Place::new(&SWEEP.replace("jobs = 60", "jbos = 60")).refused("out", &[]);
+    let refused = Scratch::new(&SWEEP.replace("jobs = 60", "jbos = 60")).refused("out", &[]);
     assert!(refused.contains("14 | jbos = 60") && refused.contains("Did you mean 'jobs'?"), "{refused}");
     let refused = place.refused("out", &["--set", "seeds=2", "--set", "workload.class[0].users=-1"]);
     assert!(refused.starts_with("error: --set workload.class[0].users=-1: "), "{refused}");
@@ -370,7 +370,7 @@ fn what_set_changes_is_said_of_set() {
 
 #[test]
 fn a_run_in_which_no_task_starts_fails_with_its_tables() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     let tight = ["--set", "cluster.machines=1x0.5c1g", "--set", "seeds=1"];
     let output = run(&mut place.command("out", &tight));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -385,7 +385,7 @@ fn a_run_in_which_no_task_starts_fails_with_its_tables() {
 
 #[test]
 fn results_go_to_a_folder() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.write("office.csv", "1\n");
     for args in [&["--dry-run"][..], &[]] {
         for (out, is) in [("office.csv", "this is a file"), ("office.csv/below", "office.csv' is a file")] {
@@ -401,7 +401,7 @@ fn results_go_to_a_folder() {
 
 #[test]
 fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
-    let place = Place::new(&SWEEP.replace("[2.0, 3.0, 5.0]", "[2.0, -3.0]"));
+    let place = Scratch::new(&SWEEP.replace("[2.0, 3.0, 5.0]", "[2.0, -3.0]"));
     let message = place.refused("out", &["-j", "1"]);
     assert!(message.contains("line 31, column 33") && message.contains("in the cell mean--3.0"), "{message}");
 }
@@ -411,7 +411,7 @@ fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
 fn seeds_are_added_until_the_interval_is_narrow() {
     let until = "seeds = \"until 12 % half-width, at least 3, at most 40\"";
     let plan = SWEEP.replace("seeds = 3", until).replace("[2.0, 3.0, 5.0]", "[2.0, 5.0]");
-    let place = Place::new(&plan);
+    let place = Scratch::new(&plan);
     place.run("one", &["-j", "1"]);
     place.run("two", &["-j", "2"]);
     let whole = contents(&place.path("one"));
@@ -438,7 +438,7 @@ fn seeds_are_added_until_the_interval_is_narrow() {
 #[test]
 fn a_window_is_measured() {
     let plan = SWEEP.split("[sweep]").next().expect("a plan").to_owned();
-    let place = Place::new(&plan);
+    let place = Scratch::new(&plan);
     place.run("all", &["--set", "seeds=1"]);
     place.run("part", &["--set", "seeds=1", "--set", "measure.from=40s", "--set", "measure.to=80s"]);
     let jobs = |out: &str| -> (i64, i64) {
@@ -455,7 +455,7 @@ fn a_window_is_measured() {
 /// Where nothing is written, the same is summed up: with what the tables would hold, and without.
 #[test]
 fn a_run_without_files_sums_up_the_same() {
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     let study = Study::read(&place.path("plan.toml"), &[], &Registry::default()).expect("a plan");
     let plan = &study.cells[0];
     let supply = plan.workload.supply(3).expect("a workload");

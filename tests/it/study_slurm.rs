@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::determinism::differences;
 use crate::replay::{plimsoll, run, said};
-use crate::study_run::{Place, SWEEP, contents};
+use crate::study_run::{SWEEP, Scratch, contents};
 
 /// Runs the scripts that it is given at once, every task of an array in turn; notes its arguments in `calls`. With a file
 /// `broken` beside it the task of that index is lost.
@@ -28,7 +28,7 @@ wc -l < "$here/calls" | tr -d ' '
 "#;
 
 /// The command that submits the plan of a place, with results in a folder there.
-pub fn cluster(place: &Place, out: &str, args: &[&str]) -> Command {
+pub fn cluster(place: &Scratch, out: &str, args: &[&str]) -> Command {
     let mut command = plimsoll(&["cluster", "slurm"]);
     command.arg(place.path("plan.toml")).arg("-o").arg(place.path(out)).args(args);
     command
@@ -43,7 +43,7 @@ pub fn without_logs(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>
 #[test]
 fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new(&format!("{SWEEP}\n[slurm]\nshards = 4\ncpus = 2\ntime = \"00:10:00\"\nat_once = 3\n"));
+    let place = Scratch::new(&format!("{SWEEP}\n[slurm]\nshards = 4\ncpus = 2\ntime = \"00:10:00\"\nat_once = 3\n"));
     place.write("sbatch", SBATCH);
     std::fs::set_permissions(place.path("sbatch"), std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
     let path = format!("{}:{}", place.path("").display(), std::env::var("PATH").unwrap_or_default());
@@ -76,7 +76,7 @@ fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
 
 #[test]
 fn wrong_tables_and_no_slurm_are_told() {
-    let place = Place::new(&format!("{SWEEP}\n[slurm]\nshard = 4\n"));
+    let place = Scratch::new(&format!("{SWEEP}\n[slurm]\nshard = 4\n"));
     let message = place.refused("out", &[]);
     assert!(
         message.contains("34 | shard = 4") && message.contains("unknown field `shard`") && message.contains("'shards'"),

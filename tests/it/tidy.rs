@@ -1,6 +1,6 @@
 //! The architecture and the words: which module may use which, which words no file may contain, and plain English in texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Modules and the modules of their crate that their code must not name; between crates the compiler keeps the flow. A row is a
@@ -292,6 +292,26 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
         .chain(CRATES)
         .collect();
     none(each(|source| Some(source.module()).filter(|module| !known.contains(&module.as_str())).into_iter().collect()));
+}
+
+/// The crates that the last cell of a crate's row in ARCHITECTURE.md names are those that it depends on, besides `base`.
+#[test]
+fn crates_stand_on_what_the_plan_says() {
+    let plan = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the plan");
+    let mut seen = 0;
+    for row in plan.lines().filter_map(|line| line.strip_prefix("| `crates/")) {
+        let Some((name, rest)) = row.split_once("` |") else { continue };
+        let cell = rest.trim_end_matches(['|', ' ']).rsplit_once('|').map_or("", |(_, cell)| cell);
+        let said = cell.split(" (").next().unwrap_or_default().split(',').map(str::trim);
+        let said: BTreeSet<&str> = said.filter(|name| !["", "base"].contains(name)).collect();
+        let manifest = std::fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect(name);
+        let (_, needs) = manifest.split_once("[dependencies]").expect(name);
+        let needs = needs.split("\n[").next().unwrap_or_default().lines();
+        let needs = needs.filter_map(|line| line.strip_prefix("plimsoll-")?.split('.').next());
+        assert_eq!(needs.filter(|name| *name != "base").collect::<BTreeSet<_>>(), said, "of crates/{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, CRATES.len() + 2, "rows for these, for base and for sim");
 }
 
 /// The checks see what they are for.

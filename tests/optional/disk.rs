@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::determinism::differences;
 use crate::replay::{files, plimsoll, run, said};
 use crate::study_disk::check;
-use crate::study_run::{Place, SWEEP, contents};
+use crate::study_run::{SWEEP, Scratch, contents};
 use crate::{Missing, Outcome};
 
 /// A small file system in memory, unmounted when it is dropped.
@@ -42,7 +42,7 @@ pub fn a_full_one_leaves_nothing_half_written() -> Outcome {
     const MEBIBYTES: u64 = 24;
     let small =
         Small::mount(MEBIBYTES).map_err(|why| Missing(format!("no small file system can be mounted: {why}")))?;
-    let place = Place::new(SWEEP);
+    let place = Scratch::new(SWEEP);
     place.run("whole", &[]);
     let expected = contents(&place.path("whole"));
     // As a file system counts, in pages.

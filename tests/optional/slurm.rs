@@ -11,7 +11,7 @@ use rand::RngExt;
 use crate::determinism::differences;
 use crate::replay::{run, said};
 use crate::study_kill::five_hundred;
-use crate::study_run::{Place, contents};
+use crate::study_run::{Scratch, contents};
 use crate::study_slurm::{cluster, without_logs};
 use crate::{Missing, Outcome};
 
@@ -233,7 +233,7 @@ const FURTHER: usize = 8;
 /// The study under a Slurm, in one results folder.
 struct Campaign<'a> {
     slurm: &'a Slurm,
-    place: &'a Place,
+    place: &'a Scratch,
     out: String,
 }
 
@@ -302,7 +302,7 @@ impl Campaign<'_> {
 pub fn a_real_one_runs_the_array() -> Outcome {
     let slurm = Slurm::start(3).map_err(Missing)?;
     let plan = five_hundred(300);
-    let place = Place::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
+    let place = Scratch::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
     let (mut random, mut kills, mut submissions, mut folders) = (stream(1, "kills under Slurm"), 0, 0, Vec::new());
     while kills < KILLS {
         // How many kills a folder takes until its runs are all there depends on the machine, how many there are not.

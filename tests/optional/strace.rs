@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::determinism::differences;
 use crate::replay::{run, said};
 use crate::study_disk::is_as_it_will_be;
-use crate::study_run::{Place, contents};
+use crate::study_run::{Scratch, contents};
 use crate::{Missing, Outcome};
 
 const PLAN: &str = r#"
@@ -54,7 +54,7 @@ pub fn every_call_may_fail() -> Outcome {
         Ok(output) => return Err(Missing(format!("strace cannot trace: {}", said(&output).trim()))),
         Err(error) => return Err(Missing(format!("strace: {error}"))),
     }
-    let place = Place::new(PLAN);
+    let place = Scratch::new(PLAN);
     place.run("whole", &["-j", "1"]);
     let expected = contents(&place.path("whole"));
     for calls in CALLS {
@@ -94,7 +94,7 @@ pub fn every_call_may_fail() -> Outcome {
 }
 
 /// Runs the plan into a new folder while the n-th of these calls of each thread fails; whether any did.
-fn inject(place: &Place, calls: &str, nth: usize) -> (Output, bool) {
+fn inject(place: &Scratch, calls: &str, nth: usize) -> (Output, bool) {
     let (out, log) = (place.path("out"), place.path("calls.txt"));
     let _ = std::fs::remove_dir_all(&out);
     let mut command = Command::new("strace");

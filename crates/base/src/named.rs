@@ -48,6 +48,14 @@ macro_rules! named {
     };
 }
 
+named! {
+    /// The rule for a next task that does not fit: of the engine, and of static allocations of whole tasks.
+    OnBlocked {
+        Skip "skip": "The next user in rank order is tried",
+        Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     named! {

@@ -191,11 +191,14 @@ impl Dim {
         }
     }
 
-    /// An amount in the unit people write (cores, GiB), for reports.
+    /// An amount in the unit people write (cores, GiB).
+    pub fn amount(&self, base: u64) -> f64 {
+        base as f64 / self.unit.scale() as f64
+    }
+
+    /// The same with the unit, for reports.
     pub fn display(&self, base: u64) -> String {
-        let scale = self.unit.scale();
-        let value = base as f64 / scale as f64;
-        format!("{} {}", trim_float(value), self.unit.label(&self.name))
+        format!("{} {}", trim_float(self.amount(base)), self.unit.label(&self.name))
     }
 }
 

@@ -71,11 +71,6 @@ impl Trial {
         self.violations().map(|(_, violation)| violation.invariant).collect()
     }
 
-    /// Whether a worker of an online service was stopped without consent.
-    pub fn harms_online(&self) -> bool {
-        self.violations().any(|(_, violation)| violation.invariant == "I1")
-    }
-
     /// The outcome of the plain timing.
     pub fn plain(&self) -> &Watch {
         &self.outcomes[0].1.watch

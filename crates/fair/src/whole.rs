@@ -13,6 +13,7 @@ use super::filling::weighted_shares;
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Norm, Number, Slots, Tasks, User};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
+pub use plimsoll_base::named::OnBlocked;
 
 /// The key of the order: the user with the lowest is next.
 #[derive(Clone)]
@@ -26,14 +27,6 @@ pub enum Order {
     Target(Arc<dyn Mechanism>),
     /// Its slots over its weight. A task takes one slot and no resource, as in [`Slots`].
     Slots(Slots),
-}
-
-named! {
-    /// The rule for a next task that does not fit.
-    OnBlocked {
-        Skip "skip": "The next user in rank order is tried",
-        Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
-    }
 }
 
 named! {

@@ -1,4 +1,4 @@
-//! Which candidates have the best mean, and which cannot be ruled out: places that noise does not hand out.
+//! Which candidates have the best mean, and which cannot be ruled out: awards that noise does not hand out.
 
 use super::compare::{LEVEL, is_significant};
 use super::difference::{Design, difference};
@@ -17,7 +17,7 @@ pub struct Contest {
 
 /// Where a candidate stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Award {
     /// Its mean is significantly better than every other.
     Best,
     /// It has the best mean, or one that does not differ significantly from the best, and is not alone in that.
@@ -26,21 +26,21 @@ pub enum Place {
     Unmarked,
 }
 
-/// Places, and how many comparisons they rest on.
+/// Awards, and how many comparisons they rest on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct Awards {
     /// By contest and candidate.
-    pub places: Vec<Vec<Place>>,
+    pub awards: Vec<Vec<Award>>,
     /// The size of the family that p-values were corrected for.
     pub family: usize,
 }
 
-/// Finds the places in contests that are shown together.
+/// Finds the awards in contests that are shown together.
 ///
 /// All pairs of candidates in all contests with a good end are one family (Holm), whichever turns out to be best: so picking
-/// the winner first costs nothing. With candidates that are all equal, a place is given with probability at most 5 %. Panics: as
+/// the winner first costs nothing. With candidates that are all equal, an award is given with probability at most 5 %. Panics: as
 /// [`difference()`].
-pub fn places(design: Design, contests: &[Contest]) -> Places {
+pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     let mut pairs: Vec<(usize, [usize; 2])> = Vec::new();
     for (at, contest) in contests.iter().enumerate().filter(|(_, contest)| contest.better != Better::Neither) {
         let candidates = contest.values.len();
@@ -62,20 +62,20 @@ pub fn places(design: Design, contests: &[Contest]) -> Places {
             (!there.is_empty()).then(|| mean(&there))
         };
         let means: Vec<Option<f64>> = contest.values.iter().map(mean).collect();
-        let Some(top) = top(&means, contest.better) else { return vec![Place::Unmarked; means.len()] };
+        let Some(top) = top(&means, contest.better) else { return vec![Award::Unmarked; means.len()] };
         let ruled_out = |candidate: usize| candidate != top && differ(at, top, candidate);
         let there = means.iter().flatten().count();
         let behind = (0..means.len()).filter(|&candidate| ruled_out(candidate)).count();
-        let place = |candidate: usize| match means[candidate] {
-            None => Place::Unmarked,
-            Some(_) if behind == 0 || ruled_out(candidate) => Place::Unmarked,
-            Some(_) if behind + 1 == there => Place::Best,
-            Some(_) => Place::Tied,
+        let award = |candidate: usize| match means[candidate] {
+            None => Award::Unmarked,
+            Some(_) if behind == 0 || ruled_out(candidate) => Award::Unmarked,
+            Some(_) if behind + 1 == there => Award::Best,
+            Some(_) => Award::Tied,
         };
-        (0..means.len()).map(place).collect()
+        (0..means.len()).map(award).collect()
     };
     let family = p.iter().flatten().count();
-    Places { places: contests.iter().enumerate().map(one).collect(), family }
+    Awards { awards: contests.iter().enumerate().map(one).collect(), family }
 }
 
 /// The candidate with the best mean, the first of equals.
@@ -104,24 +104,24 @@ mod tests {
     fn only_what_tests_carry_is_best() {
         let clear =
             [some(&[1.0, 1.1, 0.9, 1.0, 1.05]), some(&[3.0, 3.2, 2.8, 3.1, 3.0]), some(&[5.0, 5.1, 4.9, 5.0, 5.2])];
-        let place = |better, values: &[Vec<Option<f64>>]| {
-            places(Design::Paired, &[Contest { better, values: values.to_vec() }]).places.remove(0)
+        let award = |better, values: &[Vec<Option<f64>>]| {
+            awards(Design::Paired, &[Contest { better, values: values.to_vec() }]).awards.remove(0)
         };
-        use Place::{Best, Tied, Unmarked};
-        assert_eq!(place(Better::Lower, &clear), [Best, Unmarked, Unmarked]);
-        assert_eq!(place(Better::Higher, &clear), [Unmarked, Unmarked, Best]);
-        assert_eq!(place(Better::Neither, &clear), [Unmarked; 3]);
+        use Award::{Best, Tied, Unmarked};
+        assert_eq!(award(Better::Lower, &clear), [Best, Unmarked, Unmarked]);
+        assert_eq!(award(Better::Higher, &clear), [Unmarked, Unmarked, Best]);
+        assert_eq!(award(Better::Neither, &clear), [Unmarked; 3]);
         // The second is a little better in the mean, by noise.
         let noisy = [clear[0].clone(), some(&[0.9, 1.1, 1.0, 0.9, 1.1]), clear[2].clone(), vec![None; 5]];
-        assert_eq!(place(Better::Lower, &noisy), [Tied, Tied, Unmarked, Unmarked]);
-        assert_eq!(place(Better::Lower, &noisy[..2]), [Unmarked; 2], "nobody is ruled out");
-        assert_eq!(place(Better::Lower, &[some(&[1.0]), some(&[9.0])]), [Unmarked; 2], "one seed says nothing");
-        assert_eq!(place(Better::Lower, &[some(&[1.0; 3]), some(&[1.0; 3])]), [Unmarked; 2]);
-        let found = places(Design::Paired, &vec![Contest { better: Better::Lower, values: clear.to_vec() }; 4]);
-        assert_eq!((found.family, found.places.len()), (12, 4));
+        assert_eq!(award(Better::Lower, &noisy), [Tied, Tied, Unmarked, Unmarked]);
+        assert_eq!(award(Better::Lower, &noisy[..2]), [Unmarked; 2], "nobody is ruled out");
+        assert_eq!(award(Better::Lower, &[some(&[1.0]), some(&[9.0])]), [Unmarked; 2], "one seed says nothing");
+        assert_eq!(award(Better::Lower, &[some(&[1.0; 3]), some(&[1.0; 3])]), [Unmarked; 2]);
+        let found = awards(Design::Paired, &vec![Contest { better: Better::Lower, values: clear.to_vec() }; 4]);
+        assert_eq!((found.family, found.awards.len()), (12, 4));
     }
 
-    /// Tables of equal candidates: a place is given in at most about 5 % of them.
+    /// Tables of equal candidates: an award is given in at most about 5 % of them.
     #[test]
     fn equals_are_seldom_placed() {
         let mut rng = stream(11, "places");
@@ -131,7 +131,7 @@ mod tests {
             let contests: Vec<Contest> =
                 (0..4).map(|_| Contest { better: Better::Lower, values: (0..4).map(|_| draw()).collect() }).collect();
             for (count, design) in tables.iter_mut().zip([Design::Paired, Design::Unpaired]) {
-                let placed = places(design, &contests).places.concat().iter().any(|place| *place != Place::Unmarked);
+                let placed = awards(design, &contests).awards.concat().iter().any(|award| *award != Award::Unmarked);
                 *count += usize::from(placed);
             }
         }

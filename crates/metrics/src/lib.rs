@@ -21,7 +21,7 @@ pub mod student;
 pub mod time_weighted;
 pub mod users;
 
-pub use best::{Contest, Place, Places, places};
+pub use best::{Award, Awards, Contest, awards};
 pub use compare::{BinRuns, Compared, Comparison, PolicyRuns};
 pub use difference::{Design, MARGIN, MeanDifference, Test, bootstrap, difference};
 pub use groups::{GroupLog, GroupSums, GroupTimes, Holding, Promise};

@@ -26,7 +26,7 @@ mod target;
 
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
-    Ask, Displaces, Gang, GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
+    Ask, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
     Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Stale, Unreturned, Verdict, Victims, enough,
 };
 pub use price::{Prices, Shape};

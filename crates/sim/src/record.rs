@@ -3,7 +3,7 @@
 //! Facts only, in the order they happen; metrics and tables are made from them and from nothing else.
 
 use crate::books::{Books, Partition};
-use crate::cluster::{Held, Machines};
+use crate::cluster::{DevicePart, Machines, Shortage};
 use crate::policy::{Groups, Rank, Reason};
 use crate::workload::{JobName, JobNames, TaskSet};
 use plimsoll_base::error::Result;
@@ -133,7 +133,7 @@ pub struct TaskRecord<'a> {
     /// Where they run; `None` when pooled.
     pub machine: Option<MachineId>,
     /// The devices that each holds, where devices have identities: then there is one task.
-    pub devices: &'a [Held],
+    pub devices: &'a [DevicePart],
     /// When their row was submitted.
     pub submit: Time,
     /// From when on they waited: when they could have started at the earliest, or were stopped.
@@ -185,8 +185,9 @@ pub struct Launch<'a> {
 pub enum Turn {
     /// A task of it was launched.
     Launched(Option<MachineId>),
-    /// Its next task fits nowhere. Told once, when it is found; the user waits until room is freed.
-    Blocked,
+    /// Its next task fits nowhere. Told once, when it is found; the user waits until room is freed. What is short of all that the
+    /// task needs is said by [`Machines::shortage`]; of a gang that finds room for one task but not for all, nothing is.
+    Blocked(Option<Shortage>),
     /// The policy did not admit it this round.
     NotAdmitted(Reason),
 }

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Opened, Reading, format};
+use super::{Opened, Reading};
 use crate::cli::print;
 use crate::error::Result;
 use crate::workload::Source;
-use crate::workload::formats::Format;
 use crate::workload::write::Layout;
 
 /// Show the first rows of a trace
@@ -21,20 +20,12 @@ pub struct Args {
     /// How many rows
     #[arg(short = 'n', long = "rows", default_value_t = 10, value_name = "N")]
     rows: usize,
-    #[arg(
-        long = "from",
-        visible_alias = "trace-format",
-        value_name = "FORMAT",
-        help = format!("Its format: {} [default: canonical, or recognised]", Format::names())
-    )]
-    from: Option<String>,
     #[command(flatten)]
     reading: Reading,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let format = format("--from", args.from.as_deref())?;
-    let opened = Opened::new(&args.trace, format, &args.reading, None)?;
+    let opened = Opened::new(&args.trace, &args.reading, None)?;
     let mut source = opened.source()?;
     // All columns, then without those that stay empty in what is shown.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };

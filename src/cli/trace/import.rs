@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::save::{Target, save};
-use super::{Opened, Reading, format, report};
+use super::{Opened, Reading, report};
 use crate::cli::Context;
 use crate::error::Result;
 use crate::workload::formats::Format;
@@ -26,17 +26,10 @@ Examples:
   plimsoll trace import batch_task.csv --from alibaba-2017 \\
       --set alibaba-2017.jobs=job -o alibaba.parquet
   zcat NASA-iPSC-1993-3.1-cln.swf.gz |
-      plimsoll trace import - --from swf > nasa.csv", listed()))]
+      plimsoll trace import - --from swf > nasa.csv", listed()), mut_arg("from", |from| from.visible_alias("format")))]
 pub struct Args {
     /// The file, or - for standard input
     file: PathBuf,
-    #[arg(
-        long,
-        visible_alias = "format",
-        value_name = "FORMAT",
-        help = format!("Its format: {}", Format::names())
-    )]
-    from: Option<String>,
     #[command(flatten)]
     reading: Reading,
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
@@ -52,8 +45,7 @@ fn listed() -> String {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let target = Target::parse(args.output.as_deref())?;
-    let format = format("--from", args.from.as_deref())?;
-    let opened = Opened::new(&args.file, format, &args.reading, None)?;
+    let opened = Opened::new(&args.file, &args.reading, None)?;
     let mut facts = Map::new();
     facts.insert("source".into(), opened.name().into());
     facts.insert("source_blake3".into(), opened.input.digest()?.into());

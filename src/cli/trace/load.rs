@@ -48,7 +48,7 @@ pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<Load> {
     let total = cluster.total();
     let hours = (summary.last_submit_s - summary.first_submit_s) / 3600.0;
     let of = |(at, work): (usize, &crate::workload::summary::Work)| {
-        let capacity = total.0[at] as f64 / cluster.dims[at].unit.scale() as f64;
+        let capacity = cluster.dims[at].amount(total.0[at]);
         let work_hours = work.amount_seconds / 3600.0;
         let ratio = |over: f64| (over > 0.0).then(|| work_hours / over);
         Load {

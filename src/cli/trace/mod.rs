@@ -45,21 +45,36 @@ enum Verb {
     Validate(validate::Args),
 }
 
-/// How a file in a public format is read.
+/// How the rows of a trace are read.
+#[derive(clap::Args, Debug)]
+pub struct Rows {
+    #[arg(
+        long,
+        visible_alias = "trace-format",
+        value_name = "FORMAT",
+        help = format!("Format of the trace, if it is not canonical and not recognised: {}", Format::names())
+    )]
+    pub from: Option<String>,
+    /// The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
+    #[arg(long, value_name = "RULE")]
+    pub tenants: Option<String>,
+    /// A resource of a canonical trace that is none of cpu, memory, gpu, disk and network nor one of the machines'; may be
+    /// given several times
+    #[arg(long, value_name = "NAME")]
+    pub resource: Vec<String>,
+    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// The same, and the parameters of a public format.
 #[derive(clap::Args, Debug)]
 struct Reading {
-    /// Rule that assigns the users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S
-    #[arg(long, value_name = "RULE")]
-    tenants: Option<String>,
+    #[command(flatten)]
+    rows: Rows,
     /// Change a parameter, such as swim.map_bytes=134217728 or swf.parallel=gang; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A resource of a canonical trace that is none of cpu, memory, gpu, disk and network; may be given several times
-    #[arg(long, value_name = "NAME")]
-    resource: Vec<String>,
-    /// Refuse a public format's rows with impossible values, which are otherwise dropped and counted
-    #[arg(long)]
-    strict: bool,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -81,7 +96,8 @@ struct Opened {
 impl Opened {
     /// Opens a trace: canonical, or in a public format that is named or recognised. A canonical one may have the resources
     /// of `machines`.
-    fn new(path: &Path, format: Option<Format>, reading: &Reading, machines: Option<&str>) -> Result<Opened> {
+    fn new(path: &Path, reading: &Reading, machines: Option<&str>) -> Result<Opened> {
+        let format = reading.rows.from.as_deref().map(|name| Format::parse("--from", name)).transpose()?;
         let mut options = options(reading)?;
         if let Some(machines) = machines {
             options.resources.extend(machines_from("--machines", machines, Path::new(""))?.resources());
@@ -118,17 +134,12 @@ impl Opened {
     }
 }
 
-/// The format of that name, or of whatever name the file's looks say.
-fn format(key: &str, name: Option<&str>) -> Result<Option<Format>> {
-    name.map(|name| Format::parse(key, name)).transpose()
-}
-
 fn options(reading: &Reading) -> Result<FormatOptions> {
     let mut tree = Node::default();
     reading.set.iter().try_for_each(|set| apply(&mut tree, set, "swim.map_bytes=134217728"))?;
     let mut options: FormatOptions = tree.read()?;
-    (options.strict, options.resources) = (reading.strict, reading.resource.clone());
-    if let Some(rule) = &reading.tenants {
+    (options.strict, options.resources) = (reading.rows.strict, reading.rows.resource.clone());
+    if let Some(rule) = &reading.rows.tenants {
         options.tenants = Some(Tenants::parse("--tenants", rule)?);
     }
     Ok(options)

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::generate::{Made, NAMES};
 use super::load::{self, Load};
 use super::watched::Watched;
-use super::{Opened, Reading, figures, format, report};
+use super::{Opened, Reading, figures, report};
 use crate::cli::print::aligned;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format, print};
@@ -15,7 +15,6 @@ use crate::error::{Error, Result, nearest};
 use crate::experiment::Supply;
 use crate::output::numbers::number;
 use crate::workload::curves::{curves, published_curves};
-use crate::workload::formats;
 use crate::workload::summary::{Marginal, Published, Quantiles, Summary, published, summarise};
 
 /// Describe a trace or the output of a generator, beside published distributions
@@ -34,13 +33,6 @@ pub struct Args {
     /// A trace (canonical or in a public format, - for standard input), or a generator: facebook, synthetic, bench
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
     trace: Option<PathBuf>,
-    #[arg(
-        long = "from",
-        visible_alias = "trace-format",
-        value_name = "FORMAT",
-        help = format!("The format of the trace: {} [default: canonical, or recognised]", formats::Format::names())
-    )]
-    from: Option<String>,
     #[command(flatten)]
     reading: Reading,
     /// Take a generator's parameters from the [workload] table of this plan
@@ -77,7 +69,7 @@ impl Subject {
         let is_file = args.trace.as_deref().is_some_and(Path::exists);
         if args.plan.is_some() || (generator.is_some() && !is_file) {
             let made = Made::new(name.as_deref(), args.plan.as_deref(), args.seed, &args.reading.set)?;
-            if args.from.is_some() || args.reading.tenants.is_some() {
+            if args.reading.rows.from.is_some() || args.reading.rows.tenants.is_some() {
                 let expected = "neither: a generator has no format and names its users itself";
                 return Err(Error::plan("--from and --tenants", "with a generator", expected));
             }
@@ -93,8 +85,7 @@ impl Subject {
             let expected = format!("a file, or a generator (did you mean '{hint}'?)");
             return Err(Error::plan("trace", format!("'{name}'"), expected));
         }
-        let format = format("--from", args.from.as_deref())?;
-        let opened = Opened::new(&path, format, &args.reading, args.machines.as_deref())?;
+        let opened = Opened::new(&path, &args.reading, args.machines.as_deref())?;
         Ok(Subject { name: opened.name(), supply: opened.supply, facebook: false })
     }
 

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::load::{self, Load};
-use super::{Opened, Reading, format, report};
+use super::{Opened, Reading, report};
 use crate::cli::print;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
 use crate::error::{Error, Result};
-use crate::workload::formats;
 use crate::workload::inspect::{Findings, inspect};
 use crate::workload::summary::{Summary, summarise};
 
@@ -28,13 +27,6 @@ Examples:
 pub struct Args {
     /// A canonical trace or a file in a public format, or - for standard input
     file: PathBuf,
-    #[arg(
-        long = "from",
-        visible_alias = "trace-format",
-        value_name = "FORMAT",
-        help = format!("The file's format: {} [default: canonical, or recognised]", formats::Format::names())
-    )]
-    from: Option<String>,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -54,8 +46,7 @@ struct Report<'a> {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let from = format("--from", args.from.as_deref())?;
-    let opened = Opened::new(&args.file, from, &args.reading, args.machines.as_deref())?;
+    let opened = Opened::new(&args.file, &args.reading, args.machines.as_deref())?;
     let cluster = args.machines.as_deref().map(|text| load::cluster(text, &opened.source()?)).transpose()?;
     let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();
     let findings = inspect(&mut opened.source()?, &kinds)?;

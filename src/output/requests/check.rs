@@ -2,7 +2,7 @@
 
 use super::field::{Column, Datum, Field, seconds};
 use super::file::{FigureFile, Words};
-use super::kind::{Kind, Stat};
+use super::kind::{FigureKind, Stat};
 use super::kinds::{Draw, KindRow, X};
 use crate::error::{Error, Result, did_you_mean};
 use crate::output::figure::Measure;
@@ -30,7 +30,7 @@ pub struct Scope {
 pub struct Request {
     /// Its name: the files' stem.
     pub name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: FigureKind,
     pub(super) table: Table,
     pub(super) x: Option<Field>,
     /// Which columns are shown.
@@ -89,8 +89,8 @@ impl Request {
     /// Whether the figure is a built-in one: drawn for every cell of a sweep.
     pub fn builtin(&self) -> Option<&'static [&'static str]> {
         match self.kind {
-            Kind::BuiltIn(names) => Some(names),
-            Kind::Described(_) => None,
+            FigureKind::BuiltIn(names) => Some(names),
+            FigureKind::Described(_) => None,
         }
     }
 
@@ -120,7 +120,8 @@ impl Checker<'_> {
 
     pub fn request(&self, paper: Paper) -> Result<Request> {
         let file = self.file;
-        let kind = Kind::parse(&file.kind).ok_or_else(|| self.unknown("kind", &file.kind, Kind::names()))?;
+        let kind =
+            FigureKind::parse(&file.kind).ok_or_else(|| self.unknown("kind", &file.kind, FigureKind::names()))?;
         let table = self.table(kind)?;
         let request = Request {
             name: file.name.clone().unwrap_or_else(|| file.kind.clone()),
@@ -195,7 +196,7 @@ impl Checker<'_> {
         Ok(paper)
     }
 
-    fn table(&self, kind: Kind) -> Result<Table> {
+    fn table(&self, kind: FigureKind) -> Result<Table> {
         let reads = kind.row().is_some_and(|kind| matches!(kind.draw, Draw::Rows(_)));
         let Some(name) = &self.file.table else {
             let table = kind.row().map_or(Table::Runs, |kind| kind.table);

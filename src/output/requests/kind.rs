@@ -8,17 +8,17 @@ use crate::output::gallery;
 
 /// A kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum FigureKind {
     /// One that is described.
     Described(&'static KindRow),
     /// Figures that need no description: their names.
     BuiltIn(&'static [&'static str]),
 }
 
-impl Kind {
-    pub fn parse(name: &str) -> Option<Kind> {
-        let described = KINDS.iter().copied().find(|kind| kind.name == name).map(Kind::Described);
-        described.or_else(|| builtin(name).map(Kind::BuiltIn))
+impl FigureKind {
+    pub fn parse(name: &str) -> Option<FigureKind> {
+        let described = KINDS.iter().copied().find(|kind| kind.name == name).map(FigureKind::Described);
+        described.or_else(|| builtin(name).map(FigureKind::BuiltIn))
     }
 
     /// The names of all kinds.
@@ -28,7 +28,7 @@ impl Kind {
 
     /// The row of a kind that is described.
     pub fn row(self) -> Option<&'static KindRow> {
-        if let Kind::Described(row) = self { Some(row) } else { None }
+        if let FigureKind::Described(row) = self { Some(row) } else { None }
     }
 }
 
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn every_name_is_a_kind() {
-        assert!(Kind::names().all(|name| Kind::parse(name).is_some()));
-        assert!(KINDS.iter().all(|kind| Kind::parse(kind.name) == Some(Kind::Described(kind))));
-        assert_eq!(Kind::names().count(), KINDS.len() + 1 + gallery::NAMES.len());
-        assert_eq!(Kind::parse("pie"), None);
+        assert!(FigureKind::names().all(|name| FigureKind::parse(name).is_some()));
+        assert!(KINDS.iter().all(|kind| FigureKind::parse(kind.name) == Some(FigureKind::Described(kind))));
+        assert_eq!(FigureKind::names().count(), KINDS.len() + 1 + gallery::NAMES.len());
+        assert_eq!(FigureKind::parse("pie"), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use check::Checker;
 pub use check::{Request, Scope};
 pub use field::heading;
 use file::{AllFile, FigureFile};
-use kind::Kind;
+use kind::FigureKind;
 pub use rows::Whole;
 
 use super::file::{digest_of, write_whole};
@@ -200,7 +200,7 @@ fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
         true => "lines",
         false => "bars",
     };
-    debug_assert!(Kind::parse(kind).is_some());
+    debug_assert!(FigureKind::parse(kind).is_some());
     let mut metrics = vec!["completion_mean_s".to_owned(), "slowdown_mean".to_owned()];
     metrics.extend(scope.dims.first().map(|dim| format!("used_{}", dim.name)));
     metrics.push("speed_jain".to_owned());

@@ -21,18 +21,27 @@ impl<'a> Decided<'a> {
         match self.decision.turn {
             Turn::NotAdmitted(Reason::Rule(words)) => Some(words),
             Turn::NotAdmitted(Reason::Quota { .. }) => Some("quota"),
-            Turn::Launched(_) | Turn::Blocked => None,
+            Turn::Blocked(_) => Some("room"),
+            Turn::Launched(_) => None,
         }
     }
 
-    /// The quota that was too small: its group, the resource, and by how much.
-    fn short(&self) -> Option<(u32, &'a Dim, u64)> {
+    /// The group whose quota was too small.
+    fn group(&self) -> Option<u32> {
         match self.decision.turn {
-            Turn::NotAdmitted(Reason::Quota { group, resource, short }) => {
-                Some((group, &self.dims[usize::from(resource)], short))
-            }
+            Turn::NotAdmitted(Reason::Quota { group, .. }) => Some(group),
             _ => None,
         }
+    }
+
+    /// The resource that is short of a quota or of room, `None` for slots, and the amount in base units.
+    fn short(&self) -> Option<(Option<&'a Dim>, u64)> {
+        let (resource, amount) = match self.decision.turn {
+            Turn::NotAdmitted(Reason::Quota { resource, short, .. }) => (Some(resource), short),
+            Turn::Blocked(short) => short.map(|short| (short.resource, short.amount))?,
+            Turn::NotAdmitted(Reason::Rule(_)) | Turn::Launched(_) => return None,
+        };
+        Some((resource.map(|resource| &self.dims[usize::from(resource)]), amount))
     }
 }
 
@@ -51,28 +60,34 @@ impl Row for Decided<'static> {
             C::text("turn", "launched, blocked or not admitted", |row| {
                 Some(match row.decision.turn {
                     Turn::Launched(_) => "launched",
-                    Turn::Blocked => "blocked",
+                    Turn::Blocked(_) => "blocked",
                     Turn::NotAdmitted(_) => "not admitted",
                 })
             }),
             C::int("machine", "where it was launched; null when pooled or not launched", |row| {
                 match row.decision.turn {
                     Turn::Launched(machine) => Some(machine?.0.into()),
-                    Turn::Blocked | Turn::NotAdmitted(_) => None,
+                    Turn::Blocked(_) | Turn::NotAdmitted(_) => None,
                 }
             }),
             C::share("dominant_share", "the user's weighted dominant share before its turn", |row| Some(row.share)),
             C::text("rank", "the policy's rank before its turn, in hexadecimal; lowest first", |row| Some(row.rank)),
-            C::text("reason", "why it was not admitted: quota, or the policy's own words", |row| row.reason()),
+            C::text("reason", "why it was not launched: room, quota, or the policy's own words", |row| row.reason()),
             C::text(
                 "short_group",
                 "the group that has too little quota left for it: the user's own or one above it",
-                |row| Some(&row.groups?.groups.get(row.short()?.0 as usize)?.name),
+                |row| Some(&row.groups?.groups.get(row.group()? as usize)?.name),
             ),
-            C::text("short_resource", "the resource of which it has too little", |row| Some(&row.short()?.1.name)),
+            C::text(
+                "short_resource",
+                "the resource of which there is too little: of the group's quota, or free on the machine that comes nearest, the \
+                 one whose largest missing part of a need is least; slots under slots; null if a task of a gang finds room and \
+                 all of them do not",
+                |row| Some(row.short()?.0.map_or("slots", |dim| &dim.name)),
+            ),
             C::amount("short_amount", "by how much, in the unit people write", |row| {
-                let (_, dim, short) = row.short()?;
-                Some(short as f64 / dim.unit.scale() as f64)
+                let (dim, short) = row.short()?;
+                Some(dim.map_or(short as f64, |dim| dim.amount(short)))
             }),
         ]
     }

@@ -2,7 +2,7 @@
 
 use crate::column::{Column, Row, Value};
 use crate::metrics::{GroupSums, GroupTimes, Holding};
-use crate::policy::{GroupAbout, GroupLevel, GroupLimits};
+use crate::policy::{GroupLevel, GroupLimits, GroupNode};
 use crate::units::{Dim, Span, Time};
 
 /// Ratios are kept in millionths.
@@ -10,7 +10,7 @@ const RATIO_ONE: f64 = 1e6;
 
 /// A group and a resource at the end of a run.
 pub(crate) struct Group<'a> {
-    pub about: &'a GroupAbout,
+    pub about: &'a GroupNode,
     pub parent: Option<&'a str>,
     pub variant: &'a str,
     pub dim: &'a Dim,
@@ -21,11 +21,6 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// An amount in the unit people write.
-    fn amount(&self, base: u64) -> Option<f64> {
-        Some(base as f64 / self.dim.unit.scale() as f64)
-    }
-
     /// An amount times seconds.
     fn area(&self, base_us: u128) -> Option<f64> {
         Some(base_us as f64 / self.dim.unit.scale() as f64 / 1e6)
@@ -49,7 +44,7 @@ impl Row for Group<'static> {
             C::amount(
                 "capacity",
                 "the most that its tree ever shared of it: without labels the capacity of the cluster",
-                |row| row.amount(row.most),
+                |row| Some(row.dim.amount(row.most)),
             ),
             C::text("variant", "how minimum and ratio go together: min-plus-share or max-min-level", |row| {
                 Some(row.variant)
@@ -57,9 +52,9 @@ impl Row for Group<'static> {
             C::float("ratio", "its ratio in sharing the amount above the minimums", |row| {
                 Some(row.limits.ratio as f64 / RATIO_ONE)
             }),
-            C::amount("min", "the guaranteed amount", |row| row.amount(row.limits.min)),
+            C::amount("min", "the guaranteed amount", |row| Some(row.dim.amount(row.limits.min))),
             C::amount("max", "the most that it may use; null for no limit", |row| {
-                row.amount(row.limits.max).filter(|_| row.limits.max < u64::MAX)
+                Some(row.dim.amount(row.limits.max)).filter(|_| row.limits.max < u64::MAX)
             }),
             C::area("used_s", "its use, times seconds (core seconds, GiB seconds)", |row| row.area(row.sums.used_us)),
             C::area("demand_s", "the amount that it held and waited for, cut to its max, times seconds", |row| {
@@ -125,17 +120,10 @@ impl Row for Group<'static> {
 /// A group's quota of a resource from a grid point on.
 pub(crate) struct LevelOf<'a> {
     pub at: Time,
-    pub about: &'a GroupAbout,
+    pub about: &'a GroupNode,
     pub dim: &'a Dim,
     pub level: &'a GroupLevel,
     pub held: Holding,
-}
-
-impl LevelOf<'_> {
-    /// An amount in the unit people write.
-    fn amount(&self, base: u64) -> Option<f64> {
-        Some(base as f64 / self.dim.unit.scale() as f64)
-    }
 }
 
 impl Row for LevelOf<'static> {
@@ -155,21 +143,25 @@ impl Row for LevelOf<'static> {
             C::amount(
                 "total",
                 "the amount that it and its siblings share: all of its tree, or its parent's runtime quota",
-                |row| row.amount(row.level.total),
+                |row| Some(row.dim.amount(row.level.total)),
             ),
-            C::amount("runtime", "its runtime quota, if a round were held now", |row| row.amount(row.level.runtime)),
-            C::amount("used", "the use of its running tasks", |row| row.amount(row.held.used)),
+            C::amount("runtime", "its runtime quota, if a round were held now", |row| {
+                Some(row.dim.amount(row.level.runtime))
+            }),
+            C::amount("used", "the use of its running tasks", |row| Some(row.dim.amount(row.held.used))),
             C::amount(
                 "request",
                 "the amount that its users hold and wait for, and that groups under it request, each cut to its max; not cut to its own",
                 |row| Some(row.held.request as f64 / row.dim.unit.scale() as f64),
             ),
             C::float("level", "how high the water stands among it and its siblings: an amount per ratio", |row| {
-                Some(row.level.level.to_f64() * RATIO_ONE / row.dim.unit.scale() as f64)
+                Some(row.level.level * RATIO_ONE / row.dim.unit.scale() as f64)
             }),
-            C::amount("base", "the amount that it has whatever the others ask for", |row| row.amount(row.level.base)),
+            C::amount("base", "the amount that it has whatever the others ask for", |row| {
+                Some(row.dim.amount(row.level.base))
+            }),
             C::amount("reach", "the amount that it has when there is enough for all", |row| {
-                row.amount(row.level.reach)
+                Some(row.dim.amount(row.level.reach))
             }),
         ]
     }

@@ -78,6 +78,22 @@ impl Wrong {
         de::Error::custom(format_args!("unknown {what} `{name}`, expected {names}{}", hint.unwrap_or_default()))
     }
 
+    /// A value that is none of those expected, which are named in words and not as types of Rust.
+    fn invalid(what: &str, value: Unexpected, expected: &dyn de::Expected) -> Wrong {
+        let expected = expected.to_string();
+        let words = match expected.as_str() {
+            "u8" => "a whole number from 0 to 255",
+            "u16" => "a whole number from 0 to 65535",
+            "u32" => "a whole number from 0 to 4294967295",
+            "u64" => "a whole number from 0 on",
+            "f64" => "a number",
+            name if name.starts_with("struct ") => "a table",
+            words => words,
+        };
+        let wrong: Wrong = de::Error::custom(format_args!("invalid {what}: {value}, expected {words}"));
+        Wrong { culprit: Culprit::of(value), ..wrong }
+    }
+
     /// The same at a node, unless a place below it is known.
     fn at(mut self, at: At) -> Wrong {
         if self.place.is_none() {
@@ -105,13 +121,11 @@ impl de::Error for Wrong {
     }
 
     fn invalid_type(value: Unexpected, expected: &dyn de::Expected) -> Wrong {
-        let wrong = Wrong::custom(format_args!("invalid type: {value}, expected {expected}"));
-        Wrong { culprit: Culprit::of(value), ..wrong }
+        Wrong::invalid("type", value, expected)
     }
 
     fn invalid_value(value: Unexpected, expected: &dyn de::Expected) -> Wrong {
-        let wrong = Wrong::custom(format_args!("invalid value: {value}, expected {expected}"));
-        Wrong { culprit: Culprit::of(value), ..wrong }
+        Wrong::invalid("value", value, expected)
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Wrong {
@@ -275,15 +289,20 @@ mod tests {
         for (from, to, says) in [
             ("seeds", "sedes", "line 2, column 1: unknown field `sedes`, expected `name`, `seeds`, `shape` or `inner`"),
             ("seeds", "sedes", "Did you mean 'seeds'?"),
-            ("3", "-3", "line 2, column 9: invalid value: integer `-3`, expected u64"),
-            ("3", "1e3", "line 2, column 9: invalid type: floating point `1000.0`, expected u64"),
+            ("3", "-3", "line 2, column 9: invalid value: integer `-3`, expected a whole number from 0 on"),
+            ("3", "1e3", "line 2, column 9: invalid type: floating point `1000.0`, expected a whole number from 0 on"),
             ("3", "99999999999999999999", "line 2, column 9: 99999999999999999999 is too large"),
             ("\"p\"", "1979-05-27", "line 1, column 8: invalid type: a date, expected a string"),
             ("name = \"p\"\n", "", "line 1, column 1: missing field `name`"),
             ("max", "mox", "line 3, column 36: unknown field `mox`"),
-            ("2.5", "\"x\"", "line 3, column 42: invalid type: string \"x\", expected f64"),
+            ("2.5", "\"x\"", "line 3, column 42: invalid type: string \"x\", expected a number"),
             ("\"flat\"", "\"flt\"", "line 3, column 18: unknown variant `flt`, expected `flat`"),
-            ("7", "700", "line 5, column 9: invalid value: integer `700`, expected u8"),
+            ("7", "700", "line 5, column 9: invalid value: integer `700`, expected a whole number from 0 to 255"),
+            (
+                "[[inner]]\ncount = 7\non = true",
+                "inner = [3]",
+                "line 4, column 10: invalid type: integer `3`, expected a table",
+            ),
             ("on = true\n", "", "line 4, column 1: missing field `on`"),
             ("on = true", "on = true\nrange = [0, 1, 2]", "line 7, column 16: one value too many"),
             ("2.5", "1e999", "line 3, column 42: 1e999 is too large"),

@@ -5,7 +5,7 @@ use plotters::style::{RGBColor, WHITE};
 use super::canvas::{Group, INK, Pen};
 use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::hatch::filled;
-use super::legend::{Entry, Sample};
+use super::legend::{Sample, entries};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
 use super::{Axis, Chart};
@@ -87,19 +87,13 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
     let values: Vec<Interval> = all.iter().flat_map(|one| drawn(one)).collect();
     let ends = values.iter().flat_map(|value| [value.mean, value.low, value.high]);
     let heights = extent(&chart.y, ends).map(|(low, high)| (low.min(0.0), high.max(0.0)));
-    let mut legend: Vec<Entry> = Vec::new();
-    for (one, look) in all.iter().zip(&looks) {
-        if !one.label.is_empty() && !legend.iter().any(|entry| entry.text == one.label) {
-            legend.push(Entry { text: one.label.clone(), sample: Sample::Bar(look.clone()) });
-        }
-    }
-    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
+    let labels = all.iter().zip(&looks).map(|(one, look)| (one.label.as_str(), Sample::Bar(look.clone())));
     let mut frame = frame(Outline {
         chart: &chart,
-        titles,
+        titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(categories),
         y: Vertical::Values(heights, Ends::Ticks),
-        legend: vec![legend],
+        legend: vec![entries(labels)],
         note: None,
     });
     let mut nth = 0;

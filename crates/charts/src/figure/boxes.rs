@@ -5,7 +5,7 @@ use plotters::style::{Color, WHITE};
 use super::bars::whisker;
 use super::canvas::{Group, INK};
 use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
-use super::legend::{Entry, Sample, marker};
+use super::legend::{Sample, entries, marker};
 use super::scale::{Ends, extent, shown};
 use super::style::{Look, looks};
 use super::{Category, Chart};
@@ -83,21 +83,15 @@ pub fn boxes(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> Str
     let spreads = || all.iter().flat_map(|one| one.spreads.iter().flatten());
     let ends = spreads()
         .flat_map(|one| [one.quantiles[0], one.quantiles[4], one.mean].into_iter().chain(one.values.iter().copied()));
-    let mut legend: Vec<Entry> = Vec::new();
-    for (one, look) in all.iter().zip(&looks) {
-        if !one.label.is_empty() && !legend.iter().any(|entry| entry.text == one.label) {
-            legend.push(Entry { text: one.label.clone(), sample: Sample::Bar(look.clone()) });
-        }
-    }
+    let labels = all.iter().zip(&looks).map(|(one, look)| (one.label.as_str(), Sample::Bar(look.clone())));
     let heights = extent(&chart.y, ends);
     let hidden = spreads().filter(|one| !shown(&chart.y, one.quantiles[2])).count();
-    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
     let mut frame = frame(Outline {
         chart,
-        titles,
+        titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(categories),
         y: Vertical::Values(heights, Ends::Ticks),
-        legend: vec![legend],
+        legend: vec![entries(labels)],
         note: super::hidden_note(hidden),
     });
     let mut nth = 0;

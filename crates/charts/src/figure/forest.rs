@@ -2,7 +2,7 @@
 
 use super::canvas::{GREY, Group};
 use super::frame::{Horizontal, Outline, Vertical, frame};
-use super::legend::{Entry, Sample, hollow, marker};
+use super::legend::{Sample, entries, hollow, marker};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Interval};
@@ -39,19 +39,13 @@ pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String
     let looks = looks(&keys);
     let good = |row: &&&ForestRow| shown(&chart.x, row.interval.mean);
     let ends = all.iter().filter(good).flat_map(|row| [row.interval.mean, row.interval.low, row.interval.high, 0.0]);
-    let mut legend: Vec<Entry> = Vec::new();
-    for (row, look) in all.iter().zip(&looks) {
-        if !row.label.is_empty() && !legend.iter().any(|entry| entry.text == row.label) {
-            legend.push(Entry { text: row.label.clone(), sample: Sample::Point(look.clone()) });
-        }
-    }
-    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
+    let labels = all.iter().zip(&looks).map(|(row, look)| (row.label.as_str(), Sample::Point(look.clone())));
     let mut frame = frame(Outline {
         chart,
-        titles,
+        titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Values(extent(&chart.x, ends), Ends::Ticks),
         y: Vertical::Names(names),
-        legend: vec![legend],
+        legend: vec![entries(labels)],
         note: None,
     });
     let mut nth = 0;

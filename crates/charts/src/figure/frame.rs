@@ -48,7 +48,7 @@ pub(super) enum Vertical<'a> {
 pub(super) struct Outline<'a> {
     /// The chart.
     pub chart: &'a Chart,
-    /// The heading of each panel.
+    /// The heading of each panel; without any there is one without data.
     pub titles: Vec<&'a str>,
     /// The horizontal axis.
     pub x: Horizontal<'a>,
@@ -168,7 +168,10 @@ impl Wording {
 }
 
 /// Lays a chart out and draws all of it but the data.
-pub(super) fn frame(outline: Outline) -> Frame {
+pub(super) fn frame(mut outline: Outline) -> Frame {
+    if outline.titles.is_empty() {
+        outline.titles.push("");
+    }
     let chart = outline.chart;
     let width = chart.size_pt.0.clamp(60.0, 10_000.0);
     let legend = Legend::rows(&outline.legend, width.min(LEGEND_MOST) - 4.0 * MARGIN);
@@ -231,7 +234,7 @@ fn note_height(wording: &Wording) -> f64 {
 /// Everything that does not depend on the vertical scale; `legend` is the height of the legend.
 fn layout(outline: &Outline, width: f64, legend: f64, wording: &Wording) -> Layout {
     let chart = outline.chart;
-    let count = outline.titles.len().max(1);
+    let count = outline.titles.len();
     let roughly = width - 44.0;
     let columns = chart.columns.unwrap_or((roughly / 105.0) as usize).clamp(1, count);
     // The fewest columns for that number of rows: no row is left nearly empty.

@@ -62,10 +62,9 @@ pub fn heat(
         });
         legend.push(shades.collect());
     }
-    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
     let mut frame = frame(Outline {
         chart,
-        titles,
+        titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Categories(columns),
         y: Vertical::Names(rows),
         legend,

@@ -61,6 +61,17 @@ pub(super) struct Entry {
     pub sample: Sample,
 }
 
+/// An entry for every label but the empty one, with the first sample that it comes with.
+pub(super) fn entries<'a>(labels: impl Iterator<Item = (&'a str, Sample)>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for (label, sample) in labels {
+        if !label.is_empty() && !entries.iter().any(|entry| entry.text == label) {
+            entries.push(Entry { text: label.to_owned(), sample });
+        }
+    }
+    entries
+}
+
 impl Entry {
     fn sample_width(&self) -> f64 {
         match &self.sample {

@@ -151,7 +151,6 @@ fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
         series.points.iter().filter(|point| shown(&chart.x, point.0)).map(|point| point.1).chain(band).collect()
     };
     let hidden = all.iter().flat_map(|series| &series.points).filter(|point| hidden(chart, **point)).count();
-    let titles: Vec<&str> = if views.is_empty() { vec![""] } else { views.iter().map(|view| view.title).collect() };
     let y_extent = extent(&chart.y, all.iter().flat_map(|one| ys(one)));
     let named: Vec<(&str, Vec<&Series>)> = views.iter().map(|view| (view.title, view.series.clone())).collect();
     let alike = y_extent.and_then(|extent| alike::note(chart, join, &named, extent));
@@ -159,7 +158,7 @@ fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
     let x_ends = if chart.x.log && join == Join::Straight { Ends::Ticks } else { Ends::Exact };
     let mut frame = frame(Outline {
         chart,
-        titles,
+        titles: views.iter().map(|view| view.title).collect(),
         x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
         y: Vertical::Values(y_extent, Ends::Ticks),
         legend: if legend { vec![entries(&all, &looks, join)] } else { Vec::new() },

@@ -3,7 +3,7 @@
 use super::bubbles::padded;
 use super::canvas::Group;
 use super::frame::{Horizontal, Outline, Vertical, frame};
-use super::legend::{Entry, Sample, marker};
+use super::legend::{Sample, entries, marker};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Panel, Series};
@@ -19,20 +19,14 @@ pub fn points(chart: &Chart, panels: &[Panel]) -> String {
     let visible = |point: &&(f64, f64)| shown(&chart.x, point.0) && shown(&chart.y, point.1);
     let every = || all.iter().flat_map(|one| &one.points);
     let finite = every().filter(|point| drawable(point.0) && drawable(point.1)).count();
-    let mut legend: Vec<Entry> = Vec::new();
-    for (one, look) in all.iter().zip(&looks) {
-        if !one.label.is_empty() && !legend.iter().any(|entry| entry.text == one.label) {
-            legend.push(Entry { text: one.label.clone(), sample: Sample::Point(look.clone()) });
-        }
-    }
-    let titles = if panels.is_empty() { vec![""] } else { panels.iter().map(|panel| panel.title.as_str()).collect() };
+    let labels = all.iter().zip(&looks).map(|(one, look)| (one.label.as_str(), Sample::Point(look.clone())));
     let ends = |pick: fn(&(f64, f64)) -> f64, axis| padded(axis, extent(axis, every().filter(visible).map(pick)));
     let mut frame = frame(Outline {
         chart,
-        titles,
+        titles: panels.iter().map(|panel| panel.title.as_str()).collect(),
         x: Horizontal::Values(ends(|point| point.0, &chart.x), Ends::Ticks),
         y: Vertical::Values(ends(|point| point.1, &chart.y), Ends::Ticks),
-        legend: vec![legend],
+        legend: vec![entries(labels)],
         note: super::hidden_note(finite - every().filter(visible).count()),
     });
     let mut nth = 0;

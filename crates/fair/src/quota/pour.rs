@@ -88,7 +88,7 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
         points.push((bucket.high.over(&bucket.ratio), bucket, false));
     }
     points.sort_by(|(a, ..), (b, ..)| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-    let mut before = Held { still: filled(buckets, &N::zero()), moving: N::zero() };
+    let mut before = Contents { still: filled(buckets, &N::zero()), moving: N::zero() };
     let level = if before.still >= *total {
         N::zero()
     } else {
@@ -119,12 +119,12 @@ fn sorted<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
 
 /// The contents of all buckets together between two points: an amount, and so much more for each unit of level.
 #[derive(Clone)]
-struct Held<N> {
+struct Contents<N> {
     still: N,
     moving: N,
 }
 
-impl<N: Number> Held<N> {
+impl<N: Number> Contents<N> {
     /// A bucket starts to move, or is full.
     fn pass(&mut self, bucket: &Bucket<N>, starts: bool) {
         if starts {

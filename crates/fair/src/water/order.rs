@@ -36,16 +36,16 @@ const HEIGHT: usize = 10;
 
 /// Where a point stands or would stand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Cursor {
     /// The inner blocks from the root on, and the child taken in each.
     path: [(u32, u32); HEIGHT],
     pub leaf: u32,
     pub at: u32,
 }
 
-impl Place {
+impl Cursor {
     /// Before anything was found.
-    pub const NONE: Place = Place { path: [(0, 0); HEIGHT], leaf: 0, at: 0 };
+    pub const NONE: Cursor = Cursor { path: [(0, 0); HEIGHT], leaf: 0, at: 0 };
 }
 
 /// The tree.
@@ -80,11 +80,11 @@ impl Order {
     }
 
     /// Where the point stands, or where it belongs. O(log n).
-    pub fn find(&self, point: &Point, source: &impl Source) -> Place {
-        let mut place = Place::NONE;
-        self.descend(&mut place, point, source);
-        place.at = self.locate(place.leaf, point, source);
-        place
+    pub fn find(&self, point: &Point, source: &impl Source) -> Cursor {
+        let mut cursor = Cursor::NONE;
+        self.descend(&mut cursor, point, source);
+        cursor.at = self.locate(cursor.leaf, point, source);
+        cursor
     }
 
     /// Finds the leaf in which the point stands or belongs; where in it is not known yet.
@@ -92,16 +92,16 @@ impl Order {
     /// Apart from [`Order::locate`], because inner blocks are in the cache and leaves are not: two searches that
     /// descend first wait for both leaves at once. Written where it stays, as copying a block just written stalls.
     #[inline]
-    pub fn descend(&self, place: &mut Place, point: &Point, source: &impl Source) {
+    pub fn descend(&self, cursor: &mut Cursor, point: &Point, source: &impl Source) {
         let mut at = self.root;
-        for step in &mut place.path[..self.height] {
+        for step in &mut cursor.path[..self.height] {
             let inner = &self.inners[at as usize];
             let (rank, there) = rank(&inner.row, point, source);
             let slot = if there { rank } else { rank.saturating_sub(1) };
             *step = (at, slot as u32);
             at = inner.child(slot);
         }
-        place.leaf = at;
+        cursor.leaf = at;
     }
 
     /// Where in its leaf the point stands or belongs.
@@ -120,44 +120,44 @@ impl Order {
     }
 
     /// Puts a point at its place.
-    pub fn insert(&mut self, place: &Place, point: &Point, weight: Weight, source: &impl Source) {
-        self.add(place, weight);
-        let row = &mut self.leaves[place.leaf as usize].row;
-        row.insert(place.at as usize, point.key, point.id);
+    pub fn insert(&mut self, cursor: &Cursor, point: &Point, weight: Weight, source: &impl Source) {
+        self.add(cursor, weight);
+        let row = &mut self.leaves[cursor.leaf as usize].row;
+        row.insert(cursor.at as usize, point.key, point.id);
         let full = row.len() == LEAF;
-        if place.at == 0 {
-            self.rename(place, self.height, (point.key, point.id));
+        if cursor.at == 0 {
+            self.rename(cursor, self.height, (point.key, point.id));
         }
         if full {
-            self.split_leaf(place, source);
+            self.split_leaf(cursor, source);
         }
     }
 
     /// Takes the point at a place away.
-    pub fn remove(&mut self, place: &Place, weight: Weight) {
-        self.add(place, Weight::ZERO - weight);
-        let row = &mut self.leaves[place.leaf as usize].row;
-        row.remove(place.at as usize);
+    pub fn remove(&mut self, cursor: &Cursor, weight: Weight) {
+        self.add(cursor, Weight::ZERO - weight);
+        let row = &mut self.leaves[cursor.leaf as usize].row;
+        row.remove(cursor.at as usize);
         let len = row.len();
-        if place.at == 0 && len > 0 {
+        if cursor.at == 0 && len > 0 {
             let first = (row.key(0), row.id(0));
-            self.rename(place, self.height, first);
+            self.rename(cursor, self.height, first);
         }
         if len < LEAF / 4 && self.height > 0 {
-            self.thin_leaf(place, len);
+            self.thin_leaf(cursor, len);
         }
     }
 
     #[inline]
-    fn add(&mut self, place: &Place, weight: Weight) {
-        for &(inner, slot) in &place.path[..self.height] {
+    fn add(&mut self, cursor: &Cursor, weight: Weight) {
+        for &(inner, slot) in &cursor.path[..self.height] {
             self.inners[inner as usize].add(slot as usize, weight);
         }
     }
 
     /// Writes the new first point of the block at a depth into all blocks above that start with it.
-    fn rename(&mut self, place: &Place, depth: usize, first: (u64, u32)) {
-        for &(inner, slot) in place.path[..depth].iter().rev() {
+    fn rename(&mut self, cursor: &Cursor, depth: usize, first: (u64, u32)) {
+        for &(inner, slot) in cursor.path[..depth].iter().rev() {
             self.inners[inner as usize].row.set(slot as usize, first.0, first.1);
             if slot > 0 {
                 break;
@@ -165,13 +165,13 @@ impl Order {
         }
     }
 
-    fn split_leaf(&mut self, place: &Place, source: &impl Source) {
+    fn split_leaf(&mut self, cursor: &Cursor, source: &impl Source) {
         self.shape += 1;
         let right = reuse(&mut self.leaves, &mut self.spare_leaves, Leaf::new());
         let mut fresh = Leaf::new();
-        let left = &mut self.leaves[place.leaf as usize];
+        let left = &mut self.leaves[cursor.leaf as usize];
         left.row.move_to(LEAF / 2, &mut fresh.row);
-        (fresh.previous, fresh.next) = (place.leaf, left.next);
+        (fresh.previous, fresh.next) = (cursor.leaf, left.next);
         left.next = right;
         if fresh.next != NONE {
             self.leaves[fresh.next as usize].previous = right;
@@ -180,10 +180,10 @@ impl Order {
         let first = (fresh.row.key(0), fresh.row.id(0));
         self.leaves[right as usize] = fresh;
         if self.height == 0 {
-            let left = &self.leaves[place.leaf as usize].row;
-            self.grow((left.key(0), left.id(0)), place.leaf, weigh(left, source), first, right, weight);
+            let left = &self.leaves[cursor.leaf as usize].row;
+            self.grow((left.key(0), left.id(0)), cursor.leaf, weigh(left, source), first, right, weight);
         } else {
-            self.add_child(place, self.height - 1, first, right, weight);
+            self.add_child(cursor, self.height - 1, first, right, weight);
         }
     }
 
@@ -197,8 +197,8 @@ impl Order {
     }
 
     /// Hangs a block behind the child at a place's depth and takes a part of that child's weight.
-    fn add_child(&mut self, place: &Place, depth: usize, first: (u64, u32), child: u32, weight: Weight) {
-        let (at, slot) = place.path[depth];
+    fn add_child(&mut self, cursor: &Cursor, depth: usize, first: (u64, u32), child: u32, weight: Weight) {
+        let (at, slot) = cursor.path[depth];
         let inner = &mut self.inners[at as usize];
         inner.add(slot as usize, Weight::ZERO - weight);
         inner.insert(slot as usize + 1, first, child, weight);
@@ -213,20 +213,20 @@ impl Order {
         if depth == 0 {
             self.grow(left, at, left_weight, first, right, weight);
         } else {
-            self.add_child(place, depth - 1, first, right, weight);
+            self.add_child(cursor, depth - 1, first, right, weight);
         }
     }
 
     /// Joins a leaf with few points and a neighbour under the same block, if both fit one leaf with room to spare.
-    fn thin_leaf(&mut self, place: &Place, len: usize) {
-        let (at, slot) = place.path[self.height - 1];
+    fn thin_leaf(&mut self, cursor: &Cursor, len: usize) {
+        let (at, slot) = cursor.path[self.height - 1];
         let inner = &self.inners[at as usize];
         let size = |slot: u32| self.leaves[inner.child(slot as usize) as usize].row.len();
         let Some(left) = neighbours(slot, inner.row.len(), len, size, LEAF) else {
             if len == 0 {
                 self.shape += 1;
-                self.unchain(place.leaf);
-                self.drop_child(place, self.height - 1, slot);
+                self.unchain(cursor.leaf);
+                self.drop_child(cursor, self.height - 1, slot);
             }
             return;
         };
@@ -237,19 +237,19 @@ impl Order {
         row.move_to(0, &mut self.leaves[into as usize].row);
         let first = (self.row(into).key(0), self.row(into).id(0));
         self.unchain(gone);
-        self.fold_child(place, self.height - 1, left, first, weight);
+        self.fold_child(cursor, self.height - 1, left, first, weight);
     }
 
     /// Counts the child right of `left` into it, and drops it.
-    fn fold_child(&mut self, place: &Place, depth: usize, left: u32, first: (u64, u32), weight: Weight) {
-        let inner = &mut self.inners[place.path[depth].0 as usize];
+    fn fold_child(&mut self, cursor: &Cursor, depth: usize, left: u32, first: (u64, u32), weight: Weight) {
+        let inner = &mut self.inners[cursor.path[depth].0 as usize];
         inner.add(left as usize, weight);
         // An empty block had the name of a point that is gone.
         inner.row.set(left as usize, first.0, first.1);
         if left == 0 {
-            self.rename(place, depth, first);
+            self.rename(cursor, depth, first);
         }
-        self.drop_child(place, depth, left + 1);
+        self.drop_child(cursor, depth, left + 1);
     }
 
     fn unchain(&mut self, leaf: u32) {
@@ -264,14 +264,14 @@ impl Order {
     }
 
     /// Removes a child of the block at a place's depth; joins or removes that block if little is left.
-    fn drop_child(&mut self, place: &Place, depth: usize, child: u32) {
-        let (at, _) = place.path[depth];
+    fn drop_child(&mut self, cursor: &Cursor, depth: usize, child: u32) {
+        let (at, _) = cursor.path[depth];
         let inner = &mut self.inners[at as usize];
         inner.remove(child as usize);
         let len = inner.row.len();
         if len > 0 && child == 0 {
             let first = (inner.row.key(0), inner.row.id(0));
-            self.rename(place, depth, first);
+            self.rename(cursor, depth, first);
         }
         if depth == 0 {
             return self.lower();
@@ -279,13 +279,13 @@ impl Order {
         if len >= INNER / 4 {
             return;
         }
-        let (above, slot) = place.path[depth - 1];
+        let (above, slot) = cursor.path[depth - 1];
         let parent = &self.inners[above as usize];
         let size = |slot: u32| self.inners[parent.child(slot as usize) as usize].row.len();
         let Some(left) = neighbours(slot, parent.row.len(), len, size, INNER) else {
             if len == 0 {
                 self.spare_inners.push(at);
-                self.drop_child(place, depth - 1, slot);
+                self.drop_child(cursor, depth - 1, slot);
             }
             return;
         };
@@ -296,7 +296,7 @@ impl Order {
         let row = &self.inners[into as usize].row;
         let first = (row.key(0), row.id(0));
         self.spare_inners.push(gone);
-        self.fold_child(place, depth - 1, left, first, weight);
+        self.fold_child(cursor, depth - 1, left, first, weight);
     }
 
     /// Takes roots with one child away, or one with none.

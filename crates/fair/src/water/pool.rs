@@ -2,7 +2,7 @@
 
 use super::group::{Break, Group, Semantics, Side, Standing, Sums, Target, Weight};
 use super::level::{DISTINCT, Level, key};
-use super::order::{Order, Place, Point, Source};
+use super::order::{Cursor, Order, Point, Source};
 use super::seek::{Gap, Window, Zone};
 use crate::Exact;
 use plimsoll_base::error::{Error, Result};
@@ -304,18 +304,18 @@ impl Water {
         let key = self.members.records[id as usize].key;
         let point = self.members.point(id, &new);
         let old = Point { key, id: point.id, fraction: gone.fraction() };
-        let (mut ahead, mut place) = (Place::NONE, Place::NONE);
+        let (mut ahead, mut cursor) = (Cursor::NONE, Cursor::NONE);
         self.order.descend(&mut ahead, &point, &self.members);
-        self.order.descend(&mut place, &old, &self.members);
+        self.order.descend(&mut cursor, &old, &self.members);
         ahead.at = self.order.locate(ahead.leaf, &point, &self.members);
-        place.at = self.order.locate(place.leaf, &old, &self.members);
+        cursor.at = self.order.locate(cursor.leaf, &old, &self.members);
         let shape = self.order.shape;
-        self.remove(&place, &old, gone.weight());
+        self.remove(&cursor, &old, gone.weight());
         self.members.records[id as usize].key = point.key;
         // Beside a tie with its old self the search said nothing.
         if shape != self.order.shape || key == point.key {
             ahead = self.order.find(&point, &self.members);
-        } else if ahead.leaf == place.leaf && ahead.at > place.at {
+        } else if ahead.leaf == cursor.leaf && ahead.at > cursor.at {
             ahead.at -= 1;
         }
         self.insert(&ahead, &point, new.weight());
@@ -330,8 +330,8 @@ impl Water {
                 Side::Enter => key(gone.amount, gone.ratio),
             };
             let point = Point { key, id: entry(id, gone.side), fraction: gone.fraction() };
-            let place = self.order.find(&point, &self.members);
-            self.remove(&place, &point, gone.weight());
+            let cursor = self.order.find(&point, &self.members);
+            self.remove(&cursor, &point, gone.weight());
         }
         self.members.records[id as usize].key = 0;
         for new in is.into_iter().flatten() {
@@ -339,33 +339,33 @@ impl Water {
             if new.side == Side::Leave {
                 self.members.records[id as usize].key = point.key;
             }
-            let place = self.order.find(&point, &self.members);
-            self.insert(&place, &point, new.weight());
+            let cursor = self.order.find(&point, &self.members);
+            self.insert(&cursor, &point, new.weight());
         }
     }
 
-    fn insert(&mut self, place: &Place, point: &Point, weight: Weight) {
-        let before = self.before_gap(place, point);
-        self.gap.at += u32::from(before && place.leaf == self.gap.leaf);
+    fn insert(&mut self, cursor: &Cursor, point: &Point, weight: Weight) {
+        let before = self.before_gap(cursor, point);
+        self.gap.at += u32::from(before && cursor.leaf == self.gap.leaf);
         self.gap.below = self.gap.below + weight.only_if(before);
-        self.order.insert(place, point, weight, &self.members);
+        self.order.insert(cursor, point, weight, &self.members);
     }
 
-    fn remove(&mut self, place: &Place, point: &Point, weight: Weight) {
-        let before = self.before_gap(place, point);
-        self.gap.at -= u32::from(before && place.leaf == self.gap.leaf);
+    fn remove(&mut self, cursor: &Cursor, point: &Point, weight: Weight) {
+        let before = self.before_gap(cursor, point);
+        self.gap.at -= u32::from(before && cursor.leaf == self.gap.leaf);
         self.gap.below = self.gap.below - weight.only_if(before);
-        self.order.remove(place, weight);
+        self.order.remove(cursor, weight);
     }
 
     /// Whether a place is before the gap, if that still holds.
     #[inline]
-    fn before_gap(&self, place: &Place, point: &Point) -> bool {
+    fn before_gap(&self, cursor: &Cursor, point: &Point) -> bool {
         if self.shape != self.order.shape {
             return false;
         }
-        if place.leaf == self.gap.leaf {
-            return place.at < self.gap.at;
+        if cursor.leaf == self.gap.leaf {
+            return cursor.at < self.gap.at;
         }
         self.order.before_leaf(point, self.gap.leaf, &self.members)
     }

@@ -1,9 +1,7 @@
 //! Counts of a run, and its length.
 
-use super::{How, Metrics, Point, float, int, micros};
-use plimsoll_base::column::{Column, Topic, Value};
-
-type At = Column<Value<Point<'static>>>;
+use super::{At, How, Metrics, float, int, micros};
+use plimsoll_base::column::{Column, Topic};
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

@@ -7,9 +7,9 @@
 //! that aim at something else will.
 //! Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
 
-use super::{Metrics, Point, mean};
+use super::{At, Metrics, mean};
 use crate::snapshot::TOLERANCE;
-use plimsoll_base::column::{Column, Unit, Value};
+use plimsoll_base::column::Unit;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MAX_DIMS;
 use plimsoll_fair::{Levels, Problem};
@@ -73,8 +73,6 @@ pub fn theorem7_broken(shares: &[f64], tasks: &[f64]) -> Option<bool> {
     let task = tasks.iter().copied().fold(0.0, f64::max);
     Some(gap > task * (1.0 + TOLERANCE) + TOLERANCE)
 }
-
-type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

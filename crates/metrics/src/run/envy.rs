@@ -10,9 +10,9 @@
 //! [`Envy::count`], and not in [`Envy::max_bounded`].
 //! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
 
-use super::{Metrics, Point, mean};
+use super::{At, Metrics, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
-use plimsoll_base::column::{Column, Topic, Value};
+use plimsoll_base::column::Topic;
 use plimsoll_base::units::MAX_DIMS;
 
 /// Envy at one instant.
@@ -79,8 +79,6 @@ fn skyline(bundles: Vec<[f64; MAX_DIMS]>, dims: usize) -> Vec<[f64; MAX_DIMS]> {
     }
     kept
 }
-
-type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

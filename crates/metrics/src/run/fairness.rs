@@ -5,8 +5,8 @@
 //! and [`ratio`] do not change when all shares are scaled; [`gap`] is in units of the share. [`JainSum`] keeps the
 //! Jain index of a changing set of users in constant time a change.
 
-use super::{Metrics, Point, float, mean};
-use plimsoll_base::column::{Column, Unit, Value};
+use super::{At, Metrics, float, mean};
+use plimsoll_base::column::Unit;
 
 /// Gives the Jain index (Σy)² / (n Σy²).
 ///
@@ -122,8 +122,6 @@ impl JainSum {
         (self.squares > 0).then(|| (sum * sum / (self.users as f64 * self.squares as f64)).min(1.0))
     }
 }
-
-type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

@@ -6,9 +6,9 @@
 //! runs 2 counts as below. Only backlogged users are judged.
 //! Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
 
-use super::{Metrics, Point, mean};
+use super::{At, Metrics, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
-use plimsoll_base::column::{Column, Topic, Unit, Value};
+use plimsoll_base::column::{Topic, Unit};
 use plimsoll_base::units::MAX_DIMS;
 
 /// How one backlogged user fares against its part of the cluster.
@@ -66,8 +66,6 @@ impl Incentive {
         })
     }
 }
-
-type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

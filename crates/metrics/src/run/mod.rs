@@ -50,8 +50,11 @@ static METRICS: &[&Metrics] = &[
 /// Columns that belong together: of the table `runs`, and of the table `fairness`.
 struct Metrics {
     runs: &'static [Column<How>],
-    fairness: &'static [Column<Value<Point<'static>>>],
+    fairness: &'static [At],
 }
+
+/// A column of the table `fairness`.
+type At = Column<Value<Point<'static>>>;
 
 /// A run that has ended.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Stranded capacity: what is free on machines and too little, or of the wrong shape, for every task that waits for it.
 
-use super::{How, Metrics, Point};
-use plimsoll_base::column::{Column, Unit, Value};
+use super::{At, How, Metrics};
+use plimsoll_base::column::{Column, Unit};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 use plimsoll_sim::cluster::Machines;
 use plimsoll_sim::record::State;
@@ -65,7 +65,7 @@ pub(super) static METRICS: Metrics = Metrics {
     .unit(Unit::Share)
     .lower()
     .words("<r> stranded")],
-    fairness: &[Column::<Value<Point<'static>>>::floats(
+    fairness: &[At::floats(
         "stranded_<r>",
         "share of <r> free on machines that waiting tasks may use and that have room for none; null when pooled or nothing waits",
         |point, d| Some(point.sample.stranded?[d]),

@@ -1,11 +1,9 @@
 //! How much of the cluster was reserved, used and over-committed.
 
 use super::totals::part;
-use super::{Metrics, Point, float, shares};
-use plimsoll_base::column::{Column, Topic, Unit, Value};
+use super::{At, Metrics, Point, float, shares};
+use plimsoll_base::column::{Topic, Unit};
 use plimsoll_base::units::Resources;
-
-type At = Column<Value<Point<'static>>>;
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{checks, labels, roster};
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::named;
 use plimsoll_base::rows::read_text;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, Round, Span, decimal, span};
@@ -16,14 +17,12 @@ pub(super) const RATIO_ONE: u64 = 1_000_000;
 /// The largest ratio, in millionths.
 const RATIO_MAX: u64 = 1_000_000 * RATIO_ONE;
 
-/// The order of users inside a group, after priority.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GroupOrder {
-    /// The earliest task.
-    #[default]
-    Fifo,
-    /// The user with the least dominant share.
-    Fair,
+named! {
+    /// The order of users inside a group, after priority.
+    GroupOrder {
+        Fifo "fifo": "The earliest task",
+        Fair "fair": "The user with the least dominant share",
+    }
 }
 
 /// The rule for a group that holds more than its quota because another one requests the amount it lent.
@@ -137,15 +136,11 @@ impl QuotaFile {
     }
 }
 
-const VARIANTS: [(&str, Variant); 2] =
-    [("min-plus-share", Variant::MinPlusShare), ("max-min-level", Variant::MaxMinLevel)];
-const INSIDES: [(&str, GroupOrder); 2] = [("fifo", GroupOrder::Fifo), ("fair", GroupOrder::Fair)];
-
 /// The content of a table that is named at `place`; a list of users is in `folder`.
 fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
     top.known(&TOP, "", "")?;
-    let variant = choice(top, "variant", &VARIANTS)?;
-    let inside = choice(top, "inside", &INSIDES)?;
+    let variant = choice(top, "variant", Variant::ALL)?;
+    let inside = choice(top, "inside", GroupOrder::ALL)?;
     let reclaim = reclaim(top)?;
     let (groups, parents) = groups(top, place)?;
     let (path, files, labels) = (place.file().to_owned(), Vec::new(), Vec::new());
@@ -162,10 +157,10 @@ fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
     Ok(file)
 }
 
-fn choice<T: Copy + Default>(top: &Node, key: &str, all: &[(&str, T)]) -> Result<T> {
+fn choice<T: Copy + Default>(top: &Node, key: &str, all: &[(&str, T, &str)]) -> Result<T> {
     let Some(Entry { node, .. }) = top.get(key) else { return Ok(T::default()) };
-    all.iter().find(|(name, _)| Some(*name) == node.text()).map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    all.iter().find(|(name, ..)| Some(*name) == node.text()).map(|(_, value, _)| *value).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
         refused(key, node, &names.join(" or "))
     })
 }

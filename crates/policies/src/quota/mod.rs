@@ -29,7 +29,7 @@ pub use file::{Amount, GroupEntry, GroupOrder, LabelTree, QuotaFile, Reclaim, Va
 use std::path::Path;
 
 use super::{
-    Ask, Displaces, GroupAbout, GroupLevel, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
+    Ask, Displaces, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
     Queue, Rank, Reason, RunningView, Setup, Stale, Unreturned, Verdict, Victims, enough,
 };
 use plimsoll_base::error::{Error, Result};
@@ -100,7 +100,7 @@ impl Quota {
         file.check_labels(setup.labels)?;
         let tree = |(at, groups): (usize, &[GroupEntry])| Sharing::new(Partition(at as u8), file, groups, setup);
         let trees = file.trees().enumerate().map(tree).collect::<Result<Vec<_>>>()?;
-        let about = about(file, &trees);
+        let about = group_tree(file, &trees);
         Ok(Quota { file: file.clone(), about, trees, unreturned: Vec::new(), concerned: Vec::new() })
     }
 
@@ -125,11 +125,11 @@ fn owners(file: &QuotaFile) -> Owners {
 }
 
 /// The groups of a file, for recorders.
-fn about(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
+fn group_tree(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
     let mut groups = Vec::new();
     for (partition, (entries, tree)) in file.trees().zip(trees).enumerate() {
         let first = groups.len();
-        groups.extend(entries.iter().enumerate().map(|(at, entry)| GroupAbout {
+        groups.extend(entries.iter().enumerate().map(|(at, entry)| GroupNode {
             name: entry.name.clone(),
             label: partition.checked_sub(1).map(|label| file.labels[label].name.clone()),
             stated: entry.stated,
@@ -137,7 +137,7 @@ fn about(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
             limits: tree.limits(at),
         }));
     }
-    GroupTree::new(file.variant, groups, trees.len(), owners(file))
+    GroupTree::new(file.variant.name(), groups, trees.len(), owners(file))
 }
 
 impl Groups for Quota {

@@ -18,7 +18,7 @@ const AXES: usize = 3;
 
 /// Machines of equal capacity, and the value of a unit of each resource on them.
 #[derive(Clone, Debug)]
-struct Kind {
+struct MachineKind {
     capacity: Resources,
     weights: [u128; MAX_DIMS],
 }
@@ -46,7 +46,7 @@ struct Equals {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Climb {
-    kinds: Vec<Kind>,
+    kinds: Vec<MachineKind>,
     kind_of: HashMap<Resources, u32>,
     /// The kind of each machine.
     kind: Vec<u32>,
@@ -84,7 +84,7 @@ impl Climb {
     /// A machine is new, or comes with another capacity.
     pub fn weigh(&mut self, index: &Index, machine: usize, capacity: &Resources) {
         let kind = *self.kind_of.entry(*capacity).or_insert_with(|| {
-            self.kinds.push(Kind { capacity: *capacity, weights: alignment(capacity) });
+            self.kinds.push(MachineKind { capacity: *capacity, weights: alignment(capacity) });
             self.kinds.len() as u32 - 1
         });
         self.kind.resize(self.kind.len().max(machine + 1), 0);

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Hardware, Held, Machines, Mix, Placement};
+use super::{DevicePart, Hardware, Machines, Mix, Placement};
 use plimsoll_base::units::{MachineId, Resources};
 
 /// Cores and GPUs, both in thousandths.
@@ -25,13 +25,13 @@ fn machines(placement: Placement, all: &[(u64, &[u16])], mix: &[(Resources, u64)
 }
 
 /// Places a task where the rule says; its machine and devices.
-fn start(machines: &mut Machines, need: &Resources) -> Option<(MachineId, Vec<Held>)> {
+fn start(machines: &mut Machines, need: &Resources) -> Option<(MachineId, Vec<DevicePart>)> {
     let machine = machines.find(need.slice(2))?;
     machines.take(machine, need.slice(2));
     Some((machine, machines.assign(machine, need.slice(2))))
 }
 
-fn devices(held: &[Held]) -> Vec<(u16, u16)> {
+fn devices(held: &[DevicePart]) -> Vec<(u16, u16)> {
     held.iter().map(|held| (held.device, held.milli)).collect()
 }
 
@@ -100,7 +100,7 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
         let mix: Vec<(Resources, u64)> = (0..12).map(|at| (task(), 1 + at % 5)).collect();
         let mut fast = machines(placement, &all, &mix);
         let mut free: Vec<(u64, Vec<u16>)> = all.iter().map(|(cpu, n)| (*cpu, vec![1000; n.len()])).collect();
-        let mut running: Vec<(MachineId, Resources, Vec<Held>)> = Vec::new();
+        let mut running: Vec<(MachineId, Resources, Vec<DevicePart>)> = Vec::new();
         let mut placed = 0;
         for step in 0..3000 {
             if rng.random_bool(0.45) && !running.is_empty() {

@@ -13,7 +13,7 @@ pub const WHOLE: u64 = 1000;
 
 /// A part of a device, or a whole one, that a task holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Held {
+pub struct DevicePart {
     /// The resource, as an index into the run's dimensions.
     pub dim: u8,
     /// The device's number on its machine, from 0.
@@ -170,17 +170,17 @@ impl Hardware {
     }
 
     /// Panics: if a device has less free (the caller has just chosen it).
-    pub(super) fn take(&mut self, machine: usize, held: &[Held]) {
-        self.change(machine, held, |free, milli| free.checked_sub(milli));
+    pub(super) fn take(&mut self, machine: usize, parts: &[DevicePart]) {
+        self.change(machine, parts, |free, milli| free.checked_sub(milli));
     }
 
     /// Panics: if a device would have more than a thousand thousandths.
-    pub(super) fn give(&mut self, machine: usize, held: &[Held]) {
-        self.change(machine, held, |free, milli| free.checked_add(milli).filter(|free| u64::from(*free) <= WHOLE));
+    pub(super) fn give(&mut self, machine: usize, parts: &[DevicePart]) {
+        self.change(machine, parts, |free, milli| free.checked_add(milli).filter(|free| u64::from(*free) <= WHOLE));
     }
 
-    fn change(&mut self, machine: usize, held: &[Held], by: impl Fn(u16, u16) -> Option<u16>) {
-        for part in held {
+    fn change(&mut self, machine: usize, parts: &[DevicePart], by: impl Fn(u16, u16) -> Option<u16>) {
+        for part in parts {
             let set =
                 self.sets.iter_mut().find(|set| set.dim == usize::from(part.dim)).expect("the resource has devices");
             let free = &mut set.free[set.start[machine] + usize::from(part.device)];

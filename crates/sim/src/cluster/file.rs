@@ -16,7 +16,7 @@ use plimsoll_base::rows::{Column, Row, Rows, Separator};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Round, Unit};
 
 /// The content of a column.
-enum Kind {
+enum Content {
     /// How many machines the row stands for.
     Count,
     /// Its name in messages and machine events.
@@ -81,9 +81,9 @@ fn alike(a: &MachineGroup, b: &MachineGroup) -> bool {
 }
 
 /// The name and kind of each column.
-fn header(row: &Row<'_>) -> Result<Vec<(String, Kind)>> {
+fn header(row: &Row<'_>) -> Result<Vec<(String, Content)>> {
     let openb = row.record.iter().any(|field| field == b"sn") && row.record.iter().any(|field| field == b"cpu_milli");
-    let mut columns: Vec<(String, Kind)> = Vec::new();
+    let mut columns: Vec<(String, Content)> = Vec::new();
     for (at, field) in row.record.iter().enumerate() {
         let name = row.text(Column::new(at, "header"))?;
         let bad = |problem: &str| Err(row.error(name, format!("{problem}; expected {EXPECTED}")));
@@ -93,30 +93,30 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Kind)>> {
             return bad("is not a column's name (lower-case letters, digits and _)");
         }
         let kind = match name {
-            "count" => Kind::Count,
-            "name" => Kind::Name,
-            "sn" if openb => Kind::Name,
-            "labels" | "label" => Kind::Labels,
-            "model" if openb => Kind::Model,
-            "room" => Kind::Room,
-            "rack" => Kind::Rack,
-            "speed" => Kind::Speed,
-            _ if name.ends_with("_numa") => Kind::Numa(name.trim_end_matches("_numa").to_owned()),
-            "cpu_milli" if openb => Kind::Capacity(Dim { name: "cpu".to_owned(), unit: Unit::Milli }, 1),
+            "count" => Content::Count,
+            "name" => Content::Name,
+            "sn" if openb => Content::Name,
+            "labels" | "label" => Content::Labels,
+            "model" if openb => Content::Model,
+            "room" => Content::Room,
+            "rack" => Content::Rack,
+            "speed" => Content::Speed,
+            _ if name.ends_with("_numa") => Content::Numa(name.trim_end_matches("_numa").to_owned()),
+            "cpu_milli" if openb => Content::Capacity(Dim { name: "cpu".to_owned(), unit: Unit::Milli }, 1),
             _ if OF_A_TRACE.contains(&name) || name.starts_with("submit_") || name.starts_with("duration_") => {
                 return bad("belongs to a trace, not to machines");
             }
             _ => {
                 let (dim, scale) = Dim::parse(name);
-                Kind::Capacity(dim, scale)
+                Content::Capacity(dim, scale)
             }
         };
         let twice = columns.iter().any(|(other, known)| match (known, &kind) {
-            (Kind::Capacity(known, _), Kind::Capacity(dim, _)) => known.name == dim.name,
+            (Content::Capacity(known, _), Content::Capacity(dim, _)) => known.name == dim.name,
             (known, kind) => {
                 other == name
                     || std::mem::discriminant(known) == std::mem::discriminant(kind)
-                        && !matches!(kind, Kind::Numa(_) | Kind::Capacity(..))
+                        && !matches!(kind, Content::Numa(_) | Content::Capacity(..))
             }
         });
         if twice {
@@ -125,12 +125,12 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Kind)>> {
         columns.push((name.to_owned(), kind));
     }
     for (name, kind) in &columns {
-        let Kind::Numa(resource) = kind else { continue };
-        if !columns.iter().any(|(_, other)| matches!(other, Kind::Capacity(dim, _) if dim.name == *resource)) {
+        let Content::Numa(resource) = kind else { continue };
+        if !columns.iter().any(|(_, other)| matches!(other, Content::Capacity(dim, _) if dim.name == *resource)) {
             return Err(row.error(name, format!("is about '{resource}', which is no column")));
         }
     }
-    let resources = columns.iter().filter(|(_, kind)| matches!(kind, Kind::Capacity(..))).count();
+    let resources = columns.iter().filter(|(_, kind)| matches!(kind, Content::Capacity(..))).count();
     match resources {
         0 => Err(row.error("", format!("names no resource; expected {EXPECTED}"))),
         1..=MAX_DIMS => Ok(columns),
@@ -139,37 +139,37 @@ fn header(row: &Row<'_>) -> Result<Vec<(String, Kind)>> {
 }
 
 /// A row's machines, and their name with its column.
-fn group<'a>(row: &Row<'a>, header: &'a [(String, Kind)]) -> Result<(MachineGroup, Option<(&'a str, &'a str)>)> {
+fn group<'a>(row: &Row<'a>, header: &'a [(String, Content)]) -> Result<(MachineGroup, Option<(&'a str, &'a str)>)> {
     let mut group = MachineGroup { count: 1, ..MachineGroup::default() };
     let mut called = None;
     for (at, (name, kind)) in header.iter().enumerate() {
         let column = Column::new(at, name);
         let text = || row.text(column).map(|text| (!text.is_empty()).then(|| text.to_owned()));
         match kind {
-            Kind::Name => called = Some((name.as_str(), row.text(column)?)),
-            Kind::Labels => group.labels.extend(labels(row, column)?),
-            Kind::Model => group.labels.extend(text()?.map(|model| format!("model={model}"))),
-            Kind::Room => group.room = text()?,
-            Kind::Rack => group.rack = text()?,
-            Kind::Numa(resource) => {
+            Content::Name => called = Some((name.as_str(), row.text(column)?)),
+            Content::Labels => group.labels.extend(labels(row, column)?),
+            Content::Model => group.labels.extend(text()?.map(|model| format!("model={model}"))),
+            Content::Room => group.room = text()?,
+            Content::Rack => group.rack = text()?,
+            Content::Numa(resource) => {
                 let parts = row.text(column)?.split(';').map(str::trim).filter(|part| !part.is_empty());
                 let nodes = parts.map(str::parse).collect::<std::result::Result<Vec<u16>, _>>();
                 let wrong = |_| row.wrong(column, "is no such list", "a NUMA node for each device, such as 0;0;1;1");
                 group.numa.push((resource.clone(), nodes.map_err(wrong)?));
             }
-            Kind::Count | Kind::Speed if row.is_null(column) => {}
-            Kind::Speed => {
+            Content::Count | Content::Speed if row.is_null(column) => {}
+            Content::Speed => {
                 let millionths = row.number(column, Speed::ONE, Round::Nearest, Speed::EXPECTED)?;
                 let wrong = || row.wrong(column, "is no such speed", Speed::EXPECTED);
                 group.speed = Speed::new(millionths).ok_or_else(wrong)?;
             }
-            Kind::Count => {
+            Content::Count => {
                 const COUNT: &str = "a number of machines from 1 to 4294967295";
                 let count = row.whole(column, COUNT)?;
                 let fits = u32::try_from(count).ok().filter(|&count| count > 0);
                 group.count = fits.ok_or_else(|| row.wrong(column, "is no such number", COUNT))?;
             }
-            Kind::Capacity(dim, scale) => {
+            Content::Capacity(dim, scale) => {
                 let amount = row.number(column, *scale, Round::Down, "an amount from 0 (0 if it has none)")?;
                 group.capacity.push((dim.clone(), amount));
             }

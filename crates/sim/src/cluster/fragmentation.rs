@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use super::devices::{Hardware, Held, WHOLE, has_room};
+use super::devices::{DevicePart, Hardware, WHOLE, has_room};
 use super::index::Index;
 use super::scope::Scope;
 use plimsoll_base::units::{MAX_DIMS, Resources};
@@ -151,8 +151,8 @@ impl Hardware {
 
     /// The devices for a task after its amounts were taken; `descend` says whether a part of a device comes from the
     /// one where fragments grow least rather than from the one with the least free.
-    pub(super) fn pick(&self, index: &Index, machine: usize, need: &[u64], descend: bool) -> Vec<Held> {
-        let mut held = Vec::new();
+    pub(super) fn pick(&self, index: &Index, machine: usize, need: &[u64], descend: bool) -> Vec<DevicePart> {
+        let mut parts = Vec::new();
         for (at, set) in self.sets.iter().enumerate() {
             let milli = need[set.dim];
             let devices = self.choose(at, machine, milli, |among| {
@@ -161,10 +161,11 @@ impl Hardware {
                 }
                 self.fullest(at, machine, among)
             });
-            let part = |device| Held { dim: set.dim as u8, device: device as u16, milli: milli.min(WHOLE) as u16 };
-            held.extend(devices.into_iter().map(part));
+            let part =
+                |device| DevicePart { dim: set.dim as u8, device: device as u16, milli: milli.min(WHOLE) as u16 };
+            parts.extend(devices.into_iter().map(part));
         }
-        held
+        parts
     }
 
     /// Fragments on all machines that are there.

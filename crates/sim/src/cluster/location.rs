@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::scope::Place;
+use super::scope::Area;
 use super::spec::by_name;
 use plimsoll_base::error::did_you_mean;
 use plimsoll_base::units::MachineId;
@@ -36,7 +36,7 @@ pub enum Location {
 #[derive(Clone, Debug)]
 struct Node {
     name: String,
-    place: Place,
+    area: Area,
 }
 
 /// Where every machine stands.
@@ -66,13 +66,13 @@ impl Locations {
     /// The next machine, in this rack and room.
     pub fn push(&mut self, rack: Option<&str>, room: Option<&str>) {
         let machine = MachineId(self.of.len() as u32);
-        let node = |name: &str| Node { name: name.to_owned(), place: Place::default() };
+        let node = |name: &str| Node { name: name.to_owned(), area: Area::default() };
         let room = room.map(|name| {
             let room = *self.room_names.entry(name.to_owned()).or_insert_with(|| {
                 self.rooms.push(node(name));
                 RoomId(self.rooms.len() as u32 - 1)
             });
-            self.rooms[room.0 as usize].place.insert(machine);
+            self.rooms[room.0 as usize].area.insert(machine);
             room
         });
         let rack = rack.map(|name| {
@@ -80,7 +80,7 @@ impl Locations {
                 self.racks.push((node(name), room));
                 RackId(self.racks.len() as u32 - 1)
             });
-            self.racks[rack.0 as usize].0.place.insert(machine);
+            self.racks[rack.0 as usize].0.area.insert(machine);
             rack
         });
         self.of.push((rack, room));
@@ -147,10 +147,10 @@ impl Locations {
     }
 
     /// The machines of a rack or a room, to limit a search to.
-    pub fn place(&self, location: Location) -> Option<&Place> {
+    pub fn area(&self, location: Location) -> Option<&Area> {
         match location {
-            Location::Rack(rack) => Some(&self.racks[rack.0 as usize].0.place),
-            Location::Room(room) => Some(&self.rooms[room.0 as usize].place),
+            Location::Rack(rack) => Some(&self.racks[rack.0 as usize].0.area),
+            Location::Room(room) => Some(&self.rooms[room.0 as usize].area),
             Location::Machine(_) | Location::Cluster => None,
         }
     }
@@ -196,7 +196,7 @@ mod tests {
         };
         assert_eq!([0, 3, 4, 5].map(path), ["0 hz/r1 hz cluster", "3 sh cluster", "4 /r1 cluster", "5 cluster"]);
         let hz = locations.find("hz/r1").expect("a rack");
-        let machines: Vec<u32> = locations.place(hz).expect("of machines").iter().map(|machine| machine.0).collect();
+        let machines: Vec<u32> = locations.area(hz).expect("of machines").iter().map(|machine| machine.0).collect();
         assert_eq!(machines, [0, 2]);
         assert!(!locations.holds(hz, MachineId(1)));
         for name in ["hz", "sh", "sh/r1", "/r1"] {

@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::climb::Climb;
-use super::devices::{Hardware, Held};
+use super::devices::{DevicePart, Hardware};
 use super::fragmentation::Fragmentation;
 use super::grid::Grid;
 use super::index::{Index, id};
@@ -77,18 +77,18 @@ impl Machines {
 
     /// Chooses and takes devices for a task after its amounts were taken on a machine where it fits; nothing where
     /// devices have no identities or the task needs none. Give them back with [`Machines::release`].
-    pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<Held> {
+    pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<DevicePart> {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
         let descend = matches!(self.guide, Guide::Descend);
-        let held = hardware.pick(&self.index, machine.index(), need, descend);
-        hardware.take(machine.index(), &held);
-        held
+        let parts = hardware.pick(&self.index, machine.index(), need, descend);
+        hardware.take(machine.index(), &parts);
+        parts
     }
 
     /// Gives devices back, beside the amounts of [`Machines::give`].
-    pub fn release(&mut self, machine: MachineId, held: &[Held]) {
+    pub fn release(&mut self, machine: MachineId, parts: &[DevicePart]) {
         if let Some(hardware) = &mut self.hardware {
-            hardware.give(machine.index(), held);
+            hardware.give(machine.index(), parts);
         }
     }
 
@@ -151,13 +151,13 @@ impl Machines {
     }
 
     /// Reserves room on a machine, of which there is so much. No task runs there.
-    pub fn hold(&mut self, machine: MachineId, amount: &Resources) {
+    pub fn reserve(&mut self, machine: MachineId, amount: &Resources) {
         self.index.take(machine.index(), amount.slice(self.index.dims()));
         self.moved_room(machine);
     }
 
     /// Gives reserved room back.
-    pub fn release_held(&mut self, machine: MachineId, amount: &Resources) {
+    pub fn give_reserved(&mut self, machine: MachineId, amount: &Resources) {
         self.index.give(machine.index(), amount.slice(self.index.dims()), 1);
         self.moved_room(machine);
     }
@@ -259,7 +259,7 @@ impl Machines {
             let admitted = class.is_none_or(|class| class.contains(machine));
             return Some(machine).filter(|machine| admitted && self.fits(*machine, need));
         }
-        self.find_within(need, Scope { class, place: locations.place(location) })
+        self.find_within(need, Scope { class, area: locations.area(location) })
     }
 }
 

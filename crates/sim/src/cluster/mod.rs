@@ -17,11 +17,12 @@ mod machines;
 mod rules;
 mod scope;
 mod searches;
+mod shortage;
 mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{Hardware, Held, WHOLE};
+pub use devices::{DevicePart, Hardware, WHOLE};
 pub use events::{Change, MachineEvent, MachineEvents};
 pub use expression::is_label;
 pub use fragmentation::{Fragmentation, Mix};
@@ -29,5 +30,6 @@ pub use labels::{ClassId, LabelIndex, Moved};
 pub use location::{Location, Locations, RackId, RoomId};
 pub use machines::Machines;
 pub use rules::{Placement, PlacementRow};
-pub use scope::{Members, Place, Scope};
+pub use scope::{Area, Members, Scope};
+pub use shortage::Shortage;
 pub use spec::{Cluster, ClusterSpec, MachineGroup, Speed};

@@ -1,8 +1,8 @@
-//! Which machines a search looks at: those of a class, those of a place, or both.
+//! Which machines a search looks at: those of a class, those of an area, or both.
 //!
 //! The index keeps machines in blocks of 64, so a set of machines is a word a block, and both kinds of set cut a block
 //! with one AND. A class ([`Members`]) has a word for every block and a word for every 64 blocks that says which of
-//! them have members; a place ([`Place`]) is usually small and lists its blocks.
+//! them have members; an area ([`Area`]) is usually small and lists its blocks.
 
 use std::ops::Range;
 
@@ -162,14 +162,14 @@ impl FromIterator<MachineId> for Members {
     }
 }
 
-/// The machines of a place (a rack, a room), block by block.
+/// The machines of an area (a rack, a room), block by block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Area {
     /// Blocks in rising order with the members of each, never 0.
     blocks: Vec<(u32, u64)>,
 }
 
-impl Place {
+impl Area {
     /// Adds a machine.
     pub(super) fn insert(&mut self, machine: MachineId) {
         let (block, bit) = ((machine.index() / BLOCK) as u32, 1 << (machine.index() % BLOCK));
@@ -214,37 +214,37 @@ impl Place {
 pub struct Scope<'a> {
     /// Only machines of this class.
     pub class: Option<&'a Members>,
-    /// Only machines of this place.
-    pub place: Option<&'a Place>,
+    /// Only machines of this area.
+    pub area: Option<&'a Area>,
 }
 
 impl Scope<'_> {
     /// Whether it leaves out nobody.
     pub fn is_whole(&self) -> bool {
-        self.class.is_none() && self.place.is_none()
+        self.class.is_none() && self.area.is_none()
     }
 
     /// Whether it has a machine.
     pub fn contains(&self, machine: MachineId) -> bool {
         self.class.is_none_or(|class| class.contains(machine))
-            && self.place.is_none_or(|place| place.word(machine.index() / BLOCK) >> (machine.index() % BLOCK) & 1 == 1)
+            && self.area.is_none_or(|area| area.word(machine.index() / BLOCK) >> (machine.index() % BLOCK) & 1 == 1)
     }
 
     /// The members in a block.
     pub(super) fn machines(&self, block: usize) -> u64 {
         let class = self.class.map_or(u64::MAX, |class| class.bits.word(block));
-        class & self.place.map_or(u64::MAX, |place| place.word(block))
+        class & self.area.map_or(u64::MAX, |area| area.word(block))
     }
 
     /// Which of the 64 blocks from `64 * above` on may have members.
     pub(super) fn blocks(&self, above: usize) -> u64 {
         let class = self.class.map_or(u64::MAX, |class| class.bits.above(above));
-        class & self.place.map_or(u64::MAX, |place| place.some(above))
+        class & self.area.map_or(u64::MAX, |area| area.some(above))
     }
 
     /// At most how many machines it has, of `all`.
     pub(super) fn at_most(&self, all: usize) -> usize {
-        all.min(self.class.map_or(all, Members::len)).min(self.place.map_or(all, Place::len))
+        all.min(self.class.map_or(all, Members::len)).min(self.area.map_or(all, Area::len))
     }
 }
 
@@ -256,19 +256,19 @@ mod tests {
     fn sets_hold_what_was_put_in() {
         let some = [0, 63, 64, 200, 4095, 4096, 9000].map(MachineId);
         let mut members: Members = some.into_iter().collect();
-        let mut place = Place::default();
-        some.iter().rev().for_each(|&machine| place.insert(machine));
+        let mut area = Area::default();
+        some.iter().rev().for_each(|&machine| area.insert(machine));
         assert_eq!(members.iter().collect::<Vec<_>>(), some);
-        assert_eq!(place.iter().collect::<Vec<_>>(), some);
-        assert_eq!((members.len(), place.len()), (7, 7));
-        for scope in [Scope { class: Some(&members), place: None }, Scope { class: None, place: Some(&place) }] {
+        assert_eq!(area.iter().collect::<Vec<_>>(), some);
+        assert_eq!((members.len(), area.len()), (7, 7));
+        for scope in [Scope { class: Some(&members), area: None }, Scope { class: None, area: Some(&area) }] {
             assert_eq!(scope.blocks(0), 1 | 2 | 8 | 1 << 63);
             assert_eq!((scope.blocks(1), scope.blocks(2), scope.blocks(3)), (1, 1 << (9000 / 64 - 128), 0));
             assert_eq!((scope.machines(0), scope.machines(1), scope.machines(2)), (1 | 1 << 63, 1, 0));
             assert!(scope.contains(MachineId(64)) && !scope.contains(MachineId(65)));
         }
         assert!(members.set(MachineId(64), false) && !members.set(MachineId(64), false));
-        let both = Scope { class: Some(&members), place: Some(&place) };
+        let both = Scope { class: Some(&members), area: Some(&area) };
         assert_eq!((both.blocks(0), both.at_most(10_000)), (1 | 8 | 1 << 63, 6));
         assert!(!both.contains(MachineId(64)) && both.contains(MachineId(9000)));
     }

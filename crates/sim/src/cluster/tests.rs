@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Machines, Members, Place, Placement, Scope};
+use super::{Area, Machines, Members, Placement, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
 /// Machines that are looked through one by one.
@@ -95,14 +95,14 @@ fn agrees(placement: Placement, seed: u64, machines: usize, dims: usize) {
     let mut fast = Machines::new(dims, placement, &plain.capacity);
     fast.draw_from(ChaCha8Rng::seed_from_u64(seed + 1));
     let class: Members = (0..machines as u32).filter(|_| rng.random_bool(0.3)).map(MachineId).collect();
-    let mut place = Place::default();
+    let mut area = Area::default();
     let from = rng.random_range(0..machines / 2);
-    (from..from + machines / 20 + 1).for_each(|machine| place.insert(MachineId(machine as u32)));
+    (from..from + machines / 20 + 1).for_each(|machine| area.insert(MachineId(machine as u32)));
     let scopes = [
         Scope::default(),
-        Scope { class: Some(&class), place: None },
-        Scope { class: None, place: Some(&place) },
-        Scope { class: Some(&class), place: Some(&place) },
+        Scope { class: Some(&class), area: None },
+        Scope { class: None, area: Some(&area) },
+        Scope { class: Some(&class), area: Some(&area) },
     ];
     let mut placed: Vec<(MachineId, Vec<u64>)> = Vec::new();
     for _ in 0..if machines > 1000 { 8 * machines } else { 0 } {

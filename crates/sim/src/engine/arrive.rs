@@ -71,12 +71,12 @@ impl Core<'_> {
             if release > self.now {
                 self.intake.later.insert((release, row), set);
                 if !after.is_empty() {
-                    self.work.sets[set].held = self.work.jobs.hold(job, row, set, after);
+                    self.work.sets[set].awaits_stage = self.work.jobs.await_stage(job, row, set, after);
                 }
-            } else if after.is_empty() || !self.work.jobs.hold(job, row, set, after) {
+            } else if after.is_empty() || !self.work.jobs.await_stage(job, row, set, after) {
                 self.enqueue(set);
             } else {
-                self.work.sets[set].held = true;
+                self.work.sets[set].awaits_stage = true;
             }
         }
         (self.intake.appeared, self.intake.arrived) = (appeared, arrived);
@@ -149,9 +149,9 @@ impl Core<'_> {
             // Released at the very instant of its submission: then it is an arrival like any other.
             if let Some(at) = self.intake.released.iter().position(|(_, released)| *released == slot) {
                 self.intake.released.swap_remove(at);
-                self.work.sets[slot].held = false;
+                self.work.sets[slot].awaits_stage = false;
             }
-            if !self.work.sets[slot].held {
+            if !self.work.sets[slot].awaits_stage {
                 self.enqueue(slot);
             }
         }
@@ -296,7 +296,7 @@ impl Core<'_> {
         for (_, slot) in released.drain(..) {
             let now = self.now;
             let set = &mut self.work.sets[slot];
-            set.held = false;
+            set.awaits_stage = false;
             // A row of a straddling job whose stage ended before it was even submitted waits for its arrival.
             if set.release > now {
                 continue;

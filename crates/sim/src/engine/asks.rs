@@ -10,7 +10,7 @@ use super::agenda::Ticket;
 use super::core::{Core, amounts};
 use super::extension::Extension;
 use super::jobs::SetSlot;
-use super::line::Place;
+use super::line::LineKey;
 use super::queues::{QueueId, Queues};
 use super::running::Running;
 use super::urgent::Urgent;
@@ -31,7 +31,7 @@ struct Request {
     waits: (u64, Time),
     machine: MachineId,
     /// The amount reserved on the machine.
-    held: Resources,
+    reserved: Resources,
     /// The tasks that are asked, by entry, and how many of each.
     asked: Vec<(Victim, u32)>,
     /// The use of their room.
@@ -143,7 +143,7 @@ impl Request {
     /// The amount that it lacks until its task can start.
     fn missing(&self, core: &Core) -> Resources {
         let mut missing = amounts(core.work.sets.needs(self.set).1);
-        missing.0.iter_mut().zip(self.held.0).for_each(|(missing, held)| *missing -= held);
+        missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
         if self.room == Room::Open {
             // Nothing is held for it, but what is free need not be asked for.
             let free = core.site.machines.free(self.machine);
@@ -161,8 +161,8 @@ impl Request {
         let free = core.site.machines.free(self.machine);
         more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
         if more != Resources::ZERO {
-            core.site.machines.hold(self.machine, &more);
-            self.held.0.iter_mut().zip(more.0).for_each(|(held, more)| *held += more);
+            core.site.machines.reserve(self.machine, &more);
+            self.reserved.0.iter_mut().zip(more.0).for_each(|(reserved, more)| *reserved += more);
         }
     }
 
@@ -225,8 +225,8 @@ impl Asks {
     fn withdraw(&mut self, core: &mut Core, id: u64) {
         let Some(request) = self.remove(id) else { return };
         core.outcome.asks_withdrawn += u64::from(request.room == Room::Kept);
-        if request.held != Resources::ZERO {
-            core.site.machines.release_held(request.machine, &request.held);
+        if request.reserved != Resources::ZERO {
+            core.site.machines.give_reserved(request.machine, &request.reserved);
             core.round.freed(request.machine);
         }
     }
@@ -263,8 +263,8 @@ impl Asks {
             return Ok(());
         }
         let Some(request) = self.remove(id) else { return Ok(()) };
-        core.site.machines.release_held(machine, &request.held);
-        let place = core.place(queue);
+        core.site.machines.give_reserved(machine, &request.reserved);
+        let place = core.line_key(queue);
         core.tell(queue, place, Turn::Launched(Some(machine)))?;
         core.launch(queue, machine);
         match core.work.queues.head(queue) {
@@ -283,14 +283,14 @@ impl Asks {
             // Who stands behind the first that does not fit has not been tried.
             OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };
-        let mut askers: Vec<(u8, Place, QueueId)> = Vec::new();
+        let mut askers: Vec<(u8, LineKey, QueueId)> = Vec::new();
         for queue in queues {
             let Some(head) = core.work.queues.head(queue) else { continue };
             let set = &core.work.sets[head];
             // By the run's rule nobody asks a task that is as urgent.
             let useless = self.rule.is_some() && least.is_none_or(|least| set.priority >= least);
             if !set.gang && !useless {
-                askers.push((set.priority, core.place(queue), queue));
+                askers.push((set.priority, core.line_key(queue), queue));
             }
         }
         askers.sort_unstable();
@@ -318,7 +318,7 @@ impl Asks {
         }
         self.due.insert((request.deadline, id));
         self.of_queue.entry(request.queue).or_default().push(id);
-        core.site.machines.hold(request.machine, &request.held);
+        core.site.machines.reserve(request.machine, &request.reserved);
         self.open.insert(id, request);
     }
 
@@ -358,14 +358,18 @@ impl Asks {
         let Some(machine) = machine.filter(|machine| core.site.scopes.holds(scope, *machine)) else {
             return Err(senseless("no tasks, or tasks of a machine that it may not use,"));
         };
-        let mut held = amounts(core.work.sets.needs(set).1);
-        held.0.iter_mut().zip(core.site.machines.free(machine).0).for_each(|(held, free)| *held = (*held).min(free));
+        let mut reserved = amounts(core.work.sets.needs(set).1);
+        reserved
+            .0
+            .iter_mut()
+            .zip(core.site.machines.free(machine).0)
+            .for_each(|(reserved, free)| *reserved = (*reserved).min(free));
         if proposal.room == Room::Open {
-            held = Resources::ZERO;
+            reserved = Resources::ZERO;
         }
         let waits = (core.work.sets[set].row, core.work.sets[set].since);
         let deadline = core.now + self.within;
-        let mut request = Request { queue, set, waits, machine, held, asked, room: proposal.room, deadline };
+        let mut request = Request { queue, set, waits, machine, reserved, asked, room: proposal.room, deadline };
         // What was gone through and is not needed is not asked; nothing of it is counted yet.
         request.spare(core);
         if request.asked.is_empty() && self.rule.is_none() {

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::core::Core;
-use super::faults::ONE;
 use super::jobs::{ActiveSet, SetSlot};
+use super::pace::ONE;
 use super::running::Running;
 use super::victims::{Victim, may_be_stopped};
 use crate::record::Fate;

@@ -279,7 +279,7 @@ impl<'a> Core<'a> {
         let mut sums = vec![0u128; self.books.users() * dims];
         for slot in sets.by_row() {
             let set = &sets[slot];
-            if set.held || set.release > self.now {
+            if set.awaits_stage || set.release > self.now {
                 continue;
             }
             for (d, demand) in sets.needs(slot).0.iter().enumerate() {

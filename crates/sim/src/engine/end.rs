@@ -1,7 +1,7 @@
 //! Ends: of tasks, their sets and jobs, and of the run itself.
 
 use super::core::Core;
-use super::held;
+use super::devices;
 use super::jobs::{JobSlot, SetSlot};
 use super::notes::Standing;
 use super::running::Running;
@@ -118,7 +118,7 @@ impl Core<'_> {
             attempt: set.attempt,
             backup: set.backup,
             machine: (!self.site.pooled).then_some(tasks.machine),
-            devices: held::of(&self.site.devices, tasks),
+            devices: devices::of(&self.site.devices, tasks),
             submit: set.submit,
             release: set.since,
             start: tasks.start,
@@ -140,7 +140,7 @@ impl Core<'_> {
             if set.waiting == 0 || set.backup {
                 continue;
             }
-            let why = match (cut, set.held) {
+            let why = match (cut, set.awaits_stage) {
                 (true, _) => Stuck::Cut,
                 (false, true) => Stuck::Deadlocked,
                 (false, false) => Stuck::Starved,
@@ -153,7 +153,7 @@ impl Core<'_> {
                 first: u64::from(set.number),
                 attempt: set.attempt,
                 submit: set.submit,
-                release: (!set.held && set.release <= self.now).then_some(set.since),
+                release: (!set.awaits_stage && set.release <= self.now).then_some(set.since),
                 duration: set.duration,
                 demand: self.work.sets.needs(slot).0,
                 why,

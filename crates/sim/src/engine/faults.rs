@@ -13,17 +13,12 @@ use rand_chacha::ChaCha8Rng;
 use super::backups::{Backup, Backups};
 use super::core::Core;
 use super::extension::Extension;
+use super::pace::{MOST, ONE, millionths, scaled};
 use super::running::Running;
 use crate::record::Fate;
 use crate::workload::synthetic::random::{numbered, stream};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Round, Span, Time, decimal};
-
-/// One, in the millionths that chances and factors are kept in.
-pub(super) const ONE: u64 = 1_000_000;
-
-/// The largest factor.
-const MOST: u64 = 1000 * ONE;
+use plimsoll_base::units::{Span, Time};
 
 /// How tasks fail, straggle and are backed up.
 ///
@@ -96,13 +91,13 @@ impl std::str::FromStr for Faults {
 
 /// A chance or a share, in millionths.
 fn chance(text: &str) -> Option<u64> {
-    decimal(text.as_bytes(), ONE, Round::Nearest).ok().filter(|chance| *chance <= ONE)
+    millionths(text).filter(|chance| *chance <= ONE)
 }
 
 /// A chance and a factor from 1, such as `0.05x4`, in millionths.
 fn times(text: &str) -> Option<(u64, u64)> {
     let (part, factor) = text.split_once('x')?;
-    let factor = decimal(factor.as_bytes(), ONE, Round::Nearest).ok().filter(|factor| (ONE..=MOST).contains(factor))?;
+    let factor = millionths(factor).filter(|factor| (ONE..=MOST).contains(factor))?;
     Some((chance(part)?, factor))
 }
 
@@ -136,14 +131,10 @@ impl Draws {
         rng.set_word_pos(16 * (u128::from(attempt) << 32 | u128::from(number)));
         // All of them whatever the settings, so that one chance does not shift what another decides.
         let [fails, when, straggles]: [u64; 3] = std::array::from_fn(|_| rng.random_range(0..ONE));
-        let part = |span: Span, part: u64| {
-            let span = (u128::from(span.0) * u128::from(part)).div_ceil(u128::from(ONE));
-            Span(u64::try_from(span).unwrap_or(u64::MAX))
-        };
         let (chance, factor) = self.faults.straggle;
-        let span = if straggles < chance { part(span, factor) } else { span };
+        let span = if straggles < chance { scaled(span, factor, ONE) } else { span };
         let fails = fails < self.faults.fail;
-        Attempt { span: if fails { part(span, when + 1) } else { span }, fails }
+        Attempt { span: if fails { scaled(span, when + 1, ONE) } else { span }, fails }
     }
 }
 

@@ -6,7 +6,8 @@
 use super::core::Core;
 use super::hoard::Hoards;
 use super::jobs::SetSlot;
-use crate::cluster::WHOLE;
+use crate::cluster::{Shortage, WHOLE};
+use crate::policy::Lens;
 use plimsoll_base::units::{MachineId, Resources};
 
 /// Where the tasks of a gang would start: machines and how many tasks on each.
@@ -65,6 +66,17 @@ impl Core<'_> {
             Some(hoards) => hoards.seat(self, slot),
             None => self.room_for_all(slot),
         }
+    }
+
+    /// The shortage of the next task of a set, which found no room; of all tasks of a gang together where there is one pool.
+    pub(super) fn shortage(&self, slot: SetSlot) -> Option<Shortage> {
+        let set = &self.work.sets[slot];
+        let together = if set.gang && self.site.pooled { u64::from(set.waiting) } else { 1 };
+        let need: Vec<u64> = self.work.sets.needs(slot).1.iter().map(|need| need.saturating_mul(together)).collect();
+        let scope = self.work.queues.scope(set.queue);
+        let short = self.site.machines.shortage(&need, |machine| self.site.scopes.holds(scope, machine))?;
+        let counts_slots = matches!(self.site.lens, Lens::Slots(_));
+        Some(Shortage { resource: short.resource.filter(|_| !counts_slots), ..short })
     }
 
     /// Where the first task of a gang would start if there is room for all of it.

@@ -91,7 +91,7 @@ impl Hoards {
         while left > 0
             && let Some(machine) = core.site.find(scope, core.work.sets.needs(slot).1)
         {
-            core.site.machines.hold(machine, &one);
+            core.site.machines.reserve(machine, &one);
             left -= 1;
             match hoard.parts.last_mut() {
                 Some((last, count)) if *last == machine => *count += 1,
@@ -109,7 +109,7 @@ impl Hoards {
         let hoard = self.of.remove(&queue)?;
         self.due.remove(&(hoard.gives_up, queue));
         for &(machine, count) in &hoard.parts {
-            core.site.machines.release_held(machine, &times(&one, count));
+            core.site.machines.give_reserved(machine, &times(&one, count));
         }
         core.plan = hoard.parts;
         core.plan.first().map(|(machine, _)| *machine)
@@ -120,7 +120,7 @@ impl Hoards {
         let Some(hoard) = self.of.remove(&queue) else { return };
         self.due.remove(&(hoard.gives_up, queue));
         for (machine, count) in hoard.parts {
-            core.site.machines.release_held(machine, &times(&hoard.one, count));
+            core.site.machines.give_reserved(machine, &times(&hoard.one, count));
             core.round.freed(machine);
         }
     }

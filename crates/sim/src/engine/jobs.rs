@@ -61,7 +61,7 @@ pub struct ActiveSet {
     pub partition: Partition,
     live: bool,
     /// Waits for a stage, not in line.
-    pub held: bool,
+    pub awaits_stage: bool,
     /// Released by a stage, not by its own arrival.
     pub released: bool,
     pub row: u64,
@@ -146,7 +146,7 @@ impl Sets {
             backup: false,
             normal: row.estimate.unwrap_or_default(),
             released: false,
-            held: false,
+            awaits_stage: false,
             live: true,
         };
         let slot = self.keep(set);
@@ -263,7 +263,7 @@ struct Stages {
     /// Rows of each stage that have not ended.
     left: Vec<(u32, u32)>,
     /// Rows that wait for stages.
-    held: Vec<(u64, SetSlot, Vec<u32>)>,
+    waiting: Vec<(u64, SetSlot, Vec<u32>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -419,13 +419,13 @@ impl Jobs {
         Ok(())
     }
 
-    /// Whether a row that waits for stages may start; if not it is held.
-    pub fn hold(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
+    /// Whether a row that waits for stages may start; if not it is kept back.
+    pub fn await_stage(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
         let stages = self[slot].stages.get_or_insert_default();
         if stages.ready(&after) {
             return false;
         }
-        stages.held.push((row, set, after));
+        stages.waiting.push((row, set, after));
         true
     }
 
@@ -448,8 +448,9 @@ impl Jobs {
         if *left > 0 {
             return;
         }
-        let (ready, held) = std::mem::take(&mut stages.held).into_iter().partition(|(_, _, after)| stages.ready(after));
-        stages.held = held;
+        let (ready, waiting) =
+            std::mem::take(&mut stages.waiting).into_iter().partition(|(_, _, after)| stages.ready(after));
+        stages.waiting = waiting;
         let ready: Vec<(u64, SetSlot, Vec<u32>)> = ready;
         released.extend(ready.into_iter().map(|(row, set, _)| (row, set)));
     }

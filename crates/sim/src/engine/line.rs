@@ -10,7 +10,7 @@ use crate::policy::Rank;
 /// A place in line: rank, then the run's tie rule between users, then the order of a user's own tasks; no two queues
 /// share one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LineKey {
     /// The rank that the policy gives.
     pub rank: Rank,
     /// Order among equal ranks; different for every user.
@@ -25,7 +25,7 @@ const BLOCK: usize = 128;
 
 #[derive(Clone, Debug)]
 struct Block {
-    places: Vec<Place>,
+    keys: Vec<LineKey>,
     queues: Vec<QueueId>,
     /// Demands, one run of `BLOCK` a dimension.
     needs: Vec<u64>,
@@ -36,7 +36,7 @@ struct Block {
 impl Block {
     fn new(dims: usize) -> Block {
         Block {
-            places: Vec::with_capacity(BLOCK),
+            keys: Vec::with_capacity(BLOCK),
             queues: Vec::with_capacity(BLOCK),
             needs: vec![0; BLOCK * dims],
             least: vec![u64::MAX; dims],
@@ -44,12 +44,12 @@ impl Block {
     }
 
     fn len(&self) -> usize {
-        self.places.len()
+        self.keys.len()
     }
 
-    fn insert(&mut self, at: usize, place: Place, queue: QueueId, need: &[u64]) {
+    fn insert(&mut self, at: usize, place: LineKey, queue: QueueId, need: &[u64]) {
         let len = self.len();
-        self.places.insert(at, place);
+        self.keys.insert(at, place);
         self.queues.insert(at, queue);
         for (d, &need) in need.iter().enumerate() {
             let run = &mut self.needs[d * BLOCK..][..len + 1];
@@ -61,7 +61,7 @@ impl Block {
 
     fn remove(&mut self, at: usize) {
         let len = self.len();
-        self.places.remove(at);
+        self.keys.remove(at);
         self.queues.remove(at);
         for d in 0..self.least.len() {
             self.needs[d * BLOCK..][..len].copy_within(at + 1.., at);
@@ -72,7 +72,7 @@ impl Block {
     fn split(&mut self) -> Block {
         let (half, len) = (self.len() / 2, self.len());
         let mut upper = Block::new(self.least.len());
-        upper.places.extend(self.places.drain(half..));
+        upper.keys.extend(self.keys.drain(half..));
         upper.queues.extend(self.queues.drain(half..));
         for d in 0..self.least.len() {
             upper.needs[d * BLOCK..][..len - half].copy_from_slice(&self.needs[d * BLOCK..][half..len]);
@@ -134,13 +134,13 @@ impl Line {
     }
 
     /// The block in which a place is or would be.
-    fn block_of(&self, place: &Place) -> usize {
-        let after = self.blocks.partition_point(|block| block.places.first().is_some_and(|first| first <= place));
+    fn block_of(&self, place: &LineKey) -> usize {
+        let after = self.blocks.partition_point(|block| block.keys.first().is_some_and(|first| first <= place));
         after.saturating_sub(1)
     }
 
     /// Puts a queue in line.
-    pub fn insert(&mut self, place: Place, queue: QueueId, need: &[u64]) {
+    pub fn insert(&mut self, place: LineKey, queue: QueueId, need: &[u64]) {
         if self.blocks.is_empty() {
             self.blocks.push(Block::new(self.dims));
         }
@@ -148,19 +148,19 @@ impl Line {
         if self.blocks[at].len() == BLOCK {
             let upper = self.blocks[at].split();
             self.blocks.insert(at + 1, upper);
-            at += usize::from(self.blocks[at + 1].places[0] <= place);
+            at += usize::from(self.blocks[at + 1].keys[0] <= place);
         }
         let block = &mut self.blocks[at];
-        let slot = block.places.partition_point(|other| *other < place);
-        debug_assert!(block.places.get(slot) != Some(&place), "places differ");
+        let slot = block.keys.partition_point(|other| *other < place);
+        debug_assert!(block.keys.get(slot) != Some(&place), "keys differ");
         block.insert(slot, place, queue, need);
         self.len += 1;
     }
 
     /// Takes the queue at a place out of line. Panics: if nobody stands there.
-    pub fn remove(&mut self, place: &Place) {
+    pub fn remove(&mut self, place: &LineKey) {
         let at = self.block_of(place);
-        let slot = self.blocks[at].places.binary_search(place).expect("who stands in line is at its place");
+        let slot = self.blocks[at].keys.binary_search(place).expect("who stands in line is at its place");
         self.blocks[at].remove(slot);
         if self.blocks[at].len() == 0 {
             self.blocks.remove(at);
@@ -169,21 +169,21 @@ impl Line {
     }
 
     /// The first queue of all.
-    pub fn first(&self) -> Option<(Place, QueueId)> {
-        self.blocks.first().map(|block| (block.places[0], block.queues[0]))
+    pub fn first(&self) -> Option<(LineKey, QueueId)> {
+        self.blocks.first().map(|block| (block.keys[0], block.queues[0]))
     }
 
     /// The first queue at or behind `from` whose demand is at most `limit` in every dimension.
-    pub fn first_fitting(&mut self, from: Option<&Place>, limit: &[u64]) -> Option<(Place, QueueId)> {
+    pub fn first_fitting(&mut self, from: Option<&LineKey>, limit: &[u64]) -> Option<(LineKey, QueueId)> {
         let mut start = 0;
         let first = from.map_or(0, |from| {
             let at = self.block_of(from);
-            start = self.blocks.get(at).map_or(0, |block| block.places.partition_point(|place| place < from));
+            start = self.blocks.get(at).map_or(0, |block| block.keys.partition_point(|place| place < from));
             at
         });
         for block in self.blocks.iter_mut().skip(first) {
             if let Some(at) = block.first_fitting(start, limit) {
-                return Some((block.places[at], block.queues[at]));
+                return Some((block.keys[at], block.queues[at]));
             }
             start = 0;
         }
@@ -208,7 +208,7 @@ mod tests {
         for (seed, users, dims) in [(1, 20, 2), (2, 900, 2), (3, 400, 3), (4, 5, 1)] {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let (mut line, mut map) = (Line::new(dims), BTreeMap::new());
-            let mut at: Vec<Option<Place>> = vec![None; users];
+            let mut at: Vec<Option<LineKey>> = vec![None; users];
             for _ in 0..20_000 {
                 let user = rng.random_range(0..users);
                 match at[user].take() {
@@ -218,7 +218,7 @@ mod tests {
                     }
                     None => {
                         let place =
-                            Place { rank: Rank::new(rng.random_range(0..8)), tie: user as u64, ..Place::default() };
+                            LineKey { rank: Rank::new(rng.random_range(0..8)), tie: user as u64, ..LineKey::default() };
                         let need: Vec<u64> = (0..dims).map(|_| rng.random_range(0..20)).collect();
                         line.insert(place, QueueId(user as u32), &need);
                         map.insert(place, (QueueId(user as u32), need));
@@ -227,7 +227,7 @@ mod tests {
                 }
                 let limit: Vec<u64> = (0..dims).map(|_| rng.random_range(0..6)).collect();
                 let (rank, tie) = (Rank::new(rng.random_range(0..8)), rng.random_range(0..users as u64));
-                let from = Place { rank, tie, ..Place::default() };
+                let from = LineKey { rank, tie, ..LineKey::default() };
                 let from = rng.random_bool(0.5).then_some(from);
                 let wanted = map
                     .range(from.unwrap_or_default()..)

@@ -4,8 +4,8 @@ use super::{Distance, Faults, PreemptFrom, Slowdown};
 use crate::cluster::Placement;
 use crate::policy::Inside;
 use plimsoll_base::named;
+pub use plimsoll_base::named::OnBlocked;
 use plimsoll_base::units::{Span, Time};
-pub use plimsoll_fair::OnBlocked;
 
 named! {
     /// The order among users of equal rank.

@@ -15,13 +15,27 @@ use plimsoll_base::units::{MachineId, Round, Span, decimal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distance([u64; 3]);
 
-/// The largest factor.
-const MOST: u64 = 1000 * Speed::ONE;
+/// One, in the millionths that factors, chances, loads and rates are kept in.
+pub(super) const ONE: u64 = Speed::ONE;
+
+/// The largest factor, load or slowdown.
+pub(super) const MOST: u64 = 1000 * ONE;
+
+/// A decimal number, in millionths.
+pub(super) fn millionths(text: &str) -> Option<u64> {
+    decimal(text.as_bytes(), ONE, Round::Nearest).ok()
+}
+
+/// A span times a factor, over another one: rounded up, and at most the longest span.
+pub(super) fn scaled(span: Span, factor: u64, over: u64) -> Span {
+    let span = (u128::from(span.0) * u128::from(factor)).div_ceil(u128::from(over));
+    Span(u64::try_from(span).unwrap_or(u64::MAX))
+}
 
 impl Distance {
     fn factor(self, reach: Option<Reach>) -> u64 {
         match reach {
-            None | Some(Reach::There) => Speed::ONE,
+            None | Some(Reach::There) => ONE,
             Some(Reach::Rack) => self.0[0],
             Some(Reach::Room) => self.0[1],
             Some(Reach::Elsewhere) => self.0[2],
@@ -31,7 +45,7 @@ impl Distance {
 
 impl std::fmt::Display for Distance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [rack, room, elsewhere] = self.0.map(|factor| factor as f64 / Speed::ONE as f64);
+        let [rack, room, elsewhere] = self.0.map(|factor| factor as f64 / ONE as f64);
         write!(f, "{rack},{room},{elsewhere}")
     }
 }
@@ -40,11 +54,10 @@ impl std::str::FromStr for Distance {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Distance> {
-        let factor = |part: &str| decimal(part.trim().as_bytes(), Speed::ONE, Round::Nearest).ok();
-        let factors: Option<Vec<u64>> = text.split(',').map(factor).collect();
+        let factors: Option<Vec<u64>> = text.split(',').map(|part| millionths(part.trim())).collect();
         let factors = factors.and_then(|factors| <[u64; 3]>::try_from(factors).ok());
         let grows = |[rack, room, elsewhere]: &[u64; 3]| {
-            Speed::ONE <= *rack && rack <= room && room <= elsewhere && *elsewhere <= MOST
+            ONE <= *rack && rack <= room && room <= elsewhere && *elsewhere <= MOST
         };
         factors.filter(grows).map(Distance).ok_or_else(|| {
             let expected = "three factors from 1 to 1000, for the same rack, the same room and elsewhere, none less than the \
@@ -62,13 +75,12 @@ pub(super) fn on(
     machine: MachineId,
     reach: Option<Reach>,
 ) -> Span {
-    let factor = distance.map_or(Speed::ONE, |distance| distance.factor(reach));
+    let factor = distance.map_or(ONE, |distance| distance.factor(reach));
     let speed = cluster.speeds.get(machine.index()).copied().unwrap_or_default().millionths();
     if factor == speed {
         return duration;
     }
-    let span = (u128::from(duration.0) * u128::from(factor)).div_ceil(u128::from(speed));
-    Span(u64::try_from(span).unwrap_or(u64::MAX))
+    scaled(duration, factor, speed)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 use super::core::Core;
 use super::hoard::Hoards;
 use super::jobs::SetSlot;
-use super::line::Place;
+use super::line::LineKey;
 use super::notes::Standing;
 use super::queues::{QueueId, Queues};
 use super::running::Running;
@@ -42,7 +42,7 @@ enum Stand {
 pub struct Round {
     stand: Vec<Stand>,
     /// Where a blocked queue stands in line.
-    places: Vec<Place>,
+    keys: Vec<LineKey>,
     fresh: Vec<QueueId>,
     /// Blocked queues of users that hold something else than when they were ranked.
     rerank: Vec<QueueId>,
@@ -50,7 +50,7 @@ pub struct Round {
     gated: Vec<QueueId>,
     /// Machines with more room than when the lines were last searched.
     freed: Vec<MachineId>,
-    order: BinaryHeap<Reverse<(Place, QueueId)>>,
+    order: BinaryHeap<Reverse<(LineKey, QueueId)>>,
     launches: Vec<Running>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
@@ -74,7 +74,7 @@ impl Round {
     /// Makes room for so many queues.
     pub fn open(&mut self, queues: usize) {
         self.stand.resize(queues, Stand::Out);
-        self.places.resize(queues, Place::default());
+        self.keys.resize(queues, LineKey::default());
     }
 
     /// A machine has more room than before.
@@ -107,7 +107,7 @@ impl Core<'_> {
         match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Fresh) {
             Stand::Fresh => return,
             Stand::Blocked => {
-                let place = self.round.places[queue.index()];
+                let place = self.round.keys[queue.index()];
                 self.unblock(queue, &place);
             }
             Stand::Out | Stand::Refused => {}
@@ -119,7 +119,7 @@ impl Core<'_> {
     pub(super) fn emptied(&mut self, queue: QueueId) {
         match std::mem::replace(&mut self.round.stand[queue.index()], Stand::Out) {
             Stand::Blocked => {
-                let place = self.round.places[queue.index()];
+                let place = self.round.keys[queue.index()];
                 self.unblock(queue, &place);
             }
             Stand::Fresh => self.round.fresh.retain(|other| *other != queue),
@@ -210,7 +210,7 @@ impl Core<'_> {
         }
     }
 
-    pub(super) fn place(&self, queue: QueueId) -> Place {
+    pub(super) fn line_key(&self, queue: QueueId) -> LineKey {
         let head = self.work.waiting_head(queue);
         let set = &self.work.sets[head];
         let rank = self.outside.policy.rank(&Queues::view(set), &self.books);
@@ -221,26 +221,26 @@ impl Core<'_> {
             Ties::FewestRunning => self.books.running(set.user).min(u64::from(u32::MAX)) << 32 | id,
         };
         let (turn, number) = self.work.turn(head);
-        Place { rank, tie, turn, number }
+        LineKey { rank, tie, turn, number }
     }
 
-    fn block(&mut self, queue: QueueId, place: Place) {
+    fn block(&mut self, queue: QueueId, place: LineKey) {
         let head = self.work.waiting_head(queue);
         let need = self.work.sets.needs(head).1;
         self.site.scopes.get_mut(self.work.queues.scope(queue)).waiting.insert(place, queue, need);
         self.round.stand[queue.index()] = Stand::Blocked;
-        self.round.places[queue.index()] = place;
+        self.round.keys[queue.index()] = place;
     }
 
     /// Takes a queue out of the line in which it stands at this place.
-    fn unblock(&mut self, queue: QueueId, place: &Place) {
+    fn unblock(&mut self, queue: QueueId, place: &LineKey) {
         self.site.scopes.get_mut(self.work.queues.scope(queue)).waiting.remove(place);
     }
 
     fn rerank_blocked(&mut self) {
         while let Some(queue) = self.round.rerank.pop() {
             if self.round.stand[queue.index()] == Stand::Blocked {
-                let (old, place) = (self.round.places[queue.index()], self.place(queue));
+                let (old, place) = (self.round.keys[queue.index()], self.line_key(queue));
                 if place != old {
                     self.unblock(queue, &old);
                     self.block(queue, place);
@@ -251,13 +251,13 @@ impl Core<'_> {
 
     fn serve_stop(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         while let Some(queue) = self.round.fresh.pop() {
-            let place = self.place(queue);
+            let place = self.line_key(queue);
             self.block(queue, place);
         }
         while let Some((place, queue)) = self.site.scopes.first() {
             if self.moved(queue, place) {
                 self.unblock(queue, &place);
-                let place = self.place(queue);
+                let place = self.line_key(queue);
                 self.block(queue, place);
                 continue;
             }
@@ -267,14 +267,14 @@ impl Core<'_> {
             }
             let head = self.work.waiting_head(queue);
             let Some(machine) = self.room(head, hoards) else {
-                self.tell(queue, place, Turn::Blocked)?;
+                self.tell(queue, place, Turn::Blocked(None))?;
                 break;
             };
             self.unblock(queue, &place);
             self.tell(queue, place, Turn::Launched(Some(machine)))?;
             self.launch(queue, machine);
             if self.work.queues.head(queue).is_some() {
-                let place = self.place(queue);
+                let place = self.line_key(queue);
                 self.block(queue, place);
             } else {
                 self.round.stand[queue.index()] = Stand::Out;
@@ -284,14 +284,16 @@ impl Core<'_> {
     }
 
     /// Tells the recorder of a decision, if it wants to know.
-    pub(super) fn tell(&mut self, queue: QueueId, place: Place, turn: Turn) -> Result<()> {
+    pub(super) fn tell(&mut self, queue: QueueId, place: LineKey, turn: Turn) -> Result<()> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
         }
-        let set = &self.work.sets[self.work.waiting_head(queue)];
+        let head = self.work.waiting_head(queue);
+        let set = &self.work.sets[head];
         let name = self.work.jobs.name(set.job, self.outside.source.job_names());
         let turn = match turn {
             Turn::Launched(_) if self.site.pooled => Turn::Launched(None),
+            Turn::Blocked(_) => Turn::Blocked(self.shortage(head)),
             turn => turn,
         };
         let decision =
@@ -301,14 +303,14 @@ impl Core<'_> {
 
     fn serve_skip(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         while let Some(queue) = self.round.fresh.pop() {
-            let place = self.place(queue);
+            let place = self.line_key(queue);
             self.round.order.push(Reverse((place, queue)));
         }
         self.round.freed.sort_unstable();
         self.round.freed.dedup();
         self.site.scopes.freed(&self.round.freed, &self.site.machines);
         let dims = self.books.dims();
-        let mut from: Option<Place> = None;
+        let mut from: Option<LineKey> = None;
         let mut candidate = self.site.scopes.search(None, dims);
         loop {
             let fresh = self.round.order.peek().map(|Reverse(next)| *next);
@@ -317,7 +319,7 @@ impl Core<'_> {
                 (Some((place, queue)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
                     self.round.order.pop();
                     if self.moved(queue, place) {
-                        self.round.order.push(Reverse((self.place(queue), queue)));
+                        self.round.order.push(Reverse((self.line_key(queue), queue)));
                     } else if self.try_fresh(queue, place, hoards)? && candidate.is_some() {
                         self.site.scopes.lower_limits(&self.round.freed, &self.site.machines);
                         candidate = self.site.scopes.search(from.as_ref(), dims);
@@ -325,7 +327,7 @@ impl Core<'_> {
                 }
                 (_, Some((place, queue))) if self.moved(queue, place) => {
                     self.unblock(queue, &place);
-                    let place = self.place(queue);
+                    let place = self.line_key(queue);
                     self.block(queue, place);
                     candidate = self.site.scopes.search(from.as_ref(), dims);
                 }
@@ -341,13 +343,13 @@ impl Core<'_> {
     }
 
     /// Serves a fresh queue or blocks it; whether it launched.
-    fn try_fresh(&mut self, queue: QueueId, place: Place, hoards: &mut Option<Hoards>) -> Result<bool> {
+    fn try_fresh(&mut self, queue: QueueId, place: LineKey, hoards: &mut Option<Hoards>) -> Result<bool> {
         if self.turned_away(queue, place)? {
             return Ok(false);
         }
         let head = self.work.waiting_head(queue);
         let Some(machine) = self.room(head, hoards) else {
-            self.tell(queue, place, Turn::Blocked)?;
+            self.tell(queue, place, Turn::Blocked(None))?;
             self.block(queue, place);
             return Ok(false);
         };
@@ -358,8 +360,8 @@ impl Core<'_> {
     }
 
     /// Serves a blocked queue if it really fits; where to search on from.
-    fn try_blocked(&mut self, queue: QueueId, place: Place, hoards: &mut Option<Hoards>) -> Result<Place> {
-        let behind = Place { number: place.number + 1, ..place };
+    fn try_blocked(&mut self, queue: QueueId, place: LineKey, hoards: &mut Option<Hoards>) -> Result<LineKey> {
+        let behind = LineKey { number: place.number + 1, ..place };
         if self.turned_away(queue, place)? {
             self.unblock(queue, &place);
             return Ok(behind);
@@ -381,12 +383,12 @@ impl Core<'_> {
 
     /// Puts a queue that has just launched a task of `served` back in line, if anything waits; its new place if it is
     /// blocked.
-    fn stand_again(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<Place> {
+    fn stand_again(&mut self, queue: QueueId, served: SetSlot, fresh: bool) -> Option<LineKey> {
         let Some(head) = self.work.queues.head(queue) else {
             self.round.stand[queue.index()] = Stand::Out;
             return None;
         };
-        let place = self.place(queue);
+        let place = self.line_key(queue);
         if fresh || head != served {
             self.round.stand[queue.index()] = Stand::Fresh;
             self.round.order.push(Reverse((place, queue)));
@@ -397,12 +399,12 @@ impl Core<'_> {
     }
 
     /// Whether other launches have moved a queue behind the place it was given in this round.
-    fn moved(&self, queue: QueueId, place: Place) -> bool {
-        (self.round.moves_others || self.work.queues.has_siblings(queue)) && self.place(queue) != place
+    fn moved(&self, queue: QueueId, place: LineKey) -> bool {
+        (self.round.moves_others || self.work.queues.has_siblings(queue)) && self.line_key(queue) != place
     }
 
     /// Asks the policy; whether it said no, so that the queue stands aside and, if it was in line, has to leave it.
-    fn turned_away(&mut self, queue: QueueId, place: Place) -> Result<bool> {
+    fn turned_away(&mut self, queue: QueueId, place: LineKey) -> Result<bool> {
         let head = self.work.waiting_head(queue);
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];

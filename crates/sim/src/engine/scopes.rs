@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::gang::Kinds;
-use super::line::{Line, Place};
+use super::line::{Line, LineKey};
 use super::queues::QueueId;
 use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines};
 use crate::record::Reach;
@@ -266,8 +266,8 @@ impl Scopes {
     }
 
     /// The first blocked queue at or behind `from` that may fit a freed machine.
-    pub fn search(&mut self, from: Option<&Place>, dims: usize) -> Option<(Place, QueueId)> {
-        let mut first: Option<(Place, QueueId)> = None;
+    pub fn search(&mut self, from: Option<&LineKey>, dims: usize) -> Option<(LineKey, QueueId)> {
+        let mut first: Option<(LineKey, QueueId)> = None;
         for scope in &self.active {
             let scope = &mut self.scopes[scope.index()];
             let found = scope.waiting.first_fitting(from, scope.limit.slice(dims));
@@ -277,7 +277,7 @@ impl Scopes {
     }
 
     /// The first of all blocked queues.
-    pub fn first(&self) -> Option<(Place, QueueId)> {
+    pub fn first(&self) -> Option<(LineKey, QueueId)> {
         self.scopes.iter().filter_map(|scope| scope.waiting.first()).min()
     }
 

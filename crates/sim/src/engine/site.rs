@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Options;
+use super::devices::Devices;
 use super::gang::Kinds;
-use super::held::Devices;
 use super::partitions::Partitions;
 use super::scopes::{Empty, ScopeId, Scopes};
 use crate::cluster::{Cluster, Hardware, Machines, Placement};

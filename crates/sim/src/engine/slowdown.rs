@@ -5,15 +5,10 @@ use super::agenda::Ticket;
 use super::core::Core;
 use super::extension::Extension;
 use super::notes::Load;
+use super::pace::{MOST, ONE, millionths};
 use crate::cluster::Cluster;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MachineId, Round, Time, decimal};
-
-/// One, in the integers that loads, slowdowns and rates are kept in (millionths).
-const ONE: u64 = 1_000_000;
-
-/// The largest load and slowdown that are told apart.
-const MOST: u64 = 1000 * ONE;
+use plimsoll_base::units::{MachineId, Time};
 
 /// How many points a curve may have.
 const POINTS: usize = 8;
@@ -86,8 +81,8 @@ impl std::str::FromStr for Slowdown {
         let mut curve = Slowdown { points: [(0, 0); POINTS], len: 0, by_size };
         for part in points.split(',') {
             const EXPECTED: &str = "load:slowdown points such as 1:1,1.25:4, and perhaps ' by size' behind them";
-            let number = |text: &str| decimal(text.as_bytes(), ONE, Round::Nearest).ok();
-            let point = part.trim().split_once(':').and_then(|(at, by)| Some((number(at.trim())?, number(by.trim())?)));
+            let point =
+                part.trim().split_once(':').and_then(|(at, by)| Some((millionths(at.trim())?, millionths(by.trim())?)));
             let point = point.ok_or_else(|| wrong(part, EXPECTED))?;
             if curve.len == POINTS {
                 return Err(wrong(text, "at most 8 points"));

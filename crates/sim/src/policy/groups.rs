@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::books::Partition;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::Resources;
-use plimsoll_fair::water::{Level, Semantics as Variant};
 
 /// A policy that divides users into groups. To look at it changes nothing.
 pub trait Groups: std::fmt::Debug {
@@ -37,11 +36,11 @@ pub struct Unreturned {
 /// The groups of a policy, in its order, as they were described before the run.
 #[derive(Clone, Debug)]
 pub struct GroupTree {
-    /// How minimum and ratio go together.
-    pub variant: Variant,
+    /// How minimum and ratio go together, by the name of the variant.
+    pub variant: &'static str,
     /// The groups, once for each partition: all that stand in the default tree, then in the same order as often again
     /// for each label.
-    pub groups: Vec<GroupAbout>,
+    pub groups: Vec<GroupNode>,
     /// How many partitions there are.
     pub partitions: usize,
     owners: Arc<Owners>,
@@ -49,7 +48,7 @@ pub struct GroupTree {
 
 impl GroupTree {
     /// Groups of so many partitions, and the group of each user.
-    pub fn new(variant: Variant, groups: Vec<GroupAbout>, partitions: usize, owners: Owners) -> GroupTree {
+    pub fn new(variant: &'static str, groups: Vec<GroupNode>, partitions: usize, owners: Owners) -> GroupTree {
         GroupTree { variant, groups, partitions, owners: Arc::new(owners) }
     }
 
@@ -66,7 +65,7 @@ impl GroupTree {
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupAbout {
+pub struct GroupNode {
     /// Its name.
     pub name: String,
     /// The label that this tree belongs to; `None` in the default tree.
@@ -91,7 +90,7 @@ pub struct GroupLimits {
 }
 
 /// A group's quota of one resource, in base units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupLevel {
     /// The amount shared with its siblings: its tree's capacity, or the runtime quota of the group above.
     pub total: u64,
@@ -102,7 +101,7 @@ pub struct GroupLevel {
     /// Its quota now, rounded down.
     pub runtime: u64,
     /// How high the water stands among it and its siblings, in base units per millionth of ratio.
-    pub level: Level,
+    pub level: f64,
 }
 
 /// Which group owns a user: by name, by the beginning of the name (the longest), or because nobody else does.
@@ -143,7 +142,7 @@ mod tests {
     #[test]
     fn names_go_before_beginnings_and_the_longest_beginning_wins() {
         let users = [(0, "nightly-*"), (1, "nightly-ads-*"), (2, "nightly-ads-7"), (3, "ann")];
-        let tree = |default| GroupTree::new(Variant::default(), Vec::new(), 1, Owners::new(users, default));
+        let tree = |default| GroupTree::new("", Vec::new(), 1, Owners::new(users, default));
         let of = |user: &str| tree(Some(4)).group_of(user);
         let asked = ["nightly-1", "nightly-ads-1", "nightly-ads-7", "ann", "anna"].map(of);
         assert_eq!(asked, [Some(0), Some(1), Some(2), Some(3), Some(4)]);

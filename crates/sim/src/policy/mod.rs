@@ -7,7 +7,7 @@ mod groups;
 pub mod inside;
 mod preemption;
 
-pub use groups::{GroupAbout, GroupLevel, GroupLimits, GroupTree, Groups, Owners, Unreturned};
+pub use groups::{GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Owners, Unreturned};
 pub use inside::Inside;
 pub use preemption::{Gang, Preemption, Room, RunningTasks, RunningView, Victims, enough};
 

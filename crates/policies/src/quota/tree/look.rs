@@ -3,7 +3,7 @@
 use super::{TOP, Tree};
 use crate::{GroupLevel, GroupLimits};
 use plimsoll_base::error::Result;
-use plimsoll_fair::water::{Group, Level, Standing, by_selection};
+use plimsoll_fair::water::{Group, Standing, by_selection};
 
 impl Tree {
     /// A group's minimum and maximum of every resource.
@@ -23,8 +23,7 @@ impl Tree {
         let above = |set: &u32| if self.sets[*set as usize].parent == TOP { 0 } else { self.depth(*set) };
         let mut order: Vec<u32> = (0..self.sets.len() as u32).collect();
         order.sort_by_cached_key(above);
-        let nothing = GroupLevel { total: 0, base: 0, reach: 0, runtime: 0, level: Level::ZERO };
-        let mut looked = vec![nothing; self.nodes.len() * self.dims];
+        let mut looked = vec![GroupLevel::default(); self.nodes.len() * self.dims];
         for set in order {
             let (parent, members) = (self.sets[set as usize].parent, &members[set as usize]);
             for d in 0..self.dims {
@@ -37,6 +36,7 @@ impl Tree {
                 for (&at, standing) in members.iter().zip(&standings) {
                     let runtime = standing.runtime(semantics, level);
                     let (base, reach) = (standing.base(), standing.reach());
+                    let level = level.to_f64();
                     looked[at * self.dims + d] = GroupLevel { total, base, reach, runtime, level };
                 }
             }

@@ -15,7 +15,6 @@ mod tenants;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 pub use alibaba2017::{Alibaba2017Jobs, Alibaba2017Options};
 pub use detect::{Head, detect};
@@ -136,17 +135,10 @@ impl Format {
     }
 }
 
-impl FromStr for Format {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Format> {
-        Format::parse("format", text)
-    }
-}
-
 impl TryFrom<String> for Format {
     type Error = Error;
     fn try_from(text: String) -> Result<Format> {
-        text.parse()
+        Format::parse("format", &text)
     }
 }
 
@@ -279,7 +271,7 @@ pub(crate) mod tests {
     #[test]
     fn names_round_trip_and_typos_get_a_hint() {
         for &format in Format::ALL {
-            assert_eq!(format.to_string().parse::<Format>().expect("round trip"), format);
+            assert_eq!(Format::parse("format", format.name()).expect("round trip"), format);
         }
         let message = Format::parse("--format", "alibaba-2018").unwrap_err().to_string();
         assert!(

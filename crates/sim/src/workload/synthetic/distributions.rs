@@ -85,13 +85,13 @@ const REDRAWS: u32 = 1000;
 /// A checked [`Distribution`], ready to draw from.
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    kind: Kind,
+    kind: Prepared,
     min: f64,
     max: f64,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Prepared {
     Constant(f64),
     Uniform(f64, f64),
     Normal(rand_distr::Normal<f64>),
@@ -136,42 +136,42 @@ impl Distribution {
         let kind = match &self.0 {
             Shape::Constant { value } => {
                 mean("", *value)?;
-                Kind::Constant(*value)
+                Prepared::Constant(*value)
             }
             Shape::Uniform { min, max } => {
                 least("min", *min)?;
                 mean("max", *max)?;
                 check(key, "max", *max, max >= min, "a number of at least min")?;
-                Kind::Uniform(*min, *max)
+                Prepared::Uniform(*min, *max)
             }
             Shape::Normal { mean: centre, sd, min: low, max: high } => {
                 mean("mean", *centre)?;
                 least("sd", *sd)?;
                 (min, max) = (*low, *high);
-                Kind::Normal(valid(rand_distr::Normal::new(*centre, *sd)))
+                Prepared::Normal(valid(rand_distr::Normal::new(*centre, *sd)))
             }
             Shape::Lognormal { median, sigma, min: low, max: high } => {
                 above("median", *median)?;
                 least("sigma", *sigma)?;
                 (min, max) = (*low, *high);
-                Kind::Lognormal(valid(rand_distr::LogNormal::new(median.ln(), *sigma)))
+                Prepared::Lognormal(valid(rand_distr::LogNormal::new(median.ln(), *sigma)))
             }
             Shape::Exponential { mean, min: low, max: high } => {
                 above("mean", *mean)?;
                 (min, max) = (*low, *high);
-                Kind::Exponential(valid(rand_distr::Exp::new(mean.recip())))
+                Prepared::Exponential(valid(rand_distr::Exp::new(mean.recip())))
             }
             Shape::Pareto { scale, alpha, max: high } => {
                 above("scale", *scale)?;
                 above("alpha", *alpha)?;
                 (min, max) = (Some(*scale), *high);
-                Kind::Pareto(valid(rand_distr::Pareto::new(*scale, *alpha)))
+                Prepared::Pareto(valid(rand_distr::Pareto::new(*scale, *alpha)))
             }
             Shape::Choice { values, weights } => choice(key, values, weights.as_deref(), positive)?,
             Shape::Zipf { n, exponent } => {
                 above("n", f64::from(*n))?;
                 least("exponent", *exponent)?;
-                Kind::Zipf(valid(rand_distr::Zipf::new(f64::from(*n), *exponent)))
+                Prepared::Zipf(valid(rand_distr::Zipf::new(f64::from(*n), *exponent)))
             }
         };
         let (min, max) = (min.unwrap_or(0.0), max.unwrap_or(f64::MAX));
@@ -195,7 +195,7 @@ fn check(key: &str, name: &str, value: f64, good: bool, expected: &str) -> Resul
     Err(Error::plan(key, value, expected))
 }
 
-fn choice(key: &str, values: &[f64], weights: Option<&[f64]>, positive: bool) -> Result<Kind> {
+fn choice(key: &str, values: &[f64], weights: Option<&[f64]>, positive: bool) -> Result<Prepared> {
     for value in values {
         check(key, "values", *value, *value >= 0.0, "numbers of at least 0")?;
     }
@@ -211,7 +211,7 @@ fn choice(key: &str, values: &[f64], weights: Option<&[f64]>, positive: bool) ->
     if positive && !values.iter().zip(&weights).any(|(value, weight)| *value > 0.0 && *weight > 0.0) {
         return Err(Error::plan(format!("{key}.values"), format!("{values:?}"), "a value above 0"));
     }
-    Ok(Kind::Choice(values.to_vec(), weighted))
+    Ok(Prepared::Choice(values.to_vec(), weighted))
 }
 
 impl Sampler {
@@ -228,14 +228,14 @@ impl Sampler {
 
     fn draw(&self, rng: &mut ChaCha8Rng) -> f64 {
         match &self.kind {
-            Kind::Constant(value) => *value,
-            Kind::Uniform(min, max) => min + (max - min) * rng.random::<f64>(),
-            Kind::Normal(normal) => normal.sample(rng),
-            Kind::Lognormal(lognormal) => lognormal.sample(rng),
-            Kind::Exponential(exponential) => exponential.sample(rng),
-            Kind::Pareto(pareto) => pareto.sample(rng),
-            Kind::Choice(values, weighted) => values[weighted.sample(rng)],
-            Kind::Zipf(zipf) => zipf.sample(rng),
+            Prepared::Constant(value) => *value,
+            Prepared::Uniform(min, max) => min + (max - min) * rng.random::<f64>(),
+            Prepared::Normal(normal) => normal.sample(rng),
+            Prepared::Lognormal(lognormal) => lognormal.sample(rng),
+            Prepared::Exponential(exponential) => exponential.sample(rng),
+            Prepared::Pareto(pareto) => pareto.sample(rng),
+            Prepared::Choice(values, weighted) => values[weighted.sample(rng)],
+            Prepared::Zipf(zipf) => zipf.sample(rng),
         }
     }
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::core::Core;
 use super::jobs::SetSlot;
 use super::running::Running;
-use crate::cluster::{Hardware, Held};
+use crate::cluster::{DevicePart, Hardware};
 
 /// The devices of each running task, by set and number; every task is an entry of its own where devices have identities.
-pub(super) type Devices = HashMap<(SetSlot, u32), Vec<Held>>;
+pub(super) type Devices = HashMap<(SetSlot, u32), Vec<DevicePart>>;
 
 impl Core<'_> {
     /// Tasks have taken their amounts on a machine: gives them devices.
@@ -52,6 +52,6 @@ impl Core<'_> {
 }
 
 /// The devices that a task holds.
-pub(super) fn of<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [Held] {
+pub(super) fn of<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [DevicePart] {
     devices.as_ref().and_then(|devices| devices.get(&(tasks.set, tasks.first))).map_or(&[], Vec::as_slice)
 }
