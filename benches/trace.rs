@@ -1,15 +1,17 @@
-//! Reading a canonical CSV trace of a million rows from memory. Beside it the `csv` crate with serde into a struct of
+//! Reading a canonical trace of a million rows from memory, as CSV and as Parquet. Beside it the `csv` crate with serde into a struct of
 //! its own, which checks and interns nothing, and the `csv` crate that only splits fields: a lower bound for any reader
 //! built on it.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use plimsoll::output::trace::{ParquetTrace, write};
 use plimsoll::units::MAX_DIMS;
+use plimsoll::workload::write::Layout;
 use plimsoll::workload::{CsvTrace, Input, Source};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -53,8 +55,17 @@ struct Row {
     memory_gib: f64,
 }
 
-fn canonical(input: &Input) -> u64 {
-    let mut trace = CsvTrace::new(input).expect("a canonical trace");
+/// The same trace as Parquet.
+fn parquet(input: &Input) -> Arc<[u8]> {
+    let source = || CsvTrace::new(input).expect("a canonical trace");
+    let layout = Layout::scan(&mut source()).expect("a canonical trace");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.parquet");
+    write(&path, &mut source(), &layout, &[]).expect("a writable folder");
+    std::fs::read(path).expect("a trace").into()
+}
+
+fn canonical(mut trace: impl Source) -> u64 {
     let mut sum = 0;
     while let Some(set) = trace.take().expect("a canonical trace") {
         sum += set.submit.0 + set.duration.0 + u64::from(set.tasks) + set.demand.0[..MAX_DIMS].iter().sum::<u64>();
@@ -86,7 +97,13 @@ fn read(criterion: &mut Criterion) {
     let input = Input::Bytes(PathBuf::from("trace.csv"), bytes.clone());
     let mut group = criterion.benchmark_group("trace");
     group.throughput(Throughput::Elements(ROWS)).sampling_mode(SamplingMode::Flat);
-    group.bench_function("canonical csv", |bencher| bencher.iter(|| black_box(canonical(&input))));
+    group.bench_function("canonical csv", |bencher| {
+        bencher.iter(|| black_box(canonical(CsvTrace::new(&input).expect("a trace"))))
+    });
+    let columns = Input::Bytes(PathBuf::from("trace.parquet"), parquet(&input));
+    group.bench_function("canonical parquet", |bencher| {
+        bencher.iter(|| black_box(canonical(ParquetTrace::new(&columns, &[]).expect("a trace"))))
+    });
     group.bench_function("csv with serde", |bencher| bencher.iter(|| black_box(with_serde(&bytes))));
     group.bench_function("csv fields only", |bencher| bencher.iter(|| black_box(fields(&bytes))));
     group.finish();

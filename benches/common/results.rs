@@ -48,7 +48,7 @@ pub fn write<const N: usize>(
     figures: &[(&str, String)],
     plan: &str,
 ) -> Result<()> {
-    let fields = columns.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
+    let fields = columns.map(|(name, kind)| Field::new(name, kind)).to_vec();
     let metadata = [("plimsoll.plan".to_owned(), plan.to_owned())];
     let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), &[], fields, &metadata)?;
     let mut csv = columns.map(|(name, _)| name).join(",") + "\n";

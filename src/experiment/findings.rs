@@ -185,9 +185,9 @@ fn write<'a, R: Row>(
     rows: impl Iterator<Item = (usize, &'a R::Of<'a>)>,
 ) -> Result<[Written; 2]> {
     let axes: Vec<Vec<(String, Constant)>> = study.cells.iter().map(Plan::axes).collect();
-    let axis = |(name, constant): &(String, Constant)| Field { name: name.clone(), kind: constant.kind() };
+    let axis = |(name, constant): &(String, Constant)| Field::new(name, constant.kind());
     let columns = R::columns();
-    let own = columns.iter().map(|column| Field { name: column.name.to_owned(), kind: column.value.kind() });
+    let own = columns.iter().map(|column| Field::new(column.name, column.value.kind()));
     let fields: Vec<Field> = axes.first().into_iter().flatten().map(axis).chain(own).collect();
     let row = |(cell, one): (usize, &'a R::Of<'a>)| -> Vec<Cell> {
         let front = axes[cell].iter().map(|(_, value)| value.cell());

@@ -32,18 +32,21 @@ pub enum Cell<'a> {
 }
 
 impl From<u64> for Cell<'_> {
+    #[inline]
     fn from(value: u64) -> Self {
         i64::try_from(value).map_or(Cell::Large(value), Cell::Int)
     }
 }
 
 impl From<f64> for Cell<'_> {
+    #[inline]
     fn from(value: f64) -> Self {
         if value.is_finite() { Cell::Float(value) } else { Cell::Null }
     }
 }
 
 impl<'a> From<&'a str> for Cell<'a> {
+    #[inline]
     fn from(value: &'a str) -> Self {
         Cell::Text(value)
     }
@@ -244,6 +247,8 @@ pub struct Column<V, T = &'static str> {
     pub headline: Option<Headline<T>>,
     /// Whether it is an input: the same in all runs of a cell, so that nothing is tested.
     pub given: bool,
+    /// Whether nearly all values are different, or it is time, which goes on.
+    pub distinct: bool,
 }
 
 /// A column of a run, whose resources are known.
@@ -253,7 +258,7 @@ impl<V: Copy> Column<V> {
     /// A column of plain numbers or names.
     pub const fn new(name: &'static str, about: &'static str, value: V) -> Self {
         let (unit, better) = (Unit::Plain, Better::Neither);
-        Column { name, about, value, unit, better, words: "", headline: None, given: false }
+        Column { name, about, value, unit, better, words: "", headline: None, given: false, distinct: false }
     }
 
     /// In this unit.
@@ -290,6 +295,11 @@ impl<V: Copy> Column<V> {
     pub const fn given(self) -> Self {
         Column { given: true, ..self }
     }
+
+    /// Of values that are nearly all different.
+    pub const fn distinct(self) -> Self {
+        Column { distinct: true, ..self }
+    }
 }
 
 impl<R: Row> Column<Value<R>> {
@@ -305,7 +315,7 @@ impl<R: Row> Column<Value<R>> {
 
     /// A column of instants or spans in microseconds.
     pub const fn micros(name: &'static str, about: &'static str, of: OfInt<R>) -> Self {
-        Column::int(name, about, of).unit(Unit::Micros)
+        Column::int(name, about, of).unit(Unit::Micros).distinct()
     }
 
     /// A column of numbers.
@@ -360,6 +370,7 @@ impl<V: Computed> Column<V> {
                 words: of(self.words, &people),
                 headline,
                 given: self.given,
+                distinct: self.distinct,
             }
         };
         match self.value.each() {

@@ -253,21 +253,23 @@ impl fmt::Display for NumberProblem {
 /// No float is involved, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed.
 /// Errors: a [`NumberProblem`]; more than 10^18 base units is `TooLarge`.
 pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
-    // The common case first, in one pass: digits, perhaps with a point among them.
-    let (mut digits, mut places, mut point) = (0u64, 0usize, 0usize);
-    let plain = text.len() <= 18
-        && text.iter().all(|&byte| {
-            let digit = byte.wrapping_sub(b'0');
-            if digit < 10 {
-                digits = digits * 10 + u64::from(digit);
-                places += point;
-                return true;
-            }
-            let first_point = byte == b'.' && point == 0;
-            point = 1;
-            first_point
-        });
-    if !plain || text.len() == point {
+    // The common case first: digits, perhaps with a point among them.
+    let (mut digits, mut rest) = (0u64, text);
+    let mut run = |rest: &mut &[u8]| {
+        while let [byte @ b'0'..=b'9', tail @ ..] = *rest {
+            digits = digits * 10 + u64::from(byte - b'0');
+            *rest = tail;
+        }
+    };
+    let (mut places, mut point) = (0, 0);
+    if text.len() <= 18 {
+        run(&mut rest);
+        if let [b'.', tail @ ..] = rest {
+            (places, point, rest) = (tail.len(), 1, tail);
+            run(&mut rest);
+        }
+    }
+    if !rest.is_empty() || text.len() == point {
         return decimal_general(text.trim_ascii(), scale, round);
     }
     let product = digits.checked_mul(scale).filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge);
@@ -291,7 +293,7 @@ pub fn decimal(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProbl
 }
 
 /// The largest amount [`decimal`] returns.
-const DECIMAL_MAX: u64 = 1_000_000_000_000_000_000;
+pub const DECIMAL_MAX: u64 = 1_000_000_000_000_000_000;
 
 fn decimal_general(text: &[u8], scale: u64, round: Round) -> Result<u64, NumberProblem> {
     let (negative, body) = match text {

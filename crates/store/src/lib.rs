@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod encode;
 pub mod file;
 pub mod frame;
 pub mod lock;

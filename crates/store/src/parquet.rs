@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use polars_arrow::array::{Array, Float64Array, Utf8ViewArray};
+use polars_arrow::array::{Array, Float64Array, Int64Array, UInt64Array, Utf8ViewArray};
 use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field};
 use polars_buffer::Buffer;
 use polars_compute::cast::cast_default;
@@ -26,6 +26,7 @@ use polars_parquet_format::{FileMetaData, PageHeader, SchemaElement};
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::pinned::Pinned;
+use plimsoll_sim::workload::NameList;
 
 /// The magic bytes at both ends of a file, and the length of the footer before the last ones.
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -240,6 +241,11 @@ impl Column {
         self.arrays.iter().map(|array| array.len()).sum()
     }
 
+    /// The doubles, if this is a column of them.
+    pub fn doubles(&self) -> std::result::Result<Option<Vec<Option<f64>>>, String> {
+        (self.field.dtype == ArrowDataType::Float64).then(|| self.numbers()).transpose()
+    }
+
     /// The name of the type if that is not text.
     pub fn other_than_text(&self) -> Option<String> {
         (self.field.dtype != ArrowDataType::Utf8View).then(|| format!("{:?}", self.field.dtype))
@@ -247,31 +253,50 @@ impl Column {
 
     /// The values as numbers, where they are some.
     pub fn numbers(&self) -> std::result::Result<Vec<Option<f64>>, String> {
-        self.values(ArrowDataType::Float64, |array: &Float64Array, to| {
-            to.extend(array.iter().map(Option::<&f64>::copied))
-        })
-    }
-
-    /// The values as text; one that is absent is empty.
-    pub fn text(&self) -> std::result::Result<Vec<String>, String> {
-        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-        self.values(ArrowDataType::Utf8View, |array: &Utf8ViewArray, to| to.extend(array.iter().map(text)))
-    }
-
-    /// The values as those of another type, which `give` appends.
-    fn values<A: 'static, T>(
-        &self,
-        dtype: ArrowDataType,
-        give: impl Fn(&A, &mut Vec<T>),
-    ) -> std::result::Result<Vec<T>, String> {
         let mut values = Vec::with_capacity(self.len());
-        for array in &self.arrays {
-            let found = |array: Box<dyn Array>| {
-                give(array.as_any().downcast_ref().expect("an array of the type that was asked for"), &mut values)
-            };
-            guarded(|| cast_default(array.as_ref(), &dtype).map(found))?;
-        }
+        self.each(ArrowDataType::Float64, |array: &Float64Array| {
+            values.extend(array.iter().map(Option::<&f64>::copied))
+        })?;
         Ok(values)
+    }
+
+    /// The values that are integers below 2^63, if this is a column of integers.
+    pub fn integers(&self) -> std::result::Result<Option<Vec<Option<i64>>>, String> {
+        use ArrowDataType as D;
+        let mut values = Vec::with_capacity(self.len());
+        match self.field.dtype {
+            D::UInt64 => self.each(D::UInt64, |array: &UInt64Array| {
+                values.extend(array.iter().map(|value| value.and_then(|value| i64::try_from(*value).ok())))
+            })?,
+            D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 => {
+                self.each(D::Int64, |array: &Int64Array| values.extend(array.iter().map(Option::<&i64>::copied)))?
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(values))
+    }
+
+    /// The values as text, each a string of its own; one that is absent is empty.
+    pub fn text(&self) -> std::result::Result<Vec<String>, String> {
+        Ok(self.names()?.iter().map(str::to_owned).collect())
+    }
+
+    /// The values as text.
+    pub fn names(&self) -> std::result::Result<NameList, String> {
+        let mut values = NameList::default();
+        self.each(ArrowDataType::Utf8View, |array: &Utf8ViewArray| {
+            array.iter().for_each(|value| values.push(value.unwrap_or_default()))
+        })?;
+        Ok(values)
+    }
+
+    /// Gives the values as those of another type to `take`, an array at a time.
+    fn each<A: 'static>(&self, dtype: ArrowDataType, mut take: impl FnMut(&A)) -> std::result::Result<(), String> {
+        self.arrays.iter().try_for_each(|array| {
+            let array = guarded(|| cast_default(array.as_ref(), &dtype))?;
+            take(array.as_any().downcast_ref().expect("an array of the type that was asked for"));
+            Ok(())
+        })
     }
 }
 
@@ -432,4 +457,4 @@ fn unreadable(dtype: &ArrowDataType) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

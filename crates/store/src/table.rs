@@ -1,19 +1,18 @@
 //! Parquet tables: written column by column in row groups, under a temporary name until they are whole.
 
 use std::fmt::Display;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use polars_arrow::array::{Array, MutableArray, MutablePlString, MutablePrimitiveArray, PrimitiveArray};
 use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field as ArrowField};
-use polars_arrow::record_batch::RecordBatchT;
-use polars_parquet::write::{
-    CompressionOptions, FileWriter, KeyValue, StatisticsOptions, Version, WriteOptions, ZstdLevel, get_dtype_encoding,
-    row_group_iter, schema_to_metadata_key,
-};
+use polars_parquet::parquet::error::ParquetError;
+use polars_parquet::parquet::metadata::KeyValue;
+use polars_parquet::parquet::write::{Compressor, DynIter, DynStreamingIterator, FileWriter, Version, WriteOptions};
+use polars_parquet::write::{schema_to_metadata_key, to_parquet_schema};
 use tempfile::NamedTempFile;
 
+pub use super::encode::Column;
+use super::encode::repeated;
 use super::file::{Digest, Digesting, Pending, Written, begin, complete};
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
@@ -33,6 +32,15 @@ pub struct Field {
     pub name: String,
     /// Its type.
     pub kind: Kind,
+    /// Nearly all values are different, or it is time, which goes on: nothing is gained by a dictionary.
+    pub distinct: bool,
+}
+
+impl Field {
+    /// A column whose values may repeat.
+    pub fn new(name: impl Into<String>, kind: Kind) -> Field {
+        Field { name: name.into(), kind, distinct: false }
+    }
 }
 
 /// A value that is the same in every row of a file: an axis of the experiment.
@@ -67,78 +75,6 @@ impl Constant {
             Constant::Text(_) => Kind::Text,
         }
     }
-
-    /// As a column.
-    fn repeated(&self, rows: usize) -> Box<dyn Array> {
-        match self {
-            Constant::Int(value) => PrimitiveArray::from_vec(vec![*value; rows]).to_boxed(),
-            Constant::Float(value) => PrimitiveArray::from_vec(vec![*value; rows]).to_boxed(),
-            Constant::NoInt => PrimitiveArray::<i64>::new_null(ArrowDataType::Int64, rows).to_boxed(),
-            Constant::Text(text) => {
-                let mut column = MutablePlString::with_capacity(rows);
-                column.extend_constant(rows, Some(text));
-                column.as_box()
-            }
-        }
-    }
-}
-
-enum Buffer {
-    Int(MutablePrimitiveArray<i64>),
-    Float(MutablePrimitiveArray<f64>),
-    Text(MutablePlString),
-}
-
-impl Buffer {
-    fn new(kind: Kind, capacity: usize) -> Buffer {
-        match kind {
-            Kind::Int => Buffer::Int(MutablePrimitiveArray::with_capacity(capacity)),
-            Kind::Float => Buffer::Float(MutablePrimitiveArray::with_capacity(capacity)),
-            Kind::Text => Buffer::Text(MutablePlString::with_capacity(capacity)),
-        }
-    }
-
-    /// Adds a value. Whether it is of the column's type.
-    fn push(&mut self, cell: Cell) -> bool {
-        match (self, cell) {
-            (Buffer::Int(column), Cell::Int(value)) => column.push(Some(value)),
-            (Buffer::Int(column), Cell::Null) => column.push(None),
-            (Buffer::Float(column), Cell::Float(value)) => column.push(Some(value)),
-            (Buffer::Float(column), Cell::Int(value)) => column.push(Some(value as f64)),
-            (Buffer::Float(column), Cell::Large(value)) => column.push(Some(value as f64)),
-            (Buffer::Float(column), Cell::Null) => column.push(None),
-            (Buffer::Text(column), Cell::Text(value)) => column.push_value(value),
-            (Buffer::Text(column), Cell::Null) => column.push_null(),
-            _ => return false,
-        }
-        true
-    }
-
-    fn finish(self) -> Box<dyn Array> {
-        match self {
-            Buffer::Int(mut column) => column.as_box(),
-            Buffer::Float(mut column) => column.as_box(),
-            Buffer::Text(mut column) => column.as_box(),
-        }
-    }
-}
-
-/// How tables are written.
-pub(crate) fn options(compression: CompressionOptions) -> WriteOptions {
-    WriteOptions { statistics: StatisticsOptions::default(), version: Version::V1, compression, data_page_size: None }
-}
-
-/// Writes columns of so many rows as a row group.
-pub(crate) fn write_group<W: Write>(
-    writer: &mut FileWriter<W>,
-    rows: usize,
-    columns: Vec<Box<dyn Array>>,
-) -> std::result::Result<(), impl Display + use<W>> {
-    let schema = Arc::new(writer.schema().clone());
-    let encodings = schema.iter_values().map(|field| get_dtype_encoding(&field.dtype)).collect();
-    let stored = writer.parquet_schema().fields().to_vec();
-    let group = RecordBatchT::try_new(rows, schema, columns)?;
-    writer.write(rows as u64, row_group_iter(group, encodings, stored, writer.options()))
 }
 
 /// Rows a row group holds.
@@ -154,8 +90,10 @@ pub struct TableWriter {
     pairs: Vec<KeyValue>,
     constants: Vec<(String, Constant)>,
     fields: Vec<Field>,
-    buffers: Vec<Buffer>,
+    columns: Vec<Column>,
     rows: usize,
+    /// Rows that the columns have room for.
+    room: usize,
 }
 
 impl TableWriter {
@@ -177,47 +115,77 @@ impl TableWriter {
         let pairs = std::iter::once(schema_to_metadata_key(&schema)).chain(pairs).collect();
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
         let digest = Digest::default();
-        let options = options(CompressionOptions::Zstd(ZstdLevel::try_new(1).ok()));
         let file = BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone()));
-        let writer = FileWriter::try_new(file, schema, options).map_err(|error| fail(&error))?;
-        let buffers = Vec::new();
-        let (path, constants) = (path.to_owned(), constants.to_vec());
-        Ok(TableWriter { path, writer, digest, temporary, pairs, constants, fields, buffers, rows: 0 })
+        let schema = to_parquet_schema(&schema).map_err(|error| fail(&error))?;
+        // Of one page there is nothing to look up in an index.
+        let options = WriteOptions { write_statistics: false, version: Version::V1 };
+        let writer = FileWriter::new(file, schema, options, Some("Plimsoll".to_owned()));
+        let (path, constants, columns) = (path.to_owned(), constants.to_vec(), Vec::new());
+        Ok(TableWriter { path, writer, digest, temporary, pairs, constants, fields, columns, rows: 0, room: 0 })
     }
 
     /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
     /// another type than its column.
-    pub fn push<'a>(&mut self, row: impl IntoIterator<Item = Cell<'a>>) -> Result<()> {
-        if self.buffers.is_empty() {
-            self.buffers = self.fields.iter().map(|field| Buffer::new(field.kind, 1024)).collect();
-        }
+    pub fn push<'a>(&mut self, row: impl IntoIterator<Item = Cell<'a>, IntoIter: ExactSizeIterator>) -> Result<()> {
         let mut cells = row.into_iter();
-        let mut given = 0;
-        for ((buffer, field), cell) in self.buffers.iter_mut().zip(&self.fields).zip(cells.by_ref()) {
-            if !buffer.push(cell) {
-                let problem = format!("column '{}' of {:?} cannot hold {cell:?}", field.name, field.kind);
-                return Err(Error::output(&self.path, problem));
-            }
-            given += 1;
-        }
-        let given = given + cells.count();
-        if given != self.fields.len() {
-            let problem = format!("a row of {given} cells for {} columns", self.fields.len());
+        if cells.len() != self.fields.len() {
+            let problem = format!("a row of {} cells for {} columns", cells.len(), self.fields.len());
             return Err(Error::output(&self.path, problem));
+        }
+        self.fill(|_, column| {
+            let cell = cells.next().expect("as many cells as columns");
+            if column.push(cell) { Ok(()) } else { Err(cell) }
+        })
+    }
+
+    /// Adds a row: `give` adds one value to each column, in order, or says which one that column cannot hold. Errors:
+    /// [`Error::Output`] if it says so.
+    #[inline]
+    pub fn fill<'a>(
+        &mut self,
+        mut give: impl FnMut(usize, &mut Column) -> std::result::Result<(), Cell<'a>>,
+    ) -> Result<()> {
+        if self.rows == self.room {
+            self.grow();
+        }
+        for (at, column) in self.columns.iter_mut().enumerate() {
+            if let Err(cell) = give(at, column) {
+                let Field { name, kind, .. } = &self.fields[at];
+                return Err(Error::output(&self.path, format!("column '{name}' of {kind:?} cannot hold {cell:?}")));
+            }
         }
         self.rows += 1;
         if self.rows == GROUP { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes room for more rows: many tables have few, and copying many is dear.
+    fn grow(&mut self) {
+        if self.columns.is_empty() {
+            self.columns = self.fields.iter().map(|field| Column::new(field.kind, field.distinct)).collect();
+        }
+        self.room = (8 * self.room).clamp(1 << 10, GROUP);
+        self.columns.iter_mut().for_each(|column| column.reserve(self.room - self.rows));
     }
 
     fn flush(&mut self) -> Result<()> {
         if self.rows == 0 {
             return Ok(());
         }
-        let mut columns: Vec<Box<dyn Array>> =
-            self.constants.iter().map(|(_, constant)| constant.repeated(self.rows)).collect();
-        columns.extend(self.buffers.drain(..).map(Buffer::finish));
-        write_group(&mut self.writer, self.rows, columns).map_err(|error| Error::output(&self.path, error))?;
-        self.rows = 0;
+        let rows = self.rows;
+        let schema = self.writer.schema().clone();
+        let mut types = schema.columns().iter().map(|column| column.descriptor.clone());
+        let constants = self.constants.iter().zip(types.by_ref());
+        let constants = constants.map(|((_, constant), of)| repeated(constant.cell(), rows, of)).collect::<Vec<_>>();
+        let columns = self.columns.drain(..).zip(types).map(|(column, of)| column.pages(rows, of));
+        // One after the other, so that one column alone is in memory twice.
+        let streams = constants.into_iter().chain(columns).map(|pages| {
+            let (pages, compression) = pages?;
+            let pages = DynIter::new(pages.into_iter().map(Ok));
+            Ok(DynStreamingIterator::new(Compressor::new(pages, compression, Vec::new())))
+        });
+        let written = self.writer.write::<ParquetError>(rows as u64, DynIter::new(streams));
+        written.map_err(|error| Error::output(&self.path, error))?;
+        (self.rows, self.room) = (0, 0);
         Ok(())
     }
 
@@ -243,7 +211,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("t.parquet");
         let fields = [("n", Kind::Int), ("x", Kind::Float), ("name", Kind::Text)];
-        let fields = || fields.map(|(name, kind)| Field { name: name.to_owned(), kind }).to_vec();
+        let fields = || fields.map(|(name, kind)| Field::new(name, kind)).to_vec();
         let pushed = |row: &[Cell]| {
             let mut table = TableWriter::create(&path, &[], fields(), &[]).expect("a writable folder");
             table.push(row.iter().copied()).and_then(|()| table.finish()).map(drop).map_err(|error| error.to_string())

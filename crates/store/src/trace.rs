@@ -1,14 +1,17 @@
 //! The canonical trace as Parquet: the columns of the CSV form, read a slice at a time.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::parquet::{Bytes, Described, Parquet};
+use super::parquet::{Bytes, Column, Described, Parquet};
 use super::table::{Field, TableWriter};
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::Dim;
+use plimsoll_base::units::{DECIMAL_MAX, Dim};
 use plimsoll_sim::workload::write::{Item, ItemKind, Layout};
-use plimsoll_sim::workload::{Assembler, Columns, Input, JobName, JobNames, Names, RowParser, Source, TaskSet};
+use plimsoll_sim::workload::{
+    Assembler, Columns, Entry, Input, JobName, JobNames, NameList, Names, RowParser, Source, TaskSet,
+};
 
 /// Rows read at a time.
 const SLICE: usize = 1 << 16;
@@ -19,7 +22,7 @@ pub struct ParquetTrace {
     file: Parquet,
     columns: Columns,
     rows: Assembler,
-    frame: Vec<Vec<String>>,
+    slice: Vec<Cells>,
     at: usize,
     read: usize,
     total: usize,
@@ -58,7 +61,7 @@ impl ParquetTrace {
             file,
             columns,
             rows: Assembler::default(),
-            frame: Vec::new(),
+            slice: Vec::new(),
             at: 0,
             read: 0,
             total,
@@ -74,23 +77,22 @@ impl ParquetTrace {
     }
 
     fn refill(&mut self) -> Result<()> {
-        let columns = self.file.read(self.read, SLICE)?;
-        let text = columns.iter().map(|column| column.text().map_err(|problem| damaged(&self.path, &problem)));
-        self.frame = text.collect::<Result<_>>()?;
-        self.read += SLICE;
-        self.at = 0;
+        let columns = self.file.read(self.read, SLICE)?.into_iter();
+        let cells = columns.map(|column| Cells::of(column).map_err(|problem| damaged(&self.path, &problem)));
+        self.slice = cells.collect::<Result<_>>()?;
+        (self.read, self.at) = (self.read + SLICE, 0);
         Ok(())
     }
 
     fn advance(&mut self) -> Result<()> {
-        if self.frame.first().is_none_or(|column| self.at >= column.len()) {
-            if self.read >= self.total {
-                self.ahead = None;
-                return Ok(());
-            }
+        if self.next_row as usize >= self.total {
+            self.ahead = None;
+            return Ok(());
+        }
+        if self.next_row as usize >= self.read {
             self.refill()?;
         }
-        let fields = self.frame.iter().map(|column| column[self.at].as_bytes());
+        let fields = self.slice.iter().map(|cells| One(cells, self.at));
         let (set, name) = self.ahead.get_or_insert_with(|| (TaskSet::default(), JobName::Text("".into())));
         let parsed = RowParser { columns: &self.columns, rows: &mut self.rows }.parse(self.next_row, fields, set);
         *name = parsed.map_err(|(column, problem)| {
@@ -101,6 +103,80 @@ impl ParquetTrace {
         self.next_row += 1;
         Ok(())
     }
+}
+
+/// Some rows of a column.
+struct Cells {
+    column: Column,
+    numbers: Numbers,
+    /// Made when it is asked for: where a number does not say it all.
+    text: OnceCell<std::result::Result<NameList, String>>,
+}
+
+/// The values that are numbers.
+enum Numbers {
+    Int(Vec<Option<i64>>),
+    Float(Vec<Option<f64>>),
+    None,
+}
+
+impl Cells {
+    /// Errors: the values do not decode.
+    fn of(column: Column) -> std::result::Result<Cells, String> {
+        let integers = column.integers()?.map(Numbers::Int);
+        let numbers = integers.or(column.doubles()?.map(Numbers::Float)).unwrap_or(Numbers::None);
+        let cells = Cells { column, numbers, text: OnceCell::new() };
+        match cells.numbers {
+            Numbers::None => cells.text().map(|_| ()).map(|()| cells),
+            _ => Ok(cells),
+        }
+    }
+
+    fn text(&self) -> std::result::Result<&NameList, String> {
+        self.text.get_or_init(|| self.column.names()).as_ref().map_err(Clone::clone)
+    }
+}
+
+/// One of them, by its row.
+#[derive(Clone, Copy)]
+struct One<'f>(&'f Cells, usize);
+
+impl<'f> Entry<'f> for One<'f> {
+    fn text(self) -> std::result::Result<&'f [u8], String> {
+        self.0.text().map(|text| text.get(self.1).as_bytes())
+    }
+
+    fn is_empty(self) -> std::result::Result<bool, String> {
+        match &self.0.numbers {
+            Numbers::Float(values) if values[self.1].is_some() => Ok(false),
+            Numbers::Int(values) if values[self.1].is_some() => Ok(false),
+            _ => Ok(self.text()?.is_empty()),
+        }
+    }
+
+    fn whole(self) -> Option<u64> {
+        if let Numbers::Int(values) = &self.0.numbers { u64::try_from(values[self.1]?).ok() } else { None }
+    }
+
+    fn times(self, scale: u64) -> Option<u64> {
+        match &self.0.numbers {
+            Numbers::Int(_) => self.whole()?.checked_mul(scale).filter(|product| *product <= DECIMAL_MAX),
+            Numbers::Float(values) => times(values[self.1]?, scale),
+            Numbers::None => None,
+        }
+    }
+}
+
+/// A double times `scale`, if the decimal that it is written as is so many parts of `scale` and nothing is rounded.
+///
+/// No two decimals of 15 digits are the same double, and a double is written in the fewest digits that it reads back from. So
+/// if it is the nearest one to a decimal of 15 digits, it is written as that decimal.
+fn times(value: f64, scale: u64) -> Option<u64> {
+    let decimals = if scale.is_power_of_two() { scale.ilog2() } else { scale.ilog10() };
+    let parts = (value * scale as f64).round();
+    let known = scale.is_power_of_two() || scale == 10u64.pow(decimals);
+    let short = (0.0..1e15).contains(&parts) && (!scale.is_power_of_two() || value < 10f64.powi(15 - decimals as i32));
+    (known && short && parts / scale as f64 == value).then_some(parts as u64)
 }
 
 impl Source for ParquetTrace {
@@ -167,7 +243,7 @@ pub fn write(path: &Path, source: &mut dyn Source, layout: &Layout, metadata: &[
             ItemKind::Whole => Kind::Int,
             ItemKind::Amount(_) => Kind::Float,
         };
-        Field { name, kind }
+        Field { distinct: name == "job" || name.ends_with("_us"), ..Field::new(name, kind) }
     });
     let mut table = TableWriter::create(path, &[], fields.collect(), metadata)?;
     let mut rows = 0;
@@ -195,3 +271,6 @@ fn cell<'a>(item: &'a Item<'a>) -> Option<Cell<'a>> {
         Item::Amount(base, scale) => Cell::Float(Some(*base).filter(|base| *base < EXACT)? as f64 / *scale as f64),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ impl Row for Job<'static> {
     fn columns() -> Vec<Column<Value<Self>>> {
         type C = Column<Value<Job<'static>>>;
         vec![
-            C::text("job", "name", |job| Some(job.name)),
+            C::text("job", "name", |job| Some(job.name)).distinct(),
             C::text("user", "the user that submitted it", |job| Some(job.user)),
             C::int("tasks", "how many tasks it has", |job| Some(job.record.tasks)),
             C::micros("submit_us", "when its first row was submitted", |job| Some(job.record.submit.0)),
@@ -58,7 +58,7 @@ impl Row for Task<'static> {
         type C = Column<Value<Task<'static>>>;
         vec![
             C::text("job", "name of the job", |task| Some(task.job)),
-            C::int("task", "number within the job, from 0, in row order", |task| Some(task.number)),
+            C::int("task", "number within the job, from 0, in row order", |task| Some(task.number)).distinct(),
             C::int("attempt", "which try this is, from 0", |task| Some(task.attempt.into())),
             C::text("user", "the user that submitted it", |task| Some(task.user)),
             C::int("machine", "index of its machine; null when pooled or never started", |task| {

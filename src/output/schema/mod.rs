@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::file::Pending;
 pub use super::sealed::VERSION;
-use super::table::{Field, TableWriter};
-use crate::column::{Column, Computed, Described, Kind, Row, Value};
+use super::table::{Column as TableColumn, Field, TableWriter};
+use crate::column::{Cell, Column, Computed, Described, Kind, Row, Value};
 use crate::error::Result;
 use crate::metrics::{Point, User, runs_columns};
 use crate::units::Dim;
@@ -97,7 +97,8 @@ fn described<R: Row>(dims: &[Dim]) -> Vec<Described> {
 }
 
 fn fields(columns: Vec<Described>) -> Vec<Field> {
-    columns.into_iter().map(|column| Field { name: column.name, kind: column.value }).collect()
+    let field = |column: Described| Field { distinct: column.distinct, ..Field::new(column.name, column.value) };
+    columns.into_iter().map(field).collect()
 }
 
 /// Writes a table as its columns say.
@@ -122,7 +123,21 @@ impl<R: Row> Writer<R> {
 
     /// Adds a row. Errors: as [`TableWriter::push`].
     pub fn push<'a>(&mut self, row: &'a R::Of<'a>) -> Result<()> {
-        self.table.push(self.values.iter().map(|(value, d)| value.cell(row, *d)))
+        let int = |column: &mut TableColumn, value: Option<u64>| match value.map(i64::try_from) {
+            Some(Ok(value)) => column.push_int(value),
+            Some(Err(_)) => false,
+            None => column.push(Cell::Null),
+        };
+        let values = &self.values;
+        self.table.fill(|at, column| {
+            let (value, d) = &values[at];
+            let held = match value {
+                Value::Int(of) => int(column, of(row)),
+                Value::Ints(of) => int(column, of(row, *d)),
+                _ => column.push(value.cell(row, *d)),
+            };
+            if held { Ok(()) } else { Err(value.cell(row, *d)) }
+        })
     }
 
     /// Completes the file; it has no name yet. Errors: as [`TableWriter::complete`].

@@ -23,7 +23,7 @@ pub use assemble::{Assembler, shorten};
 pub use columns::{Column, Columns};
 pub use names::{JobName, JobNames, NameList, Names};
 pub use thin::Thinned;
-pub use trace::{CsvTrace, Input, RowParser, describe};
+pub use trace::{CsvTrace, Entry, Input, RowParser, describe};
 pub use whole::{InMemory, Quality, Workload};
 
 use plimsoll_base::error::Result;

@@ -174,6 +174,33 @@ impl CsvTrace {
     }
 }
 
+/// The content of a field: a text, which may be known to be a number.
+pub trait Entry<'f>: Copy {
+    /// It as text, which is empty if there is nothing. Errors: there is none.
+    fn text(self) -> std::result::Result<&'f [u8], String>;
+
+    /// Whether there is nothing. Errors: there is no text.
+    fn is_empty(self) -> std::result::Result<bool, String> {
+        self.text().map(<[u8]>::is_empty)
+    }
+
+    /// Its value if that is known to be an integer from 0 on.
+    fn whole(self) -> Option<u64> {
+        None
+    }
+
+    /// Its value times `scale` if that is known to be an integer from 0 to 10^18.
+    fn times(self, _scale: u64) -> Option<u64> {
+        None
+    }
+}
+
+impl<'f> Entry<'f> for &'f [u8] {
+    fn text(self) -> std::result::Result<&'f [u8], String> {
+        Ok(self)
+    }
+}
+
 /// Turns the fields of a row, in the order of its columns, into a task set.
 pub struct RowParser<'a> {
     /// The content of each field.
@@ -184,10 +211,10 @@ pub struct RowParser<'a> {
 
 impl RowParser<'_> {
     /// Reads a row into `set` and gives the job's name. Errors: the column and its problem.
-    pub fn parse<'f>(
+    pub fn parse<'f, F: Entry<'f>>(
         &mut self,
         row: u64,
-        fields: impl Iterator<Item = &'f [u8]>,
+        fields: impl Iterator<Item = F>,
         set: &mut TaskSet,
     ) -> std::result::Result<JobName, (usize, String)> {
         (set.row, set.tasks, set.stage, set.priority) = (row, 1, None, 0);
@@ -198,8 +225,8 @@ impl RowParser<'_> {
         for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
             let fail = |problem: String| (at, problem);
             match *kind {
-                Column::Job => job = (at, trimmed(field)),
-                Column::User => set.user = self.rows.user(trimmed(field)).map_err(fail)?,
+                Column::Job => job = (at, trimmed(field.text().map_err(fail)?)),
+                Column::User => set.user = self.rows.user(trimmed(field.text().map_err(fail)?)).map_err(fail)?,
                 Column::Submit(scale) => {
                     set.submit = Time(time(field, scale).map_err(fail)?);
                     submit = at;
@@ -208,19 +235,18 @@ impl RowParser<'_> {
                 Column::Resource(dim, scale) => {
                     set.demand.0[dim] = number(field, scale, Round::Up, "an amount such as 1.5").map_err(fail)?;
                 }
-                _ if field.is_empty() => {}
+                _ if field.is_empty().map_err(fail)? => {}
                 Column::Tasks => set.tasks = whole(field, 1, u32::MAX.into()).map_err(fail)? as u32,
                 Column::Priority => set.priority = whole(field, 0, 9).map_err(fail)? as u8,
                 Column::Gang => set.gang = truth(field).map_err(fail)?,
-                Column::Stage => set.stage = Some(self.rows.stages.intern(&utf8(field).map_err(fail)?)),
-                Column::Label => set.label = Some(self.rows.labels.intern(&utf8(field).map_err(fail)?)),
-                Column::Location => set.location = Some(self.rows.locations.intern(&utf8(field).map_err(fail)?)),
+                Column::Stage => set.stage = Some(self.rows.stages.intern(utf8(field).map_err(fail)?)),
+                Column::Label => set.label = Some(self.rows.labels.intern(utf8(field).map_err(fail)?)),
+                Column::Location => set.location = Some(self.rows.locations.intern(utf8(field).map_err(fail)?)),
                 Column::Estimate(scale) => set.estimate = Some(Span(time(field, scale).map_err(fail)?)),
                 Column::Deadline(scale) => set.deadline = Some(Time(time(field, scale).map_err(fail)?)),
                 Column::Stable => set.stable = truth(field).map_err(fail)?,
                 Column::After => {
-                    let names = utf8(field).map_err(fail)?;
-                    let stages = names.split(';').map(str::trim).filter(|name| !name.is_empty());
+                    let stages = utf8(field).map_err(fail)?.split(';').map(str::trim).filter(|name| !name.is_empty());
                     set.after = stages.map(|name| self.rows.stages.intern(name)).collect();
                 }
             }
@@ -280,11 +306,15 @@ impl Source for CsvTrace {
 }
 
 /// A time column's value in microseconds.
-pub(crate) fn time(field: &[u8], scale: u64) -> std::result::Result<u64, String> {
+pub(crate) fn time<'f>(field: impl Entry<'f>, scale: u64) -> std::result::Result<u64, String> {
     number(field, scale, Round::Nearest, "a time from 0 to 10^12 s (31,700 years)")
 }
 
-fn number(field: &[u8], scale: u64, round: Round, expected: &str) -> std::result::Result<u64, String> {
+fn number<'f>(field: impl Entry<'f>, scale: u64, round: Round, expected: &str) -> std::result::Result<u64, String> {
+    if let Some(number) = field.times(scale) {
+        return Ok(number);
+    }
+    let field = field.text()?;
     decimal(field, scale, round).map_err(|problem| {
         if field.trim_ascii().is_empty() {
             format!("is empty; expected {expected}")
@@ -294,14 +324,20 @@ fn number(field: &[u8], scale: u64, round: Round, expected: &str) -> std::result
     })
 }
 
-fn whole(field: &[u8], least: u64, most: u64) -> std::result::Result<u64, String> {
+fn whole<'f>(field: impl Entry<'f>, least: u64, most: u64) -> std::result::Result<u64, String> {
+    let accepted = |value: &u64| (least..=most).contains(value);
+    if let Some(value) = field.whole().filter(accepted) {
+        return Ok(value);
+    }
+    let field = field.text()?;
     let text = std::str::from_utf8(field.trim_ascii()).ok();
     text.and_then(|text| text.parse::<u64>().ok())
-        .filter(|value| (least..=most).contains(value))
+        .filter(accepted)
         .ok_or_else(|| format!("'{}' is not a whole number from {least} to {most}", shorten(field)))
 }
 
-fn truth(field: &[u8]) -> std::result::Result<bool, String> {
+fn truth<'f>(field: impl Entry<'f>) -> std::result::Result<bool, String> {
+    let field = field.text()?;
     match field.trim_ascii().to_ascii_lowercase().as_slice() {
         b"true" | b"1" | b"yes" => Ok(true),
         b"false" | b"0" | b"no" => Ok(false),
@@ -309,9 +345,10 @@ fn truth(field: &[u8]) -> std::result::Result<bool, String> {
     }
 }
 
-fn utf8(field: &[u8]) -> std::result::Result<String, String> {
+fn utf8<'f>(field: impl Entry<'f>) -> std::result::Result<&'f str, String> {
+    let field = field.text()?;
     let text = std::str::from_utf8(field).map_err(|_| format!("'{}' is not UTF-8", shorten(field)))?;
-    Ok(text.trim().to_owned())
+    Ok(text.trim())
 }
 
 /// The bytes behind a byte-order mark, if there is one.

@@ -3,7 +3,10 @@
 use std::io::Write;
 
 use polars_arrow::array::{BooleanArray, MutablePlString, PrimitiveArray};
-use polars_parquet::write::{CompressionOptions, FileWriter};
+use polars_arrow::record_batch::RecordBatchT;
+use polars_parquet::write::{
+    CompressionOptions, FileWriter, StatisticsOptions, Version, WriteOptions, get_dtype_encoding, row_group_iter,
+};
 use polars_parquet_format::thrift::protocol::TCompactOutputProtocol;
 use polars_parquet_format::{ConvertedType, LogicalType, TimestampType, Type};
 use rand::{Rng, RngExt, SeedableRng};
@@ -11,7 +14,6 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::frame::Frame;
-use crate::table::{options, write_group};
 use crate::trace::ParquetTrace;
 use plimsoll_sim::workload::{Input, Source};
 
@@ -37,13 +39,24 @@ fn table(rows: i32, group: usize, compression: CompressionOptions) -> Vec<u8> {
         ("cpu", whole(|at| i64::from(at % 9))),
         ("gpu", double(|at| f64::from(at % 2))),
     ];
+    written(&columns, group, compression)
+}
+
+/// Columns as polars writes them, in row groups of so many rows.
+pub(crate) fn written(columns: &[(&str, Box<dyn Array>)], group: usize, compression: CompressionOptions) -> Vec<u8> {
     let field = |(name, array): &(&str, Box<dyn Array>)| Field::new((*name).into(), array.dtype().clone(), true);
-    let schema = columns.iter().map(field).collect();
-    let mut writer = FileWriter::try_new(Vec::new(), schema, options(compression)).expect("types of Parquet");
-    for start in (0..rows as usize).step_by(group) {
-        let length = group.min(rows as usize - start);
+    let rows = columns[0].1.len();
+    let schema: Arc<ArrowSchema> = Arc::new(columns.iter().map(field).collect());
+    let statistics = StatisticsOptions::default();
+    let options = WriteOptions { statistics, version: Version::V1, compression, data_page_size: None };
+    let mut writer = FileWriter::try_new(Vec::new(), schema.as_ref().clone(), options).expect("types of Parquet");
+    for start in (0..rows).step_by(group) {
+        let length = group.min(rows - start);
         let part = columns.iter().map(|(_, array)| array.sliced(start, length)).collect();
-        write_group(&mut writer, length, part).unwrap_or_else(|error| panic!("a row group: {error}"));
+        let part = RecordBatchT::try_new(length, schema.clone(), part).expect("columns of one length");
+        let encodings = schema.iter_values().map(|field| get_dtype_encoding(&field.dtype)).collect();
+        let types = writer.parquet_schema().fields().to_vec();
+        writer.write(length as u64, row_group_iter(part, encodings, types, options)).expect("a row group");
     }
     writer.end(None).expect("a table");
     writer.into_inner()

@@ -1,0 +1,410 @@
+//! Columns of a table as pages of Parquet, each in the encoding that suits it: nothing is tried out.
+//!
+//! Columns that repeat themselves are numbers in a dictionary, as long as that is short. Others are differences from row to row:
+//! integers packed to as many bits as the largest of 64 needs, names without what they begin with in common; doubles stand as
+//! they are. A value that all rows share is a dictionary of one. A column of a row group is one page, compressed if a part of it
+//! says that this pays.
+
+use polars_parquet::parquet::CowBuffer;
+use polars_parquet::parquet::compression::{CompressionOptions, ZstdLevel, compress};
+use polars_parquet::parquet::encoding::hybrid_rle::{Encoder, encode};
+use polars_parquet::parquet::encoding::{bitpacked, uleb128};
+use polars_parquet::parquet::error::ParquetResult;
+use polars_parquet::parquet::metadata::Descriptor;
+use polars_parquet::parquet::page::{DataPage, DataPageHeader, DataPageHeaderV1, DictPage, Page};
+use polars_parquet_format::{Encoding, Statistics};
+
+use plimsoll_base::column::{Cell, Kind};
+use plimsoll_sim::workload::Names as Interned;
+
+/// The values of a column in a row group that grows, without those that are absent.
+enum Values {
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+    Repeated(Names),
+    Distinct(Differing),
+}
+
+/// A column of a row group that grows.
+pub struct Column {
+    values: Values,
+    distinct: bool,
+    /// Whether each row has a value; `None` as long as all have.
+    present: Option<Vec<bool>>,
+}
+
+/// The pages of a column of a row group, and how they are to be compressed.
+pub(crate) type Pages = (Vec<Page>, CompressionOptions);
+
+impl Column {
+    /// A column without rows; whether nearly all its values are `distinct`.
+    pub(crate) fn new(kind: Kind, distinct: bool) -> Column {
+        let values = match kind {
+            Kind::Int => Values::Int(Vec::new()),
+            Kind::Float => Values::Float(Vec::new()),
+            Kind::Text if distinct => Values::Distinct(Differing::default()),
+            Kind::Text => Values::Repeated(Names::default()),
+        };
+        Column { values, distinct, present: None }
+    }
+
+    /// Makes room for more values.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        match &mut self.values {
+            Values::Int(values) => values.reserve(rows),
+            Values::Float(values) => values.reserve(rows),
+            Values::Repeated(names) => names.keys.reserve(rows),
+            Values::Distinct(names) => {
+                [&mut names.shared, &mut names.lengths].iter_mut().for_each(|all| all.reserve(rows))
+            }
+        }
+    }
+
+    /// Adds the value of the next row. Whether it is of the column's type.
+    #[inline]
+    pub fn push(&mut self, cell: Cell) -> bool {
+        match cell {
+            Cell::Int(value) => self.push_int(value),
+            Cell::Float(value) => self.push_float(value),
+            Cell::Large(value) => matches!(self.values, Values::Float(_)) && self.push_float(value as f64),
+            Cell::Text(name) => self.push_text(name),
+            Cell::Null => self.push_null(),
+        }
+    }
+
+    /// Adds an integer, in a column of doubles as the nearest one.
+    #[inline]
+    pub fn push_int(&mut self, value: i64) -> bool {
+        match &mut self.values {
+            Values::Int(values) => values.push(value),
+            Values::Float(values) => values.push(value as f64),
+            _ => return false,
+        }
+        self.note()
+    }
+
+    /// Adds a double.
+    #[inline]
+    pub fn push_float(&mut self, value: f64) -> bool {
+        let Values::Float(values) = &mut self.values else { return false };
+        values.push(value);
+        self.note()
+    }
+
+    /// Adds a name.
+    #[inline]
+    pub fn push_text(&mut self, name: &str) -> bool {
+        match &mut self.values {
+            Values::Repeated(names) => names.push(name),
+            Values::Distinct(names) => names.push(name.as_bytes()),
+            _ => return false,
+        }
+        self.note()
+    }
+
+    #[inline]
+    fn note(&mut self) -> bool {
+        if let Some(present) = &mut self.present {
+            present.push(true);
+        }
+        true
+    }
+
+    /// Adds nothing.
+    fn push_null(&mut self) -> bool {
+        let rows = self.len();
+        self.present.get_or_insert_with(|| vec![true; rows]).push(false);
+        true
+    }
+
+    fn len(&self) -> usize {
+        match (&self.present, &self.values) {
+            (Some(present), _) => present.len(),
+            (None, Values::Int(values)) => values.len(),
+            (None, Values::Float(values)) => values.len(),
+            (None, Values::Repeated(names)) => names.keys.len(),
+            (None, Values::Distinct(names)) => names.lengths.len(),
+        }
+    }
+
+    /// Its pages: of so many rows. Errors: those of the compression.
+    pub(crate) fn pages(self, rows: usize, of: Descriptor) -> ParquetResult<Pages> {
+        let mut page = Vec::new();
+        let mut absent = 0;
+        levels(&mut page, |page| match &self.present {
+            None => <bool as Encoder<bool>>::run_length_encode(page, rows, true, 1),
+            Some(present) => {
+                absent = present.iter().filter(|present| !**present).count();
+                encode::<bool, _, _>(page, present.iter().copied(), 1)
+            }
+        })?;
+        let [least, most] = self.values.extremes();
+        let mut entries = None;
+        let mut dictionary = |page: &mut Vec<u8>, (plain, length, keys): Numbered| {
+            let width = usize::BITS - length.saturating_sub(1).leading_zeros();
+            page.push(width as u8);
+            entries = Some(DictPage::new(CowBuffer::Owned(plain), length, false));
+            encode::<u32, _, _>(page, keys.into_iter(), width).map(|()| Encoding::RLE_DICTIONARY)
+        };
+        let encoding = match self.values {
+            Values::Int(values) => match few(&values, self.distinct, |value| value as u64) {
+                Some(few) => dictionary(&mut page, few)?,
+                None => {
+                    differences(&values, &mut page);
+                    Encoding::DELTA_BINARY_PACKED
+                }
+            },
+            Values::Float(values) => match few(&values, self.distinct, f64::to_bits) {
+                Some(few) => dictionary(&mut page, few)?,
+                None => {
+                    page.reserve(size_of_val(values.as_slice()));
+                    values.iter().for_each(|value| page.extend_from_slice(&value.to_le_bytes()));
+                    Encoding::PLAIN
+                }
+            },
+            Values::Repeated(names) => {
+                let plain = names.names.iter().flat_map(plain_text).collect();
+                dictionary(&mut page, (plain, names.names.len(), names.keys))?
+            }
+            Values::Distinct(names) => {
+                differences(&names.shared, &mut page);
+                differences(&names.lengths, &mut page);
+                page.extend_from_slice(&names.bytes);
+                Encoding::DELTA_BYTE_ARRAY
+            }
+        };
+        let largest = entries.iter().map(|entries| &*entries.buffer).chain([&page[..]]).max_by_key(|bytes| bytes.len());
+        let compression = worthwhile(largest.unwrap_or_default())?;
+        let data = data_page(page, rows, encoding, statistics(absent, least, most), of);
+        Ok((entries.map(Page::Dict).into_iter().chain([data]).collect(), compression))
+    }
+}
+
+impl Values {
+    /// The least and the largest of them, unless they are long or no numbers; a zero may have either sign.
+    fn extremes(&self) -> [Option<Vec<u8>>; 2] {
+        match self {
+            Values::Int(values) => {
+                [values.iter().min(), values.iter().max()].map(|end| end.map(|end| end.to_le_bytes().to_vec()))
+            }
+            Values::Float(values) if values.iter().any(|value| value.is_nan()) => [None, None],
+            Values::Float(values) => {
+                let values = || values.iter().copied();
+                let least = values().reduce(f64::min).map(|least| if least == 0.0 { -0.0 } else { least });
+                let most = values().reduce(f64::max).map(|most| most + 0.0);
+                [least, most].map(|end| end.map(|end| end.to_le_bytes().to_vec()))
+            }
+            Values::Repeated(names) => {
+                let short = |name: &&str| name.len() <= 64;
+                [names.names.iter().min(), names.names.iter().max()]
+                    .map(|end| end.filter(short).map(|end| end.as_bytes().to_vec()))
+            }
+            Values::Distinct(_) => [None, None],
+        }
+    }
+}
+
+/// The pages of a column that has this value in all of so many rows.
+pub(crate) fn repeated(cell: Cell, rows: usize, of: Descriptor) -> ParquetResult<Pages> {
+    let plain = match cell {
+        Cell::Int(value) => Some(value.to_le_bytes().to_vec()),
+        Cell::Float(value) => Some(value.to_le_bytes().to_vec()),
+        Cell::Text(text) => Some(text.as_bytes().to_vec()),
+        Cell::Null | Cell::Large(_) => None,
+    };
+    let mut page = Vec::new();
+    levels(&mut page, |page| <bool as Encoder<bool>>::run_length_encode(page, rows, plain.is_some(), 1))?;
+    let Some(plain) = plain else {
+        let data = data_page(page, rows, Encoding::PLAIN, statistics(rows, None, None), of);
+        return Ok((vec![data], CompressionOptions::Uncompressed));
+    };
+    // All keys are 0, in no bits.
+    page.push(0);
+    <u32 as Encoder<u32>>::run_length_encode(&mut page, rows, 0, 0)?;
+    let statistics = statistics(0, Some(plain.clone()), Some(plain.clone()));
+    let entry = if let Cell::Text(text) = cell { plain_text(text) } else { plain };
+    let entry = Page::Dict(DictPage::new(CowBuffer::Owned(entry), 1, false));
+    let data = data_page(page, rows, Encoding::RLE_DICTIONARY, statistics, of);
+    Ok((vec![entry, data], CompressionOptions::Uncompressed))
+}
+
+/// The entries of a dictionary as a page has them, how many there are, and the number of each value.
+type Numbered = (Vec<u8>, usize, Vec<u32>);
+
+/// Spreads bits over the high ones.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Numbers as a dictionary, if they repeat and it has at most an eighth of them.
+fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option<Numbered> {
+    if distinct || values.is_empty() {
+        return None;
+    }
+    let most = values.len() / 8 + 1;
+    let size = (2 * most).next_power_of_two();
+    let mut places = vec![u32::MAX; size];
+    let (mut entries, mut keys) = (Vec::new(), Vec::with_capacity(values.len()));
+    for value in values.iter().map(|value| bits(*value)) {
+        let mut place = (value.wrapping_mul(SPREAD) >> (u64::BITS - size.ilog2())) as usize;
+        while entries.get(places[place] as usize).is_some_and(|entry| *entry != value) {
+            place = (place + 1) & (size - 1);
+        }
+        if places[place] == u32::MAX {
+            if entries.len() == most {
+                return None;
+            }
+            places[place] = entries.len() as u32;
+            entries.push(value);
+        }
+        keys.push(places[place]);
+    }
+    Some((entries.iter().flat_map(|entry| entry.to_le_bytes()).collect(), entries.len(), keys))
+}
+
+/// Names by number, in order of their first appearance in a row group.
+#[derive(Default)]
+struct Names {
+    names: Interned,
+    keys: Vec<u32>,
+    /// For some hashes the ends of a name, its length and its number: nearly always those of the name which is looked for.
+    recent: Vec<([u64; 2], usize, u32)>,
+}
+
+impl Names {
+    /// The hashes are so many bits long.
+    const RECENT: u32 = 10;
+
+    fn push(&mut self, name: &str) {
+        if self.recent.is_empty() {
+            self.recent = vec![([0; 2], usize::MAX, 0); 1 << Self::RECENT];
+        }
+        let ends = ends(name.as_bytes());
+        let place = (ends[0] ^ ends[1].rotate_left(32)).wrapping_mul(SPREAD) >> (u64::BITS - Self::RECENT);
+        let recent = &mut self.recent[place as usize];
+        let whole = || name.len() <= 16 || self.names.name(recent.2) == name;
+        if !((recent.0, recent.1) == (ends, name.len()) && whole()) {
+            *recent = (ends, name.len(), self.names.intern(name));
+        }
+        self.keys.push(recent.2);
+    }
+}
+
+/// The first and the last eight bytes, which may overlap: with the length all that there is of up to sixteen.
+fn ends(bytes: &[u8]) -> [u64; 2] {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        [u64::from_le_bytes(*first), u64::from_le_bytes(*last)]
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        [u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()]
+    } else {
+        [bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0]
+    }
+}
+
+/// Names that differ, each without the bytes that it begins with like the one before.
+#[derive(Default)]
+struct Differing {
+    before: Vec<u8>,
+    shared: Vec<i64>,
+    lengths: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+impl Differing {
+    fn push(&mut self, name: &[u8]) {
+        let shared = self.before.iter().zip(name).take_while(|(a, b)| a == b).count();
+        self.before.truncate(shared);
+        self.before.extend_from_slice(&name[shared..]);
+        self.shared.push(shared as i64);
+        self.lengths.push((name.len() - shared) as i64);
+        self.bytes.extend_from_slice(&name[shared..]);
+    }
+}
+
+fn plain_text(text: &str) -> Vec<u8> {
+    [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// Begins a page with what says which rows have values, behind its length.
+fn levels(page: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> std::io::Result<()> {
+    page.extend_from_slice(&[0; 4]);
+    write(page)?;
+    let length = (page.len() - 4) as u32;
+    page[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+fn statistics(absent: usize, min_value: Option<Vec<u8>>, max_value: Option<Vec<u8>>) -> Statistics {
+    let null_count = Some(absent as i64);
+    Statistics {
+        min: None,
+        max: None,
+        null_count,
+        distinct_count: None,
+        max_value,
+        min_value,
+        is_max_value_exact: None,
+        is_min_value_exact: None,
+    }
+}
+
+fn data_page(bytes: Vec<u8>, rows: usize, encoding: Encoding, statistics: Statistics, of: Descriptor) -> Page {
+    let header = DataPageHeaderV1 {
+        num_values: rows as i32,
+        encoding,
+        definition_level_encoding: Encoding::RLE,
+        repetition_level_encoding: Encoding::RLE,
+        statistics: Some(statistics),
+    };
+    Page::Data(DataPage::new(DataPageHeader::V1(header), CowBuffer::Owned(bytes), of, rows))
+}
+
+/// Bytes of a page that are compressed to see whether this pays.
+const SAMPLE: usize = 1 << 14;
+
+/// How a page is to be compressed: if a part of it loses an eighth.
+fn worthwhile(page: &[u8]) -> ParquetResult<CompressionOptions> {
+    let fast = CompressionOptions::Zstd(ZstdLevel::try_new(1).ok());
+    let start = page.len().saturating_sub(SAMPLE) / 2;
+    let sample = &page[start..page.len().min(start + SAMPLE)];
+    let mut compressed = Vec::new();
+    compress(fast, sample, &mut compressed)?;
+    let pays = compressed.len() < sample.len() - sample.len() / 8;
+    Ok(if pays { fast } else { CompressionOptions::Uncompressed })
+}
+
+/// Rows of a block of differences, and of the parts of a block that have a width each.
+const BLOCK: usize = 256;
+const PART: usize = 64;
+
+/// Writes values as DELTA_BINARY_PACKED does: the first one, then blocks of differences to the value before, above their least.
+fn differences(values: &[i64], page: &mut Vec<u8>) {
+    let number = |page: &mut Vec<u8>, value: u64| {
+        let mut bytes = [0; 10];
+        let length = uleb128::encode(value, &mut bytes);
+        page.extend_from_slice(&bytes[..length]);
+    };
+    let signed = |page: &mut Vec<u8>, value: i64| number(page, ((value << 1) ^ (value >> 63)) as u64);
+    [BLOCK, BLOCK / PART, values.len()].iter().for_each(|&value| number(page, value as u64));
+    signed(page, values.first().copied().unwrap_or_default());
+    for (before, after) in values.chunks(BLOCK).zip(values.get(1..).unwrap_or_default().chunks(BLOCK)) {
+        let (mut above, rows) = ([0; BLOCK], after.len());
+        for (above, (before, after)) in above.iter_mut().zip(before.iter().zip(after)) {
+            *above = after.wrapping_sub(*before);
+        }
+        let least = above[..rows].iter().copied().min().unwrap_or_default();
+        signed(page, least);
+        let above =
+            std::array::from_fn::<u64, BLOCK, _>(|at| if at < rows { above[at].wrapping_sub(least) as u64 } else { 0 });
+        let width = |part: &[u64]| u64::BITS - part.iter().fold(0, |bits, above| bits | above).leading_zeros();
+        page.extend(above.chunks(PART).map(|part| width(part) as u8));
+        for part in above[..rows.next_multiple_of(PART)].chunks(PART) {
+            let (start, width) = (page.len(), width(part) as usize);
+            page.resize(start + PART * width / 8, 0);
+            if width > 0 {
+                bitpacked::encode(part, width, &mut page[start..]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
