@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use plimsoll::engine::{Line, LineKey, QueueId};
+use plimsoll::engine::{Line, LineKey, Offers, QueueId};
 use plimsoll::policy::Rank;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -31,7 +31,7 @@ impl Users for Line {
     }
 
     fn first_fitting(&mut self, limit: Need) -> Option<(LineKey, QueueId)> {
-        Line::first_fitting(self, None, &limit)
+        Line::first_fitting(self, None, &Offers::of(self, &[limit]))
     }
 }
 

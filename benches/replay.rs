@@ -64,7 +64,7 @@ struct Silent;
 impl Recorder for Silent {}
 
 /// The engine, its input in memory and without a recorder.
-fn engine_alone(workload: &Workload, placement: Placement) -> u64 {
+fn engine_alone(workload: &Workload, policy: &str, placement: Placement) -> u64 {
     let mut source = workload.source();
     let cluster = Cluster::new(&spec(), source.dims()).expect("a cluster");
     let weights = Weights::default();
@@ -75,7 +75,7 @@ fn engine_alone(workload: &Workload, placement: Placement) -> u64 {
         weights: &weights,
         labels: None,
     };
-    let mut policy = "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
+    let mut policy = policy.parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
     let outcome = engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options(placement), &mut Silent);
     outcome.expect("a run").launched
 }
@@ -186,6 +186,30 @@ impl Obvious {
     }
 }
 
+/// Waves under DRF and in order of arrival, by the number of users: the engine alone. With times in whole seconds some thirty
+/// machines are freed at one instant, otherwise one.
+fn waves(criterion: &mut Criterion) {
+    for users in [1000, 10_000, 100_000] {
+        let mut workload = workload(users, true);
+        for times in ["microseconds", "seconds"] {
+            for (place, placement) in [("pooled", Placement::Pooled), ("first-fit", Placement::FirstFit)] {
+                let mut group = criterion.benchmark_group(format!("waves/{users} users/{times}/{place}"));
+                group.sampling_mode(SamplingMode::Flat).throughput(Throughput::Elements(TASKS as u64));
+                for policy in ["drf", "fifo"] {
+                    group.bench_function(policy, |bencher| {
+                        bencher.iter(|| assert_eq!(engine_alone(&workload, policy, placement), TASKS as u64));
+                    });
+                }
+                group.finish();
+            }
+            for set in &mut workload.sets {
+                let second = |micros: u64| micros / 1_000_000 * 1_000_000;
+                (set.submit.0, set.duration.0) = (second(set.submit.0), second(set.duration.0).max(1_000_000));
+            }
+        }
+    }
+}
+
 fn replay(criterion: &mut Criterion) {
     for (users, prefix) in [(100, 30_000), (100_000, 2_000)] {
         for (arrivals, burst) in [("flat", false), ("burst", true)] {
@@ -196,7 +220,7 @@ fn replay(criterion: &mut Criterion) {
                 let mut group = criterion.benchmark_group(format!("replay/{users} users/{arrivals}/{place}"));
                 group.sampling_mode(SamplingMode::Flat).throughput(Throughput::Elements(TASKS as u64));
                 group.bench_function("engine", |bencher| {
-                    bencher.iter(|| assert_eq!(engine_alone(&workload, placement), TASKS as u64));
+                    bencher.iter(|| assert_eq!(engine_alone(&workload, "drf", placement), TASKS as u64));
                 });
                 group.bench_function("csv to tables", |bencher| {
                     bencher.iter(|| assert_eq!(experiment(&supply, placement, folder.path()), TASKS as u64));
@@ -220,6 +244,6 @@ criterion_group! {
         .sample_size(10)
         .warm_up_time(Duration::from_millis(1))
         .measurement_time(Duration::from_secs(1));
-    targets = replay
+    targets = replay, waves
 }
 criterion_main!(benches);

@@ -1,6 +1,7 @@
 //! A format to begin with: a row a job of job, submit seconds and seconds, separated by commas.
 //!
-//! Not modelled: all else. Source: none. Copy this file to `crates/sim/src/workload/formats` and add it to the list there.
+//! Not modelled: all else. Source: none. Copy this file to `crates/sim/src/workload/formats` and add it to the list there. `swf.rs`
+//! reads fields between blanks, comments, and users from a column. A format is recognised by its first line that is not blank.
 
 use super::detect::are_numbers;
 use super::{FormatRow, Once, dim};

@@ -1,4 +1,7 @@
 //! A kind of figure to begin with: values as points, a panel and a series each as the plan says.
+//!
+//! For means over runs begin with `bars.rs` (names along x) or `lines.rs` (numbers): `Means::of` has the mean of every panel,
+//! series and place. Charts for numbers along x are `points` and `small_multiples`, for names `bar_panels` and `boxes`.
 
 use super::{Draw, KindRow, X, data, x_axis};
 use crate::output::figure::{Panel, Series, points};

@@ -8,6 +8,8 @@ mod weights;
 
 pub use weights::{WEIGHT_ONE, Weights};
 
+use prefetch_index::prefetch_index;
+
 use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
 
 /// The key of a task set in the books besides its user, if a policy keeps that apart: nothing, or a label that it
@@ -157,6 +159,13 @@ impl Books {
             sums.resize(sums.len() + self.dims, 0);
         }
         self.apart.iter_mut().for_each(|apart| apart.open(name));
+    }
+
+    /// Has the account of a user fetched into the cache who is about to change it; of one without, nothing.
+    pub fn fetch(&self, user: UserId) {
+        let at = user.index() * self.stride;
+        prefetch_index(&self.accounts, at);
+        prefetch_index(&self.accounts, at + self.stride - 1);
     }
 
     fn account(&self, user: UserId) -> &[u64] {

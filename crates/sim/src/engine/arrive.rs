@@ -87,6 +87,10 @@ impl Core<'_> {
     fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let Some(row) = self.outside.source.take()? else { return Ok(None) };
         self.outcome.rows += 1;
+        if let Some(next) = self.outside.source.peek()? {
+            let user = next.user;
+            self.fetch_user(user);
+        }
         self.open_accounts(row.user)?;
         let known = appeared.slots.len();
         let job = self.job_of(appeared, &row)?;

@@ -7,7 +7,7 @@ use super::notes::Standing;
 use super::running::Running;
 use crate::record::{Fate, Stuck, StuckRecord, TaskRecord};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::Time;
+use plimsoll_base::units::{Time, UserId};
 
 impl Core<'_> {
     /// Has what the next end needs fetched into the cache while the processor goes on. With many tasks at once all of it has
@@ -19,6 +19,19 @@ impl Core<'_> {
         }
     }
 
+    /// Has the account of the user fetched whose task ends next; its set has come by now.
+    pub(super) fn fetch_owner(&self) {
+        if let Some(next) = self.running.fetch_ahead() {
+            self.fetch_user(self.work.sets[next.set].user);
+        }
+    }
+
+    /// Has what is kept of a user fetched who is about to change.
+    pub(super) fn fetch_user(&self, user: UserId) {
+        self.books.fetch(user);
+        self.work.queues.fetch(user);
+    }
+
     pub(super) fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
@@ -27,6 +40,7 @@ impl Core<'_> {
                 self.running.due.push(running);
             } else {
                 self.finish(running, Fate::Finished)?;
+                self.fetch_owner();
             }
         }
         Ok(())

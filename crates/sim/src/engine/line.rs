@@ -1,9 +1,11 @@
-//! The line of queues whose next task fitted nowhere, in rank order, searched for the first that fits now.
+//! The line of queues whose next task fitted nowhere, in rank order, searched for the first that fits a freed machine.
 //!
-//! A sorted list in blocks: each block knows the least demand of its members in every dimension, so blocks that
-//! cannot help are passed over, and within a block demands stand dimension by dimension. Few users make one block and
-//! a short scan; a hundred thousand make a search over block minima. A linear scan over users collapses at 10^4.
+//! A sorted list in blocks, and blocks in groups. Demands are told apart by class: members of a class need about the same of
+//! every resource but the leading one, of which each block and group knows the least need in every class. A search so passes over
+//! what cannot help, and is charged to what it finds. A linear scan over users collapses at 10^4, and so does a search for what
+//! fits the most that any freed machine has of each resource, since heads that fit no single machine are found again and again.
 
+use super::offers::{CLASSES, Classes, Offers};
 use super::queues::QueueId;
 use crate::policy::Rank;
 
@@ -21,16 +23,24 @@ pub struct LineKey {
     pub number: u32,
 }
 
-const BLOCK: usize = 128;
+/// Members of a block, at most.
+const BLOCK: usize = 64;
+
+/// Blocks of a group.
+const GROUP: usize = 16;
+
+/// The least need of the leading resource among the members of each class, or less; [`u64::MAX`] for a class without members.
+type Least = [u64; CLASSES];
 
 #[derive(Clone, Debug)]
 struct Block {
     keys: Vec<LineKey>,
     queues: Vec<QueueId>,
+    classes: Vec<u8>,
     /// Demands, one run of `BLOCK` a dimension.
     needs: Vec<u64>,
-    /// At most the least need of any member, per dimension; tightened when a scan finds nothing.
-    least: Vec<u64>,
+    /// Made exact again when a scan finds nothing.
+    least: Least,
 }
 
 impl Block {
@@ -38,8 +48,9 @@ impl Block {
         Block {
             keys: Vec::with_capacity(BLOCK),
             queues: Vec::with_capacity(BLOCK),
+            classes: Vec::with_capacity(BLOCK),
             needs: vec![0; BLOCK * dims],
-            least: vec![u64::MAX; dims],
+            least: [u64::MAX; CLASSES],
         }
     }
 
@@ -47,15 +58,14 @@ impl Block {
         self.keys.len()
     }
 
-    fn insert(&mut self, at: usize, place: LineKey, queue: QueueId, need: &[u64]) {
+    fn insert(&mut self, at: usize, place: LineKey, queue: QueueId, class: u8, need: &[u64]) {
         let len = self.len();
         self.keys.insert(at, place);
         self.queues.insert(at, queue);
-        for (d, &need) in need.iter().enumerate() {
-            let run = &mut self.needs[d * BLOCK..][..len + 1];
+        self.classes.insert(at, class);
+        for (run, &need) in self.needs.chunks_exact_mut(BLOCK).zip(need) {
             run.copy_within(at..len, at + 1);
             run[at] = need;
-            self.least[d] = self.least[d].min(need);
         }
     }
 
@@ -63,64 +73,60 @@ impl Block {
         let len = self.len();
         self.keys.remove(at);
         self.queues.remove(at);
-        for d in 0..self.least.len() {
-            self.needs[d * BLOCK..][..len].copy_within(at + 1.., at);
+        self.classes.remove(at);
+        for run in self.needs.chunks_exact_mut(BLOCK) {
+            run.copy_within(at + 1..len, at);
         }
     }
 
     /// Moves the upper half into a new block.
-    fn split(&mut self) -> Block {
+    fn split(&mut self, lead: usize) -> Block {
         let (half, len) = (self.len() / 2, self.len());
-        let mut upper = Block::new(self.least.len());
+        let mut upper = Block::new(self.needs.len() / BLOCK);
         upper.keys.extend(self.keys.drain(half..));
         upper.queues.extend(self.queues.drain(half..));
-        for d in 0..self.least.len() {
-            upper.needs[d * BLOCK..][..len - half].copy_from_slice(&self.needs[d * BLOCK..][half..len]);
+        upper.classes.extend(self.classes.drain(half..));
+        for (to, from) in upper.needs.chunks_exact_mut(BLOCK).zip(self.needs.chunks_exact(BLOCK)) {
+            to[..len - half].copy_from_slice(&from[half..len]);
         }
-        upper.tighten();
-        self.tighten();
+        upper.tighten(lead);
+        self.tighten(lead);
         upper
     }
 
-    fn tighten(&mut self) {
-        let len = self.len();
-        for (d, least) in self.least.iter_mut().enumerate() {
-            *least = self.needs[d * BLOCK..][..len].iter().copied().min().unwrap_or(u64::MAX);
+    fn tighten(&mut self, lead: usize) {
+        self.least = [u64::MAX; CLASSES];
+        for (class, need) in self.classes.iter().zip(&self.needs[lead * BLOCK..]) {
+            let least = &mut self.least[usize::from(*class)];
+            *least = (*least).min(*need);
         }
     }
 
     /// The first member from `from` on that fits.
-    fn first_fitting(&mut self, from: usize, limit: &[u64]) -> Option<usize> {
-        if self.least.iter().zip(limit).any(|(least, limit)| least > limit) {
-            return None;
-        }
-        let len = self.len();
-        let found = match limit {
-            [a, b] => {
-                let (first, second) = self.needs.split_at(BLOCK);
-                (from..len).find(|&i| first[i] <= *a && second[i] <= *b)
-            }
-            _ => (from..len).find(|&i| limit.iter().enumerate().all(|(d, limit)| self.needs[d * BLOCK + i] <= *limit)),
-        };
-        if found.is_none() {
-            self.tighten();
-        }
-        found
+    fn first_fitting(&self, from: usize, lead: usize, offers: &Offers) -> Option<usize> {
+        let leading = &self.needs[lead * BLOCK..][..self.len()];
+        let fits = |at: usize| offers.fit(self.needs.iter().skip(at).step_by(BLOCK).copied());
+        let near = self.classes.iter().zip(leading).enumerate().skip(from);
+        near.filter(|(_, (class, need))| offers.may_fit(**class, **need)).map(|(at, _)| at).find(|at| fits(*at))
     }
 }
 
 /// Queues in rank order with the demand of their next task.
 #[derive(Clone, Debug)]
 pub struct Line {
-    dims: usize,
+    classes: Classes,
     blocks: Vec<Block>,
+    /// The least of each group of blocks, or less.
+    groups: Vec<Least>,
     len: usize,
+    /// The block that was looked at last, near which the next look nearly always is.
+    latest: usize,
 }
 
 impl Line {
     /// An empty line for demands of so many dimensions.
     pub fn new(dims: usize) -> Line {
-        Line { dims, blocks: Vec::new(), len: 0 }
+        Line { classes: Classes::new(dims), blocks: Vec::new(), groups: Vec::new(), len: 0, latest: 0 }
     }
 
     /// How many queues stand in it.
@@ -133,27 +139,43 @@ impl Line {
         self.len == 0
     }
 
+    /// The classes of demands that it tells apart.
+    pub(super) fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
     /// The block in which a place is or would be.
-    fn block_of(&self, place: &LineKey) -> usize {
-        let after = self.blocks.partition_point(|block| block.keys.first().is_some_and(|first| first <= place));
-        after.saturating_sub(1)
+    fn block_of(&mut self, place: &LineKey) -> usize {
+        let begins = |block: &Block| block.keys.first().is_some_and(|first| first <= place);
+        let (at, next) = (self.blocks.get(self.latest), self.blocks.get(self.latest + 1));
+        if !at.is_some_and(begins) || next.is_some_and(begins) {
+            self.latest = self.blocks.partition_point(begins).saturating_sub(1);
+        }
+        self.latest
     }
 
     /// Puts a queue in line.
     pub fn insert(&mut self, place: LineKey, queue: QueueId, need: &[u64]) {
         if self.blocks.is_empty() {
-            self.blocks.push(Block::new(self.dims));
+            self.blocks.push(Block::new(need.len()));
+            self.groups.push([u64::MAX; CLASSES]);
         }
+        let (class, lead) = (self.classes.of(need), self.classes.lead);
         let mut at = self.block_of(&place);
         if self.blocks[at].len() == BLOCK {
-            let upper = self.blocks[at].split();
+            let upper = self.blocks[at].split(lead);
             self.blocks.insert(at + 1, upper);
+            self.group_anew(at);
             at += usize::from(self.blocks[at + 1].keys[0] <= place);
         }
         let block = &mut self.blocks[at];
         let slot = block.keys.partition_point(|other| *other < place);
         debug_assert!(block.keys.get(slot) != Some(&place), "keys differ");
-        block.insert(slot, place, queue, need);
+        block.insert(slot, place, queue, class, need);
+        for least in [&mut block.least, &mut self.groups[at / GROUP]] {
+            let least = &mut least[usize::from(class)];
+            *least = (*least).min(need[lead]);
+        }
         self.len += 1;
     }
 
@@ -164,8 +186,16 @@ impl Line {
         self.blocks[at].remove(slot);
         if self.blocks[at].len() == 0 {
             self.blocks.remove(at);
+            self.group_anew(at);
         }
         self.len -= 1;
+    }
+
+    /// Blocks from this one on stand elsewhere.
+    fn group_anew(&mut self, block: usize) {
+        self.groups.truncate(block / GROUP);
+        let rest = self.blocks.chunks(GROUP).skip(self.groups.len());
+        self.groups.extend(rest.map(least_of));
     }
 
     /// The first queue of all.
@@ -173,19 +203,30 @@ impl Line {
         self.blocks.first().map(|block| (block.keys[0], block.queues[0]))
     }
 
-    /// The first queue at or behind `from` whose demand is at most `limit` in every dimension.
-    pub fn first_fitting(&mut self, from: Option<&LineKey>, limit: &[u64]) -> Option<(LineKey, QueueId)> {
-        let mut start = 0;
-        let first = from.map_or(0, |from| {
-            let at = self.block_of(from);
+    /// The first queue at or behind `from` whose demand fits a freed machine.
+    pub fn first_fitting(&mut self, from: Option<&LineKey>, offers: &Offers) -> Option<(LineKey, QueueId)> {
+        let (mut at, mut start) = (0, 0);
+        if let Some(from) = from {
+            at = self.block_of(from);
             start = self.blocks.get(at).map_or(0, |block| block.keys.partition_point(|place| place < from));
-            at
-        });
-        for block in self.blocks.iter_mut().skip(first) {
-            if let Some(at) = block.first_fitting(start, limit) {
-                return Some((block.keys[at], block.queues[at]));
+        }
+        let lead = self.classes.lead;
+        while at < self.blocks.len() {
+            let group = at / GROUP;
+            if !offers.may_fit_any(&self.groups[group]) {
+                (at, start) = ((group + 1) * GROUP, 0);
+                continue;
             }
-            start = 0;
+            let block = &mut self.blocks[at];
+            if offers.may_fit_any(&block.least) {
+                if let Some(slot) = block.first_fitting(start, lead, offers) {
+                    self.latest = at;
+                    return Some((block.keys[slot], block.queues[slot]));
+                }
+                block.tighten(lead);
+                self.groups[group] = least_of(&self.blocks[group * GROUP..self.blocks.len().min((group + 1) * GROUP)]);
+            }
+            (at, start) = (at + 1, 0);
         }
         None
     }
@@ -194,6 +235,14 @@ impl Line {
     pub fn queues(&self) -> Vec<QueueId> {
         self.blocks.iter().flat_map(|block| block.queues.iter().copied()).collect()
     }
+}
+
+fn least_of(blocks: &[Block]) -> Least {
+    let mut least = [u64::MAX; CLASSES];
+    for block in blocks {
+        least.iter_mut().zip(block.least).for_each(|(least, of_block)| *least = (*least).min(of_block));
+    }
+    least
 }
 
 #[cfg(test)]
@@ -205,7 +254,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_scan_of_a_sorted_map() {
-        for (seed, users, dims) in [(1, 20, 2), (2, 900, 2), (3, 400, 3), (4, 5, 1)] {
+        for (seed, users, dims) in [(1, 20, 2), (2, 3000, 2), (3, 400, 3), (4, 5, 1)] {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let (mut line, mut map) = (Line::new(dims), BTreeMap::new());
             let mut at: Vec<Option<LineKey>> = vec![None; users];
@@ -225,15 +274,19 @@ mod tests {
                         at[user] = Some(place);
                     }
                 }
-                let limit: Vec<u64> = (0..dims).map(|_| rng.random_range(0..6)).collect();
+                let free: Vec<Vec<u64>> =
+                    (0..rng.random_range(0..4)).map(|_| (0..dims).map(|_| rng.random_range(0..6)).collect()).collect();
+                let offers = Offers::of(&line, &free);
                 let (rank, tie) = (Rank::new(rng.random_range(0..8)), rng.random_range(0..users as u64));
                 let from = LineKey { rank, tie, ..LineKey::default() };
                 let from = rng.random_bool(0.5).then_some(from);
                 let wanted = map
                     .range(from.unwrap_or_default()..)
-                    .find(|(_, (_, need))| need.iter().zip(&limit).all(|(need, limit)| need <= limit))
+                    .find(|(_, (_, need))| {
+                        free.iter().any(|free| need.iter().zip(free).all(|(need, free)| need <= free))
+                    })
                     .map(|(place, (user, _))| (*place, *user));
-                assert_eq!(line.first_fitting(from.as_ref(), &limit), wanted);
+                assert_eq!(line.first_fitting(from.as_ref(), &offers), wanted);
                 assert_eq!(line.first(), map.first_key_value().map(|(place, (user, _))| (*place, *user)));
                 assert_eq!(line.len(), map.len());
             }

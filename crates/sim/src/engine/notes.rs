@@ -83,26 +83,32 @@ impl Notes {
 /// Users that hold or wait for something else than before, each once.
 #[derive(Default)]
 pub(super) struct Changed {
-    marked: Vec<bool>,
+    marks: Vec<Marks>,
     pub since_round: Vec<UserId>,
     pub since_instant: Vec<UserId>,
-    marked_instant: Vec<bool>,
+}
+
+/// In which lists a user stands. Side by side: of many users each is far away.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    round: bool,
+    instant: bool,
 }
 
 impl Changed {
     /// One more user.
     pub fn open(&mut self) {
-        self.marked.push(false);
-        self.marked_instant.push(false);
+        self.marks.push(Marks::default());
     }
 
     /// A user holds or waits for something else.
     pub fn mark(&mut self, user: UserId) {
-        if !std::mem::replace(&mut self.marked[user.index()], true) {
+        let marks = &mut self.marks[user.index()];
+        if !std::mem::replace(&mut marks.round, true) {
             self.since_round.push(user);
         }
         // Apart from the above: what a round changes is news to the next round, but old by the next instant.
-        if !std::mem::replace(&mut self.marked_instant[user.index()], true) {
+        if !std::mem::replace(&mut marks.instant, true) {
             self.since_instant.push(user);
         }
     }
@@ -110,14 +116,14 @@ impl Changed {
     /// The policy has heard of them.
     pub fn round_over(&mut self) {
         for user in self.since_round.drain(..) {
-            self.marked[user.index()] = false;
+            self.marks[user.index()].round = false;
         }
     }
 
     /// The recorder has heard of them.
     pub fn instant_over(&mut self) {
         for user in self.since_instant.drain(..) {
-            self.marked_instant[user.index()] = false;
+            self.marks[user.index()].instant = false;
         }
     }
 }

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use prefetch_index::prefetch_index;
+
 use super::jobs::{ActiveSet, SetSlot, Sets};
 use super::scopes::ScopeId;
 use crate::policy::Queue;
@@ -83,6 +85,12 @@ impl Queues {
     fn add(&mut self, user: UserId, scope: ScopeId) -> QueueId {
         self.all.push(Entry { user, scope, front: EMPTY, others: None });
         QueueId(u32::try_from(self.all.len() - 1).expect("fewer than 2^32 queues"))
+    }
+
+    /// Has a user's queue for the whole cluster fetched into the cache.
+    pub fn fetch(&self, user: UserId) {
+        // Users with other queues are few, so that queue and user nearly always have one number.
+        prefetch_index(&self.all, user.index());
     }
 
     /// The user's queue for a scope, made if there was none.

@@ -4,11 +4,10 @@
 //! of it that has been freed since can admit them, so a round searches the lines for demands within what those machines
 //! have, and nothing else. Queues whose next task has not been tried are *fresh* and are tried everywhere once.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
 use super::core::Core;
+use super::fresh::Fresh;
 use super::hoard::Hoards;
 use super::jobs::SetSlot;
 use super::line::LineKey;
@@ -50,7 +49,7 @@ pub struct Round {
     gated: Vec<QueueId>,
     /// Machines with more room than when the lines were last searched.
     freed: Vec<MachineId>,
-    order: BinaryHeap<Reverse<(LineKey, QueueId)>>,
+    order: Fresh,
     launches: Vec<Running>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
@@ -144,6 +143,7 @@ impl Core<'_> {
             OnBlocked::Stop => self.serve_stop(hoards)?,
         }
         self.round.freed.clear();
+        self.site.scopes.round_over();
         for queue in self.round.gated.drain(..) {
             self.round.stand[queue.index()] = Stand::Fresh;
             self.round.fresh.push(queue);
@@ -227,14 +227,14 @@ impl Core<'_> {
     fn block(&mut self, queue: QueueId, place: LineKey) {
         let head = self.work.waiting_head(queue);
         let need = self.work.sets.needs(head).1;
-        self.site.scopes.get_mut(self.work.queues.scope(queue)).waiting.insert(place, queue, need);
+        self.site.scopes.stand(self.work.queues.scope(queue), place, queue, need);
         self.round.stand[queue.index()] = Stand::Blocked;
         self.round.keys[queue.index()] = place;
     }
 
     /// Takes a queue out of the line in which it stands at this place.
     fn unblock(&mut self, queue: QueueId, place: &LineKey) {
-        self.site.scopes.get_mut(self.work.queues.scope(queue)).waiting.remove(place);
+        self.site.scopes.leave(self.work.queues.scope(queue), place);
     }
 
     fn rerank_blocked(&mut self) {
@@ -304,37 +304,35 @@ impl Core<'_> {
     fn serve_skip(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         while let Some(queue) = self.round.fresh.pop() {
             let place = self.line_key(queue);
-            self.round.order.push(Reverse((place, queue)));
+            self.round.order.join((place, queue));
         }
+        self.round.order.sort();
         self.round.freed.sort_unstable();
         self.round.freed.dedup();
         self.site.scopes.freed(&self.round.freed, &self.site.machines);
-        let dims = self.books.dims();
         let mut from: Option<LineKey> = None;
-        let mut candidate = self.site.scopes.search(None, dims);
+        let mut candidate = self.site.scopes.search(None);
         loop {
-            let fresh = self.round.order.peek().map(|Reverse(next)| *next);
+            let fresh = self.round.order.peek();
             match (fresh, candidate) {
                 (None, None) => break,
                 (Some((place, queue)), blocked) if blocked.is_none_or(|(other, _)| place < other) => {
-                    self.round.order.pop();
+                    self.round.order.pop(&(place, queue));
                     if self.moved(queue, place) {
-                        self.round.order.push(Reverse((self.line_key(queue), queue)));
+                        self.round.order.push(self.line_key(queue), queue);
                     } else if self.try_fresh(queue, place, hoards)? && candidate.is_some() {
-                        self.site.scopes.lower_limits(&self.round.freed, &self.site.machines);
-                        candidate = self.site.scopes.search(from.as_ref(), dims);
+                        candidate = self.site.scopes.search(from.as_ref());
                     }
                 }
                 (_, Some((place, queue))) if self.moved(queue, place) => {
                     self.unblock(queue, &place);
                     let place = self.line_key(queue);
                     self.block(queue, place);
-                    candidate = self.site.scopes.search(from.as_ref(), dims);
+                    candidate = self.site.scopes.search(from.as_ref());
                 }
                 (_, Some((place, queue))) => {
                     from = Some(self.try_blocked(queue, place, hoards)?);
-                    self.site.scopes.lower_limits(&self.round.freed, &self.site.machines);
-                    candidate = self.site.scopes.search(from.as_ref(), dims);
+                    candidate = self.site.scopes.search(from.as_ref());
                 }
                 (Some(_), None) => unreachable!("the guard of the second arm holds without a blocked candidate"),
             }
@@ -367,11 +365,10 @@ impl Core<'_> {
             return Ok(behind);
         }
         let head = self.work.waiting_head(queue);
-        // The limit joins several machines: none of them alone may have the room.
+        // There is room for one task, but perhaps not for all of a gang, and perhaps no device.
         let Some(machine) = self.room(head, hoards) else {
-            let scope = self.work.queues.scope(queue);
-            if self.site.scopes.get(scope).limit_is_high {
-                self.site.scopes.set_limit(scope, &self.round.freed, &self.site.machines);
+            if hoards.is_some() {
+                self.site.scopes.all_less(&self.site.machines);
             }
             return Ok(behind);
         };
@@ -391,7 +388,7 @@ impl Core<'_> {
         let place = self.line_key(queue);
         if fresh || head != served {
             self.round.stand[queue.index()] = Stand::Fresh;
-            self.round.order.push(Reverse((place, queue)));
+            self.round.order.push(place, queue);
             return None;
         }
         self.block(queue, place);
@@ -488,6 +485,7 @@ impl Core<'_> {
                 }
             }
         }
+        parts.iter().for_each(|(machine, _)| self.site.scopes.less(*machine, &self.site.machines));
         self.plan = plan;
         if self.work.sets[slot].waiting > 0 {
             self.work.number_anew(slot);

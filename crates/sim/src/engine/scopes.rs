@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::gang::Kinds;
 use super::line::{Line, LineKey};
+use super::offers::Offers;
 use super::queues::QueueId;
 use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines};
 use crate::record::Reach;
@@ -37,11 +38,13 @@ pub struct Scope {
     /// Only machines here.
     pub location: Location,
     /// Queues whose next task fitted nowhere in it.
-    pub waiting: Line,
-    /// At least the most that any freed machine of it has.
-    pub limit: Resources,
-    /// The limit is out of date.
-    pub limit_is_high: bool,
+    waiting: Line,
+    /// The room on machines of it that were freed before this round.
+    offers: Offers,
+    /// The first queue that fits one of them, as of the last search.
+    first: Option<(LineKey, QueueId)>,
+    /// Line or offers have changed since then.
+    stale: bool,
 }
 
 /// Empty machines: what fits none of them never starts.
@@ -68,7 +71,7 @@ pub struct Scopes {
     devices: Vec<usize>,
     /// Empty machines of the scopes for which they were asked.
     empty: Vec<Option<Empty>>,
-    /// Scopes that have a freed machine and somebody waiting, in this round.
+    /// Scopes that had a freed machine and somebody waiting when this round began.
     active: Vec<ScopeId>,
 }
 
@@ -116,8 +119,8 @@ impl Scopes {
             return *scope;
         }
         let scope = ScopeId(self.scopes.len() as u32);
-        let waiting = Line::new(dims);
-        self.scopes.push(Scope { class, location, waiting, limit: Resources::ZERO, limit_is_high: false });
+        let (waiting, offers) = (Line::new(dims), Offers::new(dims));
+        self.scopes.push(Scope { class, location, waiting, offers, first: None, stale: false });
         self.known.insert((class, location), scope);
         self.at.entry(location).or_default().push(scope);
         scope
@@ -140,9 +143,18 @@ impl Scopes {
         &self.scopes[scope.index()]
     }
 
-    /// The same, to change.
-    pub fn get_mut(&mut self, scope: ScopeId) -> &mut Scope {
-        &mut self.scopes[scope.index()]
+    /// Puts a queue in the line of a scope.
+    pub fn stand(&mut self, scope: ScopeId, place: LineKey, queue: QueueId, need: &[u64]) {
+        let scope = &mut self.scopes[scope.index()];
+        scope.waiting.insert(place, queue, need);
+        scope.stale = true;
+    }
+
+    /// Takes the queue at a place out of the line of a scope.
+    pub fn leave(&mut self, scope: ScopeId, place: &LineKey) {
+        let scope = &mut self.scopes[scope.index()];
+        scope.waiting.remove(place);
+        scope.stale = true;
     }
 
     /// Whether a machine is in a scope now.
@@ -206,72 +218,65 @@ impl Scopes {
         self.labels.relabel(machine, labels);
     }
 
-    /// Notes which scopes freed machines may serve in this round.
+    /// Notes what freed machines offer, and to which scopes, in this round.
     pub fn freed(&mut self, freed: &[MachineId], machines: &Machines) {
-        self.active.clear();
-        if freed.is_empty() {
-            return;
-        }
         if self.scopes.len() == 1 {
-            self.active.push(ScopeId::WHOLE);
+            self.active.extend((!freed.is_empty()).then_some(ScopeId::WHOLE));
         } else {
             for &machine in freed {
                 let mut location = Some(Location::Machine(machine));
                 while let Some(here) = location {
-                    for &scope in self.at.get(&here).into_iter().flatten() {
-                        if !self.scopes[scope.index()].waiting.is_empty() && self.holds(scope, machine) {
-                            self.active.push(scope);
-                        }
-                    }
+                    self.active.extend(self.at.get(&here).into_iter().flatten());
                     location = self.cluster.locations.up(here);
                 }
             }
-            self.active.sort_unstable();
-            self.active.dedup();
         }
-        self.set_limits(freed, machines);
+        let mut active = std::mem::take(&mut self.active);
+        active.retain(|scope| !self.scopes[scope.index()].waiting.is_empty());
+        active.sort_unstable();
+        active.dedup();
+        for &scope in &active {
+            let mut offers = std::mem::take(&mut self.scopes[scope.index()].offers);
+            offers.read(freed.iter().copied().filter(|machine| self.holds(scope, *machine)), machines);
+            let scope = &mut self.scopes[scope.index()];
+            (scope.offers, scope.stale) = (offers, true);
+        }
+        self.active = active;
     }
 
-    /// Notes that machines have less than the limits say. With many freed machines a limit is set anew only when it has
-    /// misled a search: too high a limit costs a vain search, too low a one would cost a launch.
-    pub fn lower_limits(&mut self, freed: &[MachineId], machines: &Machines) {
+    /// The round is over: nothing is searched for any more.
+    pub fn round_over(&mut self) {
+        self.active.clear();
+    }
+
+    /// A machine has less room than before.
+    pub fn less(&mut self, machine: MachineId, machines: &Machines) {
         for scope in &self.active {
-            self.scopes[scope.index()].limit_is_high = true;
-        }
-        if freed.len() == 1 {
-            self.set_limits(freed, machines);
+            let Scope { waiting, offers, stale, .. } = &mut self.scopes[scope.index()];
+            *stale |= offers.less(machine, machines, waiting.classes());
         }
     }
 
-    fn set_limits(&mut self, freed: &[MachineId], machines: &Machines) {
-        for at in 0..self.active.len() {
-            self.set_limit(self.active[at], freed, machines);
+    /// Any machine may have less room than before.
+    pub fn all_less(&mut self, machines: &Machines) {
+        for scope in &self.active {
+            let Scope { offers, stale, .. } = &mut self.scopes[scope.index()];
+            offers.read_again(machines);
+            *stale = true;
         }
     }
 
-    /// The most that any freed machine of a scope has, dimension by dimension.
-    pub fn set_limit(&mut self, scope: ScopeId, freed: &[MachineId], machines: &Machines) {
-        if self.scopes[scope.index()].waiting.is_empty() {
-            return;
-        }
-        let mut limit = Resources::ZERO;
-        for &machine in freed.iter().filter(|machine| self.holds(scope, **machine)) {
-            let free = machines.free(machine);
-            for (limit, free) in limit.0.iter_mut().zip(free.0) {
-                *limit = (*limit).max(free);
-            }
-        }
-        let scope = &mut self.scopes[scope.index()];
-        (scope.limit, scope.limit_is_high) = (limit, false);
-    }
-
-    /// The first blocked queue at or behind `from` that may fit a freed machine.
-    pub fn search(&mut self, from: Option<&LineKey>, dims: usize) -> Option<(LineKey, QueueId)> {
+    /// The first blocked queue at or behind `from` that fits a freed machine.
+    pub fn search(&mut self, from: Option<&LineKey>) -> Option<(LineKey, QueueId)> {
         let mut first: Option<(LineKey, QueueId)> = None;
         for scope in &self.active {
             let scope = &mut self.scopes[scope.index()];
-            let found = scope.waiting.first_fitting(from, scope.limit.slice(dims));
-            first = first.into_iter().chain(found).min();
+            if scope.stale || scope.first.is_some_and(|(place, _)| from.is_some_and(|from| place < *from)) {
+                scope.offers.bound(scope.waiting.classes());
+                scope.first = scope.waiting.first_fitting(from, &scope.offers);
+                scope.stale = false;
+            }
+            first = first.into_iter().chain(scope.first).min();
         }
         first
     }

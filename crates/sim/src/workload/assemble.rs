@@ -69,20 +69,19 @@ impl Assembler {
         }
         let parsed = if name.is_empty() { None } else { self.job_names.parse(name) };
         let Some(job) = parsed else { return Err(text(name).err().unwrap_or_default()) };
-        let id = match self.instant.get(&job) {
-            Some(id) => id,
-            None if self.seen.insert(&job) => {
-                self.jobs = self.jobs.checked_add(1).ok_or("is one job more than the 4,294,967,295 that fit")?;
-                JobId(self.jobs - 1)
-            }
-            None => {
-                return Err(format!(
-                    "job '{}' appeared before; rows of a job must stand together or share a submit time",
-                    shorten(name)
-                ));
-            }
+        let id = if self.seen.insert(&job) {
+            self.jobs = self.jobs.checked_add(1).ok_or("is one job more than the 4,294,967,295 that fit")?;
+            let id = JobId(self.jobs - 1);
+            self.instant.list.push((job.clone(), id));
+            id
+        } else if let Some(id) = self.instant.get(&job) {
+            id
+        } else {
+            return Err(format!(
+                "job '{}' appeared before; rows of a job must stand together or share a submit time",
+                shorten(name)
+            ));
         };
-        self.instant.insert(&job, id);
         let kept = self.last_job.get_or_insert_with(|| (Vec::new(), job.clone(), id));
         kept.0.clear();
         kept.0.extend_from_slice(name);
@@ -92,35 +91,23 @@ impl Assembler {
     }
 }
 
-/// The jobs of one instant: mostly one, which needs no map.
+/// The jobs of one instant, looked up only for a row of a job that was there before.
 #[derive(Clone, Debug, Default)]
 struct Instant {
-    first: Option<(JobName, JobId)>,
-    others: HashMap<JobName, JobId>,
+    list: Vec<(JobName, JobId)>,
+    /// Those of the list that have been needed so far.
+    map: HashMap<JobName, JobId>,
 }
 
 impl Instant {
     fn clear(&mut self) {
-        self.first = None;
-        self.others.clear();
+        self.list.clear();
+        self.map.clear();
     }
 
-    fn get(&self, job: &JobName) -> Option<JobId> {
-        match &self.first {
-            Some((first, id)) if first == job => Some(*id),
-            _ if self.others.is_empty() => None,
-            _ => self.others.get(job).copied(),
-        }
-    }
-
-    fn insert(&mut self, job: &JobName, id: JobId) {
-        match &self.first {
-            None => self.first = Some((job.clone(), id)),
-            Some((first, _)) if first == job => {}
-            Some(_) => {
-                self.others.insert(job.clone(), id);
-            }
-        }
+    fn get(&mut self, job: &JobName) -> Option<JobId> {
+        self.map.extend(self.list.drain(..));
+        self.map.get(job).copied()
     }
 }
 
