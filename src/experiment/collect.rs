@@ -4,6 +4,8 @@
 //! costs more than O(1) a change (Gini, gap, envy, sharing incentive, stranded capacity) is evaluated on the sampling
 //! grid; while nothing changes one evaluation stands for all grid points it covers.
 
+use prefetch_index::prefetch_index;
+
 use super::demands::Demands;
 use super::grid::Grid;
 use super::groups::GroupWatch;
@@ -13,9 +15,9 @@ use super::standing::{Remarks, Standing, StuckExample};
 use super::window::Window;
 use crate::books::{Books, WEIGHT_ONE, Weights};
 use crate::error::Result;
-use crate::fair::Levels;
 use crate::metrics::{
-    Delays, FinishedJob, JainSum, Reference, Sample, SizeBins, Totals, UserTotals, WHOLE, Work, fixed_share,
+    Delays, FinishedJob, Fluid, JainSum, Reference, Sample, SizeBins, Snapshots, Totals, UserTotals, WHOLE, Work,
+    fixed_share,
 };
 use crate::output::schema::Table;
 use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
@@ -30,7 +32,8 @@ pub(super) struct Collector<'a> {
     pub(super) sinks: Sinks,
     pub(super) window: Window,
     pub(super) grid: Grid,
-    levels: Levels,
+    fluid: Fluid,
+    sample: Sample,
     pub(super) reference: Reference,
     /// When the run is cut off, if work is left then.
     cut: Option<Time>,
@@ -44,6 +47,9 @@ pub(super) struct Collector<'a> {
     /// Resource-microseconds used, `dims` a user.
     pub(super) used_us: Vec<u128>,
     active: Vec<UserId>,
+    /// As of the last evaluation, in the same order, but for those of `stale`.
+    snapshots: Snapshots,
+    stale: Vec<UserId>,
     jain: JainSum,
     pub(super) delays: Delays,
     pub(super) bins: SizeBins,
@@ -77,14 +83,17 @@ impl<'a> Collector<'a> {
             })
             .collect();
         let each = |class| weights.each(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
-        let reference = Reference::new(dims, capacity, (0..weights.classes()).map(each).collect());
+        let classes: Vec<[f64; MAX_DIMS]> = (0..weights.classes()).map(each).collect();
+        let snapshots = Snapshots::new(dims, &classes);
+        let reference = Reference::new(dims, capacity, classes);
         Collector {
             sinks,
             window,
             reference,
             cut,
             grid: Grid::new(sample, window.from, dims),
-            levels: Levels::new(),
+            fluid: Fluid::new(dims),
+            sample: Sample::default(),
             weights,
             inverse,
             dims,
@@ -93,6 +102,8 @@ impl<'a> Collector<'a> {
             users: Vec::new(),
             used_us: Vec::new(),
             active: Vec::new(),
+            snapshots,
+            stale: Vec::new(),
             jain: JainSum::default(),
             delays: Delays::default(),
             bins: SizeBins::default(),
@@ -116,14 +127,28 @@ impl<'a> Collector<'a> {
         fixed_share(amounts.iter().zip(inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max))
     }
 
-    /// The largest task of each of these users, running since it became active or next in line.
-    fn largest_tasks(&self, active: &[UserId], books: &Books) -> Vec<f64> {
-        let largest = |&user: &UserId| {
+    /// A user is to be looked at with the next evaluation.
+    fn look_at(&mut self, user: UserId) {
+        if !std::mem::replace(&mut self.standing[user.index()].stale, true) {
+            self.stale.push(user);
+        }
+    }
+
+    /// Brings the snapshots of users up to date that have changed since the last evaluation.
+    fn look_again(&mut self, books: &Books) {
+        let mut stale = std::mem::take(&mut self.stale);
+        for &user in &stale {
+            let Standing { active, largest, .. } = self.standing[user.index()];
+            self.standing[user.index()].stale = false;
+            let Some(place) = active.checked_sub(1) else { continue };
+            // The largest task that has run since it became active or is next in line.
             let next =
                 if books.waiting(user) > 0 { self.share_of(books.head(user), books.weight_class(user)) } else { 0 };
-            next.max(self.standing[user.index()].largest) as f64 / WHOLE as f64
-        };
-        active.iter().map(largest).collect()
+            let largest = next.max(largest) as f64 / WHOLE as f64;
+            self.snapshots.set(place as usize, user, books, largest);
+        }
+        stale.clear();
+        self.stale = stale;
     }
 
     /// Brings a user's integrals up to `now`.
@@ -191,10 +216,12 @@ impl<'a> Collector<'a> {
         match (active, place) {
             (true, 0) => {
                 self.active.push(user);
+                self.snapshots.push();
                 self.standing[user.index()].active = self.active.len() as u32;
             }
             (false, 1..) => {
                 self.active.swap_remove(place as usize - 1);
+                self.snapshots.swap_remove(place as usize - 1);
                 if let Some(moved) = self.active.get(place as usize - 1) {
                     self.standing[moved.index()].active = place;
                 }
@@ -217,27 +244,26 @@ impl<'a> Collector<'a> {
         if state.books.backlogged() == 0 && !self.sinks.wants_series() {
             return Ok(());
         }
-        let mut active = std::mem::take(&mut self.active);
         if self.sinks.wants_series() {
-            active.sort_unstable();
-            for (place, user) in (1..).zip(&active) {
+            self.active.sort_unstable();
+            for (place, user) in (1..).zip(&self.active) {
                 self.standing[user.index()].active = place;
             }
+            // All of them anew: they stand elsewhere.
+            self.stale.clone_from(&self.active);
         }
-        let largest = self.largest_tasks(&active, state.books);
-        let sample = Sample::take(state, &active, &largest, &mut self.levels)?;
-        self.grid.means.add(&sample, points);
-        for (user, standing) in active.iter().zip(&sample.standings) {
+        self.look_again(state.books);
+        self.sample.take(state, &self.active, &self.snapshots, &mut self.fluid)?;
+        self.grid.means.add(&self.sample, points);
+        for (user, standing) in self.active.iter().zip(&self.sample.standings) {
             if let Some(standing) = standing {
                 let totals = &mut self.users[user.index()];
                 totals.shortfall += standing.shortfall * points as f64;
                 totals.shortfall_points += points;
             }
         }
-        self.sinks.fairness(first, &sample, state.books)?;
-        let written = self.sinks.shares(first, &sample, &active, &self.names, state.books);
-        self.active = active;
-        written
+        self.sinks.fairness(first, &self.sample, state.books)?;
+        self.sinks.shares(first, &self.sample, &self.active, &self.names, state.books)
     }
 }
 
@@ -300,7 +326,7 @@ impl Recorder for Collector<'_> {
         decision.name.render(&mut self.text);
         let share = self.share(decision.user, books, books.weight_class(decision.user)) as f64 / WHOLE as f64;
         let groups = self.groups.as_ref().map(GroupWatch::tree);
-        self.sinks.decision([&self.text, self.names.get(decision.user.index())], share, decision, groups)
+        self.sinks.decision((&self.text, self.names.listed(decision.user.index())), share, decision, groups)
     }
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
@@ -334,7 +360,7 @@ impl Recorder for Collector<'_> {
         }
         self.text.clear();
         tasks.name.render(&mut self.text);
-        self.sinks.tasks(&self.text, self.names.get(tasks.user.index()), tasks)
+        self.sinks.tasks(&self.text, self.names.listed(tasks.user.index()), tasks)
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
@@ -353,7 +379,7 @@ impl Recorder for Collector<'_> {
         }
         self.text.clear();
         job.name.render(&mut self.text);
-        self.sinks.job(&self.text, self.names.get(job.user.index()), job)
+        self.sinks.job(&self.text, self.names.listed(job.user.index()), job)
     }
 
     fn stuck(&mut self, stuck: &StuckRecord) -> Result<()> {
@@ -372,12 +398,12 @@ impl Recorder for Collector<'_> {
         }
         self.text.clear();
         stuck.name.render(&mut self.text);
-        let user = self.names.get(stuck.user.index());
+        let user = self.names.listed(stuck.user.index());
         if self.remarks.stuck.iter().filter(|example| example.why == stuck.why).count() < EXAMPLES {
             self.remarks.stuck.push(StuckExample {
                 why: stuck.why,
                 job: self.text.clone(),
-                user: user.to_string(),
+                user: user.name().to_owned(),
                 tasks: stuck.tasks,
                 demand: stuck.demand.to_vec(),
             });
@@ -403,6 +429,7 @@ impl Recorder for Collector<'_> {
             (standing.share, standing.plain_share, standing.backlogged) = (share, plain_share, backlogged);
             let active = backlogged || books.running(user) > 0;
             standing.largest = if active { standing.largest } else { 0 };
+            self.look_at(user);
             self.set_active(user, active);
             self.sinks.usage(now, user, &self.names, books)?;
         }
@@ -410,6 +437,19 @@ impl Recorder for Collector<'_> {
             groups.settled(now, changed, books);
         }
         Ok(())
+    }
+
+    fn head(&mut self, user: UserId) {
+        self.look_at(user);
+    }
+
+    fn fetch(&self, user: UserId) {
+        // What begins with the next one ends with this one.
+        for at in [user.index(), user.index() + 1] {
+            prefetch_index(&self.standing, at);
+            prefetch_index(&self.users, at);
+            prefetch_index(&self.used_us, at * self.dims);
+        }
     }
 
     fn heartbeat(&mut self, now: Time) -> Result<()> {

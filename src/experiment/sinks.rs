@@ -8,6 +8,7 @@ use crate::cluster::DevicePart;
 use crate::column::Row;
 use crate::error::{Error, Result};
 use crate::metrics::{Holding, Point, Sample};
+use crate::names::Listed;
 use crate::output::file::Pending;
 use crate::output::folder::check_links;
 use crate::output::schema::{Decided, Job, LevelOf, Share, Table, Task, Used, Writer, axis_column};
@@ -123,11 +124,11 @@ impl Sinks {
         self.wants(Table::Fairness) || self.wants(Table::Shares)
     }
 
-    pub fn job(&mut self, name: &str, user: &str, record: &JobRecord) -> Result<()> {
+    pub fn job(&mut self, name: &str, user: Listed, record: &JobRecord) -> Result<()> {
         self.jobs.iter_mut().try_for_each(|table| table.push(&Job { name, user, record }))
     }
 
-    pub fn tasks(&mut self, job: &str, user: &str, tasks: &TaskRecord) -> Result<()> {
+    pub fn tasks(&mut self, job: &str, user: Listed, tasks: &TaskRecord) -> Result<()> {
         let Some(table) = &mut self.tasks else { return Ok(()) };
         let devices = devices(tasks.devices, &self.dims);
         let outcome = match tasks.fate {
@@ -157,7 +158,7 @@ impl Sinks {
         })
     }
 
-    pub fn stuck(&mut self, job: &str, user: &str, stuck: &StuckRecord) -> Result<()> {
+    pub fn stuck(&mut self, job: &str, user: Listed, stuck: &StuckRecord) -> Result<()> {
         let Some(table) = &mut self.tasks else { return Ok(()) };
         (stuck.first..stuck.first + stuck.tasks).try_for_each(|number| {
             table.push(&Task {
@@ -178,7 +179,7 @@ impl Sinks {
     /// A turn of a job's next task; `groups` are the policy's.
     pub fn decision(
         &mut self,
-        [job, user]: [&str; 2],
+        (job, user): (&str, Listed),
         share: f64,
         decision: &Decision,
         groups: Option<&GroupTree>,
@@ -189,7 +190,7 @@ impl Sinks {
 
     pub fn usage(&mut self, at: Time, user: UserId, names: &NameList, books: &Books) -> Result<()> {
         let Some(table) = &mut self.usage else { return Ok(()) };
-        table.push(&Used { at, user, name: names.get(user.index()), books })
+        table.push(&Used { at, user, name: names.listed(user.index()), books })
     }
 
     pub fn fairness(&mut self, at: Time, sample: &Sample, books: &Books) -> Result<()> {
@@ -206,7 +207,7 @@ impl Sinks {
     ) -> Result<()> {
         let Some(table) = &mut self.shares else { return Ok(()) };
         active.iter().zip(&sample.shares).zip(&sample.fluid).try_for_each(|((&user, &share), &fluid)| {
-            let (name, waiting) = (names.get(user.index()), books.waiting(user));
+            let (name, waiting) = (names.listed(user.index()), books.waiting(user));
             table.push(&Share { at, name, share, waiting, fluid })
         })
     }

@@ -20,6 +20,8 @@ pub(super) struct Standing {
     pub class: u32,
     /// Place among the active users, from 1; 0 if it is none.
     pub active: u32,
+    /// Something of it has changed since the last evaluation on the grid.
+    pub stale: bool,
 }
 
 /// Things to tell of a workload besides its metrics.

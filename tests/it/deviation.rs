@@ -8,7 +8,7 @@ use plimsoll::output::schema::partition;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Values};
 use crate::replay::{plimsoll, run, said};
 
 const POLICIES: [&str; 5] = ["drf", "fifo", "slot:3", "ceei", "asset"];
@@ -162,4 +162,82 @@ fn the_tables_hold_what_the_definitions_say() {
         }
     }
     assert!(points > 500 && broken > 50, "too easy: {points} points, {broken} of them break the bound");
+}
+
+/// Policies with orders in which the next task of a user changes as time passes.
+const ORDERED: [&str; 6] = ["drf", "fifo", "slot:3", "drf/las", "drf/srpt:true", "fifo/sjf:true"];
+
+/// As [`write`], with users whose tasks are not alike.
+fn write_mixed(dir: &Path, seed: u64) {
+    write(dir, seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let trace = std::fs::read_to_string(dir.join("trace.csv")).expect("as written");
+    let mut mixed = String::new();
+    for (at, row) in trace.lines().enumerate() {
+        let [cpu, memory] = DEMANDS[rng.random_range(0..4)];
+        let fields: Vec<&str> = row.split(',').take(5).collect();
+        let line = if at == 0 { row.to_owned() } else { format!("{},{cpu},{memory}", fields.join(",")) };
+        mixed.push_str(&(line + "\n"));
+    }
+    let plan = std::fs::read_to_string(dir.join("plan.toml")).expect("as written");
+    let plan = plan.replace(&format!("{POLICIES:?}"), &format!("{ORDERED:?}"));
+    for (name, text) in [("trace.csv", mixed), ("plan.toml", plan)] {
+        std::fs::write(dir.join(name), text).expect("a temporary file is writable");
+    }
+}
+
+/// With the table `fairness` users are ordered and looked at anew at every grid point, without it they are kept from one to the
+/// next: the means over the grid are those of the same states.
+#[test]
+fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
+    for seed in 6..12 {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        write_mixed(dir.path(), seed);
+        let ran = |tables: &str, out: &str| {
+            let out = dir.path().join(out);
+            let output = run(plimsoll(&["run"])
+                .arg(dir.path().join("plan.toml"))
+                .args(["--set", &format!("tables={tables}"), "-o"])
+                .arg(&out));
+            assert!(output.status.success(), "{}", said(&output));
+            out
+        };
+        let kept = ran("[\"runs\",\"users\"]", "kept");
+        let anew = ran("[\"runs\",\"users\",\"fairness\"]", "anew");
+        for (policy, table) in ORDERED.iter().flat_map(|policy| [(policy, "runs"), (policy, "users")]) {
+            let file = format!("{table}/policy={}/run=0/{table}.parquet", partition(policy));
+            let [kept, anew] = [&kept, &anew].map(|out| Frame::open(&out.join(&file)));
+            assert_eq!(kept.0.len(), anew.0.len());
+            for ((name, kept), (_, anew)) in kept.0.iter().zip(&anew.0) {
+                let (Values::Real(kept), Values::Real(anew)) = (kept, anew) else {
+                    assert_eq!(kept, anew, "seed {seed}, {policy}, {name}");
+                    continue;
+                };
+                // They are added up in another order.
+                let same = |(a, b): (&Option<f64>, &Option<f64>)| {
+                    a.is_some() == b.is_some() && near(a.unwrap_or(0.0), b.unwrap_or(0.0))
+                };
+                assert!(kept.iter().zip(anew).all(same), "seed {seed}, {policy}, {name}: {kept:?} {anew:?}");
+            }
+        }
+    }
+}
+
+/// Under `las` the next task of u becomes the large one of b when v comes, since a has been served: nothing else of u changes
+/// then. Its 16 of 16 cores are no more than that task's, but sixteen times those of a's tasks.
+#[test]
+fn a_next_task_that_only_the_order_has_changed_is_seen() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,u,0,50,30,1,0\nb,u,0,50,1,16,0\nc,v,5,50,4,1,0\n";
+    let plan = "name = \"order\"\npolicies = [\"fifo/las\", \"drf/las\"]\nuntil = \"40s\"\nsample = \"1s\"\ntables = [\"runs\"]\n\
+                [cluster]\nmachines = \"1x16c16g\"\nplacement = \"pooled\"\n[workload]\ntrace = \"trace.csv\"\n";
+    for (name, text) in [("trace.csv", trace), ("plan.toml", plan)] {
+        std::fs::write(dir.path().join(name), text).expect("a temporary file is writable");
+    }
+    let output = run(plimsoll(&["run"]).arg(dir.path().join("plan.toml")).arg("-o").arg(dir.path().join("out")));
+    assert!(output.status.success(), "{}", said(&output));
+    for policy in ["fifo/las", "drf/las"] {
+        let runs = Table::read(dir.path(), "runs", policy);
+        assert_eq!(runs.numbers("theorem7_broken"), [Some(0.0)], "{policy}");
+    }
 }

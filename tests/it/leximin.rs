@@ -180,7 +180,7 @@ fn unusable_numbers_are_errors() {
     let message = levels.drf(&endless).expect_err("endless tasks that need nothing").to_string();
     assert!(message.contains("user 0") && message.contains("expected a demand above 0"), "{message}");
     let unknown = Problem::new(1, vec![f64::NAN, 0.5], vec![1.0; 2], vec![f64::INFINITY; 2]);
-    assert!(matches!(levels.fill(&unknown, &[1.0; 2]), Err(Error::NotConverged { .. })));
+    assert!(matches!(levels.fill(&unknown.columns(), unknown.tasks(), &[1.0; 2]), Err(Error::NotConverged { .. })));
     let nothing = Problem::new(1, vec![0.0, 0.5], vec![1.0; 2], vec![3.0, 0.0]);
     levels.drf(&nothing).expect("everybody has all its tasks");
     assert_eq!((levels.tasks(), levels.rounds().len()), (&[3.0, 0.0][..], 0));

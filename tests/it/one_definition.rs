@@ -3,7 +3,6 @@
 use plimsoll::fair::{Exact, Instance, Tasks, User};
 use plimsoll::metrics::{Incentive, UserSnapshot, envy, standings};
 use plimsoll::promises::{Case, Judgement, Promise, Property, Reading, judge};
-use plimsoll::units::MAX_DIMS;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -40,18 +39,21 @@ fn judged(world: &World, property: Property) -> Judgement {
     judge(promise, &Case { instance: &instance, tasks: &tasks, after: None }).expect("there are users to judge")
 }
 
-fn snapshots(world: &World) -> Vec<UserSnapshot> {
-    let user = |(demand, weight, tasks, running): &(Vec<u64>, u64, u64, u64)| {
-        let share = |r: usize| demand.get(r).map_or(0.0, |amount| *amount as f64 / world.capacity[r] as f64);
-        UserSnapshot {
-            bundle: std::array::from_fn(|r| share(r) * *running as f64),
-            demand: std::array::from_fn(share),
-            weight: [*weight as f64; MAX_DIMS],
-            tasks: *tasks as f64,
-            backlogged: running < tasks,
-        }
+/// Of each user its bundle, its demand and its weights.
+fn parts(world: &World) -> Vec<[Vec<f64>; 3]> {
+    let user = |(demand, weight, _, running): &(Vec<u64>, u64, u64, u64)| {
+        let share: Vec<f64> = demand.iter().zip(&world.capacity).map(|(need, c)| *need as f64 / *c as f64).collect();
+        let bundle = share.iter().map(|share| share * *running as f64).collect();
+        [bundle, share, vec![*weight as f64; demand.len()]]
     };
     world.users.iter().map(user).collect()
+}
+
+fn snapshots<'a>(world: &World, parts: &'a [[Vec<f64>; 3]]) -> Vec<UserSnapshot<'a>> {
+    let user = |((_, _, tasks, running), [bundle, demand, weight]): (&(Vec<u64>, u64, u64, u64), &'a [Vec<f64>; 3])| {
+        UserSnapshot { bundle, demand, weight, tasks: *tasks as f64, backlogged: running < tasks }
+    };
+    world.users.iter().zip(parts).map(user).collect()
 }
 
 fn near(found: f64, wanted: f64) {
@@ -64,17 +66,17 @@ fn the_metric_and_the_check_agree_on_random_states() {
     let (mut envious, mut unbounded, mut below, mut content) = (0, 0, 0, 0);
     for _ in 0..2000 {
         let world = world(&mut rng);
-        let (users, dims) = (snapshots(&world), world.capacity.len());
+        let parts = parts(&world);
+        let users = snapshots(&world, &parts);
         let check = judged(&world, Property::EnvyFreeness);
-        let all = envy(&users, dims);
+        let all = envy(users.iter().copied());
         assert_eq!(check.broken, all.is_some_and(|all| all.count > 0), "{users:?}");
         if check.broken {
             // The one that the check finds envies most by its own measure: let it complain alone.
             let loser = check.loser.expect("envy has an envious user");
-            let alone: Vec<UserSnapshot> = (users.iter().enumerate())
-                .map(|(at, user)| UserSnapshot { backlogged: at == loser, ..*user })
-                .collect();
-            let alone = envy(&alone, dims).expect("it complains");
+            let alone = users.iter().enumerate();
+            let alone = alone.map(|(at, user)| UserSnapshot { backlogged: at == loser, ..*user });
+            let alone = envy(alone).expect("it complains");
             let (worse, better) = (check.worse.float(), check.better.float());
             match worse > 0.0 {
                 true => near(alone.max_bounded.expect("it runs something"), better / worse - 1.0),
@@ -84,7 +86,7 @@ fn the_metric_and_the_check_agree_on_random_states() {
             unbounded += usize::from(worse == 0.0);
         }
         let check = judged(&world, Property::SharingIncentive);
-        let each = standings(&users, dims);
+        let each: Vec<_> = standings(users.iter().copied()).collect();
         assert_eq!(check.broken, Incentive::of(&each).is_some_and(|all| all.below > 0), "{users:?}");
         if check.broken {
             let standing = each[check.loser.expect("somebody is below")].expect("it is backlogged");

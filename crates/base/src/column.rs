@@ -3,6 +3,7 @@
 //! A list of columns is at once the schema of a table and what writes its rows, so that the two cannot disagree. The type of a
 //! column is that of the function that computes its value.
 
+use crate::names::Listed;
 use crate::units::{Dim, resource_name};
 
 /// The type of the values of a column; every column may be null.
@@ -149,6 +150,8 @@ pub trait Row: Sized + 'static {
 
 /// Gives a name.
 pub type OfText<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<&'a str>;
+/// Gives a name of a list.
+pub type OfName<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Listed<'a>;
 /// Gives a count or an instant.
 pub type OfInt<R> = for<'a> fn(&'a <R as Row>::Of<'a>) -> Option<u64>;
 /// Gives a measure.
@@ -162,6 +165,8 @@ pub type OfFloats<R> = for<'a> fn(&'a <R as Row>::Of<'a>, usize) -> Option<f64>;
 pub enum Value<R: Row> {
     /// A name.
     Text(OfText<R>),
+    /// A name of a list, which many rows have.
+    Name(OfName<R>),
     /// A count or an instant.
     Int(OfInt<R>),
     /// A measure.
@@ -186,6 +191,7 @@ impl<R: Row> Value<R> {
     pub fn cell<'a>(&self, row: &'a R::Of<'a>, d: usize) -> Cell<'a> {
         match self {
             Value::Text(of) => of(row).into(),
+            Value::Name(of) => of(row).name().into(),
             Value::Int(of) => of(row).into(),
             Value::Float(of) => of(row).into(),
             Value::Ints(of) => of(row, d).into(),
@@ -217,7 +223,7 @@ impl Computed for Kind {
 impl<R: Row> Computed for Value<R> {
     fn kind(&self) -> Kind {
         match self {
-            Value::Text(_) => Kind::Text,
+            Value::Text(_) | Value::Name(_) => Kind::Text,
             Value::Int(_) | Value::Ints(_) => Kind::Int,
             Value::Float(_) | Value::Floats(_) => Kind::Float,
         }
@@ -306,6 +312,11 @@ impl<R: Row> Column<Value<R>> {
     /// A column of names.
     pub const fn text(name: &'static str, about: &'static str, of: OfText<R>) -> Self {
         Column::new(name, about, Value::Text(of))
+    }
+
+    /// A column of names of a list.
+    pub const fn listed(name: &'static str, about: &'static str, of: OfName<R>) -> Self {
+        Column::new(name, about, Value::Name(of))
     }
 
     /// A column of integers.

@@ -5,7 +5,9 @@
 
 pub mod column;
 pub mod error;
+pub mod fields;
 pub mod named;
+pub mod names;
 pub mod pinned;
 pub mod rows;
 pub mod tree;

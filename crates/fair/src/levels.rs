@@ -56,8 +56,8 @@ impl Levels {
     /// Dominant resource fairness: users rise at `w_i / max_r d_ir` tasks a unit of level. Errors: as
     /// [`Levels::fill`].
     pub fn drf(&mut self, problem: &Problem) -> Result<()> {
-        let columns: Vec<&[f64]> = (0..problem.dims()).map(|r| problem.column(r)).collect();
-        self.solve(problem, &vec![0.0; problem.dims()], |start, rates: &mut [f64]| {
+        let columns = problem.columns();
+        self.solve(&columns, problem.tasks(), &vec![0.0; problem.dims()], |start, rates: &mut [f64]| {
             let end = start + rates.len();
             rates.fill(0.0);
             for columns in columns.chunks(4) {
@@ -89,12 +89,14 @@ impl Levels {
                 (false, false) => second[i] = 1.0,
             }
         }
+        let (columns, tasks) = (problem.columns(), problem.tasks());
         if first.iter().all(|rate| *rate == 0.0) {
-            return self.fill(problem, &second);
+            return self.fill(&columns, tasks, &second);
         }
-        self.fill(problem, &first)?;
+        self.fill(&columns, tasks, &first)?;
         let before = self.clone();
-        self.solve(problem, &before.used, |start, rates| rates.copy_from_slice(&second[start..][..rates.len()]))?;
+        let then = |start: usize, rates: &mut [f64]| rates.copy_from_slice(&second[start..][..rates.len()]);
+        self.solve(&columns, tasks, &before.used, then)?;
         for i in (0..problem.users()).filter(|&i| first[i] > 0.0) {
             (self.tasks[i], self.limits[i]) = (before.tasks[i], before.limits[i]);
         }
@@ -104,15 +106,16 @@ impl Levels {
     }
 
     /// Raises every user at its rate (tasks a unit of level, at least 0), until it has all its tasks or a resource that
-    /// it needs is used up. A user of rate 0 stands still.
+    /// it needs is used up. A user of rate 0 stands still. `columns` are the demands of a task of each user for a resource, as
+    /// shares of its capacity, `tasks` how many each has.
     ///
     /// Errors: [`Error::Plan`] for a user without end of tasks that needs nothing; [`Error::NotConverged`] where the
     /// solution is off by more than [`TOLERANCE`]; after an error there is no solution to look at. Panics: when there
     /// is not one rate a user.
-    pub fn fill(&mut self, problem: &Problem, rates: &[f64]) -> Result<()> {
-        assert_eq!(rates.len(), problem.users(), "one rate a user");
-        let base = vec![0.0; problem.dims()];
-        self.solve(problem, &base, |start, out| out.copy_from_slice(&rates[start..][..out.len()]))
+    pub fn fill(&mut self, columns: &[&[f64]], tasks: &[f64], rates: &[f64]) -> Result<()> {
+        assert_eq!(rates.len(), tasks.len(), "one rate a user");
+        let base = vec![0.0; columns.len()];
+        self.solve(columns, tasks, &base, |start, out| out.copy_from_slice(&rates[start..][..out.len()]))
     }
 
     /// How many tasks each user runs.
@@ -146,9 +149,8 @@ impl Levels {
 
     /// Fills on top of the amounts in use already, with the rates that `rate` writes for the users from its first
     /// argument on.
-    fn solve(&mut self, problem: &Problem, base: &[f64], rate: impl Fn(usize, &mut [f64])) -> Result<()> {
-        let (users, dims) = (problem.users(), problem.dims());
-        let columns: Vec<&[f64]> = (0..dims).map(|r| problem.column(r)).collect();
+    fn solve(&mut self, columns: &[&[f64]], all: &[f64], base: &[f64], rate: impl Fn(usize, &mut [f64])) -> Result<()> {
+        let (users, dims) = (all.len(), columns.len());
         self.rounds.clear();
         for buffer in [&mut self.rates, &mut self.stops, &mut self.tasks] {
             buffer.resize(users, 0.0);
@@ -156,22 +158,22 @@ impl Levels {
         self.limits.clear();
         self.limits.resize(users, NO_LIMIT);
         let mut search = Search::new(base);
-        let mut guess = Sums::new(self.guess(problem, &search, &rate), dims);
+        let mut guess = Sums::new(self.guess(columns, all, &search, &rate), dims);
         for block in blocks(users) {
             let rates = &mut self.rates[block.clone()];
             rate(block.start, rates);
             let stops = &mut self.stops[block.clone()];
-            for ((stop, rate), tasks) in stops.iter_mut().zip(&*rates).zip(&problem.tasks()[block.clone()]) {
+            for ((stop, rate), tasks) in stops.iter_mut().zip(&*rates).zip(&all[block.clone()]) {
                 let full = tasks / rate;
                 *stop = if *rate > 0.0 { full } else { 0.0 };
             }
-            guess.add(&columns, &search.open, rates, stops, block);
+            guess.add(columns, &search.open, rates, stops, block);
         }
         let (mut group, mut spare) = (std::mem::take(&mut self.rising), std::mem::take(&mut self.spare));
-        let solved = self.rounds_of(&columns, &mut search, guess, &mut group, &mut spare);
+        let solved = self.rounds_of(columns, &mut search, guess, &mut group, &mut spare);
         (self.rising, self.spare) = (group, spare);
         solved?;
-        self.finish(problem, &columns, base)
+        self.finish(columns, all, base)
     }
 
     /// Round after round: to the next level, and the users that stop there.
@@ -226,8 +228,8 @@ impl Levels {
     }
 
     /// Where the first round of every so many users ends, if the others are like them; 0 for few users.
-    fn guess(&self, problem: &Problem, search: &Search, rate: &impl Fn(usize, &mut [f64])) -> f64 {
-        let users = problem.users();
+    fn guess(&self, columns: &[&[f64]], tasks: &[f64], search: &Search, rate: &impl Fn(usize, &mut [f64])) -> f64 {
+        let users = tasks.len();
         if users < MANY || search.base.iter().any(|used| *used > 0.0) {
             return 0.0;
         }
@@ -239,14 +241,14 @@ impl Levels {
             let mut own = [0.0];
             rate(i, &mut own);
             group.rates.push(own[0]);
-            group.stops.push(if own[0] > 0.0 { problem.tasks()[i] / own[0] } else { 0.0 });
+            group.stops.push(if own[0] > 0.0 { tasks[i] / own[0] } else { 0.0 });
         }
-        for r in 0..problem.dims() {
-            group.demand.extend(sampled().map(|i| problem.column(r)[i] * stride as f64));
+        for column in columns {
+            group.demand.extend(sampled().map(|i| column[i] * stride as f64));
         }
         let mut search = Search::new(&search.base);
-        let sums = evaluate(&group.view(problem.dims()), &search.open, 0.0);
-        match search.next_level(&group.view(problem.dims()), sums) {
+        let sums = evaluate(&group.view(columns.len()), &search.open, 0.0);
+        match search.next_level(&group.view(columns.len()), sums) {
             Ok(Some(_)) if search.level.is_finite() => search.level,
             _ => 0.0,
         }
@@ -256,13 +258,13 @@ impl Levels {
     ///
     /// A user is stopped rightly when it has all its tasks, or when the resource it names is one that it needs, is
     /// used up, and no user that needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
-    fn finish(&mut self, problem: &Problem, columns: &[&[f64]], base: &[f64]) -> Result<()> {
+    fn finish(&mut self, columns: &[&[f64]], all: &[f64], base: &[f64]) -> Result<()> {
         let named: Vec<usize> = self.rounds.iter().flat_map(|(_, used_up)| used_up.iter().copied()).collect();
         let (mut lowest, mut highest) = (vec![f64::INFINITY; columns.len()], vec![0.0f64; columns.len()]);
         self.used.clear();
         self.used.extend_from_slice(base);
-        for block in blocks(problem.users()) {
-            let (tasks, all) = (&mut self.tasks[block.clone()], &problem.tasks()[block.clone()]);
+        for block in blocks(all.len()) {
+            let (tasks, all) = (&mut self.tasks[block.clone()], &all[block.clone()]);
             let (rates, stops) = (&self.rates[block.clone()], &self.stops[block.clone()]);
             for (((tasks, &all), &rate), &stop) in tasks.iter_mut().zip(all).zip(rates).zip(stops) {
                 let reached = rate * stop;

@@ -60,15 +60,8 @@ impl Sums {
             }
             return;
         }
-        let (mut held, mut speed) = ([0.0; BLOCK], [0.0; BLOCK]);
-        let (held, speed) = (&mut held[..rates.len()], &mut speed[..rates.len()]);
-        let level = self.level;
-        for (((held, speed), &rate), &stop) in held.iter_mut().zip(speed.iter_mut()).zip(rates).zip(stops) {
-            *held = rate * if stop > level { level } else { stop };
-            *speed = if stop > level { rate } else { 0.0 };
-        }
         for r in (0..columns.len()).filter(|&r| open[r]) {
-            let (used, grows) = two_dots(&columns[r][block.clone()], held, speed);
+            let (used, grows) = held_and_growing(&columns[r][block.clone()], rates, stops, self.level);
             self.used[r] += used;
             self.speed[r] += grows;
         }
@@ -118,22 +111,20 @@ pub(super) fn dot(column: &[f64], by: &[f64]) -> f64 {
     pairwise(&sums)
 }
 
-/// Two sums of products over a block that is read once.
-fn two_dots(column: &[f64], first: &[f64], second: &[f64]) -> (f64, f64) {
-    let (mut firsts, mut seconds) = ([0.0; LANES], [0.0; LANES]);
-    let (column, rest) = column.as_chunks::<LANES>();
-    let ((first, first_rest), (second, second_rest)) = (first.as_chunks::<LANES>(), second.as_chunks::<LANES>());
-    for ((column, first), second) in column.iter().zip(first).zip(second) {
-        for lane in 0..LANES {
-            firsts[lane] += column[lane] * first[lane];
-            seconds[lane] += column[lane] * second[lane];
-        }
+/// Over a block that is read once: the amount of a resource that its users hold at a level, and how fast that grows.
+fn held_and_growing(column: &[f64], rates: &[f64], stops: &[f64], level: f64) -> (f64, f64) {
+    let (mut held, mut growing) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |lane: usize, demand: f64, rate: f64, stop: f64| {
+        held[lane] += demand * (rate * if stop > level { level } else { stop });
+        growing[lane] += demand * if stop > level { rate } else { 0.0 };
+    };
+    let (columns, rest) = column.as_chunks::<LANES>();
+    let ((rates, rate_rest), (stops, stop_rest)) = (rates.as_chunks::<LANES>(), stops.as_chunks::<LANES>());
+    for ((demand, rate), stop) in columns.iter().zip(rates).zip(stops) {
+        (0..LANES).for_each(|lane| add(lane, demand[lane], rate[lane], stop[lane]));
     }
-    for ((column, first), second) in rest.iter().zip(first_rest).zip(second_rest) {
-        firsts[0] += column * first;
-        seconds[0] += column * second;
-    }
-    (pairwise(&firsts), pairwise(&seconds))
+    rest.iter().zip(rate_rest).zip(stop_rest).for_each(|((&demand, &rate), &stop)| add(0, demand, rate, stop));
+    (pairwise(&held), pairwise(&growing))
 }
 
 /// The lowest level of the users limited by this resource, and the highest of those that need it. One that names a

@@ -60,6 +60,11 @@ impl Problem {
         &self.demand[r * self.users..][..self.users]
     }
 
+    /// All of them, resource by resource.
+    pub fn columns(&self) -> Vec<&[f64]> {
+        (0..self.dims).map(|r| self.column(r)).collect()
+    }
+
     /// The users' weights.
     pub fn weight(&self) -> &[f64] {
         &self.weight

@@ -1,7 +1,7 @@
 //! The same workload under ideal fair sharing: the reference for the service of every policy.
 //!
 //! A fluid replay: all capacity is one pool, tasks are divisible, and at every instant weighted DRF divides the pool
-//! among the users that have work left ([`fluid_shares`]). All unfinished tasks of a user progress at the same rate, at
+//! among the users that have work left ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at
 //! most at full speed, so that each task ends when its user's *progress* has grown by its duration. Work counts from
 //! its submission; the order of stages is not kept. The result depends on the workload, the capacity and the
 //! weights alone, and on nothing that a policy does: submissions are heard ahead of time and events are replayed in
@@ -18,12 +18,17 @@
 //! NSDI 2011, §4 (the shares).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::run::deviation::{Wish, fluid_shares};
+use prefetch_index::prefetch_index;
+
+use crate::fluid::{Fluid, dominant, rate};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
-use plimsoll_fair::Levels;
+
+mod flow;
+
+use flow::{Flow, Row, Rows};
 
 /// One row of a workload: equal tasks of a user.
 #[derive(Clone, Copy, Debug)]
@@ -58,61 +63,40 @@ impl Service {
     }
 }
 
-/// A row in progress: its tasks end when the user's progress reaches `end`.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    end: f64,
-    number: u64,
-    tasks: u64,
-    demand: Resources,
-    /// Cluster-seconds a second that its tasks get at full speed, if measured.
-    rate: f64,
+/// Rows submitted for a later time, in order of that and of their number.
+#[derive(Debug, Default)]
+struct Coming {
+    /// Each behind the one before.
+    queue: VecDeque<(Time, u64, Work)>,
+    /// Those that were to come before the last of the queue: few, since rows are told in order but for those of jobs that go on.
+    early: BTreeMap<(Time, u64), Work>,
 }
 
-impl Ord for Row {
-    fn cmp(&self, other: &Row) -> std::cmp::Ordering {
-        self.end.total_cmp(&other.end).then(self.number.cmp(&other.number))
+impl Coming {
+    fn insert(&mut self, number: u64, work: Work) {
+        if self.queue.back().is_none_or(|(last, ..)| *last <= work.submit) {
+            self.queue.push_back((work.submit, number, work));
+        } else {
+            self.early.insert((work.submit, number), work);
+        }
     }
-}
 
-impl PartialOrd for Row {
-    fn partial_cmp(&self, other: &Row) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+    /// The time and the number of the next one.
+    fn next(&self) -> Option<(Time, u64)> {
+        let queued = self.queue.front().map(|(at, number, _)| (*at, *number));
+        let early = self.early.first_key_value().map(|(key, _)| *key);
+        queued.into_iter().chain(early).min()
     }
-}
 
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        self.cmp(other).is_eq()
+    /// Takes the next one, if it comes by `now`, in seconds.
+    fn take(&mut self, now: f64) -> Option<(u64, Work)> {
+        let next = self.next().filter(|(at, _)| seconds(*at) <= now)?;
+        let work = match self.early.remove(&next) {
+            Some(work) => work,
+            None => self.queue.pop_front().map(|(.., work)| work)?,
+        };
+        Some((next.1, work))
     }
-}
-
-impl Eq for Row {}
-
-/// A user with work left.
-#[derive(Debug)]
-struct Flow {
-    rows: BinaryHeap<Reverse<Row>>,
-    tasks: u64,
-    /// The demand of all its tasks together.
-    wanted: [u128; MAX_DIMS],
-    /// Seconds of every task's own time that have passed since it became active.
-    progress: f64,
-    /// How fast progress grows, 0 to 1.
-    pace: f64,
-    /// How many tasks it may run at once; boundless if it is served in full.
-    allowed: f64,
-    /// Until when all this was brought.
-    since: f64,
-    /// The measured work that is left, and how much of it is done in a second at full speed.
-    left: f64,
-    rate: f64,
-    /// How many of its rows are measured.
-    measured: u64,
-    /// Which of its entries in the agenda is valid.
-    stamp: u64,
-    /// Place in the list of active users.
-    place: usize,
 }
 
 /// With up to so many active users shares are solved anew after every event.
@@ -133,17 +117,24 @@ pub struct Reference {
     /// By class of weights.
     weights: Vec<[f64; MAX_DIMS]>,
     users: Vec<Account>,
-    active: Vec<u32>,
-    /// Submitted for a later time, by time and row.
-    coming: BTreeMap<(Time, u64), Work>,
-    rows: u64,
-    /// When the first row of a user ends if nothing changes: time (as bits, which sort as the numbers do), user, stamp.
-    agenda: BinaryHeap<Reverse<(u64, u32, u64)>>,
-    stamps: u64,
-    levels: Levels,
+    /// Users with work left.
+    flows: Vec<Flow>,
+    /// Of each of them the demand of all its tasks together, and the mean demand as fractions of the capacity.
+    wanted: Vec<u128>,
+    demand: Vec<f64>,
+    /// Of each of them the rows in progress behind the first, by [`Row::pack`]; those behind the last are kept for their memory.
+    more: Vec<BinaryHeap<Reverse<u128>>>,
+    /// Tasks, rate and demand of each row in progress.
+    rows: Rows,
+    coming: Coming,
+    told: u64,
+    /// When the first row of a user ends if nothing changes: time (as bits, which sort as the numbers do) and user. It counts
+    /// if the user still expects that.
+    agenda: BinaryHeap<Reverse<(u64, u32)>>,
+    fluid: Fluid,
     capacity: Resources,
     /// The demand of all tasks together.
-    wanted: [u128; MAX_DIMS],
+    all: [u128; MAX_DIMS],
     /// Whether somebody is served less than in full.
     limited: bool,
     /// Events since shares were solved, and when that was.
@@ -155,9 +146,13 @@ pub struct Reference {
 #[derive(Debug)]
 struct Account {
     class: u32,
+    /// Its place among the users with work left, or [`NOWHERE`].
+    place: u32,
+    /// Its delay stands in its flow while it has work left.
     service: Service,
-    flow: Option<Box<Flow>>,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 /// A time in seconds.
 fn seconds(time: Time) -> f64 {
@@ -173,14 +168,17 @@ impl Reference {
             inverse: std::array::from_fn(inverse),
             weights,
             users: Vec::new(),
-            active: Vec::new(),
-            coming: BTreeMap::new(),
-            rows: 0,
+            flows: Vec::new(),
+            wanted: Vec::new(),
+            demand: Vec::new(),
+            more: Vec::new(),
+            rows: Rows::new(dims),
+            coming: Coming::default(),
+            told: 0,
             agenda: BinaryHeap::new(),
-            stamps: 0,
-            levels: Levels::new(),
+            fluid: Fluid::new(dims),
             capacity: *capacity,
-            wanted: [0; MAX_DIMS],
+            all: [0; MAX_DIMS],
             limited: false,
             events: 0,
             solved: f64::NEG_INFINITY,
@@ -189,14 +187,17 @@ impl Reference {
 
     /// Opens an account for the next user id, with its class of weights.
     pub fn user(&mut self, class: u32) {
-        self.users.push(Account { class, service: Service::default(), flow: None });
+        self.users.push(Account { class, place: NOWHERE, service: Service::default() });
     }
 
     /// Takes a row in, at its submission or before it. A row without any work changes nothing.
     pub fn submit(&mut self, work: Work) {
-        self.rows += 1;
-        if work.duration > Span::ZERO && self.size(work.demand.slice(self.dims)) > 0.0 {
-            self.coming.insert((work.submit, self.rows), work);
+        self.told += 1;
+        let size = self.size(work.demand.slice(self.dims));
+        if work.tasks > 0 && work.duration > Span::ZERO && size > 0.0 {
+            // With a hundred thousand users the account has left the cache since it was last needed.
+            prefetch_index(&self.users, work.user.index());
+            self.coming.insert(self.told, work);
         }
     }
 
@@ -211,22 +212,16 @@ impl Reference {
     pub fn advance(&mut self, to: Time) -> Result<()> {
         let to = seconds(to);
         while let Some(now) = self.next().filter(|now| *now < to) {
-            while let Some(entry) = self.coming.first_entry().filter(|entry| seconds(entry.key().0) <= now) {
-                let ((_, number), work) = entry.remove_entry();
+            while let Some((number, work)) = self.coming.take(now) {
                 self.arrive(now, number, &work);
             }
-            while let Some(&Reverse((at, user, stamp))) = self.agenda.peek() {
-                let valid = self.users[user as usize].flow.as_ref().is_some_and(|flow| flow.stamp == stamp);
-                if valid && f64::from_bits(at) > now {
-                    break;
-                }
+            while let Some((_, place)) = self.next_end().filter(|(at, _)| *at <= now) {
                 self.agenda.pop();
-                if valid {
-                    self.end_rows(now, user);
-                }
+                self.fetch_ahead();
+                self.end_rows(now, place);
             }
-            let room = (0..self.dims).all(|d| self.wanted[d] <= u128::from(self.capacity.0[d]));
-            let due = self.events * FEW >= self.active.len() || now >= self.solved + STEP;
+            let room = (0..self.dims).all(|d| self.all[d] <= u128::from(self.capacity.0[d]));
+            let due = self.events * FEW >= self.flows.len() || now >= self.solved + STEP;
             if due && (self.limited || !room) {
                 self.solve(now)?;
             }
@@ -238,174 +233,181 @@ impl Reference {
     pub fn finish(&mut self, cut: Option<Time>) -> Result<()> {
         self.advance(cut.unwrap_or(Time::NEVER))?;
         if let Some(cut) = cut {
-            for &user in &self.active {
-                let account = &mut self.users[user as usize];
-                if let Some(flow) = &mut account.flow {
-                    flow.pass(seconds(cut), &mut account.service);
-                }
-            }
+            self.flows.iter_mut().for_each(|flow| flow.pass(seconds(cut)));
         }
         Ok(())
     }
 
     /// The service of a user so far.
     pub fn service(&self, user: usize) -> Service {
-        self.users[user].service
+        let Account { place, service, .. } = self.users[user];
+        match self.flows.get(place as usize) {
+            Some(flow) => Service { delay: flow.delay, ..service },
+            None => service,
+        }
     }
 
     /// When something happens next, in seconds.
     fn next(&mut self) -> Option<f64> {
-        let arrival = self.coming.first_key_value().map(|((time, _), _)| seconds(*time));
-        while let Some(&Reverse((at, user, stamp))) = self.agenda.peek() {
-            if self.users[user as usize].flow.as_ref().is_some_and(|flow| flow.stamp == stamp) {
-                return Some(arrival.map_or(f64::from_bits(at), |arrival| arrival.min(f64::from_bits(at))));
+        let arrival = self.coming.next().map(|(time, _)| seconds(time));
+        let end = self.next_end().map(|(at, _)| at);
+        arrival.into_iter().chain(end).reduce(f64::min)
+    }
+
+    /// When the next row ends, and the place of its user.
+    fn next_end(&mut self) -> Option<(f64, usize)> {
+        while let Some(&Reverse((at, user))) = self.agenda.peek() {
+            let place = self.users[user as usize].place as usize;
+            if self.flows.get(place).is_some_and(|flow| flow.expected.to_bits() == at) {
+                return Some((f64::from_bits(at), place));
             }
             self.agenda.pop();
         }
-        arrival
+        None
+    }
+
+    /// Has what the next ends need fetched into the cache: those near the top of the agenda come soon.
+    fn fetch_ahead(&self) {
+        let mut soon = self.agenda.as_slice().iter().map(|Reverse((_, user))| *user as usize);
+        for user in soon.by_ref().take(3) {
+            let place = self.users[user].place as usize;
+            prefetch_index(&self.flows, place);
+            prefetch_index(&self.flows, place.wrapping_add(1));
+            prefetch_index(&self.wanted, place.wrapping_mul(self.dims));
+            prefetch_index(&self.more, place);
+        }
+        soon.take(12).for_each(|user| prefetch_index(&self.users, user));
+    }
+
+    /// The place of a user with work left from now on.
+    fn open(&mut self, now: f64, user: UserId) -> usize {
+        let account = &mut self.users[user.index()];
+        if account.place == NOWHERE {
+            account.place = self.flows.len() as u32;
+            self.flows.push(Flow::new(user, now, account.service.delay));
+            self.wanted.resize(self.flows.len() * self.dims, 0);
+            self.demand.resize(self.flows.len() * self.dims, 0.0);
+            if self.more.len() < self.flows.len() {
+                self.more.push(BinaryHeap::new());
+            }
+        }
+        account.place as usize
+    }
+
+    /// Forgets a user that has no work left.
+    fn close(&mut self, place: usize) {
+        let Flow { user, delay, .. } = self.flows.swap_remove(place);
+        let account = &mut self.users[user.index()];
+        (account.place, account.service.delay) = (NOWHERE, delay);
+        let last = self.flows.len();
+        if let Some(moved) = self.flows.get(place) {
+            self.users[moved.user.index()].place = place as u32;
+        }
+        self.more.swap(place, last);
+        let (dims, at) = (self.dims, last * self.dims);
+        self.wanted.copy_within(at..at + dims, place * dims);
+        self.wanted.truncate(at);
+        self.demand.copy_within(at..at + dims, place * dims);
+        self.demand.truncate(at);
     }
 
     fn arrive(&mut self, now: f64, number: u64, work: &Work) {
-        let size = self.size(work.demand.slice(self.dims));
-        let account = &mut self.users[work.user.index()];
-        let place = self.active.len();
-        if account.flow.is_none() {
-            self.active.push(work.user.0);
-        }
-        let flow = account.flow.get_or_insert_with(|| Box::new(Flow::new(now, place)));
-        flow.pass(now, &mut account.service);
+        let needs = work.demand.slice(self.dims);
+        let size = self.size(needs);
+        let place = self.open(now, work.user);
+        let flow = &mut self.flows[place];
+        flow.pass(now);
         let (span, rate) = (work.duration.seconds(), size * work.tasks as f64);
         let rate = if work.measured { rate } else { 0.0 };
-        account.service.work += rate * span;
+        self.users[work.user.index()].service.work += rate * span;
         flow.left += rate * span;
         flow.rate += rate;
         flow.measured += u64::from(work.measured);
-        flow.tasks += work.tasks;
-        for ((sum, all), demand) in flow.wanted.iter_mut().zip(&mut self.wanted).zip(work.demand.0) {
-            let demand = u128::from(demand) * u128::from(work.tasks);
+        let wanted = &mut self.wanted[place * self.dims..][..self.dims];
+        for ((sum, all), demand) in wanted.iter_mut().zip(&mut self.all).zip(needs) {
+            let demand = u128::from(*demand) * u128::from(work.tasks);
             (*sum, *all) = (*sum + demand, *all + demand);
         }
-        let row = Row { end: flow.progress + span, number, tasks: work.tasks, demand: work.demand, rate };
-        flow.rows.push(Reverse(row));
-        flow.adjust();
-        self.events += 1;
-        self.expect(work.user.0);
+        let slot = self.rows.keep(work.tasks, rate, needs);
+        let mut row = Row { end: flow.progress + span, number: number as u32, slot };
+        let none = flow.tasks == 0;
+        flow.tasks += work.tasks;
+        if none || row.pack() < flow.first.pack() {
+            std::mem::swap(&mut flow.first, &mut row);
+        }
+        if !none {
+            self.more[place].push(Reverse(row.pack()));
+        }
+        self.changed(place);
     }
 
     /// Ends those rows of a user that are due.
-    fn end_rows(&mut self, now: f64, user: u32) {
-        let account = &mut self.users[user as usize];
-        let Some(flow) = &mut account.flow else { return };
-        flow.pass(now, &mut account.service);
-        if let Some(Reverse(first)) = flow.rows.peek() {
-            // Without the rounding errors of the way there.
-            flow.progress = first.end;
-        }
-        while let Some(&Reverse(row)) = flow.rows.peek().filter(|row| row.0.end <= flow.progress) {
-            flow.rows.pop();
-            flow.tasks -= row.tasks;
-            flow.measured -= u64::from(row.rate > 0.0);
-            flow.rate -= row.rate;
+    fn end_rows(&mut self, now: f64, place: usize) {
+        let flow = &mut self.flows[place];
+        let wanted = &mut self.wanted[place * self.dims..][..self.dims];
+        flow.pass(now);
+        // Without the rounding errors of the way there.
+        flow.progress = flow.first.end;
+        while flow.first.end <= flow.progress {
+            let slot = flow.first.slot;
+            let Some(Reverse(next)) = self.more[place].pop() else {
+                // What is left of its demand is that of this row, which need not be looked up.
+                self.all.iter_mut().zip(wanted).for_each(|(all, wanted)| *all -= *wanted);
+                self.rows.free(slot);
+                self.events += 1;
+                return self.close(place);
+            };
+            flow.first = Row::unpack(next);
+            let (tasks, rate, needs) = self.rows.get(slot);
+            flow.tasks -= tasks;
+            flow.measured -= u64::from(rate > 0.0);
+            flow.rate -= rate;
             if flow.measured == 0 {
                 (flow.left, flow.rate) = (0.0, 0.0);
             }
-            for ((sum, all), demand) in flow.wanted.iter_mut().zip(&mut self.wanted).zip(row.demand.0) {
-                let demand = u128::from(demand) * u128::from(row.tasks);
+            for ((sum, all), demand) in wanted.iter_mut().zip(&mut self.all).zip(needs) {
+                let demand = u128::from(*demand) * u128::from(tasks);
                 (*sum, *all) = (*sum - demand, *all - demand);
             }
+            self.rows.free(slot);
         }
-        self.events += 1;
-        if !flow.rows.is_empty() {
-            flow.adjust();
-            return self.expect(user);
-        }
-        let place = flow.place;
-        account.flow = None;
-        self.active.swap_remove(place);
-        if let Some(&moved) = self.active.get(place)
-            && let Some(flow) = &mut self.users[moved as usize].flow
-        {
-            flow.place = place;
-        }
+        self.changed(place);
     }
 
-    /// Notes when the first row of a user will end.
-    fn expect(&mut self, user: u32) {
-        let Some(flow) = &mut self.users[user as usize].flow else { return };
-        self.stamps += 1;
-        flow.stamp = self.stamps;
-        if let Some(at) = flow.next() {
-            self.agenda.push(Reverse((at.to_bits(), user, flow.stamp)));
+    /// The tasks of a user are others than before.
+    fn changed(&mut self, place: usize) {
+        self.events += 1;
+        let flow = &mut self.flows[place];
+        let (wanted, demand) = (&self.wanted[place * self.dims..], &mut self.demand[place * self.dims..][..self.dims]);
+        for ((mean, wanted), inverse) in demand.iter_mut().zip(wanted).zip(&self.inverse) {
+            *mean = *wanted as f64 / flow.tasks as f64 * inverse;
         }
+        let class = self.users[flow.user.index()].class as usize;
+        flow.level_rate = rate(demand, &self.weights[class]);
+        flow.size = dominant(demand, &[1.0; MAX_DIMS]);
+        flow.adjust();
+        self.agenda.extend(flow.expect().map(Reverse));
     }
 
     /// Divides the cluster anew.
     fn solve(&mut self, now: f64) -> Result<()> {
         (self.events, self.solved, self.limited) = (0, now, false);
-        self.agenda.clear();
-        let wishes: Vec<Wish> = self.active.iter().map(|&user| self.wish(user as usize)).collect();
-        let shares = fluid_shares(&mut self.levels, &wishes, self.dims)?;
-        for (place, (wish, share)) in wishes.iter().zip(shares).enumerate() {
-            let user = self.active[place];
-            let account = &mut self.users[user as usize];
-            let Some(flow) = &mut account.flow else { continue };
-            flow.pass(now, &mut account.service);
-            let allowed = share / wish.demand[..self.dims].iter().copied().fold(0.0, f64::max);
-            flow.allowed = if allowed < wish.tasks * FULL { allowed } else { f64::INFINITY };
+        self.fluid.clear();
+        for (flow, demand) in self.flows.iter().zip(self.demand.chunks_exact(self.dims)) {
+            self.fluid.push(demand, flow.tasks as f64, flow.level_rate);
+        }
+        let mut agenda = std::mem::take(&mut self.agenda).into_vec();
+        agenda.clear();
+        for (flow, tasks) in self.flows.iter_mut().zip(self.fluid.solve()?) {
+            flow.pass(now);
+            let allowed = tasks * flow.size / flow.size;
+            flow.allowed = if allowed < flow.tasks as f64 * FULL { allowed } else { f64::INFINITY };
             self.limited |= flow.allowed.is_finite();
             flow.adjust();
-            self.expect(user);
+            agenda.extend(flow.expect().map(Reverse));
         }
+        self.agenda = BinaryHeap::from(agenda);
         Ok(())
-    }
-
-    fn wish(&self, user: usize) -> Wish {
-        let account = &self.users[user];
-        let (tasks, wanted) =
-            account.flow.as_ref().map_or((0.0, [0; MAX_DIMS]), |flow| (flow.tasks as f64, flow.wanted));
-        let mean = |d: usize| wanted[d] as f64 / tasks * self.inverse[d];
-        Wish { demand: std::array::from_fn(mean), weight: self.weights[account.class as usize], tasks }
-    }
-}
-
-impl Flow {
-    fn new(now: f64, place: usize) -> Flow {
-        Flow {
-            rows: BinaryHeap::new(),
-            tasks: 0,
-            wanted: [0; MAX_DIMS],
-            progress: 0.0,
-            pace: 1.0,
-            allowed: f64::INFINITY,
-            since: now,
-            left: 0.0,
-            rate: 0.0,
-            measured: 0,
-            stamp: 0,
-            place,
-        }
-    }
-
-    /// Lets the time until `now` pass.
-    fn pass(&mut self, now: f64, service: &mut Service) {
-        let span = now - self.since;
-        let done = self.pace * span;
-        let served = (self.rate * done).min(self.left);
-        service.delay += (self.left - served / 2.0) * span;
-        self.left -= served;
-        self.progress += done;
-        self.since = now;
-    }
-
-    /// Sets the pace at which its present tasks share the number that it is allowed.
-    fn adjust(&mut self) {
-        self.pace = (self.allowed / self.tasks as f64).min(1.0);
-    }
-
-    /// When its first row ends.
-    fn next(&self) -> Option<f64> {
-        let Reverse(first) = self.rows.peek()?;
-        (self.pace > 0.0).then(|| self.since + (first.end - self.progress).max(0.0) / self.pace)
     }
 }
 

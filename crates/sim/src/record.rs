@@ -300,6 +300,12 @@ pub trait Recorder: Send {
         Ok(())
     }
 
+    /// The task that a user would launch next is another one, also where nothing else of it has changed.
+    fn head(&mut self, _user: UserId) {}
+
+    /// Something will soon be told of a user: time to have what is kept of it fetched into the cache.
+    fn fetch(&self, _user: UserId) {}
+
     /// Called every few thousand instants: report progress, or end the run with an error such as
     /// [`Error::Interrupted`](plimsoll_base::error::Error::Interrupted).
     fn heartbeat(&mut self, _now: Time) -> Result<()> {

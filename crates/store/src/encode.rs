@@ -15,6 +15,7 @@ use polars_parquet::parquet::page::{DataPage, DataPageHeader, DataPageHeaderV1, 
 use polars_parquet_format::{Encoding, Statistics};
 
 use plimsoll_base::column::{Cell, Kind};
+use plimsoll_base::names::{Listed, NameList};
 use plimsoll_sim::workload::Names as Interned;
 
 /// The values of a column in a row group that grows, without those that are absent.
@@ -22,6 +23,7 @@ enum Values {
     Int(Vec<i64>),
     Float(Vec<f64>),
     Repeated(Names),
+    Listed(ListedNames),
     Distinct(Differing),
 }
 
@@ -54,6 +56,7 @@ impl Column {
             Values::Int(values) => values.reserve(rows),
             Values::Float(values) => values.reserve(rows),
             Values::Repeated(names) => names.keys.reserve(rows),
+            Values::Listed(names) => names.keys.reserve(rows),
             Values::Distinct(names) => {
                 [&mut names.shared, &mut names.lengths].iter_mut().for_each(|all| all.reserve(rows))
             }
@@ -102,6 +105,19 @@ impl Column {
         self.note()
     }
 
+    /// Adds a name of a list; all other values of the column, too, are of this list.
+    #[inline]
+    pub fn push_name(&mut self, name: Listed) -> bool {
+        if let Values::Repeated(Names { keys, .. }) = &mut self.values
+            && keys.is_empty()
+        {
+            self.values = Values::Listed(ListedNames { keys: std::mem::take(keys), ..ListedNames::default() });
+        }
+        let Values::Listed(names) = &mut self.values else { return self.push_text(name.name()) };
+        names.push(name);
+        self.note()
+    }
+
     #[inline]
     fn note(&mut self) -> bool {
         if let Some(present) = &mut self.present {
@@ -123,6 +139,7 @@ impl Column {
             (None, Values::Int(values)) => values.len(),
             (None, Values::Float(values)) => values.len(),
             (None, Values::Repeated(names)) => names.keys.len(),
+            (None, Values::Listed(names)) => names.keys.len(),
             (None, Values::Distinct(names)) => names.lengths.len(),
         }
     }
@@ -147,7 +164,7 @@ impl Column {
             encode::<u32, _, _>(page, keys.into_iter(), width).map(|()| Encoding::RLE_DICTIONARY)
         };
         let encoding = match self.values {
-            Values::Int(values) => match few(&values, self.distinct, |value| value as u64) {
+            Values::Int(values) => match few(&values, self.distinct && !are_seconds(&values), |value| value as u64) {
                 Some(few) => dictionary(&mut page, few)?,
                 None => {
                     differences(&values, &mut page);
@@ -165,6 +182,10 @@ impl Column {
             Values::Repeated(names) => {
                 let plain = names.names.iter().flat_map(plain_text).collect();
                 dictionary(&mut page, (plain, names.names.len(), names.keys))?
+            }
+            Values::Listed(ListedNames { names, keys, .. }) => {
+                let plain = names.iter().flat_map(plain_text).collect();
+                dictionary(&mut page, (plain, names.len(), keys))?
             }
             Values::Distinct(names) => {
                 differences(&names.shared, &mut page);
@@ -187,21 +208,25 @@ impl Values {
             Values::Int(values) => {
                 [values.iter().min(), values.iter().max()].map(|end| end.map(|end| end.to_le_bytes().to_vec()))
             }
-            Values::Float(values) if values.iter().any(|value| value.is_nan()) => [None, None],
             Values::Float(values) => {
-                let values = || values.iter().copied();
-                let least = values().reduce(f64::min).map(|least| if least == 0.0 { -0.0 } else { least });
-                let most = values().reduce(f64::max).map(|most| most + 0.0);
-                [least, most].map(|end| end.map(|end| end.to_le_bytes().to_vec()))
+                let none = (f64::INFINITY, f64::NEG_INFINITY, false);
+                let (least, most, nan) = values.iter().fold(none, |(least, most, nan), &value| {
+                    let least = if value < least { value } else { least };
+                    (least, if value > most { value } else { most }, nan | value.is_nan())
+                });
+                let least = if least == 0.0 { -0.0 } else { least };
+                [least, most + 0.0].map(|end| (!nan && !values.is_empty()).then(|| end.to_le_bytes().to_vec()))
             }
-            Values::Repeated(names) => {
-                let short = |name: &&str| name.len() <= 64;
-                [names.names.iter().min(), names.names.iter().max()]
-                    .map(|end| end.filter(short).map(|end| end.as_bytes().to_vec()))
-            }
+            Values::Repeated(names) => ends_of([names.names.iter().min(), names.names.iter().max()]),
+            Values::Listed(names) => ends_of([names.names.iter().min(), names.names.iter().max()]),
             Values::Distinct(_) => [None, None],
         }
     }
+}
+
+/// The least and the largest name, unless they are long.
+fn ends_of(names: [Option<&str>; 2]) -> [Option<Vec<u8>>; 2] {
+    names.map(|name| name.filter(|name| name.len() <= 64).map(|name| name.as_bytes().to_vec()))
 }
 
 /// The pages of a column that has this value in all of so many rows.
@@ -233,6 +258,12 @@ type Numbered = (Vec<u8>, usize, Vec<u32>);
 
 /// Spreads bits over the high ones.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Whether the first values are whole seconds, if they are microseconds, or all 0: these repeat, and their differences have bits to
+/// spare.
+fn are_seconds(values: &[i64]) -> bool {
+    values.iter().take(64).all(|value| value % 1_000_000 == 0)
+}
 
 /// Numbers as a dictionary, if they repeat and it has at most an eighth of them.
 fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option<Numbered> {
@@ -285,6 +316,31 @@ impl Names {
             *recent = (ends, name.len(), self.names.intern(name));
         }
         self.keys.push(recent.2);
+    }
+}
+
+/// Names of a list by number, in order of their first appearance in a row group: only then a name is looked up.
+#[derive(Default)]
+struct ListedNames {
+    names: NameList,
+    keys: Vec<u32>,
+    /// The number of each name of the list, or [`NEW`].
+    numbers: Vec<u32>,
+}
+
+const NEW: u32 = u32::MAX;
+
+impl ListedNames {
+    fn push(&mut self, name: Listed) {
+        let at = name.at as usize;
+        if self.numbers.len() <= at {
+            self.numbers.resize((at + 1).next_power_of_two(), NEW);
+        }
+        if self.numbers[at] == NEW {
+            self.numbers[at] = self.names.len() as u32;
+            self.names.push(name.name());
+        }
+        self.keys.push(self.numbers[at]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The table of decisions.
 
 use crate::column::{Column, Row, Value};
+use crate::names::Listed;
 use crate::policy::{GroupTree, Reason};
 use crate::record::{Decision, Turn};
 use crate::units::Dim;
@@ -9,7 +10,7 @@ use crate::units::Dim;
 pub(crate) struct Decided<'a> {
     pub decision: &'a Decision<'a>,
     pub job: &'a str,
-    pub user: &'a str,
+    pub user: Listed<'a>,
     pub share: f64,
     pub rank: &'a str,
     pub groups: Option<&'a GroupTree>,
@@ -54,7 +55,7 @@ impl Row for Decided<'static> {
         type C = Column<Value<Decided<'static>>>;
         vec![
             C::micros("time_us", "when", |row| Some(row.decision.now.0)),
-            C::text("user", "the user in turn: the first in line among those not decided yet", |row| Some(row.user)),
+            C::listed("user", "the user in turn: the first in line among those not decided yet", |row| row.user),
             C::text("job", "job of its next task", |row| Some(row.job)),
             C::int("task", "number of that task within the job, from 0", |row| Some(row.decision.task)),
             C::text("turn", "launched, blocked or not admitted", |row| {

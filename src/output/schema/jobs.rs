@@ -1,13 +1,14 @@
 //! The tables of jobs and of tasks.
 
 use crate::column::{Column, Row, Value};
+use crate::names::Listed;
 use crate::record::JobRecord;
 use crate::units::Time;
 
 /// A job that has ended, or was cut off.
 pub(crate) struct Job<'a> {
     pub name: &'a str,
-    pub user: &'a str,
+    pub user: Listed<'a>,
     pub record: &'a JobRecord<'a>,
 }
 
@@ -20,7 +21,7 @@ impl Row for Job<'static> {
         type C = Column<Value<Job<'static>>>;
         vec![
             C::text("job", "name", |job| Some(job.name)).distinct(),
-            C::text("user", "the user that submitted it", |job| Some(job.user)),
+            C::listed("user", "the user that submitted it", |job| job.user),
             C::int("tasks", "how many tasks it has", |job| Some(job.record.tasks)),
             C::micros("submit_us", "when its first row was submitted", |job| Some(job.record.submit.0)),
             C::micros("start_us", "when its first task was launched", |job| Some(job.record.start?.0)),
@@ -40,7 +41,7 @@ pub(crate) struct Task<'a> {
     pub job: &'a str,
     pub number: u64,
     pub attempt: u32,
-    pub user: &'a str,
+    pub user: Listed<'a>,
     pub machine: Option<u32>,
     pub devices: Option<&'a str>,
     pub release: Option<Time>,
@@ -60,7 +61,7 @@ impl Row for Task<'static> {
             C::text("job", "name of the job", |task| Some(task.job)),
             C::int("task", "number within the job, from 0, in row order", |task| Some(task.number)).distinct(),
             C::int("attempt", "which try this is, from 0", |task| Some(task.attempt.into())),
-            C::text("user", "the user that submitted it", |task| Some(task.user)),
+            C::listed("user", "the user that submitted it", |task| task.user),
             C::int("machine", "index of its machine; null when pooled or never started", |task| {
                 task.machine.map(u64::from)
             }),

@@ -134,6 +134,7 @@ impl<R: Row> Writer<R> {
             let held = match value {
                 Value::Int(of) => int(column, of(row)),
                 Value::Ints(of) => int(column, of(row, *d)),
+                Value::Name(of) => column.push_name(of(row)),
                 _ => column.push(value.cell(row, *d)),
             };
             if held { Ok(()) } else { Err(value.cell(row, *d)) }

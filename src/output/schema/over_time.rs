@@ -2,13 +2,14 @@
 
 use crate::books::Books;
 use crate::column::{Column, Row, Unit, Value};
+use crate::names::Listed;
 use crate::units::{Time, UserId};
 
 /// A user from a change on.
 pub(crate) struct Used<'a> {
     pub at: Time,
     pub user: UserId,
-    pub name: &'a str,
+    pub name: Listed<'a>,
     pub books: &'a Books,
 }
 
@@ -21,7 +22,7 @@ impl Row for Used<'static> {
         type C = Column<Value<Used<'static>>>;
         vec![
             C::micros("time_us", "from when on", |row| Some(row.at.0)),
-            C::text("user", "name of the user", |row| Some(row.name)),
+            C::listed("user", "name of the user", |row| row.name),
             C::int("running", "running tasks", |row| Some(row.books.running(row.user))),
             C::int("waiting", "waiting tasks", |row| Some(row.books.waiting(row.user))),
             C::new(
@@ -38,7 +39,7 @@ impl Row for Used<'static> {
 /// An active user at a grid point.
 pub(crate) struct Share<'a> {
     pub at: Time,
-    pub name: &'a str,
+    pub name: Listed<'a>,
     pub share: f64,
     pub waiting: u64,
     pub fluid: f64,
@@ -53,7 +54,7 @@ impl Row for Share<'static> {
         type C = Column<Value<Share<'static>>>;
         vec![
             C::micros("time_us", "grid point", |row| Some(row.at.0)),
-            C::text("user", "name of the user", |row| Some(row.name)),
+            C::listed("user", "name of the user", |row| row.name),
             C::share("dominant_share", "largest share of any resource that it truly uses", |row| Some(row.share)),
             C::int("waiting", "waiting tasks", |row| Some(row.waiting)),
             C::share(

@@ -204,9 +204,22 @@ impl<'de> Deserializer<'de> for At<'_> {
         }
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        match &self.node.value {
+            // Which would otherwise be taken for the fields without their names.
+            Value::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 
@@ -302,6 +315,11 @@ mod tests {
                 "[[inner]]\ncount = 7\non = true",
                 "inner = [3]",
                 "line 4, column 10: invalid type: integer `3`, expected a table",
+            ),
+            (
+                "[[inner]]\ncount = 7\non = true",
+                "inner = [[7, true]]",
+                "line 4, column 10: invalid type: sequence, expected a table",
             ),
             ("on = true\n", "", "line 4, column 1: missing field `on`"),
             ("on = true", "on = true\nrange = [0, 1, 2]", "line 7, column 16: one value too many"),

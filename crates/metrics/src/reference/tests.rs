@@ -93,19 +93,18 @@ fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) ->
             rows.iter().filter(|row| row.work.user.index() == user).map(|row| row.work.tasks as f64).sum()
         };
         let busy: Vec<usize> = (0..weights.len()).filter(|&user| tasks(user, &rows) > 0.0).collect();
-        let wish = |&user: &usize| {
+        let mut fluid = Fluid::new(dims);
+        for &user in &busy {
             let own = || rows.iter().filter(move |row| row.work.user.index() == user);
             let mean = |d: usize| {
                 own().map(|row| row.work.tasks as f64 * share(&row.work, d)).sum::<f64>() / tasks(user, &rows)
             };
-            let demand = std::array::from_fn(|d| if d < dims { mean(d) } else { 0.0 });
-            Wish { demand, weight: [weights[user]; MAX_DIMS], tasks: tasks(user, &rows) }
-        };
-        let wishes: Vec<Wish> = busy.iter().map(wish).collect();
-        let shares = fluid_shares(&mut Levels::new(), &wishes, dims).expect("a filling ends");
+            let demand: Vec<f64> = (0..dims).map(mean).collect();
+            fluid.push(&demand, tasks(user, &rows), rate(&demand, &vec![weights[user]; dims]));
+        }
         let mut pace = vec![0.0; weights.len()];
-        for ((&user, wish), share) in busy.iter().zip(&wishes).zip(shares) {
-            pace[user] = (share / wish.demand.iter().copied().fold(0.0, f64::max) / wish.tasks).min(1.0);
+        for (&user, running) in busy.iter().zip(fluid.solve().expect("a filling ends")) {
+            pace[user] = (running / tasks(user, &rows)).min(1.0);
         }
         let ends = rows.iter().map(|row| now + row.seconds / pace[row.work.user.index()]);
         let next = ends.chain(coming.last().map(|work| seconds(work.submit))).fold(end, f64::min);

@@ -64,7 +64,7 @@ pub(super) static METRICS: Metrics = Metrics {
     ],
     fairness: &[
         At::micros("time_us", "grid point", |point| Some(point.at.0)),
-        At::int("active_users", "users that run or wait for something", |point| Some(point.sample.users.len() as u64)),
+        At::int("active_users", "users that run or wait for something", |point| Some(point.sample.shares.len() as u64)),
         At::int(
             "backlogged_users",
             "users that wait for something",

@@ -10,6 +10,8 @@
 //! [`Envy::count`], and not in [`Envy::max_bounded`].
 //! Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its extension to weighted users.
 
+use std::cmp::Ordering;
+
 use super::{At, Metrics, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
 use plimsoll_base::column::Topic;
@@ -29,17 +31,24 @@ pub struct Envy {
     pub users: usize,
 }
 
-/// Computes the envy among `users`, over the first `dims` resources.
+/// Computes the envy among `users`.
 ///
-/// `None` when nobody may complain. Cost: O(n log n + n · skyline · dims).
-pub fn envy(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
-    let skyline = skyline(users.iter().map(|user| per_weight(user, dims)).collect(), dims);
+/// `None` when nobody may complain. Cost: O(n · skyline · dims), and O(s log s) for the s users with a bundle that the largest one
+/// does not contain.
+pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option<Envy> {
+    let skyline = skyline(users.clone().map(|user| per_weight(&user)));
     let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
-    for user in users.iter().filter(|user| user.backlogged) {
-        let Some(own) = user.own(dims) else { continue };
-        let wants = user.wants(dims);
-        let with = |bundle: &[f64; MAX_DIMS]| wants.runs(|r| wants.scaled(r, &bundle[r], &1.0));
-        let best = skyline.iter().filter_map(with).fold(own, f64::max);
+    for user in users.filter(|user| user.backlogged) {
+        let Some(own) = user.own() else { continue };
+        let wants = user.wants();
+        let mut best = own;
+        for bundle in &skyline {
+            // Nobody runs more tasks than it has.
+            if best >= user.tasks {
+                break;
+            }
+            best = wants.runs(|r| wants.scaled(r, &bundle[r], &1.0)).map_or(best, |runs| best.max(runs));
+        }
         result.users += 1;
         if own == 0.0 && best > 0.0 {
             result.unbounded += 1;
@@ -54,26 +63,42 @@ pub fn envy(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
     (result.users > 0).then_some(result)
 }
 
-/// A user's bundle per unit of weight.
-fn per_weight(user: &UserSnapshot, dims: usize) -> [f64; MAX_DIMS] {
-    debug_assert!(user.weight[..dims].iter().all(|&w| w > 0.0), "weights are above 0");
-    std::array::from_fn(|j| if j < dims { user.bundle[j] / user.weight[j] } else { 0.0 })
+/// An amount of each resource, then zeros.
+type Bundle = [f64; MAX_DIMS];
+
+/// The sum of a user's bundle per unit of weight, and the bundle.
+fn per_weight(user: &UserSnapshot) -> (f64, Bundle) {
+    debug_assert!(user.weight.iter().all(|&w| w > 0.0), "weights are above 0");
+    let (mut sum, mut bundle) = (0.0, [0.0; MAX_DIMS]);
+    for (part, (held, weight)) in bundle.iter_mut().zip(user.bundle.iter().zip(user.weight)) {
+        *part = held / weight;
+        sum += *part;
+    }
+    (sum, bundle)
 }
 
-/// Keeps the bundles that no other one reaches in every resource, one of each set of equal ones.
+/// Falling by sum; ties: the lexicographically larger first.
+fn by_sum((a_sum, a): &(f64, Bundle), (b_sum, b): &(f64, Bundle)) -> Ordering {
+    let lexicographic = || b.iter().zip(a).map(|(b, a)| b.total_cmp(a)).find(|order| order.is_ne());
+    b_sum.total_cmp(a_sum).then_with(|| lexicographic().unwrap_or(Ordering::Equal))
+}
+
+/// Whether a bundle has as much of every resource as another one.
+fn contains(bundle: &Bundle, other: &Bundle) -> bool {
+    bundle.iter().zip(other).all(|(held, other)| held >= other)
+}
+
+/// Keeps the bundles that no other one reaches in every resource, one of each set of equal ones; each comes with its sum.
 ///
-/// In order of falling sum (ties: the lexicographically larger first) a bundle comes after all that dominate it, so
-/// each needs to be compared with the kept ones only.
-fn skyline(bundles: Vec<[f64; MAX_DIMS]>, dims: usize) -> Vec<[f64; MAX_DIMS]> {
-    let mut by_sum: Vec<(f64, [f64; MAX_DIMS])> =
-        bundles.into_iter().map(|bundle| (bundle[..dims].iter().sum(), bundle)).collect();
-    by_sum.sort_unstable_by(|(a_sum, a), (b_sum, b)| {
-        let lexicographic = || b.iter().zip(a).map(|(b, a)| b.total_cmp(a)).find(|order| order.is_ne());
-        b_sum.total_cmp(a_sum).then_with(|| lexicographic().unwrap_or(std::cmp::Ordering::Equal))
-    });
-    let mut kept: Vec<[f64; MAX_DIMS]> = Vec::new();
-    for (_, bundle) in by_sum {
-        if !kept.iter().any(|other| (0..dims).all(|j| other[j] >= bundle[j])) {
+/// In order of falling sum a bundle comes after all that contain it, so each needs to be compared with the kept ones
+/// only. Most are contained in the first, and need not be sorted.
+fn skyline(bundles: impl Iterator<Item = (f64, Bundle)> + Clone) -> Vec<Bundle> {
+    let Some(first) = bundles.clone().min_by(by_sum) else { return Vec::new() };
+    let mut others: Vec<(f64, Bundle)> = bundles.filter(|(_, bundle)| !contains(&first.1, bundle)).collect();
+    others.sort_unstable_by(by_sum);
+    let mut kept = vec![first.1];
+    for (_, bundle) in others {
+        if !kept.iter().any(|other| contains(other, &bundle)) {
             kept.push(bundle);
         }
     }
@@ -126,31 +151,29 @@ mod tests {
     use super::*;
 
     /// With more tasks than anything here could run.
-    fn user(bundle: &[f64], demand: &[f64], weight: &[f64]) -> UserSnapshot {
-        let pad = |part: &[f64]| std::array::from_fn(|j| part.get(j).copied().unwrap_or(0.0));
-        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), tasks: 1e9, backlogged: true }
+    fn user<'a>(bundle: &'a [f64], demand: &'a [f64], weight: &'a [f64]) -> UserSnapshot<'a> {
+        UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
+    }
+
+    fn envy(users: &[UserSnapshot]) -> Option<Envy> {
+        super::envy(users.iter().copied())
     }
 
     /// How many of its tasks a user runs with a bundle, by the formula as it is written.
-    fn value(user: &UserSnapshot, bundle: &[f64; MAX_DIMS], dims: usize) -> Option<f64> {
-        let needed = (0..dims).filter(|&j| user.demand[j] > 0.0);
+    fn value(user: &UserSnapshot, bundle: &[f64]) -> Option<f64> {
+        let needed = (0..bundle.len()).filter(|&j| user.demand[j] > 0.0);
         needed.map(|j| bundle[j] / user.demand[j]).reduce(f64::min).map(|value| value.min(user.tasks))
     }
 
     /// Every pair, by the formula as it is written.
-    fn slow(users: &[UserSnapshot], dims: usize) -> Option<Envy> {
+    fn slow(users: &[UserSnapshot]) -> Option<Envy> {
         let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
         for i in users.iter().filter(|i| i.backlogged) {
-            let Some(own) = value(i, &i.bundle, dims) else { continue };
+            let Some(own) = value(i, i.bundle) else { continue };
             let (mut most, mut unbounded) = (0.0f64, false);
             for k in users {
-                let scaled =
-                    std::array::from_fn(
-                        |j| {
-                            if k.weight[j] > 0.0 { k.bundle[j] * i.weight[j] / k.weight[j] } else { 0.0 }
-                        },
-                    );
-                let other = value(i, &scaled, dims).unwrap();
+                let scaled: Vec<f64> = (0..k.bundle.len()).map(|j| k.bundle[j] * i.weight[j] / k.weight[j]).collect();
+                let other = value(i, &scaled).unwrap();
                 if own > 0.0 {
                     most = most.max(other / own - 1.0);
                 }
@@ -172,11 +195,11 @@ mod tests {
         // Ghodsi et al., §4.1: A runs 3 tasks of <1/9, 4/18>, B 2 of <3/9, 1/18>.
         let a = user(&[3.0 / 9.0, 12.0 / 18.0], &[1.0 / 9.0, 4.0 / 18.0], &[1.0, 1.0]);
         let b = user(&[6.0 / 9.0, 2.0 / 18.0], &[3.0 / 9.0, 1.0 / 18.0], &[1.0, 1.0]);
-        let fair = envy(&[a, b], 2).unwrap();
+        let fair = envy(&[a, b]).unwrap();
         assert_eq!(fair, Envy { max_bounded: Some(0.0), count: 0, unbounded: 0, users: 2 });
         // B keeps a quarter, half a task; with A's bundle it could run a whole one.
-        let b_short = UserSnapshot { bundle: b.bundle.map(|held| held / 4.0), ..b };
-        let unfair = envy(&[a, b_short], 2).unwrap();
+        let b_short = UserSnapshot { bundle: &[b.bundle[0] / 4.0, b.bundle[1] / 4.0], ..b };
+        let unfair = envy(&[a, b_short]).unwrap();
         assert!((unfair.max_bounded.unwrap() - 1.0).abs() < 1e-12, "{unfair:?}");
         assert_eq!((unfair.count, unfair.users), (1, 2));
     }
@@ -184,10 +207,10 @@ mod tests {
     #[test]
     fn weights_scale_what_is_envied() {
         let (one, double) = (user(&[0.2], &[0.01], &[1.0]), user(&[0.4], &[0.01], &[2.0]));
-        assert_eq!(envy(&[one, double], 1).unwrap().count, 0);
+        assert_eq!(envy(&[one, double]).unwrap().count, 0);
         // The heavier one with an equal bundle envies by a factor of 2.
         let short = user(&[0.2], &[0.01], &[2.0]);
-        let result = envy(&[one, short], 1).unwrap();
+        let result = envy(&[one, short]).unwrap();
         assert!((result.max_bounded.unwrap() - 1.0).abs() < 1e-12);
         assert_eq!(result.count, 1);
     }
@@ -195,10 +218,10 @@ mod tests {
     #[test]
     fn empty_hands_make_unbounded_envy_and_no_maximum() {
         let (poor, rich) = (user(&[0.0], &[0.01], &[1.0]), user(&[0.5], &[0.01], &[1.0]));
-        let result = envy(&[poor, rich], 1).unwrap();
+        let result = envy(&[poor, rich]).unwrap();
         assert_eq!(result, Envy { max_bounded: Some(0.0), count: 1, unbounded: 1, users: 2 });
         // Nobody holds anything: nothing to envy.
-        assert_eq!(envy(&[poor, poor], 1).unwrap().max_bounded, Some(0.0));
+        assert_eq!(envy(&[poor, poor]).unwrap().max_bounded, Some(0.0));
     }
 
     /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100.
@@ -206,7 +229,7 @@ mod tests {
     fn nobody_envies_tasks_that_it_does_not_have() {
         let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0], &[1.0 / 24.0], &[1.0]) };
         let many = UserSnapshot { tasks: 100.0, ..user(&[20.0 / 24.0], &[1.0 / 24.0], &[1.0]) };
-        let result = envy(&[few, many], 1).unwrap();
+        let result = envy(&[few, many]).unwrap();
         assert!((result.max_bounded.unwrap() - 0.25).abs() < 1e-12, "{result:?}");
         assert_eq!(result.count, 1);
     }
@@ -215,18 +238,18 @@ mod tests {
     fn only_backlogged_users_with_a_demand_complain_and_all_are_envied() {
         let poor = user(&[0.1], &[0.01], &[1.0]);
         let rich = UserSnapshot { backlogged: false, ..user(&[0.5], &[0.01], &[1.0]) };
-        let result = envy(&[poor, rich], 1).unwrap();
+        let result = envy(&[poor, rich]).unwrap();
         assert_eq!((result.count, result.users), (1, 1));
-        assert_eq!(envy(&[rich], 1), None);
-        assert_eq!(envy(&[user(&[0.1], &[0.0], &[1.0])], 1), None);
-        assert_eq!(envy(&[], 2), None);
+        assert_eq!(envy(&[rich]), None);
+        assert_eq!(envy(&[user(&[0.1], &[0.0], &[1.0])]), None);
+        assert_eq!(envy(&[]), None);
     }
 
     #[test]
     fn the_skyline_is_each_bundle_that_no_other_one_reaches_once() {
         let pad = |[a, b]: [f64; 2]| [a, b, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         let bundles = [[0.0, 0.0], [1.0, 5.0], [3.0, 3.0], [3.0, 2.0], [1.0, 5.0], [5.0, 0.0], [0.0, 5.0], [3.0, 3.0]];
-        let kept = skyline(bundles.map(pad).to_vec(), 2);
+        let kept = skyline(bundles.map(|[a, b]| (a + b, pad([a, b]))).into_iter());
         assert_eq!(kept, [[3.0, 3.0], [1.0, 5.0], [5.0, 0.0]].map(pad));
     }
 
@@ -240,17 +263,17 @@ mod tests {
             let mut amounts = |least: u32, most: u32| {
                 (0..dims).map(|_| f64::from(rng.random_range(least..=most))).collect::<Vec<_>>()
             };
-            let mut users: Vec<UserSnapshot> = (0..1 + case % 9)
+            let parts: Vec<[Vec<f64>; 3]> = (0..1 + case % 9)
                 .map(|_| {
                     let (bundle, weight) = (amounts(0, 4), amounts(1, 3));
-                    let mut demand = amounts(0, 3);
-                    demand.iter_mut().for_each(|d| *d /= 7.0);
-                    user(&bundle, &demand, &weight)
+                    [bundle, amounts(0, 3).iter().map(|d| d / 7.0).collect(), weight]
                 })
                 .collect();
+            let each = parts.iter().map(|[bundle, demand, weight]| user(bundle, demand, weight));
+            let mut users: Vec<UserSnapshot> = each.collect();
             users.iter_mut().for_each(|user| user.backlogged = rng.random_range(0..4) > 0);
             users.iter_mut().for_each(|user| user.tasks = f64::from(rng.random_range(1..40u32)));
-            let (fast, slow) = (envy(&users, dims), slow(&users, dims));
+            let (fast, slow) = (envy(&users), slow(&users));
             let (Some(fast), Some(slow)) = (fast, slow) else {
                 assert_eq!(fast, slow);
                 continue;

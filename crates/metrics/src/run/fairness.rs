@@ -133,20 +133,18 @@ pub(super) static METRICS: Metrics = Metrics {
         .unit(Unit::Index)
         .higher()
         .words(JAIN),
-        mean("gini_backlogged", "Gini coefficient of the same, mean over the grid", |at| gini(&at.backlogged))
+        mean("gini_backlogged", "Gini coefficient of the same, mean over the grid", |at| at.gini)
             .unit(Unit::Index)
             .lower(),
         mean(
             "share_gap_backlogged",
             "largest minus smallest weighted dominant share of the users backlogged under this policy, mean over the grid",
-            |at| gap(&at.backlogged),
+            |at| at.gap,
         )
         .unit(Unit::Share)
         .lower()
         .words(GAP),
-        mean("share_ratio_backlogged", "smallest over largest of the same, mean over the grid", |at| {
-            ratio(&at.backlogged)
-        })
+        mean("share_ratio_backlogged", "smallest over largest of the same, mean over the grid", |at| at.ratio)
         .unit(Unit::Index)
         .higher(),
     ],
@@ -159,15 +157,13 @@ pub(super) static METRICS: Metrics = Metrics {
         .unit(Unit::Index)
         .higher()
         .words(JAIN),
-        At::float("gini_backlogged", "Gini coefficient of the same", |point| gini(&point.sample.backlogged))
+        At::float("gini_backlogged", "Gini coefficient of the same", |point| point.sample.gini)
             .unit(Unit::Index)
             .lower(),
-        At::share("share_gap_backlogged", "largest minus smallest of the same", |point| gap(&point.sample.backlogged))
+        At::share("share_gap_backlogged", "largest minus smallest of the same", |point| point.sample.gap)
             .lower()
             .words(GAP),
-        At::float("share_ratio_backlogged", "smallest over largest of the same", |point| {
-            ratio(&point.sample.backlogged)
-        })
+        At::float("share_ratio_backlogged", "smallest over largest of the same", |point| point.sample.ratio)
         .unit(Unit::Index)
         .higher(),
     ],

@@ -21,21 +21,21 @@ pub struct Standing {
     pub shortfall: f64,
 }
 
-/// Computes the standing of each user in `users` (all active ones), in their order.
+/// Computes the standing of each of `users` (all active ones), in their order.
 ///
 /// `None` for a user that is not backlogged or needs nothing. Cost: O(n · dims).
-pub fn standings(users: &[UserSnapshot], dims: usize) -> Vec<Option<Standing>> {
+pub fn standings<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> impl Iterator<Item = Option<Standing>> {
     let mut all = [0.0; MAX_DIMS];
-    for user in users {
-        (0..dims).for_each(|r| all[r] += user.weight[r]);
+    for user in users.clone() {
+        all.iter_mut().zip(user.weight).for_each(|(sum, weight)| *sum += weight);
     }
-    let standing = |user: &UserSnapshot| {
-        let (own, wants) = (user.own(dims)?, user.wants(dims));
+    let standing = move |user: &UserSnapshot| {
+        let (own, wants) = (user.own()?, user.wants());
         let part = wants.runs(|r| wants.part(r, &1.0, &all[r]))?;
         let task = wants.demand.iter().copied().fold(0.0, f64::max);
         Some(Standing { ratio: own / part, shortfall: (part - own).max(0.0) * task })
     };
-    users.iter().map(|user| if user.backlogged { standing(user) } else { None }).collect()
+    users.map(move |user| if user.backlogged { standing(&user) } else { None })
 }
 
 /// The sharing incentive over all judged users at one instant.
@@ -56,14 +56,16 @@ pub struct Incentive {
 impl Incentive {
     /// Sums up [`standings`]; `None` when nobody was judged.
     pub fn of(standings: &[Option<Standing>]) -> Option<Incentive> {
-        let judged = || standings.iter().flatten();
-        Some(Incentive {
-            min_ratio: judged().map(|s| s.ratio).reduce(f64::min)?,
-            below: judged().filter(|s| s.ratio < 1.0 - TOLERANCE).count(),
-            users: judged().count(),
-            max_shortfall: judged().map(|s| s.shortfall).reduce(f64::max)?,
-            total_shortfall: judged().map(|s| s.shortfall).sum(),
-        })
+        let nobody =
+            Incentive { min_ratio: f64::INFINITY, below: 0, users: 0, max_shortfall: 0.0, total_shortfall: 0.0 };
+        let all = standings.iter().flatten().fold(nobody, |sums, one| Incentive {
+            min_ratio: sums.min_ratio.min(one.ratio),
+            below: sums.below + usize::from(one.ratio < 1.0 - TOLERANCE),
+            users: sums.users + 1,
+            max_shortfall: sums.max_shortfall.max(one.shortfall),
+            total_shortfall: sums.total_shortfall + one.shortfall,
+        });
+        (all.users > 0).then_some(all)
     }
 }
 
@@ -107,17 +109,20 @@ mod tests {
     use super::*;
 
     /// With more tasks than anything here could run.
-    fn user(bundle: [f64; 2], demand: [f64; 2], weight: [f64; 2]) -> UserSnapshot {
-        let pad = |[a, b]: [f64; 2]| [a, b, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        UserSnapshot { bundle: pad(bundle), demand: pad(demand), weight: pad(weight), tasks: 1e9, backlogged: true }
+    fn user<'a>(bundle: &'a [f64; 2], demand: &'a [f64; 2], weight: &'a [f64; 2]) -> UserSnapshot<'a> {
+        UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
+    }
+
+    fn standings(users: &[UserSnapshot]) -> Vec<Option<Standing>> {
+        super::standings(users.iter().copied()).collect()
     }
 
     /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100; half of the cluster runs 12.
     #[test]
     fn a_part_is_worth_no_more_tasks_than_there_are() {
-        let few = UserSnapshot { tasks: 5.0, ..user([4.0 / 24.0, 0.0], [1.0 / 24.0, 0.0], [1.0, 1.0]) };
-        let many = UserSnapshot { tasks: 100.0, ..user([20.0 / 24.0, 0.0], [1.0 / 24.0, 0.0], [1.0, 1.0]) };
-        let each = standings(&[few, many], 2);
+        let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0, 0.0], &[1.0 / 24.0, 0.0], &[1.0, 1.0]) };
+        let many = UserSnapshot { tasks: 100.0, ..user(&[20.0 / 24.0, 0.0], &[1.0 / 24.0, 0.0], &[1.0, 1.0]) };
+        let each = standings(&[few, many]);
         let standing = each[0].unwrap();
         assert!((standing.ratio - 0.8).abs() < 1e-12 && (standing.shortfall - 1.0 / 24.0).abs() < 1e-12);
         assert!((each[1].unwrap().ratio - 20.0 / 12.0).abs() < 1e-12);
@@ -126,9 +131,9 @@ mod tests {
     #[test]
     fn the_drf_example_beats_halving_the_cluster() {
         // Ghodsi et al., §4.1. Half the cluster runs 2.25 tasks of A and 1.5 of B.
-        let a = user([3.0 / 9.0, 12.0 / 18.0], [1.0 / 9.0, 4.0 / 18.0], [1.0, 1.0]);
-        let b = user([6.0 / 9.0, 2.0 / 18.0], [3.0 / 9.0, 1.0 / 18.0], [1.0, 1.0]);
-        let each = standings(&[a, b], 2);
+        let a = user(&[3.0 / 9.0, 12.0 / 18.0], &[1.0 / 9.0, 4.0 / 18.0], &[1.0, 1.0]);
+        let b = user(&[6.0 / 9.0, 2.0 / 18.0], &[3.0 / 9.0, 1.0 / 18.0], &[1.0, 1.0]);
+        let each = standings(&[a, b]);
         assert!((each[0].unwrap().ratio - 3.0 / 2.25).abs() < 1e-12);
         assert!((each[1].unwrap().ratio - 2.0 / 1.5).abs() < 1e-12);
         let all = Incentive::of(&each).unwrap();
@@ -137,9 +142,9 @@ mod tests {
 
     #[test]
     fn a_user_below_its_entitlement_counts_with_its_shortfall() {
-        let rich = user([0.6, 0.1], [0.06, 0.01], [1.0, 1.0]);
-        let poor = user([0.1, 0.2], [0.01, 0.02], [3.0, 3.0]);
-        let each = standings(&[rich, poor], 2);
+        let rich = user(&[0.6, 0.1], &[0.06, 0.01], &[1.0, 1.0]);
+        let poor = user(&[0.1, 0.2], &[0.01, 0.02], &[3.0, 3.0]);
+        let each = standings(&[rich, poor]);
         // Entitled to 0.75: 37.5 tasks by the second resource; it runs 10, and its dominant share is 0.2.
         let standing = each[1].unwrap();
         assert!((standing.ratio - 10.0 / 37.5).abs() < 1e-12);
@@ -153,8 +158,9 @@ mod tests {
     fn exactly_entitled_users_are_not_below() {
         for n in 1..50 {
             let share = 1.0 / f64::from(n);
-            let users = vec![user([share, share / 3.0], [share / 7.0, share / 21.0], [0.3, 0.3]); n as usize];
-            let all = Incentive::of(&standings(&users, 2)).unwrap();
+            let (bundle, demand) = ([share, share / 3.0], [share / 7.0, share / 21.0]);
+            let users = vec![user(&bundle, &demand, &[0.3, 0.3]); n as usize];
+            let all = Incentive::of(&standings(&users)).unwrap();
             assert_eq!(all.below, 0, "{n} users");
             assert!((all.min_ratio - 1.0).abs() < TOLERANCE && all.max_shortfall < TOLERANCE);
         }
@@ -162,22 +168,22 @@ mod tests {
 
     #[test]
     fn a_weight_of_a_resource_that_is_not_needed_plays_no_part() {
-        let only_first = user([0.1, 0.0], [0.01, 0.0], [1.0, 0.001]);
-        let other = user([0.0, 0.9], [0.0, 0.01], [1.0, 1.0]);
-        let standing = standings(&[only_first, other], 2)[0].unwrap();
+        let only_first = user(&[0.1, 0.0], &[0.01, 0.0], &[1.0, 0.001]);
+        let other = user(&[0.0, 0.9], &[0.0, 0.01], &[1.0, 1.0]);
+        let standing = standings(&[only_first, other])[0].unwrap();
         assert!((standing.shortfall - 0.4).abs() < 1e-12);
         assert!((standing.ratio - 0.2).abs() < 1e-12);
     }
 
     #[test]
     fn who_does_not_wait_or_needs_nothing_is_not_judged_but_entitled() {
-        let waiting = user([0.5, 0.5], [0.1, 0.1], [1.0, 1.0]);
+        let waiting = user(&[0.5, 0.5], &[0.1, 0.1], &[1.0, 1.0]);
         let content = UserSnapshot { backlogged: false, ..waiting };
-        let needless = user([0.0, 0.0], [0.0, 0.0], [1.0, 1.0]);
-        let each = standings(&[waiting, content, needless], 2);
+        let needless = user(&[0.0, 0.0], &[0.0, 0.0], &[1.0, 1.0]);
+        let each = standings(&[waiting, content, needless]);
         assert!((each[0].unwrap().ratio - 1.5).abs() < 1e-12);
         assert_eq!(each[1..], [None, None]);
         assert_eq!(Incentive::of(&each[1..]), None);
-        assert_eq!(Incentive::of(&standings(&[], 2)), None);
+        assert_eq!(Incentive::of(&standings(&[])), None);
     }
 }

@@ -291,7 +291,12 @@ mod tests {
             step: Span::from_secs(60),
         };
         let mut means = GridMeans::new(dims.len());
-        let sample = Sample { backlogged: vec![0.5, 0.25], stranded: Some([0.5; MAX_DIMS]), ..Sample::default() };
+        let sample = Sample {
+            backlogged: vec![0.5, 0.25],
+            gap: Some(0.25),
+            stranded: Some([0.5; MAX_DIMS]),
+            ..Sample::default()
+        };
         means.add(&sample, 3);
         let cells = means.row(&run);
         let columns = runs_columns(&dims);

@@ -21,7 +21,7 @@ pub(super) struct Index {
     present: Bits,
     axes: Vec<Axis>,
     /// Machines that are there and have at least a class of a resource free: a set a class, resource by resource, and
-    /// one that stays empty.
+    /// one that stays empty. None are kept for a machine alone.
     rows: Rows,
     /// The set that stays empty.
     nobody: usize,
@@ -67,7 +67,15 @@ impl Index {
         self.free.extend_from_slice(capacity.slice(self.dims));
         self.count += 1;
         self.rows.grow(self.count);
+        if self.count == 2 {
+            self.show(0, self.is_present(0));
+        }
         self.show(self.count - 1, true);
+    }
+
+    /// Whether there is one machine, as where all are pooled: then it is asked itself, and no sets are kept.
+    fn is_alone(&self) -> bool {
+        self.count == 1
     }
 
     pub fn len(&self) -> usize {
@@ -108,11 +116,17 @@ impl Index {
 
     /// A machine has more free than before, or is there again.
     fn freed(&mut self, machine: usize) {
+        if self.is_alone() {
+            return;
+        }
         self.searches.freed(machine / BLOCK, &self.free[machine * self.dims..][..self.dims]);
     }
 
     fn put(&mut self, machine: usize, d: usize, amount: u64) {
         let old = std::mem::replace(&mut self.free[machine * self.dims + d], amount);
+        if self.is_alone() {
+            return;
+        }
         let (before, now) = (self.axes[d].class(old), self.axes[d].class(amount));
         if before != now && self.is_present(machine) {
             let first = self.first_row[d] + 1;
@@ -127,6 +141,9 @@ impl Index {
     /// Lets searches see a machine, or not.
     pub fn show(&mut self, machine: usize, there: bool) {
         self.present.set(machine, there);
+        if self.is_alone() {
+            return;
+        }
         self.freed(machine);
         for d in 0..self.dims {
             let class = self.axes[d].class(self.amounts(machine)[d]);
@@ -172,6 +189,9 @@ impl Index {
 
     /// The blocks among 64, one bit each, that may have room and have members of the scope.
     pub fn candidates(&self, above: usize, asked: &Asked<'_>, scope: Scope<'_>) -> u64 {
+        if self.is_alone() {
+            return 1;
+        }
         let rows = self.rows.above(above);
         let may = &asked.may[..asked.need.len()];
         let blocks = may.iter().fold(self.present.above(above), |blocks, row| blocks & rows[*row]);
@@ -180,6 +200,9 @@ impl Index {
 
     /// Which machines of a block have room, one bit each.
     pub fn room(&self, block: usize, asked: &Asked<'_>) -> u64 {
+        if self.is_alone() {
+            return u64::from(self.fits(0, asked.need));
+        }
         let (mut may, mut sure) = (self.present.word(block), u64::MAX);
         let rows = self.rows.words(block);
         for row in &asked.may[..asked.need.len()] {
@@ -197,6 +220,9 @@ impl Index {
 
     /// The first machine with room that a scope has and `also` accepts.
     pub fn first(&mut self, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
+        if self.is_alone() {
+            return Some(0).filter(|&machine| self.fits(machine, need) && scope.contains(id(machine)) && also(machine));
+        }
         let whole = scope.is_whole();
         let asked = self.ask(need);
         let from = self.searches.from(need);

@@ -202,3 +202,25 @@ fn random_placement_is_uniform_over_what_fits() {
     // Each is binomial(10000, 0.1): 1000 with a standard deviation of 30.
     assert!(hits.iter().all(|hits| (850..1150).contains(hits)), "{hits:?}");
 }
+
+/// One machine is asked itself; from the second on there are sets of those with room.
+#[test]
+fn a_machine_alone_goes_and_comes_and_gets_company() {
+    let amounts = |cpu, memory| Resources([cpu, memory, 0, 0, 0, 0, 0, 0]);
+    for (_, placement) in Placement::ALL {
+        let mut machines = Machines::new(2, placement, &[amounts(8, 8)]);
+        let alone = Some(MachineId(0));
+        machines.take(MachineId(0), &[5, 1]);
+        assert_eq!([[3, 7], [4, 1], [1, 8]].map(|need| machines.find(&need)), [alone, None, None], "{placement:?}");
+        machines.remove(MachineId(0));
+        assert_eq!(machines.find(&[1, 1]), None, "{placement:?}");
+        machines.restore(MachineId(0), &amounts(9, 8));
+        machines.give(MachineId(0), &[5, 1], 1);
+        machines.take(MachineId(0), &[6, 2]);
+        assert_eq!([[3, 6], [4, 1]].map(|need| machines.find(&need)), [alone, None], "{placement:?}");
+        let second = machines.add(&amounts(4, 4));
+        assert_eq!([[4, 1], [1, 6], [4, 5]].map(|need| machines.find(&need)), [Some(second), alone, None]);
+        machines.remove(MachineId(0));
+        assert_eq!([[4, 4], [1, 6]].map(|need| machines.find(&need)), [Some(second), None], "{placement:?}");
+    }
+}

@@ -242,6 +242,7 @@ impl<'a> Core<'a> {
     pub fn note_head(&mut self, user: UserId) {
         if let Some(next) = self.work.first(user) {
             self.books.set_head(user, self.work.sets.needs(next).0);
+            self.outside.recorder.head(user);
         }
     }
 

@@ -10,37 +10,31 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 
 impl Core<'_> {
-    /// Has what the next end needs fetched into the cache while the processor goes on. With many tasks at once all of it has
-    /// left the cache since they began.
-    pub(super) fn fetch_ahead(&self) {
-        if let Some(next) = self.running.fetch_ahead() {
-            self.work.sets.fetch(next.set);
-            self.work.jobs.fetch(next.job);
-        }
-    }
-
-    /// Has the account of the user fetched whose task ends next; its set has come by now.
-    pub(super) fn fetch_owner(&self) {
-        if let Some(next) = self.running.fetch_ahead() {
-            self.fetch_user(self.work.sets[next.set].user);
-        }
-    }
-
-    /// Has what is kept of a user fetched who is about to change.
+    /// Has what is kept of a user fetched into the cache who is about to change: with a hundred thousand users it has left the
+    /// cache since it last did.
     pub(super) fn fetch_user(&self, user: UserId) {
         self.books.fetch(user);
         self.work.queues.fetch(user);
+        self.outside.recorder.fetch(user);
     }
 
     pub(super) fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
-            self.fetch_ahead();
+            // Has what the next end needs fetched while the processor goes on with this one. With many tasks at once all of
+            // it has left the cache since they began.
+            let next = self.running.fetch_ahead().map(|next| (next.set, next.job));
+            if let Some((set, job)) = next {
+                self.work.sets.fetch(set);
+                self.work.jobs.fetch(job);
+            }
             if self.running.draws.is_some() {
                 self.running.due.push(running);
-            } else {
-                self.finish(running, Fate::Finished)?;
-                self.fetch_owner();
+                continue;
+            }
+            self.finish(running, Fate::Finished)?;
+            if let Some((set, _)) = next {
+                self.fetch_user(self.work.sets[set].user);
             }
         }
         Ok(())

@@ -206,8 +206,6 @@ impl<'a> Engine<'a> {
     fn instant(&mut self) -> Result<()> {
         loop {
             self.core.finish_due()?;
-            self.core.fetch_ahead();
-            self.core.fetch_owner();
             self.extensions.due(&mut self.core)?;
             self.extensions.machine_events(&mut self.core)?;
             self.core.arrive()?;

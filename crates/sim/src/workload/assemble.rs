@@ -20,7 +20,7 @@ pub struct Assembler {
     /// Locations met so far.
     pub locations: Names,
     numbered_users: NumberedUsers,
-    last_job: Option<(Vec<u8>, JobName, JobId)>,
+    last_job: Option<(JobName, JobId)>,
     last_submit: Time,
     jobs: u32,
     /// Jobs that appeared at this instant: rows of theirs may still follow among those of others.
@@ -62,13 +62,18 @@ impl Assembler {
 
     /// The id and the name of a job; call [`Assembler::submitted`] first. Errors: why the job cannot stand here.
     pub fn job(&mut self, name: &[u8]) -> Result<(JobId, JobName), String> {
-        if let Some((last, job, id)) = &self.last_job
-            && last == name
+        if let Some((JobName::Text(last), id)) = &self.last_job
+            && last.as_bytes() == name
         {
-            return Ok((*id, job.clone()));
+            return Ok((*id, JobName::Text(last.clone())));
         }
         let parsed = if name.is_empty() { None } else { self.job_names.parse(name) };
         let Some(job) = parsed else { return Err(text(name).err().unwrap_or_default()) };
+        if let Some((last, id)) = &self.last_job
+            && *last == job
+        {
+            return Ok((*id, job));
+        }
         let id = if self.seen.insert(&job) {
             self.jobs = self.jobs.checked_add(1).ok_or("is one job more than the 4,294,967,295 that fit")?;
             let id = JobId(self.jobs - 1);
@@ -82,11 +87,7 @@ impl Assembler {
                 shorten(name)
             ));
         };
-        let kept = self.last_job.get_or_insert_with(|| (Vec::new(), job.clone(), id));
-        kept.0.clear();
-        kept.0.extend_from_slice(name);
-        kept.1 = job.clone();
-        kept.2 = id;
+        self.last_job = Some((job.clone(), id));
         Ok((id, job))
     }
 }

@@ -21,7 +21,8 @@ pub mod write;
 
 pub use assemble::{Assembler, shorten};
 pub use columns::{Column, Columns};
-pub use names::{JobName, JobNames, NameList, Names};
+pub use names::{JobName, JobNames, Names};
+pub use plimsoll_base::names::NameList;
 pub use thin::Thinned;
 pub use trace::{CsvTrace, Entry, Input, RowParser, describe};
 pub use whole::{InMemory, Quality, Workload};

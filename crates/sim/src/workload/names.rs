@@ -2,42 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Names in a row, one after the other in one text: there may be millions.
-#[derive(Clone, Debug, Default)]
-pub struct NameList {
-    text: String,
-    /// Where each ends.
-    ends: Vec<usize>,
-}
-
-impl NameList {
-    /// Adds a name.
-    pub fn push(&mut self, name: &str) {
-        self.text.push_str(name);
-        self.ends.push(self.text.len());
-    }
-
-    /// The name at a place. Panics: if there are not so many.
-    pub fn get(&self, at: usize) -> &str {
-        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[begin..self.ends[at]]
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// All of them in order.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        (0..self.len()).map(|at| self.get(at))
-    }
-}
+use plimsoll_base::names::NameList;
 
 /// Interned names: dense ids in order of first appearance. Memory grows with the number of distinct names.
 #[derive(Clone, Debug, Default)]
@@ -143,13 +108,16 @@ pub struct JobNames {
 /// Splits a name into text and the number behind it, if it ends in one that reads back the same: no leading zeros, at
 /// most 18 digits.
 pub(super) fn split(name: &[u8]) -> Option<(&[u8], u64)> {
-    let digits = name.iter().rev().take(18).take_while(|byte| byte.is_ascii_digit()).count();
-    let mut at = name.len() - digits;
+    let (mut at, mut number, mut place) = (name.len(), 0u64, 1u64);
+    for digit in name.iter().rev().take(18).map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit <= 9) {
+        number += u64::from(digit) * place;
+        place *= 10;
+        at -= 1;
+    }
     // Leading zeros belong to the text, so that `07` and `7` stay two names.
     while at + 1 < name.len() && name[at] == b'0' {
         at += 1;
     }
-    let number = name[at..].iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
     (at < name.len()).then(|| (&name[..at], number))
 }
 
@@ -159,7 +127,13 @@ impl JobNames {
 
     /// Takes a name apart. Errors: `None` if it is not UTF-8.
     pub fn parse(&mut self, name: &[u8]) -> Option<JobName> {
-        Some(self.of(std::str::from_utf8(name).ok()?))
+        match split(name) {
+            // Text that was seen before is UTF-8.
+            Some((prefix, number)) if !self.prefixes.is_empty() && self.last.0 == prefix => {
+                Some(JobName::Numbered { prefix: self.last.1, number })
+            }
+            _ => Some(self.of(std::str::from_utf8(name).ok()?)),
+        }
     }
 
     /// Takes a name apart.
@@ -182,17 +156,7 @@ impl JobNames {
         match name {
             JobName::Numbered { prefix, number } => {
                 into.push_str(self.prefixes.name(*prefix));
-                // A job or task at a time, which formatting takes four times as long for.
-                let (mut digits, mut first, mut rest) = (['0'; 20], 20, *number);
-                for digit in digits.iter_mut().rev() {
-                    *digit = char::from(b'0' + (rest % 10) as u8);
-                    rest /= 10;
-                    first -= 1;
-                    if rest == 0 {
-                        break;
-                    }
-                }
-                into.extend(&digits[first..]);
+                into.push_str(itoa::Buffer::new().format(*number));
             }
             JobName::Text(text) => into.push_str(text),
         }

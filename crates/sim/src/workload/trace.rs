@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::assemble::{Assembler, shorten};
 use super::columns::{Column, Columns};
 use super::names::{JobName, JobNames, Names};
 use super::{Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::fields::Fields;
 use plimsoll_base::pinned::Pinned;
-use plimsoll_base::rows::{Lines, UNCLOSED, trimmed, unclosed};
+use plimsoll_base::rows::trimmed;
 use plimsoll_base::units::{Dim, Resources, Round, Span, Time, decimal};
 
 /// Where a trace's bytes come from.
@@ -105,9 +105,7 @@ fn is_device(metadata: &std::fs::Metadata) -> bool {
 /// A canonical CSV trace as a [`Source`], in memory that does not grow with its rows.
 pub struct CsvTrace {
     path: PathBuf,
-    csv: csv::Reader<Box<dyn Read + Send>>,
-    ended: Arc<AtomicBool>,
-    record: csv::ByteRecord,
+    fields: Fields,
     columns: Columns,
     rows: Assembler,
     next_row: u64,
@@ -126,18 +124,16 @@ impl CsvTrace {
     /// Opens a trace that may have these `resources` beside the usual ones, and reads its header.
     pub fn declaring(input: &Input, resources: &[String]) -> Result<CsvTrace> {
         let path = input.path().to_owned();
-        let (lines, ended) = Lines::of(without_mark(&path, input.reader()?)?);
-        let mut csv =
-            csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(Box::new(lines) as Box<dyn Read + Send>);
-        let header = csv.byte_headers().map_err(|error| row_error(&path, &error))?.clone();
-        if header.is_empty() || (header.len() == 1 && header[0].is_empty()) {
+        let mut fields = Fields::new(without_mark(&path, input.reader()?)?, &path);
+        let header = fields.read()?.filter(|header| header.len() > 1 || header.iter().any(|name| !name.is_empty()));
+        let Some(header) = header else {
             return Err(Error::trace(&path, 0, "", "the file is empty; expected a trace with a header"));
-        }
+        };
         let names: Vec<String> = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         let columns = Columns::find(&path, names.iter().map(String::as_str), resources)?;
         let taken = JobName::Text("".into());
-        let (record, rows, lines) = (csv::ByteRecord::new(), Assembler::default(), vec![(0, 2)]);
-        let mut trace = CsvTrace { path, csv, ended, record, columns, rows, next_row: 0, ahead: None, taken, lines };
+        let (rows, lines) = (Assembler::default(), vec![(0, 2)]);
+        let mut trace = CsvTrace { path, fields, columns, rows, next_row: 0, ahead: None, taken, lines };
         trace.advance()?;
         if trace.ahead.is_none() {
             return Err(Error::trace(&trace.path, 1, "", "the trace has a header but no rows"));
@@ -151,23 +147,21 @@ impl CsvTrace {
     }
 
     fn advance(&mut self) -> Result<()> {
-        let more = self.csv.read_byte_record(&mut self.record);
-        if self.ended.load(Ordering::Relaxed) && !matches!(more, Ok(false)) {
-            let start = self.record.position().map_or(0, csv::Position::line);
-            return Err(Error::trace(&self.path, unclosed(&self.record, start), "", UNCLOSED));
-        }
-        let more = more.map_err(|error| row_error(&self.path, &error))?;
-        if !more {
+        let Some(fields) = self.fields.read()? else {
             self.ahead = None;
             return Ok(());
+        };
+        let (line, width) = (fields.line, self.columns.kinds.len());
+        if fields.len() != width {
+            let problem = format!("has {} fields; the header has {width}", fields.len());
+            return Err(Error::trace(&self.path, line, "", problem));
         }
-        let line = self.record.position().map_or(0, csv::Position::line);
         if self.lines.last().is_none_or(|(_, before)| self.next_row + before != line) {
             self.lines.push((self.next_row, line - self.next_row));
         }
         let (set, name) = self.ahead.get_or_insert_with(|| (TaskSet::default(), JobName::Text("".into())));
         *name = RowParser { columns: &self.columns, rows: &mut self.rows }
-            .parse(self.next_row, self.record.iter(), set)
+            .parse(self.next_row, fields.iter(), set)
             .map_err(|(column, problem)| Error::trace(&self.path, line, &self.columns.names[column], problem))?;
         self.next_row += 1;
         Ok(())
@@ -359,18 +353,6 @@ fn without_mark(path: &Path, mut reader: Box<dyn Read + Send>) -> Result<Box<dyn
         head.clear();
     }
     Ok(Box::new(Cursor::new(head).chain(reader)))
-}
-
-/// A CSV error with its place.
-fn row_error(path: &Path, error: &csv::Error) -> Error {
-    match error.kind() {
-        csv::ErrorKind::Io(source) => Error::io(path, std::io::Error::new(source.kind(), source.to_string())),
-        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
-            let line = pos.as_ref().map_or(0, csv::Position::line);
-            Error::trace(path, line, "", format!("has {len} fields; the header has {expected_len}"))
-        }
-        _ => Error::trace(path, error.position().map_or(0, csv::Position::line), "", error.to_string()),
-    }
 }
 
 /// The demand of a row as text, for a message.

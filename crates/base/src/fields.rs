@@ -1,0 +1,333 @@
+//! Rows of a comma-separated file, as many a second as can be.
+//!
+//! A row without quotes is split here, byte by byte; from the first row on that has one the `csv` crate reads, which knows what
+//! quotes mean. A line ends with its line feed, and a carriage return before that belongs to the end. Blank lines are skipped, and
+//! every row has its line.
+
+use std::io::{Cursor, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use csv::ByteRecord;
+
+use crate::error::{Error, Result};
+use crate::rows::{Lines, UNCLOSED, unclosed};
+
+/// How many bytes are read at once.
+const CHUNK: usize = 1 << 18;
+
+/// A file's rows, one at a time.
+pub struct Fields {
+    path: PathBuf,
+    rest: Rest,
+}
+
+type Input = Box<dyn Read + Send>;
+
+enum Rest {
+    Plain(Plain),
+    Quoted(Box<Quoted>),
+}
+
+/// A row and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Split<'a> {
+    /// The line, from 1.
+    pub line: u64,
+    bytes: &'a [u8],
+    /// Where each field ends.
+    ends: &'a [usize],
+    /// How many bytes lie between two fields.
+    gap: usize,
+}
+
+impl<'a> Split<'a> {
+    /// How many fields there are, at least one.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Never.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The fields in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let Split { bytes, ends, gap, .. } = *self;
+        let mut from = 0;
+        ends.iter().map(move |&end| {
+            let field = &bytes[from..end];
+            from = end + gap;
+            field
+        })
+    }
+}
+
+impl Fields {
+    /// The rows of an open `input`, which messages call `path`.
+    pub fn new(input: Input, path: &Path) -> Fields {
+        // The last line gets a line feed if it lacks it: so every row ends with one.
+        let (lines, ended) = Lines::of(input);
+        let plain = Plain {
+            input: Box::new(lines),
+            ended,
+            buffer: vec![0; CHUNK],
+            from: 0,
+            next: 0,
+            to: 0,
+            line: 0,
+            ends: Vec::new(),
+        };
+        Fields { path: path.to_owned(), rest: Rest::Plain(plain) }
+    }
+
+    /// The next row that is not blank, or `None` at the end. Errors: [`Error::Io`], and [`Error::Trace`] for a quote that is
+    /// not closed.
+    pub fn read(&mut self) -> Result<Option<Split<'_>>> {
+        if let Rest::Plain(plain) = &mut self.rest {
+            match plain.find(&self.path)? {
+                Found::End => return Ok(None),
+                Found::Row => {}
+                Found::Quote => {
+                    let quoted = plain.hand_over();
+                    self.rest = Rest::Quoted(Box::new(quoted));
+                }
+            }
+        }
+        match &mut self.rest {
+            Rest::Plain(plain) => Ok(Some(plain.row())),
+            Rest::Quoted(quoted) => quoted.read(&self.path),
+        }
+    }
+}
+
+enum Found {
+    Row,
+    /// A row that has a quote.
+    Quote,
+    End,
+}
+
+struct Plain {
+    input: Input,
+    ended: Arc<AtomicBool>,
+    buffer: Vec<u8>,
+    /// The row begins here, and the next line there; nothing is read from `to` on.
+    from: usize,
+    next: usize,
+    to: usize,
+    /// The line of the row.
+    line: u64,
+    /// Where its fields end, from its beginning on.
+    ends: Vec<usize>,
+}
+
+impl Plain {
+    /// Goes to the next row, from behind the present one. Errors: [`Error::Io`].
+    fn find(&mut self, path: &Path) -> Result<Found> {
+        self.pass_line();
+        let mut at = self.from;
+        loop {
+            let mut feed = None;
+            for (place, &byte) in (at..self.to).zip(&self.buffer[at..self.to]) {
+                // Digits, letters and points are beyond.
+                if byte > b',' {
+                    continue;
+                }
+                match byte {
+                    b',' => self.ends.push(place - self.from),
+                    b'"' => return Ok(Found::Quote),
+                    b'\n' => {
+                        feed = Some(place);
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            let Some(feed) = feed else {
+                let scanned = self.to - self.from;
+                if !self.refill(path)? {
+                    return Ok(Found::End);
+                }
+                at = scanned;
+                continue;
+            };
+            self.next = feed + 1;
+            let line = &self.buffer[self.from..feed];
+            let length = line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
+            if length > 0 {
+                self.ends.push(length);
+                return Ok(Found::Row);
+            }
+            self.pass_line();
+            at = self.from;
+        }
+    }
+
+    /// Goes to the next line.
+    fn pass_line(&mut self) {
+        self.from = self.next;
+        self.line += 1;
+        self.ends.clear();
+    }
+
+    /// Reads on behind what is there of the row; whether there was more. Errors: [`Error::Io`].
+    fn refill(&mut self, path: &Path) -> Result<bool> {
+        self.buffer.copy_within(self.from..self.to, 0);
+        (self.from, self.to) = (0, self.to - self.from);
+        if self.to == self.buffer.len() {
+            self.buffer.resize(2 * self.to, 0);
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.to..]) {
+                Ok(read) => {
+                    self.to += read;
+                    return Ok(read > 0);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io(path, error)),
+            }
+        }
+    }
+
+    fn row(&self) -> Split<'_> {
+        let end = self.ends.last().map_or(0, |end| *end);
+        Split { line: self.line, bytes: &self.buffer[self.from..self.from + end], ends: &self.ends, gap: 1 }
+    }
+
+    /// All from the present row on, for `csv`, behind a blank line: it takes a byte-order mark away where it begins.
+    fn hand_over(&mut self) -> Quoted {
+        let input = std::mem::replace(&mut self.input, Box::new(std::io::empty()));
+        let rest = Cursor::new([b"\n", &self.buffer[self.from..self.to]].concat()).chain(input);
+        let mut csv = csv::ReaderBuilder::new();
+        let csv = csv.has_headers(false).flexible(true).terminator(csv::Terminator::Any(b'\n')).buffer_capacity(CHUNK);
+        let csv = csv.from_reader(Box::new(rest) as Input);
+        Quoted { csv, record: ByteRecord::new(), ends: Vec::new(), ended: self.ended.clone(), first: self.line }
+    }
+}
+
+struct Quoted {
+    csv: csv::Reader<Input>,
+    record: ByteRecord,
+    ends: Vec<usize>,
+    /// All bytes have been read.
+    ended: Arc<AtomicBool>,
+    /// The first line that is read here.
+    first: u64,
+}
+
+impl Quoted {
+    fn read(&mut self, path: &Path) -> Result<Option<Split<'_>>> {
+        loop {
+            let more = self.csv.read_byte_record(&mut self.record).map_err(|error| {
+                let text = error.to_string();
+                match error.into_kind() {
+                    csv::ErrorKind::Io(source) => Error::io(path, source),
+                    _ => Error::trace(path, self.first, "", text),
+                }
+            })?;
+            if !more {
+                return Ok(None);
+            }
+            // A row ends with its line feed, but for one with an open quote, which ends with the file.
+            let open = self.ended.load(Ordering::Relaxed);
+            let feeds = self.record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64;
+            let behind = self.csv.position().line() + u64::from(open);
+            // The reader has counted a blank line and begins with 1.
+            let line = (self.first + behind).saturating_sub(feeds + 3);
+            if open {
+                return Err(Error::trace(path, unclosed(&self.record, line), "", UNCLOSED));
+            }
+            self.ends.clear();
+            self.ends.extend((0..self.record.len()).map(|field| self.record.range(field).map_or(0, |range| range.end)));
+            if let Some(end) = self.ends.last_mut()
+                && self.record.as_slice().ends_with(b"\r")
+            {
+                *end -= 1;
+            }
+            // Not a blank line.
+            if self.record.len() > 1 || self.record.as_slice() != b"\r" {
+                return Ok(Some(Split { line, bytes: self.record.as_slice(), ends: &self.ends, gap: 0 }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a few bytes at a time, so that rows and line ends are cut anywhere.
+    struct Drops<'a>(&'a [u8], usize);
+
+    impl Read for Drops<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let bytes = self.1.min(buffer.len()).min(self.0.len());
+            let (now, later) = self.0.split_at(bytes);
+            buffer[..bytes].copy_from_slice(now);
+            self.0 = later;
+            Ok(bytes)
+        }
+    }
+
+    type Row = (u64, Vec<String>);
+
+    fn rows(text: &'static str, drop: usize) -> std::result::Result<Vec<Row>, String> {
+        let mut fields = Fields::new(Box::new(Drops(text.as_bytes(), drop)), Path::new("t.csv"));
+        let mut rows = Vec::new();
+        while let Some(row) = fields.read().map_err(|error| error.to_string())? {
+            assert_eq!((row.len(), row.is_empty()), (row.iter().count(), false));
+            rows.push((row.line, row.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()));
+        }
+        Ok(rows)
+    }
+
+    #[test]
+    fn rows_have_their_fields_and_lines_whatever_ends_them_and_however_they_come() {
+        let row = |line, fields: &[&str]| (line, fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>());
+        let cases = [
+            ("", vec![]),
+            ("\n\n\r\n", vec![]),
+            ("a", vec![row(1, &["a"])]),
+            ("a,b\nc,d", vec![row(1, &["a", "b"]), row(2, &["c", "d"])]),
+            ("a,b\r\nc,d\r\n", vec![row(1, &["a", "b"]), row(2, &["c", "d"])]),
+            ("\n\na, b!\n\n,\n", vec![row(3, &["a", " b!"]), row(5, &["", ""])]),
+            ("a,,b,\n#\n", vec![row(1, &["a", "", "b", ""]), row(2, &["#"])]),
+            ("a,b\nc,\"d,\"\"\ne\"\nf,g\n", vec![row(1, &["a", "b"]), row(2, &["c", "d,\"\ne"]), row(4, &["f", "g"])]),
+            ("a\r\nb,c\rd,e\n", vec![row(1, &["a"]), row(2, &["b", "c\rd", "e"])]),
+            ("a,\r\n", vec![row(1, &["a", ""])]),
+            (
+                "a\r\n\r\n\"b\r\n\",c\r\n\r\n\nd,\"e\"\r\nf",
+                vec![row(1, &["a"]), row(3, &["b\r\n", "c"]), row(7, &["d", "e"]), row(8, &["f"])],
+            ),
+            (
+                "a\n\u{feff}b,\"c\"\n\u{feff}d\n",
+                vec![row(1, &["a"]), row(2, &["\u{feff}b", "c"]), row(3, &["\u{feff}d"])],
+            ),
+            ("\"\",b\n\"\"\n", vec![row(1, &["", "b"]), row(2, &[""])]),
+        ];
+        for (text, want) in cases {
+            for drop in [1, 2, 3, 5, 1000] {
+                assert_eq!(rows(text, drop).expect(text), want, "{text:?} by {drop}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_named_with_its_line() {
+        for (text, line) in [("a,b\nc,\"d\ne,f\n", 2), ("a\n\n\"b\n\",\"c\r\n\nd", 4)] {
+            let error = rows(text, 1000).expect_err("an open quote");
+            assert!(error.contains(&format!("t.csv, line {line}")) && error.contains("quote"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_row_may_be_longer_than_what_is_read_at_once() {
+        let long = "x".repeat(3 * CHUNK);
+        let text = format!("a,{long},b\nc\n").leak();
+        let read = rows(text, usize::MAX).expect("readable");
+        assert_eq!((read[0].1[1].len(), &read[1].1[0][..]), (long.len(), "c"));
+    }
+}

@@ -1,0 +1,58 @@
+//! Names by number.
+
+/// Names in a row, one after the other in one text: there may be millions.
+#[derive(Clone, Debug, Default)]
+pub struct NameList {
+    text: String,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl NameList {
+    /// Adds a name.
+    pub fn push(&mut self, name: &str) {
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+    }
+
+    /// The name at a place. Panics: if there are not so many.
+    pub fn get(&self, at: usize) -> &str {
+        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[begin..self.ends[at]]
+    }
+
+    /// The same, with its place. Panics later: if there are not so many.
+    pub fn listed(&self, at: usize) -> Listed<'_> {
+        Listed { at: at as u32, names: self }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// All of them in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|at| self.get(at))
+    }
+}
+
+/// A name in a list, which need not be looked up to tell whether it has been met before.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    /// Its place.
+    pub at: u32,
+    names: &'a NameList,
+}
+
+impl<'a> Listed<'a> {
+    /// The name itself. Panics: if there is none at this place.
+    pub fn name(self) -> &'a str {
+        self.names.get(self.at as usize)
+    }
+}

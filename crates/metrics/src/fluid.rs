@@ -1,0 +1,90 @@
+//! Weighted DRF with divisible tasks over users in columns: what each would run if nothing were whole.
+
+use plimsoll_base::error::Result;
+use plimsoll_fair::Levels;
+
+/// Users that share a cluster, and what each runs of its tasks. It owns its buffers: keep one and solve many times.
+#[derive(Clone, Debug, Default)]
+pub struct Fluid {
+    levels: Levels,
+    /// The mean demand of each user's tasks, as fractions of the cluster's capacity: a column a resource.
+    demand: Vec<Vec<f64>>,
+    tasks: Vec<f64>,
+    rates: Vec<f64>,
+}
+
+impl Fluid {
+    /// Of no users, over so many resources.
+    pub fn new(dims: usize) -> Fluid {
+        Fluid { demand: vec![Vec::new(); dims], ..Fluid::default() }
+    }
+
+    /// Forgets all users.
+    pub fn clear(&mut self) {
+        self.demand.iter_mut().chain([&mut self.tasks, &mut self.rates]).for_each(Vec::clear);
+    }
+
+    /// Adds a user with this mean demand of its tasks (fractions of the capacity), so many tasks and a [`rate`].
+    pub fn push(&mut self, demand: &[f64], tasks: f64, rate: f64) {
+        self.demand.iter_mut().zip(demand).for_each(|(column, demand)| column.push(*demand));
+        self.tasks.push(tasks);
+        self.rates.push(rate);
+    }
+
+    /// How many tasks each user runs under weighted DRF, in the order in which they were added.
+    ///
+    /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
+    pub fn solve(&mut self) -> Result<&[f64]> {
+        if self.tasks.is_empty() {
+            return Ok(&[]);
+        }
+        let columns: Vec<&[f64]> = self.demand.iter().map(Vec::as_slice).collect();
+        self.levels.fill(&columns, &self.tasks, &self.rates)?;
+        Ok(self.levels.tasks())
+    }
+}
+
+/// The largest entry of a demand over its weight; with weights of 1 the dominant share of a task.
+pub fn dominant(demand: &[f64], weight: &[f64]) -> f64 {
+    demand.iter().zip(weight).map(|(demand, weight)| demand / weight).fold(0.0, f64::max)
+}
+
+/// How many tasks a user gets a unit of level: so many that their weighted dominant share is 1; 0 if it needs nothing.
+///
+/// A weight a resource makes other rates, and no other problem.
+pub fn rate(demand: &[f64], weight: &[f64]) -> f64 {
+    match dominant(demand, weight) {
+        0.0 => 0.0,
+        step => 1.0 / step,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dominant shares of users with a demand, one weight and a number of tasks.
+    fn shares(users: &[([f64; 2], f64, f64)]) -> Vec<f64> {
+        let mut fluid = Fluid::new(2);
+        users.iter().for_each(|(demand, weight, tasks)| fluid.push(demand, *tasks, rate(demand, &[*weight; 2])));
+        let tasks = fluid.solve().expect("a filling ends");
+        users.iter().zip(tasks).map(|((demand, ..), tasks)| tasks * dominant(demand, &[1.0; 2])).collect()
+    }
+
+    fn near(found: &[f64], wanted: &[f64]) {
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} is not {wanted:?}");
+    }
+
+    /// Ghodsi et al., §4.1: shares of 2/3 each; with weight 2, A fills the memory first.
+    #[test]
+    fn fluid_shares_are_those_of_drf() {
+        let (a, b) = ([1.0 / 9.0, 4.0 / 18.0], [3.0 / 9.0, 1.0 / 18.0]);
+        near(&shares(&[(a, 1.0, 100.0), (b, 1.0, 100.0)]), &[2.0 / 3.0, 2.0 / 3.0]);
+        // A's CPU share is half its memory share 2s, B's is s: 2s/2 + s = 1, and memory 2s + s/6 = 13/12 is too much.
+        near(&shares(&[(a, 2.0, 100.0), (b, 1.0, 100.0)]), &[12.0 / 13.0, 6.0 / 13.0]);
+        // B has one task: A takes what memory is left, 17/18.
+        near(&shares(&[(a, 1.0, 100.0), (b, 1.0, 1.0)]), &[17.0 / 18.0, 1.0 / 3.0]);
+        near(&shares(&[([0.0; 2], 1.0, 5.0), (b, 1.0, 1.0)]), &[0.0, 1.0 / 3.0]);
+        assert!(shares(&[]).is_empty());
+    }
+}

@@ -1,0 +1,139 @@
+//! A user with work left, and its rows.
+
+use plimsoll_base::units::UserId;
+
+/// A row in progress: its tasks end when the user's progress reaches `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub end: f64,
+    /// The order in which rows were told, of those that end together; after 2^32 rows it begins anew, and then so may that order.
+    pub number: u32,
+    /// Its place in [`Rows`].
+    pub slot: u32,
+}
+
+impl Row {
+    /// As one number, in the order in which rows end: the bits of positive numbers sort as they do.
+    pub fn pack(self) -> u128 {
+        u128::from(self.end.to_bits()) << 64 | u128::from(self.number) << 32 | u128::from(self.slot)
+    }
+
+    pub fn unpack(key: u128) -> Row {
+        Row { end: f64::from_bits((key >> 64) as u64), number: (key >> 32) as u32, slot: key as u32 }
+    }
+}
+
+/// Tasks, rate and demand of each row in progress; places are used again.
+#[derive(Debug)]
+pub(super) struct Rows {
+    dims: usize,
+    /// Of each row its tasks, the bits of its rate, and the demand of a task.
+    facts: Vec<u64>,
+    spare: Vec<u32>,
+}
+
+impl Rows {
+    /// Of none, with demands of so many resources.
+    pub fn new(dims: usize) -> Rows {
+        Rows { dims, facts: Vec::new(), spare: Vec::new() }
+    }
+
+    /// Keeps a row: its tasks, the cluster-seconds a second that they get at full speed, if measured, and the demand of each.
+    pub fn keep(&mut self, tasks: u64, rate: f64, needs: &[u64]) -> u32 {
+        let width = self.dims + 2;
+        let slot = self.spare.pop().unwrap_or_else(|| {
+            self.facts.resize(self.facts.len() + width, 0);
+            (self.facts.len() / width - 1) as u32
+        });
+        let facts = &mut self.facts[slot as usize * width..][..width];
+        (facts[0], facts[1]) = (tasks, rate.to_bits());
+        facts[2..].copy_from_slice(needs);
+        slot
+    }
+
+    pub fn get(&self, slot: u32) -> (u64, f64, &[u64]) {
+        let width = self.dims + 2;
+        let facts = &self.facts[slot as usize * width..][..width];
+        (facts[0], f64::from_bits(facts[1]), &facts[2..])
+    }
+
+    pub fn free(&mut self, slot: u32) {
+        self.spare.push(slot);
+    }
+}
+
+/// How a user's work goes on. All of them are gone through whenever shares are solved, so that what is not needed for that
+/// lies apart.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub user: UserId,
+    /// How many of its rows are measured.
+    pub measured: u64,
+    pub tasks: u64,
+    /// Of its present tasks: how many it gets a unit of level, and the mean dominant share.
+    pub level_rate: f64,
+    pub size: f64,
+    /// Seconds of every task's own time that have passed since it became active.
+    pub progress: f64,
+    /// The row that ends first; without a meaning while there are no tasks.
+    pub first: Row,
+    /// How fast progress grows, 0 to 1.
+    pub pace: f64,
+    /// How many tasks it may run at once; boundless if it is served in full.
+    pub allowed: f64,
+    /// Until when all this was brought.
+    pub since: f64,
+    /// When its first row ends if nothing changes; never if it stands still.
+    pub expected: f64,
+    /// The measured work that is left, and how much of it is done in a second at full speed.
+    pub left: f64,
+    pub rate: f64,
+    /// The age of its work when it was served, added up; see [`Service`](super::Service).
+    pub delay: f64,
+}
+
+impl Flow {
+    /// A user whose first row is about to begin.
+    pub fn new(user: UserId, now: f64, delay: f64) -> Flow {
+        Flow {
+            user,
+            measured: 0,
+            tasks: 0,
+            level_rate: 0.0,
+            size: 0.0,
+            progress: 0.0,
+            first: Row { end: 0.0, number: 0, slot: 0 },
+            pace: 1.0,
+            allowed: f64::INFINITY,
+            since: now,
+            expected: f64::INFINITY,
+            left: 0.0,
+            rate: 0.0,
+            delay,
+        }
+    }
+
+    /// Lets the time until `now` pass.
+    pub fn pass(&mut self, now: f64) {
+        let span = now - self.since;
+        let done = self.pace * span;
+        let served = (self.rate * done).min(self.left);
+        self.delay += (self.left - served / 2.0) * span;
+        self.left -= served;
+        self.progress += done;
+        self.since = now;
+    }
+
+    /// Sets the pace at which its present tasks share the number that it is allowed.
+    pub fn adjust(&mut self) {
+        self.pace = (self.allowed / self.tasks as f64).min(1.0);
+    }
+
+    /// Notes when its first row will end; that, if it will, and the user.
+    pub fn expect(&mut self) -> Option<(u64, u32)> {
+        let ends = self.pace > 0.0;
+        let at = self.since + (self.first.end - self.progress).max(0.0) / self.pace;
+        self.expected = if ends { at } else { f64::INFINITY };
+        ends.then_some((at.to_bits(), self.user.0))
+    }
+}
