@@ -7,12 +7,10 @@
 use std::io::{Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use csv::ByteRecord;
+use std::sync::atomic::AtomicBool;
 
 use crate::error::{Error, Result};
-use crate::rows::{Lines, UNCLOSED, unclosed};
+use crate::rows::{Lines, Records, Separator};
 
 /// How many bytes are read at once.
 const CHUNK: usize = 1 << 18;
@@ -201,57 +199,33 @@ impl Plain {
     fn hand_over(&mut self) -> Quoted {
         let input = std::mem::replace(&mut self.input, Box::new(std::io::empty()));
         let rest = Cursor::new([b"\n", &self.buffer[self.from..self.to]].concat()).chain(input);
-        let mut csv = csv::ReaderBuilder::new();
-        let csv = csv.has_headers(false).flexible(true).terminator(csv::Terminator::Any(b'\n')).buffer_capacity(CHUNK);
-        let csv = csv.from_reader(Box::new(rest) as Input);
-        Quoted { csv, record: ByteRecord::new(), ends: Vec::new(), ended: self.ended.clone(), first: self.line }
+        let records = Records::new(Box::new(rest), self.ended.clone(), Separator::Comma, self.line - 1);
+        Quoted { records, ends: Vec::new() }
     }
 }
 
 struct Quoted {
-    csv: csv::Reader<Input>,
-    record: ByteRecord,
+    records: Records,
     ends: Vec<usize>,
-    /// All bytes have been read.
-    ended: Arc<AtomicBool>,
-    /// The first line that is read here.
-    first: u64,
 }
 
 impl Quoted {
     fn read(&mut self, path: &Path) -> Result<Option<Split<'_>>> {
-        loop {
-            let more = self.csv.read_byte_record(&mut self.record).map_err(|error| {
-                let text = error.to_string();
-                match error.into_kind() {
-                    csv::ErrorKind::Io(source) => Error::io(path, source),
-                    _ => Error::trace(path, self.first, "", text),
-                }
-            })?;
-            if !more {
-                return Ok(None);
-            }
-            // A row ends with its line feed, but for one with an open quote, which ends with the file.
-            let open = self.ended.load(Ordering::Relaxed);
-            let feeds = self.record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64;
-            let behind = self.csv.position().line() + u64::from(open);
-            // The reader has counted a blank line and begins with 1.
-            let line = (self.first + behind).saturating_sub(feeds + 3);
-            if open {
-                return Err(Error::trace(path, unclosed(&self.record, line), "", UNCLOSED));
-            }
-            self.ends.clear();
-            self.ends.extend((0..self.record.len()).map(|field| self.record.range(field).map_or(0, |range| range.end)));
-            if let Some(end) = self.ends.last_mut()
-                && self.record.as_slice().ends_with(b"\r")
-            {
-                *end -= 1;
-            }
+        while let Some(line) = self.records.read(path)? {
+            let record = &self.records.record;
             // Not a blank line.
-            if self.record.len() > 1 || self.record.as_slice() != b"\r" {
-                return Ok(Some(Split { line, bytes: self.record.as_slice(), ends: &self.ends, gap: 0 }));
+            if record.len() > 1 || record.as_slice() != b"\r" {
+                self.ends.clear();
+                self.ends.extend((0..record.len()).map(|field| record.range(field).map_or(0, |range| range.end)));
+                if let Some(end) = self.ends.last_mut()
+                    && record.as_slice().ends_with(b"\r")
+                {
+                    *end -= 1;
+                }
+                return Ok(Some(Split { line, bytes: self.records.record.as_slice(), ends: &self.ends, gap: 0 }));
             }
         }
+        Ok(None)
     }
 }
 
