@@ -18,8 +18,9 @@
 //! NSDI 2011, §4 (the shares).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use dary_heap::QuaternaryHeap;
 use prefetch_index::prefetch_index;
 
 use crate::fluid::{Fluid, dominant, rate};
@@ -67,15 +68,15 @@ impl Service {
 #[derive(Debug, Default)]
 struct Coming {
     /// Each behind the one before.
-    queue: VecDeque<(Time, u64, Work)>,
+    queue: VecDeque<(u64, Work)>,
     /// Those that were to come before the last of the queue: few, since rows are told in order but for those of jobs that go on.
     early: BTreeMap<(Time, u64), Work>,
 }
 
 impl Coming {
     fn insert(&mut self, number: u64, work: Work) {
-        if self.queue.back().is_none_or(|(last, ..)| *last <= work.submit) {
-            self.queue.push_back((work.submit, number, work));
+        if self.queue.back().is_none_or(|(_, last)| last.submit <= work.submit) {
+            self.queue.push_back((number, work));
         } else {
             self.early.insert((work.submit, number), work);
         }
@@ -83,7 +84,7 @@ impl Coming {
 
     /// The time and the number of the next one.
     fn next(&self) -> Option<(Time, u64)> {
-        let queued = self.queue.front().map(|(at, number, _)| (*at, *number));
+        let queued = self.queue.front().map(|(number, work)| (work.submit, *number));
         let early = self.early.first_key_value().map(|(key, _)| *key);
         queued.into_iter().chain(early).min()
     }
@@ -91,11 +92,10 @@ impl Coming {
     /// Takes the next one, if it comes by `now`, in seconds.
     fn take(&mut self, now: f64) -> Option<(u64, Work)> {
         let next = self.next().filter(|(at, _)| seconds(*at) <= now)?;
-        let work = match self.early.remove(&next) {
-            Some(work) => work,
-            None => self.queue.pop_front().map(|(.., work)| work)?,
-        };
-        Some((next.1, work))
+        match self.early.remove(&next) {
+            Some(work) => Some((next.1, work)),
+            None => self.queue.pop_front(),
+        }
     }
 }
 
@@ -123,14 +123,14 @@ pub struct Reference {
     wanted: Vec<u128>,
     demand: Vec<f64>,
     /// Of each of them the rows in progress behind the first, by [`Row::pack`]; those behind the last are kept for their memory.
-    more: Vec<BinaryHeap<Reverse<u128>>>,
+    more: Vec<QuaternaryHeap<Reverse<u128>>>,
     /// Tasks, rate and demand of each row in progress.
     rows: Rows,
     coming: Coming,
     told: u64,
     /// When the first row of a user ends if nothing changes: time (as bits, which sort as the numbers do) and user. It counts
     /// if the user still expects that.
-    agenda: BinaryHeap<Reverse<(u64, u32)>>,
+    agenda: QuaternaryHeap<Reverse<(u64, u32)>>,
     fluid: Fluid,
     capacity: Resources,
     /// The demand of all tasks together.
@@ -175,7 +175,7 @@ impl Reference {
             rows: Rows::new(dims),
             coming: Coming::default(),
             told: 0,
-            agenda: BinaryHeap::new(),
+            agenda: QuaternaryHeap::new(),
             fluid: Fluid::new(dims),
             capacity: *capacity,
             all: [0; MAX_DIMS],
@@ -217,6 +217,7 @@ impl Reference {
             }
             while let Some((_, place)) = self.next_end().filter(|(at, _)| *at <= now) {
                 self.agenda.pop();
+                self.flows[place].expected = f64::INFINITY;
                 self.fetch_ahead();
                 self.end_rows(now, place);
             }
@@ -288,7 +289,7 @@ impl Reference {
             self.wanted.resize(self.flows.len() * self.dims, 0);
             self.demand.resize(self.flows.len() * self.dims, 0.0);
             if self.more.len() < self.flows.len() {
-                self.more.push(BinaryHeap::new());
+                self.more.push(QuaternaryHeap::new());
             }
         }
         account.place as usize
@@ -386,7 +387,9 @@ impl Reference {
         flow.level_rate = rate(demand, &self.weights[class]);
         flow.size = dominant(demand, &[1.0; MAX_DIMS]);
         flow.adjust();
-        self.agenda.extend(flow.expect().map(Reverse));
+        let before = flow.expected;
+        // While everything runs at full speed most arrivals leave the first end where it was.
+        self.agenda.extend(flow.expect().filter(|(at, _)| *at != before.to_bits()).map(Reverse));
     }
 
     /// Divides the cluster anew.
@@ -406,7 +409,7 @@ impl Reference {
             flow.adjust();
             agenda.extend(flow.expect().map(Reverse));
         }
-        self.agenda = BinaryHeap::from(agenda);
+        self.agenda = QuaternaryHeap::from(agenda);
         Ok(())
     }
 }

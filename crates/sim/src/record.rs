@@ -300,7 +300,7 @@ pub trait Recorder: Send {
         Ok(())
     }
 
-    /// The task that a user would launch next is another one, also where nothing else of it has changed.
+    /// The task that a user would launch next may be another one though it holds and waits for the same as before.
     fn head(&mut self, _user: UserId) {}
 
     /// Something will soon be told of a user: time to have what is kept of it fetched into the cache.

@@ -234,7 +234,9 @@ impl<'a> Core<'a> {
                 // Its head may stand elsewhere among those of its user's other queues.
                 self.round.rerank(queue);
             }
-            self.note_head(self.work.queues.user(queue));
+            let user = self.work.queues.user(queue);
+            self.note_head(user);
+            self.outside.recorder.head(user);
         }
     }
 
@@ -242,7 +244,6 @@ impl<'a> Core<'a> {
     pub fn note_head(&mut self, user: UserId) {
         if let Some(next) = self.work.first(user) {
             self.books.set_head(user, self.work.sets.needs(next).0);
-            self.outside.recorder.head(user);
         }
     }
 

@@ -91,6 +91,7 @@ impl Core<'_> {
         self.leave_queue(slot, old);
         self.work.sets[slot].queue = queue;
         self.stand_in(slot);
+        self.outside.recorder.head(user);
         true
     }
 
