@@ -56,7 +56,8 @@ impl Destination {
         let mut metadata = self.metadata.clone();
         let resources: Vec<String> = dims.iter().map(Dim::column).collect();
         metadata.push(("plimsoll.resources".to_owned(), serde_json::json!(resources).to_string()));
-        TableWriter::create(&path, &constants, fields, &metadata).map(Some)
+        let table = TableWriter::create(&path, &constants, fields, &metadata)?;
+        Ok(Some(table.beside(rayon::current_num_threads() > 1)))
     }
 }
 

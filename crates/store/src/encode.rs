@@ -158,10 +158,8 @@ impl Column {
         let [least, most] = self.values.extremes();
         let mut entries = None;
         let mut dictionary = |page: &mut Vec<u8>, (plain, length, keys): Numbered| {
-            let width = usize::BITS - length.saturating_sub(1).leading_zeros();
-            page.push(width as u8);
             entries = Some(DictPage::new(CowBuffer::Owned(plain), length, false));
-            encode::<u32, _, _>(page, keys.into_iter(), width).map(|()| Encoding::RLE_DICTIONARY)
+            numbers(&keys, length, page).map(|()| Encoding::RLE_DICTIONARY)
         };
         let encoding = match self.values {
             Values::Int(values) => match few(&values, self.distinct && !are_seconds(&values), |value| value as u64) {
@@ -256,6 +254,19 @@ pub(crate) fn repeated(cell: Cell, rows: usize, of: Descriptor) -> ParquetResult
 /// The entries of a dictionary as a page has them, how many there are, and the number of each value.
 type Numbered = (Vec<u8>, usize, Vec<u32>);
 
+/// Writes numbers of entries of a dictionary of this length: runs of equal ones are looked for only where many follow an equal one.
+fn numbers(keys: &[u32], length: usize, page: &mut Vec<u8>) -> std::io::Result<()> {
+    let width = usize::BITS - length.saturating_sub(1).leading_zeros();
+    page.push(width as u8);
+    let pairs = keys.iter().zip(keys.get(1..).unwrap_or_default());
+    // In vector instructions, which a sum that is checked for overflow is not; there are fewer than 2^32 rows.
+    let equal = pairs.map(|(before, after)| u32::from(before == after)).fold(0, u32::wrapping_add) as usize;
+    if 2 * equal + 1 >= keys.len() {
+        return encode::<u32, _, _>(page, keys.iter().copied(), width);
+    }
+    <u32 as Encoder<u32>>::bitpacked_encode(page, keys.iter().copied(), width as usize)
+}
+
 /// Spreads bits over the high ones.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -274,7 +285,13 @@ fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option
     let size = (2 * most).next_power_of_two();
     let mut places = vec![u32::MAX; size];
     let (mut entries, mut keys) = (Vec::new(), Vec::with_capacity(values.len()));
+    let mut last = None;
     for value in values.iter().map(|value| bits(*value)) {
+        if last == Some(value) {
+            keys.push(keys[keys.len() - 1]);
+            continue;
+        }
+        last = Some(value);
         let mut place = (value.wrapping_mul(SPREAD) >> (u64::BITS - size.ilog2())) as usize;
         while entries.get(places[place] as usize).is_some_and(|entry| *entry != value) {
             place = (place + 1) & (size - 1);

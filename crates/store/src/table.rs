@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field as ArrowField};
 use polars_parquet::parquet::error::ParquetError;
@@ -83,17 +85,95 @@ const GROUP: usize = 1 << 17;
 /// Writes one table to one file.
 pub struct TableWriter {
     path: PathBuf,
-    /// Buffered: a footer is written byte by byte, and flushed with the last of them.
-    writer: FileWriter<BufWriter<Digesting>>,
+    /// `None` after an error.
+    output: Option<Output>,
+    /// Whether a thread may write beside this one.
+    beside: bool,
     digest: Digest,
     temporary: NamedTempFile,
     pairs: Vec<KeyValue>,
-    constants: Vec<(String, Constant)>,
     fields: Vec<Field>,
     columns: Vec<Column>,
     rows: usize,
     /// Rows that the columns have room for.
     room: usize,
+}
+
+/// The thread that makes pages of columns and writes them.
+enum Output {
+    /// The one that adds rows.
+    Here(RowGroups),
+    /// A thread of its own, which takes a row group when it has written the one before.
+    Beside(SyncSender<Vec<Column>>, JoinHandle<Result<RowGroups>>),
+}
+
+/// The row groups of a file that is being written.
+struct RowGroups {
+    path: PathBuf,
+    constants: Vec<Constant>,
+    /// Buffered: a footer is written byte by byte, and flushed with the last of them.
+    writer: FileWriter<BufWriter<Digesting>>,
+}
+
+impl RowGroups {
+    /// Writes one, of columns of so many rows.
+    fn write(&mut self, columns: Vec<Column>, rows: usize) -> Result<()> {
+        let schema = self.writer.schema().clone();
+        let mut types = schema.columns().iter().map(|column| column.descriptor.clone());
+        let constants = self.constants.iter().zip(types.by_ref());
+        let constants = constants.map(|(constant, of)| repeated(constant.cell(), rows, of)).collect::<Vec<_>>();
+        let columns = columns.into_iter().zip(types).map(|(column, of)| column.pages(rows, of));
+        // One after the other, so that one column alone is in memory twice.
+        let streams = constants.into_iter().chain(columns).map(|pages| {
+            let (pages, compression) = pages?;
+            let pages = DynIter::new(pages.into_iter().map(Ok));
+            Ok(DynStreamingIterator::new(Compressor::new(pages, compression, Vec::new())))
+        });
+        let written = self.writer.write::<ParquetError>(rows as u64, DynIter::new(streams));
+        written.map(drop).map_err(|error| Error::output(&self.path, error))
+    }
+}
+
+impl Output {
+    /// Has whole row groups written by a thread from now on, if that is not so yet. Errors: [`Error::Output`] without a thread.
+    fn beside(self) -> Result<Output> {
+        let Output::Here(mut groups) = self else { return Ok(self) };
+        let path = groups.path.clone();
+        let (sender, receiver) = sync_channel::<Vec<Column>>(0);
+        let write = move || {
+            receiver.into_iter().try_for_each(|columns| groups.write(columns, GROUP))?;
+            Ok(groups)
+        };
+        let thread = thread::Builder::new().name("table".to_owned()).spawn(write);
+        thread.map(|thread| Output::Beside(sender, thread)).map_err(|error| Error::output(&path, error))
+    }
+
+    /// Writes a row group; who writes the next one. Errors: [`Error::Output`], also of a row group before.
+    fn write(self, columns: Vec<Column>, rows: usize) -> Result<Output> {
+        match self {
+            Output::Beside(sender, thread) if rows == GROUP => match sender.send(columns) {
+                Ok(()) => Ok(Output::Beside(sender, thread)),
+                // The thread has ended, which it does before its time for an error alone.
+                Err(_) => Output::Beside(sender, thread).join().map(Output::Here),
+            },
+            other => {
+                let mut groups = other.join()?;
+                groups.write(columns, rows)?;
+                Ok(Output::Here(groups))
+            }
+        }
+    }
+
+    /// Waits until all is written. Errors: [`Error::Output`].
+    fn join(self) -> Result<RowGroups> {
+        match self {
+            Output::Here(groups) => Ok(groups),
+            Output::Beside(sender, thread) => {
+                drop(sender);
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }
+        }
+    }
 }
 
 impl TableWriter {
@@ -120,8 +200,16 @@ impl TableWriter {
         // Of one page there is nothing to look up in an index.
         let options = WriteOptions { write_statistics: false, version: Version::V1 };
         let writer = FileWriter::new(file, schema, options, Some("Plimsoll".to_owned()));
-        let (path, constants, columns) = (path.to_owned(), constants.to_vec(), Vec::new());
-        Ok(TableWriter { path, writer, digest, temporary, pairs, constants, fields, columns, rows: 0, room: 0 })
+        let constants = constants.iter().map(|(_, constant)| constant.clone()).collect();
+        let output = Some(Output::Here(RowGroups { path: path.to_owned(), constants, writer }));
+        let (path, columns) = (path.to_owned(), Vec::new());
+        Ok(TableWriter { path, output, beside: false, digest, temporary, pairs, fields, columns, rows: 0, room: 0 })
+    }
+
+    /// The same with a thread that makes and writes the pages of a whole row group while the rows of the next one come, if
+    /// `beside`. The bytes are the same.
+    pub fn beside(self, beside: bool) -> TableWriter {
+        TableWriter { beside, ..self }
     }
 
     /// Adds a row: one cell a field, in order. Errors: [`Error::Output`] for another number of cells, and for a cell of
@@ -171,22 +259,15 @@ impl TableWriter {
         if self.rows == 0 {
             return Ok(());
         }
-        let rows = self.rows;
-        let schema = self.writer.schema().clone();
-        let mut types = schema.columns().iter().map(|column| column.descriptor.clone());
-        let constants = self.constants.iter().zip(types.by_ref());
-        let constants = constants.map(|((_, constant), of)| repeated(constant.cell(), rows, of)).collect::<Vec<_>>();
-        let columns = self.columns.drain(..).zip(types).map(|(column, of)| column.pages(rows, of));
-        // One after the other, so that one column alone is in memory twice.
-        let streams = constants.into_iter().chain(columns).map(|pages| {
-            let (pages, compression) = pages?;
-            let pages = DynIter::new(pages.into_iter().map(Ok));
-            Ok(DynStreamingIterator::new(Compressor::new(pages, compression, Vec::new())))
-        });
-        let written = self.writer.write::<ParquetError>(rows as u64, DynIter::new(streams));
-        written.map_err(|error| Error::output(&self.path, error))?;
+        let output = self.output()?;
+        let output = if self.beside && self.rows == GROUP { output.beside()? } else { output };
+        self.output = Some(output.write(std::mem::take(&mut self.columns), self.rows)?);
         (self.rows, self.room) = (0, 0);
         Ok(())
+    }
+
+    fn output(&mut self) -> Result<Output> {
+        self.output.take().ok_or_else(|| Error::output(&self.path, "is not written on after an error"))
     }
 
     /// Completes the file and gives it its name.
@@ -197,7 +278,8 @@ impl TableWriter {
     /// Completes the file; it has no name yet.
     pub fn complete(mut self) -> Result<Pending> {
         self.flush()?;
-        self.writer.end(Some(self.pairs)).map_err(|error| Error::output(&self.path, error))?;
+        let mut groups = self.output()?.join()?;
+        groups.writer.end(Some(self.pairs)).map_err(|error| Error::output(&self.path, error))?;
         complete(&self.path, self.temporary, self.digest.hex())
     }
 }
@@ -205,6 +287,46 @@ impl TableWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A table of a number and a name, more than two row groups long.
+    fn long(path: &Path, change: impl FnOnce(&mut TableWriter)) -> Result<Written> {
+        let fields = vec![Field::new("n", Kind::Int), Field::new("name", Kind::Text)];
+        let mut table = TableWriter::create(path, &[], fields, &[])?;
+        change(&mut table);
+        for n in 0..2 * GROUP as i64 + 3 {
+            table.push([Cell::Int(n * n % 1009), Cell::Text(["a", "b", "c"][n as usize % 3])])?;
+        }
+        table.finish()
+    }
+
+    #[test]
+    fn a_thread_writes_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, beside: bool| {
+            let path = dir.path().join(name);
+            let written = long(&path, |table| table.beside = beside).expect("a writable folder");
+            (std::fs::read(path).expect("a file"), written.digest)
+        };
+        assert!(write("here", false) == write("beside", true));
+    }
+
+    #[test]
+    fn what_a_thread_cannot_write_is_an_error_and_leaves_no_file() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for beside in [false, true] {
+            let read_only = |table: &mut TableWriter| {
+                table.beside = beside;
+                let Some(Output::Here(groups)) = &mut table.output else { return };
+                let file = std::fs::File::open(table.temporary.path()).expect("a file");
+                let file = BufWriter::new(Digesting::new(file, Digest::default()));
+                let options = WriteOptions { write_statistics: false, version: Version::V1 };
+                groups.writer = FileWriter::new(file, groups.writer.schema().clone(), options, None);
+            };
+            let error = long(&dir.path().join("t.parquet"), read_only).expect_err("nothing can be written");
+            assert!(matches!(error, Error::Output { .. }), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 0);
+    }
 
     #[test]
     fn a_row_that_does_not_fit_is_an_error_and_leaves_no_file() {
