@@ -5,7 +5,7 @@
 //! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +159,7 @@ pub struct Rows {
 impl Rows {
     /// Opens a file. Errors: those of [`open`].
     pub fn open(path: &Path, separator: Separator) -> Result<Rows> {
-        Ok(Rows::new(Box::new(BufReader::new(open(path)?)), path, separator))
+        Ok(Rows::new(Box::new(open(path)?), path, separator))
     }
 
     /// Rows of an open `input`, which messages call `path`.
@@ -174,7 +174,7 @@ impl Rows {
     pub fn read(&mut self) -> Result<Option<Row<'_>>> {
         while let Some(line) = self.records.read(&self.path)? {
             self.records.record.trim();
-            if self.records.record.iter().any(|field| !field.is_empty()) || self.records.record.len() > 1 {
+            if self.records.record.len() > 1 || self.records.record.iter().any(|field| !field.is_empty()) {
                 return Ok(Some(Row { path: &self.path, line, record: &self.records.record }));
             }
         }
