@@ -99,6 +99,8 @@ fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
         workload: "bench",
         cluster: &spec(),
         weights: None,
+        control: None,
+        services: &[],
         options: options(placement),
         sample: Span::from_secs(60),
         window: Window::default(),

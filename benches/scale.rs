@@ -5,7 +5,8 @@
 //!
 //! `cargo bench --bench scale` takes some minutes; `-- --tasks 10000000 --machines 20000 --a-job 10` is a long run.
 //! With `cargo bench --bench scale -- --table experiments/scale.toml` the measurements of that file are written as a
-//! table and figures.
+//! table and figures, and with `-- --decide crates/control/src/world/decide.csv` the times of decisions that plans with
+//! `decide = "measured"` draw from.
 
 #[path = "common/results.rs"]
 mod results;
@@ -107,8 +108,8 @@ impl Recorder for Clock {
     }
 }
 
-/// The engine alone: latencies of the instants of the second half, and each task's machine.
-fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
+/// The engine alone: latencies of the instants of the second half, in order of length, and each task's machine.
+fn latencies(supply: &Supply, spec: &ClusterSpec) -> (Vec<u32>, Clock) {
     let mut source = supply.source().expect("a workload");
     let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
@@ -120,7 +121,7 @@ fn latencies(supply: &Supply, spec: &ClusterSpec) -> (u32, u32, Clock) {
     engine::run(&mut *source, &mut *policy, cluster, weights.clone(), &options, &mut clock).expect("a run");
     let mut steady = clock.nanos.split_off(clock.nanos.len() / 2);
     steady.sort_unstable();
-    (steady[steady.len() / 2], steady[steady.len() * 99 / 100], clock)
+    (steady, clock)
 }
 
 /// The time of a search through the machines one by one until one has room, as the mean of some launches in the middle
@@ -221,6 +222,8 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         workload,
         cluster: &spec,
         weights: None,
+        control: None,
+        services: &[],
         options,
         sample,
         window: Window::default(),
@@ -237,7 +240,8 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
     let policy = Registry::default().policy("drf").expect("a policy");
     let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome;
     let (after, _, peak) = spent();
-    let (p50, p99, clock) = latencies(&supply, &spec);
+    let (steady, clock) = latencies(&supply, &spec);
+    let (p50, p99) = (steady[steady.len() / 2], steady[steady.len() * 99 / 100]);
     let engine = spent().0 - after;
     let capacity = Cluster::new(&spec, supply.source().expect("a workload").dims()).expect("a cluster").capacities[0];
     let scan = scan(&clock, machines as usize, &capacity);
@@ -287,6 +291,11 @@ fn main() {
         println!("{}", serde_json::to_string(&measured).expect("numbers"));
         return;
     }
+    if let Some(path) = after("--decide") {
+        let file = results::path(path, "crates/control/src/world/decide.csv");
+        std::fs::write(file, decide(number("--machines").unwrap_or(20_000))).expect("a file that can be written");
+        return;
+    }
     let done = match after("--table") {
         Some(path) => table::write(Path::new(results::path(path, "experiments/scale.toml"))),
         None => print(number("--machines"), number("--tasks"), number("--a-job")),
@@ -295,6 +304,24 @@ fn main() {
         eprintln!("{error}");
         std::process::exit(1);
     }
+}
+
+/// How long a decision takes, as a table for `decide = "measured"` of plans: the quantiles from 0 to 100 % of the latencies
+/// with so many machines, in whole microseconds, rounded up.
+fn decide(machines: u64) -> String {
+    let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
+    let supply = Supply::Generated(Generated::Workload(workload(machines, tasks_for(machines, 1_000_000), 1)));
+    let (steady, _) = latencies(&supply, &spec);
+    let mut text = format!(
+        "# Time of an instant that launches something, at {machines} machines: cargo bench --bench scale -- --decide FILE\n\
+         # Quantiles from 0 to 100 %, of {} instants, in microseconds, rounded up.\nus\n",
+        steady.len()
+    );
+    for percent in 0..=100 {
+        let nanos = steady[(steady.len() - 1) * percent / 100];
+        text += &format!("{}\n", nanos.div_ceil(1000));
+    }
+    text
 }
 
 /// Measures the sizes that are asked for, or all.

@@ -196,6 +196,8 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         weights: args.weights.clone(),
         quota: Vec::new(),
         cluster,
+        control: None,
+        service: Vec::new(),
         workload: Some(WorkloadFile::Trace(trace)),
     };
     let canonical = canonical(args);

@@ -76,7 +76,7 @@ impl StaticPlan {
             file: path.to_owned(),
             set: set.to_vec(),
             inputs: BTreeMap::new(),
-            seeds: plan.study.storms.seeds.clone(),
+            seeds: Vec::new(),
         }
     }
 

@@ -102,6 +102,9 @@ fn of_cell(plan: &Plan, Known { outline, is_whole }: &Known, last: &mut Last) ->
     for policy in &plan.policies {
         let mut made = ground.policy(policy, options.placement)?;
         engine::check(&*made, cluster, options)?;
+        if plan.control.is_some() {
+            engine::check_control(cluster, options)?;
+        }
         outline.users.iter().enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;
     }
     Ok(())

@@ -181,7 +181,7 @@ impl<'a> Collector<'a> {
         (submit, duration): (Time, Span),
         (start, end): (Time, Time),
     ) {
-        if self.window.holds(submit) && submit < end {
+        if self.window.holds(submit) && submit < end && duration < Span::ENDLESS {
             let (age, ran, work) = (end.since(submit).seconds(), end.since(start).seconds(), duration.seconds());
             let delay = work * age - ran.min(work) * ran / 2.0;
             self.users[user.index()].delay += self.reference.size(demand) * tasks as f64 * delay;
@@ -283,14 +283,17 @@ impl Recorder for Collector<'_> {
         let tasks = u64::from(row.tasks);
         self.totals.submitted(row, first_of_job);
         self.remarks.labels += u64::from(row.label.is_some() || row.location.is_some());
-        self.reference.submit(Work {
-            user: row.user,
-            submit: row.submit,
-            duration: row.duration,
-            tasks,
-            demand: row.demand,
-            measured: self.window.holds(row.submit),
-        });
+        // Who never ends has no service that could be early or late: speeds are of the other work.
+        if row.duration < Span::ENDLESS {
+            self.reference.submit(Work {
+                user: row.user,
+                submit: row.submit,
+                duration: row.duration,
+                tasks,
+                demand: row.demand,
+                measured: self.window.holds(row.submit),
+            });
+        }
         if self.sinks.wants(Table::Demands) {
             self.demands.add(stage, row.demand.slice(self.dims), tasks);
         }
@@ -350,7 +353,13 @@ impl Recorder for Collector<'_> {
             // Its work is never done, and nobody waits for it from now on.
             Fate::Lost | Fate::GivenUp => Some((end, end)),
             // This attempt has served nothing: the task is served when it runs again, or was in its other instance.
-            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed | Fate::Superseded => None,
+            Fate::Reclaimed
+            | Fate::Preempted
+            | Fate::MachineFailed
+            | Fate::Failed
+            | Fate::Superseded
+            | Fate::Revoked
+            | Fate::Moved => None,
         };
         if let Some(span) = served {
             self.served(tasks.user, (tasks.demand, count), (tasks.submit, tasks.duration), span);
@@ -373,7 +382,7 @@ impl Recorder for Collector<'_> {
         }
         self.totals.job(job);
         self.users[job.user.index()].job(job, ended.as_ref());
-        self.remarks.endless += u64::from(job.work.is_none());
+        self.remarks.endless += u64::from(job.work.is_none() && job.ideal < Span::ENDLESS);
         if !self.sinks.wants(Table::Jobs) {
             return Ok(());
         }
@@ -386,7 +395,7 @@ impl Recorder for Collector<'_> {
         self.totals.stuck(stuck);
         if stuck.why == Stuck::TooLarge {
             // Told when it arrives; its age counts to the end of the run, as that of all that is never served.
-            if self.window.holds(stuck.submit) {
+            if self.window.holds(stuck.submit) && stuck.duration < Span::ENDLESS {
                 let work = self.reference.size(stuck.demand) * stuck.tasks as f64 * stuck.duration.seconds();
                 let user = &mut self.users[stuck.user.index()];
                 user.unserved += work;

@@ -9,15 +9,11 @@ use super::settings::positive_span;
 use super::study::Plain;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
-use crate::control::storm::Storm;
-use crate::control::study::{Storms, Study, Sweep};
+use crate::control::study::{Study, Sweep};
 use crate::control::world::plan::{Network, Timing};
 use crate::error::{Error, Result, each};
 use crate::output::paper::Paper;
 use crate::units::Span;
-
-/// The most seeds, machines and rates: beyond them a storm takes days.
-const MOST: (u64, u32, usize) = (10_000, 100_000, 100);
 
 /// The plan as it is written.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,15 +21,7 @@ const MOST: (u64, u32, usize) = (10_000, 100_000, 100);
 struct File {
     name: String,
     question: Option<String>,
-    #[serde(default = "one")]
-    seeds: u64,
-    #[serde(default = "one")]
-    seed: u64,
     failover: Section,
-}
-
-fn one() -> u64 {
-    1
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -45,7 +33,6 @@ struct Section {
     heartbeat: Option<String>,
     window: Option<String>,
     recovery: Option<SweepFile>,
-    storm: Option<StormFile>,
     #[serde(default)]
     diagram: Vec<DiagramFile>,
 }
@@ -56,16 +43,6 @@ struct SweepFile {
     scenarios: Vec<String>,
     heartbeats: Vec<String>,
     windows: Vec<String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StormFile {
-    machines: u32,
-    lasts: String,
-    instance: String,
-    links: Option<String>,
-    rates: Vec<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -107,7 +84,7 @@ impl FailoverPlan {
     ///
     /// Errors: [`Error::Placed`] with line and column, [`Error::Plan`] with the key and what would be accepted.
     pub fn read(path: &Path, text: &str, set: &[String]) -> Result<FailoverPlan> {
-        let plain = Plain::read(path, text, set, "failover.storm.machines=40")?;
+        let plain = Plain::read(path, text, set, "failover.window=30s")?;
         let plan = check(plain.parse()?).map_err(|error| plain.located(error))?;
         Ok(FailoverPlan { text: plain.text, paper: plain.paper, ..plan })
     }
@@ -115,11 +92,6 @@ impl FailoverPlan {
 
 fn check(file: File) -> Result<FailoverPlan> {
     check_name(&file.name)?;
-    if !(1..=MOST.0).contains(&file.seeds) {
-        return Err(Error::plan("seeds", file.seeds, format!("1 to {}", MOST.0)));
-    }
-    let last = file.seed.checked_add(file.seeds).filter(|&last| last <= i64::MAX as u64);
-    let seeds = file.seed..last.ok_or_else(|| Error::plan("seed", file.seed, "a seed below 2^63"))?;
     let section = file.failover;
     let network = links("failover.links", section.links.as_deref(), Network::ORDERED)?;
     let mut timing = Timing::default();
@@ -141,7 +113,6 @@ fn check(file: File) -> Result<FailoverPlan> {
         network,
         timing,
         recovery: section.recovery.as_ref().map_or(Ok(Sweep::default()), sweep)?,
-        storms: section.storm.as_ref().map_or(Ok(Storms::default()), |file| storms(file, timing, network, seeds))?,
     };
     let diagrams = section.diagram.iter().map(diagram).collect::<Result<_>>()?;
     let (paper, text) = (Paper::default(), String::new());
@@ -178,29 +149,6 @@ fn sweep(file: &SweepFile) -> Result<Sweep> {
     })
 }
 
-fn storms(file: &StormFile, timing: Timing, network: Network, seeds: std::ops::Range<u64>) -> Result<Storms> {
-    if !(10..=MOST.1).contains(&file.machines) {
-        return Err(Error::plan("failover.storm.machines", file.machines, format!("10 to {}", MOST.1)));
-    }
-    if file.rates.len() > MOST.2 || file.rates.is_empty() {
-        let expected = format!("1 to {} failures an hour, such as [1, 2, 5]", MOST.2);
-        return Err(Error::plan("failover.storm.rates", format!("{} rates", file.rates.len()), expected));
-    }
-    if let Some(at) = file.rates.iter().position(|rate| !(*rate > 0.0 && *rate <= 3600.0)) {
-        let expected = "failures of a process in an hour, above 0, at most 3600";
-        return Err(Error::plan("failover.storm.rates", file.rates[at], expected).item(at));
-    }
-    let storm = Storm {
-        machines: file.machines,
-        lasts: positive_span("failover.storm.lasts", &file.lasts)?,
-        rate: file.rates[0],
-        instance: positive_span("failover.storm.instance", &file.instance)?,
-        timing,
-        network: links("failover.storm.links", file.links.as_deref(), network)?,
-    };
-    Ok(Storms { storm: Some(storm), rates: file.rates.clone(), seeds: seeds.collect() })
-}
-
 fn diagram(file: &DiagramFile) -> Result<Diagram> {
     let scenario = Scenario::parse(&file.scenario).map_err(|error| error.under("failover.diagram.scenario"))?;
     let removed = rules("failover.diagram.without", &file.without)?;
@@ -212,9 +160,8 @@ mod tests {
     use super::*;
     use crate::control::scenario::State;
 
-    const PLAN: &str = "name = \"f\"\nseeds = 2\n[failover]\nscenarios = [\"1\", \"am-timeout\"]\nwithout = [\"clamp\"]\n\
-                        heartbeat = \"500ms\"\n[failover.storm]\nmachines = 10\nlasts = \"10m\"\ninstance = \"1m\"\n\
-                        rates = [1, 2.5]\n[[failover.diagram]]\nscenario = \"17\"\nwithout = [\"fencing\"]\n";
+    const PLAN: &str = "name = \"f\"\n[failover]\nscenarios = [\"1\", \"am-timeout\"]\nwithout = [\"clamp\"]\n\
+                        heartbeat = \"500ms\"\n[[failover.diagram]]\nscenario = \"17\"\nwithout = [\"fencing\"]\n";
 
     fn read(text: &str, set: &[&str]) -> Result<FailoverPlan> {
         let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
@@ -223,11 +170,10 @@ mod tests {
 
     #[test]
     fn a_plan_is_read_and_its_keys_have_defaults() {
-        let plan = read(PLAN, &["failover.storm.machines=20"]).expect("a good plan");
+        let plan = read(PLAN, &["failover.window=20s"]).expect("a good plan");
         assert_eq!(plan.study.scenarios.iter().map(|s| s.number()).collect::<Vec<_>>(), [1, 3]);
         assert_eq!((plan.study.rules, plan.study.timing.app_timeout), (vec![Rule::Clamp], Span::from_secs(15)));
-        let storms = &plan.study.storms;
-        assert_eq!((storms.seeds.as_slice(), storms.storm.map(|s| s.machines)), (&[1, 2][..], Some(20)));
+        assert_eq!(plan.study.timing.window, Span::from_secs(20));
         assert!(!plan.diagrams[0].rules.has(Rule::Fencing) && plan.study.recovery == Sweep::default());
         let plain = read("name = \"f\"\n[failover]\n", &[]).expect("a good plan");
         assert_eq!((plain.study.scenarios.len(), plain.study.rules.len()), (17, 8));
@@ -239,12 +185,7 @@ mod tests {
         for (from, to, part) in [
             ("\"am-timeout\"", "\"am-timeuot\"", "did you mean 'am-timeout'"),
             ("\"clamp\"", "\"clam\"", "did you mean 'clamp'"),
-            ("machines = 10", "machines = 3", "line 8"),
-            ("rates = [1, 2.5]", "rates = [0]", "above 0"),
-            ("rates = [1, 2.5]", "rates = []", "1 to 100"),
             ("\"500ms\"", "\"1m\"", "at most 8s"),
-            ("\"10m\"", "\"soon\"", "failover.storm.lasts"),
-            ("seeds = 2", "seeds = 0", "1 to 10000"),
             ("heartbeat =", "heartbeet =", "Did you mean 'heartbeat'"),
             ("name = \"f\"", "name = \"a/b\"", "without slashes"),
         ] {

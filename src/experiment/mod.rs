@@ -6,6 +6,7 @@ pub mod changes;
 mod collect;
 mod compare;
 mod contrast;
+pub mod control;
 mod demands;
 mod execute;
 pub mod failover;

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
+use super::control::{ControlFile, ControlPlan};
 use super::machines::{ClusterFile, Supplied, supplied};
 use super::seeds::{Precision, Seeds};
 use super::settings::{Stands, horizon, positive_span};
 use super::window::Window;
-use crate::cluster::ClusterSpec;
+use crate::cluster::{ClusterSpec, Placement};
 use crate::engine::Options;
 use crate::error::{Error, Result, did_you_mean, each};
 use crate::output::portable;
@@ -20,7 +21,8 @@ use crate::output::table::Constant;
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, QuotaFile, Registry, inside};
 use crate::tree::Node;
-use crate::units::{Dim, Span, Time};
+use crate::units::{Dim, Round, Span, Time, decimal};
+use crate::workload::Service;
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
 
@@ -58,6 +60,11 @@ pub struct PlanFile {
     pub quota: Vec<(String, QuotaFile)>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterFile,
+    /// Online services beside the workload.
+    #[serde(default)]
+    pub service: Vec<ServiceFile>,
+    /// The control plane between scheduler and machines; nothing stands between them if absent.
+    pub control: Option<ControlFile>,
     /// A generator with its parameters, or `trace = "file"`.
     #[serde(deserialize_with = "apart")]
     pub workload: Option<WorkloadFile>,
@@ -80,6 +87,23 @@ pub struct MeasureFile {
     pub from: Option<String>,
     /// Where the measuring ends (`4h`); never if absent.
     pub to: Option<String>,
+}
+
+/// An online service as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceFile {
+    /// The name of its job.
+    pub name: String,
+    /// The user that it belongs to; one of its own name if absent.
+    pub user: Option<String>,
+    /// How many tasks.
+    pub tasks: u32,
+    /// The demand of each: `{ cpu = 4, memory_gib = 8 }`.
+    pub demand: toml::Table,
+    /// 0 (most urgent) to 9.
+    #[serde(default)]
+    pub priority: u8,
 }
 
 /// A trace as it is written in `[workload]`.
@@ -186,6 +210,10 @@ pub struct Plan {
     pub precision: Option<Precision>,
     /// How the engine goes about it.
     pub options: Options,
+    /// The control plane between scheduler and machines, if there is one.
+    pub control: Option<ControlPlan>,
+    /// Online services beside the workload.
+    pub services: Vec<Service>,
     /// The step of the sampling grid.
     pub sample: Span,
     /// Which part of a run is measured.
@@ -243,6 +271,9 @@ impl Plan {
         };
         let Supplied { cluster, options, machines, events } =
             supplied(&file.cluster, file.until.as_deref(), folder, stands)?;
+        let count: u64 = cluster.groups.iter().map(|group| u64::from(group.count)).sum();
+        let pooled = options.placement == Placement::Pooled;
+        let control = file.control.as_ref().map(|file| ControlPlan::check(file, count, pooled)).transpose()?;
         let missing = || Error::plan("workload", "nothing", "a generator or a trace");
         let workload = file.workload.ok_or_else(missing)?.plan(folder, cluster.resources(), stands)?;
         let replicated = match &workload {
@@ -284,6 +315,8 @@ impl Plan {
             seeds,
             precision,
             options,
+            control,
+            services: services(&file.service)?,
             sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span(&stands.key("sample"), text))?,
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
@@ -343,6 +376,44 @@ fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Stands)
         }
     }
     Ok(policies)
+}
+
+/// The most tasks of a service.
+const MOST_OF_A_SERVICE: u32 = 1_000_000;
+
+/// The services. Errors: one without tasks or demand, or of a name or with a resource that stood before.
+fn services(files: &[ServiceFile]) -> Result<Vec<Service>> {
+    let mut services: Vec<Service> = Vec::new();
+    for file in files {
+        let key = |name: &str| format!("service.{name}");
+        if !(1..=MOST_OF_A_SERVICE).contains(&file.tasks) {
+            return Err(Error::plan(key("tasks"), file.tasks, format!("1 to {MOST_OF_A_SERVICE}")));
+        }
+        if file.priority > 9 {
+            return Err(Error::plan(key("priority"), file.priority, "0 (most urgent) to 9"));
+        }
+        if services.iter().any(|known| known.name == file.name) {
+            return Err(Error::plan(key("name"), format!("'{}' twice", file.name), "each service once"));
+        }
+        let mut demand = Vec::new();
+        for (name, value) in &file.demand {
+            let ((dim, scale), text) = (Dim::parse(name), value.to_string());
+            let amount = decimal(text.as_bytes(), scale, Round::Up);
+            let amount = amount.map_err(|problem| {
+                Error::plan(key(&format!("demand.{name}")), &text, format!("an amount; this {problem}"))
+            });
+            if demand.iter().any(|(known, _)| *known == dim) {
+                return Err(Error::plan(key(&format!("demand.{name}")), &text, "each resource once"));
+            }
+            demand.push((dim, amount?));
+        }
+        if demand.is_empty() {
+            return Err(Error::plan(key("demand"), "{}", "resources such as { cpu = 4, memory_gib = 8 }"));
+        }
+        let user = file.user.clone().unwrap_or_else(|| file.name.clone());
+        services.push(Service { name: file.name.clone(), user, tasks: file.tasks, demand, priority: file.priority });
+    }
+    Ok(services)
 }
 
 /// The part of a run that is measured. Errors: not a span, or an end that is not behind the start.

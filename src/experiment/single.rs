@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::collect::Collector;
+use super::control::ControlPlan;
 use super::groups::GroupWatch;
 use super::plan::Plan;
 use super::sinks::{Destination, Sinks};
@@ -11,7 +12,7 @@ use super::supply::Supply;
 use super::window::Window;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine::{self, Options, Outcome};
+use crate::engine::{self, Options, Outcome, Parties};
 use crate::error::Result;
 use crate::metrics::{Run, Summary, User};
 use crate::output::file::Pending;
@@ -19,6 +20,7 @@ use crate::output::schema::{Bin, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, Policy, Setup};
 use crate::units::{Dim, MAX_DIMS, Resources, Span, Time};
+use crate::workload::{Service, WithServices};
 
 /// Everything a run depends on but the policy.
 #[derive(Clone, Copy)]
@@ -33,6 +35,10 @@ pub struct Simulation<'a> {
     pub weights: Option<&'a Pinned>,
     /// How the engine goes about it.
     pub options: Options,
+    /// The control plane between scheduler and machines, if there is one.
+    pub control: Option<&'a ControlPlan>,
+    /// Online services beside the workload.
+    pub services: &'a [Service],
     /// The step of the sampling grid.
     pub sample: Span,
     /// Which part of the run is measured.
@@ -48,6 +54,8 @@ impl<'a> Simulation<'a> {
             cluster: &plan.cluster,
             weights: plan.weights.as_ref(),
             options: plan.options,
+            control: plan.control.as_ref(),
+            services: &plan.services,
             sample: plan.sample,
             window: plan.window,
         }
@@ -101,6 +109,9 @@ pub fn simulate(
     heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
 ) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
+    if !simulation.services.is_empty() {
+        source = Box::new(WithServices::new(source, simulation.services)?);
+    }
     let mut ground = Ground::new(simulation.cluster, simulation.weights, source.dims())?;
     if let Some(hardware) = &mut ground.cluster.hardware {
         hardware.measure_by(simulation.supply.mix()?);
@@ -114,22 +125,22 @@ pub fn simulate(
     let grid = (simulation.sample, simulation.window, simulation.options.until);
     let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
     let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
-    let outcome = engine::run(
-        &mut *source,
-        &mut *policy_object,
-        Arc::clone(&cluster),
-        weights.clone(),
-        &options,
-        &mut collector,
-    )?;
+    let mut world = simulation.control.map(|control| control.world(options.seed));
+    let mut parties = Parties::lent(&mut *source, &mut *policy_object, &mut collector);
+    if let Some(world) = &mut world {
+        parties = parties.under(world);
+    }
+    let outcome = engine::run_with(parties, Arc::clone(&cluster), weights.clone(), &options)?;
     collector.finish(outcome.end)?;
+    let carried = world.map(|mut world| world.carried(outcome.end));
     let lens = policy_object.needs().lens;
     let offered = cluster.capacities.iter().fold([0u64; MAX_DIMS], |mut sum, machine| {
         let seen = lens.machine(*machine);
         sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
         sum
     });
-    let (run, dims) = (ended(&collector, simulation, &cluster, Resources(offered), outcome), &cluster.dims);
+    let run = Run { carried, ..ended(&collector, simulation, &cluster, Resources(offered), outcome) };
+    let dims = &cluster.dims;
     let pooled = simulation.options.placement == Placement::Pooled;
     let measured = run.measured;
     let summary = RunSummary {
@@ -176,6 +187,7 @@ fn ended<'a>(
         wait: delay(&delays.wait),
         slowdown: delay(&delays.slowdown),
         step: collector.grid.step,
+        carried: None,
     }
 }
 

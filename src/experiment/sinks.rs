@@ -142,6 +142,8 @@ impl Sinks {
             Fate::Failed => "failed",
             Fate::GivenUp => "given-up",
             Fate::Superseded => "superseded",
+            Fate::Revoked => "revoked",
+            Fate::Moved => "moved",
         };
         (tasks.first..tasks.first + u64::from(tasks.count)).try_for_each(|number| {
             table.push(&Task {

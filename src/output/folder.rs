@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::lock::Lock;
 pub use super::lock::RECEIPTS;
 use super::portable::leads_elsewhere;
-use super::schema::{self, Fated, Recovered, Struck};
+use super::schema::{self, Fated, Recovered};
 use super::sealed::{self, Found};
 use crate::column::Row;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ pub const ESTIMATES: &str = "statistics/estimates.parquet";
 pub const DIFFERENCES: &str = "statistics/differences.parquet";
 
 /// The names of the tables of a plan about failovers.
-pub const FAILOVER: [&str; 3] = [Fated::TABLE, Recovered::TABLE, Struck::TABLE];
+pub const FAILOVER: [&str; 2] = [Fated::TABLE, Recovered::TABLE];
 
 /// The contents of a results folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,6 @@ use crate::units::{MachineId, Time};
 /// Draws the plain timing of a trial, or if something is violated the timing with the shortest trace, as wide as it is
 /// told; and says what it is.
 pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
-    let setup = Scenario::setup(trial.rules);
     let trace = trial.shortest_trace();
     let timing = trace.as_ref().map_or(1, |trace| trace.timing);
     let removed: Vec<&str> = trial.rules.missing().map(Rule::name).collect();
@@ -20,11 +19,11 @@ pub fn of_trial(trial: &Trial, width: Option<f64>) -> (String, String) {
     if !removed.is_empty() {
         title += &format!(" without {}", removed.join(", "));
     }
-    let log = trial::log(&setup, &trial.outcomes[timing - 1].0);
+    let log = trial::log(&Scenario::stage(trial.rules, trial.outcomes[timing - 1].0.clone()));
     // What comes after the violation explains nothing.
     let end = trace.map_or(Time::NEVER, |trace| trace.violation.at);
     let log: Vec<Entry> = log.into_iter().take_while(|entry| entry.at <= end).collect();
-    (draw(&setup, &title, &log, width), title)
+    (draw(trial.setup(), &title, &log, width), title)
 }
 
 /// Draws a log from its first fault on: FuxiMaster, the application masters, and the machines that are struck, or the
@@ -43,15 +42,16 @@ pub fn draw(setup: &Setup, title: &str, log: &[Entry], width: Option<f64>) -> St
         machines.push(MachineId(0));
     }
     let mut lanes = vec!["FuxiMaster".to_owned()];
-    lanes.extend(setup.app_ids().map(|app| {
-        let names: Vec<&str> = setup.roles_of(app).map(|role| setup.names[role.index()].as_str()).collect();
+    let apps = setup.app_ids();
+    lanes.extend(apps.iter().map(|app| {
+        let names: Vec<&str> = setup.roles_of(*app).map(|role| setup.name(role)).collect();
         format!("AM {} ({})", app.0, names.join(", "))
     }));
     lanes.extend(machines.iter().map(|machine| format!("Tubo {machine}")));
     let lane = |node: Node| match node {
         Node::Master => Some(0),
-        Node::App(app, _) => Some(1 + app.index()),
-        Node::Tubo(machine) => machines.iter().position(|other| *other == machine).map(|at| 1 + setup.apps() + at),
+        Node::App(app, _) => apps.iter().position(|other| *other == app).map(|at| 1 + at),
+        Node::Tubo(machine) => machines.iter().position(|other| *other == machine).map(|at| 1 + apps.len() + at),
     };
     let row = |entry: &Entry| {
         let step = match entry.what {
@@ -88,9 +88,10 @@ mod tests {
     #[test]
     fn every_scenario_has_a_diagram_with_its_faults() {
         for scenario in Scenario::all() {
-            let setup = Scenario::setup(Rules::ALL);
+            let trial = Trial::new(scenario, Rules::ALL, Network::ORDERED, Timing::default());
             let script = scenario.scripts(Network::ORDERED, Timing::default()).remove(0);
-            let svg = draw(&setup, &scenario.name(), &trial::log(&setup, &script), None);
+            let log = trial::log(&Scenario::stage(Rules::ALL, script));
+            let svg = draw(trial.setup(), &scenario.name(), &log, None);
             for text in ["FuxiMaster", "AM 1 (web)", "Tubo 0", scenario.name().as_str()] {
                 assert!(svg.contains(text), "{}: {text} is missing", scenario.name());
             }

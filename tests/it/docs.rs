@@ -86,13 +86,14 @@ for arg do
     last=$arg
 done
 case "$1 $2" in
-    "run experiments/paper/fuxi-failover.toml") set -- "$@" --set seeds=2 --set failover.storm.lasts=5m --set 'failover.storm.rates=[2]' \
-        --set 'failover.recovery.scenarios=["fm-failover"]' ;;
+    "run experiments/paper/fuxi-failover.toml") set -- "$@" --set 'failover.recovery.scenarios=["fm-failover"]' ;;
     "run experiments/load-sweep.toml" | "cluster slurm")
         set -- "$@" --set seeds=2 --set workload.hours=0.1 --set measure.from=1m ;;
     "run experiments/facebook.toml" | "run experiments/complementary.toml")
         set -- "$@" --set seeds=2 --set workload.hours=0.1 ;;
     "run experiments/figures.toml" | "run experiments/quota-labels.toml") set -- "$@" --set seeds=2 ;;
+    "run experiments/failures.toml") set -- "$@" --set seeds=1 --set workload.hours=0.1 ;;
+    "run experiments/scheduling-load.toml") set -- "$@" --set until=2s ;;
     "check "*) [ -n "$effort" ] || set -- "$@" --effort quick ;;
 esac
 exec PROGRAM "$@"

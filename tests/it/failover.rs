@@ -19,9 +19,11 @@ fn rebuilt(watch: &Watch) -> Vec<(&'static str, u32)> {
     watch.rebuilt.iter().map(|(origin, count)| (origin.name(), *count)).collect()
 }
 
-/// Workers kept, started elsewhere and lost, of (sql, web, search, index); web and search are online.
+/// Workers kept, started elsewhere and lost, of (sql, web, search, index); web and search are online. The second role of all is
+/// over before the first fault.
 fn fates(watch: &Watch) -> Vec<(u32, u32, u32)> {
-    watch.fates.iter().map(|fate: &Fate| (fate.kept(), fate.replaced(), fate.lost())).collect()
+    let roles = watch.fates.iter().enumerate().filter(|(role, _)| *role != 1).map(|(_, fate)| fate);
+    roles.map(|fate: &Fate| (fate.kept(), fate.replaced(), fate.lost())).collect()
 }
 
 #[test]
@@ -33,7 +35,7 @@ fn all_seventeen_hold_on_links_that_keep_order_and_on_links_that_do_not() {
                 trial.violations().map(|(at, v)| format!("{at}: {} {}", v.invariant, v.what)).collect();
             assert!(found.is_empty(), "{}: {found:?}", scenario.name());
             for (_, outcome) in &trial.outcomes {
-                let online = [outcome.watch.fates[1], outcome.watch.fates[2]];
+                let online = [outcome.watch.fates[2], outcome.watch.fates[3]];
                 assert!(online.iter().all(|fate| fate.lost() == 0), "{}", scenario.name());
             }
         }
@@ -125,20 +127,18 @@ fn a_broken_scenario_shows_how() {
 
 #[test]
 fn random_faults_violate_nothing() {
-    for seed in 0..3_000 {
-        let chaos = Chaos::new(seed, 1 + seed as usize % 6, Rules::ALL, None);
-        let found = chaos.run().watch.violations;
-        assert!(found.is_empty(), "seed {seed}: {found:?}");
-    }
-}
-
-/// Of 100,000 schedules these three granted a unit anew before the Tubo knew that it had been given back.
-#[test]
-fn units_given_back_and_wanted_again_are_not_stopped() {
-    for seed in [9_668, 19_899, 69_759] {
-        let found = Chaos::new(seed, 4, Rules::ALL, None).run().watch.violations;
-        assert!(found.is_empty(), "seed {seed}: {found:?}");
-    }
+    // Two threads: the runners have two cores.
+    let play = |from: u64| {
+        for seed in (from..10_000).step_by(2) {
+            let chaos = Chaos::new(seed, 1 + seed as usize % 6, Rules::ALL, None);
+            let found = chaos.violation();
+            assert!(found.is_none(), "seed {seed}: {found:?}");
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| play(0));
+        play(1);
+    });
 }
 
 #[test]
@@ -146,8 +146,10 @@ fn the_same_seed_is_the_same_run() {
     for seed in 0..20 {
         let once = Chaos::new(seed, 5, Rules::ALL, None);
         let again = Chaos::new(seed, 5, Rules::ALL, None);
-        let (first, second) = (once.run(), again.run());
-        assert_eq!((once.script, first.messages), (again.script, second.messages));
+        assert_eq!(once, again);
+        let play = |chaos: &Chaos| chaos.run(&|| Ok(())).expect("nobody stops it");
+        let (first, second) = (play(&once), play(&again));
+        assert_eq!(first.messages(), second.messages());
         assert_eq!(first.watch.fates, second.watch.fates);
     }
 }
@@ -159,13 +161,13 @@ fn random_faults_find_what_a_missing_rule_does_and_are_made_small() {
         let rules = Rules::ALL.without(rule);
         let found = (0..2_000).find_map(|seed| {
             let chaos = Chaos::new(seed, 4, rules, None);
-            chaos.run().watch.violations.first().cloned().map(|violation| (chaos, violation))
+            chaos.violation().map(|violation| (chaos, violation))
         });
         let (chaos, violation) = found.unwrap_or_else(|| panic!("{} is not missed", rule.name()));
         let (small, _) = chaos.shrink(&violation, 300);
-        let again = small.run().watch.violations.first().cloned().expect("still violated");
+        let again = small.violation().expect("still violated");
         assert_eq!(again.invariant, violation.invariant, "{}", rule.name());
-        assert!(small.script.strikes.len() <= chaos.script.strikes.len());
+        assert!(small.stage.script.strikes.len() <= chaos.stage.script.strikes.len());
         assert!(!small.trace(again).entries.is_empty());
     }
 }

@@ -1,35 +1,15 @@
-//! The experiment with the control plane: storms, clocks, and `plimsoll run` of a plan with `[failover]`.
+//! The experiment with the control plane: clocks, and `plimsoll run` of a plan with `[failover]`.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use plimsoll::control::rules::{Rule, Rules};
+use plimsoll::control::rules::Rule;
 use plimsoll::control::scenario::Scenario;
-use plimsoll::control::storm::{Damage, Storm};
-use plimsoll::control::study::{Storms, Study, Sweep, Watcher};
+use plimsoll::control::study::{Study, Sweep, Watcher};
 use plimsoll::control::world::plan::{Network, Timing};
 use plimsoll::error::{Error, Result};
 use plimsoll::units::Span;
 
 use crate::replay::{plimsoll, run, said};
-
-const STORM: Storm = Storm {
-    machines: 12,
-    lasts: Span::from_secs(1200),
-    rate: 15.0,
-    instance: Span::from_secs(60),
-    timing: Timing {
-        beat: Span::from_secs(1),
-        tubo_timeout: Span::from_secs(15),
-        app_timeout: Span::from_secs(30),
-        window: Span::from_secs(60),
-        app_start: Span::from_secs(10),
-    },
-    network: Network::ORDERED,
-};
-
-fn storm(rules: Rules, seed: u64) -> Damage {
-    STORM.run(rules, seed, &|| Ok(())).expect("nobody stops it")
-}
 
 /// Counts the parts of a study, and ends it when it has been asked so often.
 struct Counter {
@@ -65,35 +45,6 @@ impl Watcher for Counter {
 }
 
 #[test]
-fn a_storm_can_be_stopped_in_the_middle() {
-    let asked = Counter::new(usize::MAX);
-    STORM.run(Rules::ALL, 1, &|| asked.go_on()).expect("nobody stops it");
-    let often = asked.asked.load(Relaxed);
-    assert!(often > 4, "asked {often} times");
-    let once = Counter::new(2);
-    assert!(matches!(STORM.run(Rules::ALL, 1, &|| once.go_on()), Err(Error::Interrupted)));
-    assert_eq!(once.asked.load(Relaxed), 3);
-}
-
-#[test]
-fn storms_cost_offline_work_and_no_online_worker_while_all_rules_hold() {
-    for seed in 1..4 {
-        let all = storm(Rules::ALL, seed);
-        assert!(all.faults > 20, "seed {seed}: {all:?}");
-        assert_eq!((all.online.stopped, all.online.unserved, all.harmed), (0, 0, 0), "seed {seed}");
-        // 3 tenths of 12 machines of 8 online, 4 tenths offline (9 units a tenth), for 1200 s.
-        assert_eq!((all.online.wanted, all.offline.wanted), (27 * 1_200_000_000, 36 * 1_200_000_000));
-        assert!(all.offline.stopped > 0 && all.offline.discarded > 0, "seed {seed}: {all:?}");
-        let most = all.offline.stopped * STORM.instance.0;
-        assert!(all.offline.discarded < most && all.offline.unserved < all.offline.wanted, "seed {seed}: {all:?}");
-        let without = storm(Rules::ALL.without(Rule::KeepStable), seed);
-        assert_eq!(without.faults, all.faults, "the same faults");
-        assert!(without.harmed > 0, "seed {seed}: {without:?}");
-        assert_eq!(storm(Rules::ALL, seed), all, "the same seed, the same storm");
-    }
-}
-
-#[test]
 fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
     let scenarios = ["fm-failover", "am-timeout", "fm-failover+tubo-failover"];
     let scenarios: Vec<Scenario> = scenarios.iter().map(|name| Scenario::parse(name).expect("a scenario")).collect();
@@ -107,13 +58,12 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
             beats: vec![Span::from_secs(1), Span::from_secs(2)],
             windows: vec![Span::from_secs(20), Span::from_secs(60)],
         },
-        storms: Storms::default(),
     };
     let counter = Counter::new(usize::MAX);
     let findings = study.run(&counter).expect("nobody stops it");
     assert_eq!(counter.counts(), (14, 14));
     assert!(matches!(study.run(&Counter::new(5)), Err(Error::Interrupted)));
-    assert_eq!((findings.fates.len(), findings.recoveries.len(), findings.storms.len()), (4, 12, 0));
+    assert_eq!((findings.fates.len(), findings.recoveries.len()), (4, 12));
     assert!(findings.recoveries.iter().all(|row| row.violated.is_empty()), "{:?}", findings.recoveries);
     // FuxiMaster is back after 2 s and listens for the window.
     let means: Vec<f64> = findings.recoveries[..4].iter().map(|row| row.mean_s.round()).collect();
@@ -130,7 +80,6 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
 const PLAN: &str = r#"
 name = "small"
 question = "Does it run?"
-seeds = 2
 [failover]
 scenarios = ["fm-failover+am-timeout", "tubo-timeout"]
 without = ["mock-request", "keep-stable"]
@@ -138,11 +87,6 @@ without = ["mock-request", "keep-stable"]
 scenarios = ["tubo-timeout"]
 heartbeats = ["1s", "2s"]
 windows = ["20s", "60s"]
-[failover.storm]
-machines = 10
-lasts = "10m"
-instance = "1m"
-rates = [5, 20]
 [[failover.diagram]]
 scenario = "11"
 without = ["mock-request"]
@@ -165,9 +109,9 @@ fn a_plan_makes_tables_figures_and_a_report() {
         folder
     };
     let (one, two) = (made("one", "1"), made("two", "2"));
-    let figures = ["fates", "rules", "recovery", "interrupted", "offline", "online"];
+    let figures = ["fates", "rules", "recovery", "interrupted"];
     let figures = figures.iter().map(|name| format!("figures/{name}.svg"));
-    let tables = ["scenarios.parquet", "recovery.parquet", "storms.parquet", "report.html"].map(str::to_owned);
+    let tables = ["scenarios.parquet", "recovery.parquet", "report.html"].map(str::to_owned);
     let diagrams = ["svg", "png"].map(|kind| format!("figures/scenario-11-without-mock-request.{kind}"));
     for file in figures.chain(tables).chain(diagrams) {
         let read = |folder: &std::path::Path| std::fs::read(folder.join(&file)).expect("a file");
@@ -175,7 +119,7 @@ fn a_plan_makes_tables_figures_and_a_report() {
     }
     let page = std::fs::read_to_string(one.join("report.html")).expect("a page");
     assert!(page.contains("Does it run?") && page.contains("fm-failover+am-timeout"));
-    let wrong = run(&mut plimsoll(&["run", &plan, "--set", "failover.storm.machines=1"]));
+    let wrong = run(&mut plimsoll(&["run", &plan, "--set", "failover.heartbeat=1m"]));
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(said(&wrong).contains("10 to 100000"), "{}", said(&wrong));
+    assert!(said(&wrong).contains("at most 8s"), "{}", said(&wrong));
 }

@@ -10,6 +10,7 @@ mod cases;
 mod check;
 mod check_whole;
 mod columns;
+mod control_run;
 mod declared;
 mod determinism;
 mod deviation;

@@ -37,12 +37,14 @@ const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test i
 const QUICK: &[(&str, &[&str])] = &[
     ("complementary", &["seeds=2", "workload.hours=0.5"]),
     ("facebook", &["seeds=2", "workload.hours=0.1"]),
+    ("failures", &["seeds=1", "workload.hours=0.1"]),
     ("figures", &["seeds=2"]),
     ("gangs", &["seeds=2", "workload.jobs=300"]),
     ("load-sweep", &["seeds=2", "workload.hours=0.3", "measure.from=5m"]),
     ("preemption", &["seeds=2", "workload.jobs=300"]),
     ("quota-labels", &["seeds=2", "workload.hours=3"]),
     ("quota-vs-drf", &["seeds=2", "workload.hours=0.5"]),
+    ("scheduling-load", &["until=2s"]),
     ("paper/drf-fig1-2", &["seeds=2", "workload.hours=0.1"]),
     ("paper/drf-fig9-12", &["seeds=2"]),
     ("paper/drf-fig9-12-assumptions", &["seeds=1"]),
@@ -50,15 +52,7 @@ const QUICK: &[(&str, &[&str])] = &[
     ("paper/drf-fig13-14", &["seeds=2", "workload.hours=0.1"]),
     ("paper/drf-fig14-sensitivity", &["seeds=1", "workload.hours=0.05", "workload.overlay=8"]),
     ("paper/drf-table2", &["check.effort=quick"]),
-    (
-        "paper/fuxi-failover",
-        &[
-            "seeds=2",
-            "failover.storm.lasts=5m",
-            "failover.storm.rates=[2]",
-            "failover.recovery.scenarios=[\"fm-failover\"]",
-        ],
-    ),
+    ("paper/fuxi-failover", &["failover.recovery.scenarios=[\"fm-failover\"]"]),
 ];
 
 /// What is no plan that runs from a clone: two tables of benchmarks, and a plan of files that are elsewhere.

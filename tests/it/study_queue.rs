@@ -41,6 +41,8 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         workload: "queue",
         cluster: &cluster,
         weights: None,
+        control: None,
+        services: &[],
         options: Options::default(),
         sample: Span::from_secs(3600),
         window,

@@ -11,6 +11,7 @@ const NEVER: &[(&str, &str)] = &[
     ("books", "policy engine record"),
     ("policy", "engine"),
     ("record", "engine"),
+    ("carrier", "engine"),
     ("engine", ""),
     ("rows", "pinned"),
     ("output", "cli experiment"),

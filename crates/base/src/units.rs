@@ -44,6 +44,9 @@ impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
 
+    /// Longer than any run: of tasks that never end by themselves.
+    pub const ENDLESS: Span = Span(u64::MAX);
+
     /// A span of whole seconds.
     pub const fn from_secs(seconds: u64) -> Span {
         Span(seconds * US_PER_S)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
-use super::message::{Message, Node, Output, Position, Sender, Units};
+use super::message::{Message, Node, Note, Output, Position, Sender, Units};
 use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::MachineId;
@@ -44,6 +44,8 @@ pub struct AppMaster {
     pub sent: u32,
     /// The number of the last plan it sent.
     pub plans: u32,
+    /// The last plan for each role on a machine: its number and its count.
+    pub planned: BTreeMap<(MachineId, RoleId), (u32, u32)>,
     /// The units that it gave back and FuxiMaster has not confirmed.
     pub returns: Vec<Return>,
 }
@@ -76,6 +78,7 @@ impl AppMaster {
             held: Counts::default(),
             sent: 0,
             plans: 0,
+            planned: BTreeMap::new(),
             returns: Vec::new(),
         };
         let beat = master.beat();
@@ -125,9 +128,32 @@ impl AppMaster {
                     self.plan(machine, role, &mut outputs);
                 }
             }
+            Input::Message(Message::Done { machine, at, role, count }) => {
+                self.finish(machine, at, role, count, &mut outputs);
+            }
             Input::Message(_) => {}
         }
         (self, outputs)
+    }
+
+    /// Workers have done their tasks: gives their units back, and wants as many less. Only a Tubo that has heard the last plan
+    /// is believed: what it says of an earlier one may have been heard already.
+    fn finish(&mut self, machine: MachineId, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
+        let Some(&(number, planned)) = self.planned.get(&(machine, role)) else { return };
+        let last = Position { epoch: self.epoch, number };
+        if at < last {
+            // It may have been lost.
+            let plan = Message::Plan { at: last, role, count: planned };
+            outputs.push(Output::Send(Node::Tubo(machine), plan));
+        }
+        let count = count.min(self.hint(machine, role));
+        if at != last || count == 0 {
+            return;
+        }
+        let units = Units { machine, role, count };
+        outputs.push(Output::Note(Note::Finished(units)));
+        self.want.add(role, -(count as i32));
+        self.give_back(vec![units], vec![(role, -(count as i32))], outputs);
     }
 
     /// Units of a role that it knows to have on a machine.
@@ -317,8 +343,14 @@ impl AppMaster {
     /// Sends the plan for a role on a machine: as many workers as there are hints.
     fn plan(&mut self, machine: MachineId, role: RoleId, outputs: &mut Vec<Output>) {
         self.plans += 1;
+        let (key, count) = ((machine, role), self.hint(machine, role));
+        if count > 0 {
+            self.planned.insert(key, (self.plans, count));
+        } else {
+            self.planned.remove(&key);
+        }
         let at = Position { epoch: self.epoch, number: self.plans };
-        let plan = Message::Plan { at, role, count: self.hint(machine, role) };
+        let plan = Message::Plan { at, role, count };
         outputs.push(Output::Send(Node::Tubo(machine), plan));
     }
 }

@@ -4,24 +4,25 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::rules::Rules;
-use super::setup::{AppId, RoleId, Setup};
-use super::trial::{Outcome, Trace};
-use super::world::plan::{Demand, Fault, Network, Script, Strike, Timing};
+use super::setup::AppId;
+use super::stage::{GoOn, Play, Row, Rule, Stage};
+use super::trial::Trace;
+use super::world::World;
+use super::world::plan::{Fault, Network, Script, Strike, Timing};
 use super::world::watch::Violation;
-use super::world::{GoOn, World};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time};
+use plimsoll_sim::cluster::Placement;
+use plimsoll_sim::engine::{Options, Preempt, PreemptFrom};
 use plimsoll_sim::workload::synthetic::random::stream;
 
 /// A cluster and what is done to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Chaos {
     /// From which seed.
     pub seed: u64,
-    /// The cluster.
-    pub setup: Setup,
-    /// Its demands and faults.
-    pub script: Script,
+    /// The cluster, its work and its faults.
+    pub stage: Stage,
 }
 
 /// When faults begin and end to strike, in seconds.
@@ -31,41 +32,34 @@ const FAULTS: std::ops::Range<u64> = 20..180;
 const FAULTY: usize = 100;
 
 impl Chaos {
-    /// A random cluster of so many machines with a random script. `network`: `None` draws one, too.
+    /// A random cluster of so many machines with random work, policy and faults. `network`: `None` draws one, too.
     pub fn new(seed: u64, machines: usize, rules: Rules, network: Option<Network>) -> Chaos {
         let mut rng = stream(seed, "control/cluster");
-        let mut setup = Setup::new((0..machines).map(|_| rng.random_range(2..=8)).collect());
-        setup.rules = rules;
-        let capacity: u64 = setup.machines.iter().map(|&capacity| u64::from(capacity)).sum();
-        let mut demands = Vec::new();
-        let apps: u16 = rng.random_range(2..=if machines > 100 { 20 } else { 5 });
-        setup.groups = vec![capacity / 2];
-        for app in 0..apps {
-            let stable = rng.random_range(0..3) < 2;
-            let both = rng.random_range(0..4) == 0;
-            let (first, second) = (format!("role {app}a"), format!("role {app}b"));
-            let mut roles = vec![(first.as_str(), stable, rng.random_range(1..=2))];
-            if both {
-                roles.push((second.as_str(), !stable, 1));
-            }
-            setup.app(&roles);
-        }
-        for (at, role) in setup.roles.iter_mut().enumerate() {
-            role.group = (!role.stable).then_some(0);
-            // All together ask for about nine tenths of what there is, give or take.
-            let most = capacity * 18 / (10 * u64::from(apps) * u64::from(role.size));
-            let count = rng.random_range(0..=most.max(1)) as u32;
-            demands.push(Demand { at: Time::ZERO, role: RoleId(at as u16), count });
-        }
-        let mut rng = stream(seed, "control/demands");
-        for _ in 0..rng.random_range(0..=4) {
-            let first = demands[rng.random_range(0..setup.roles.len())];
-            let count = rng.random_range(0..=first.count.saturating_mul(2));
-            demands.push(Demand { at: instant(&mut rng), count, ..first });
-        }
-        demands[setup.roles.len()..].sort();
+        let sizes: Vec<[u64; 2]> = (0..machines)
+            .map(|_| {
+                let size = rng.random_range(2..=8);
+                [1000 * size, 1024 * rng.random_range(size..=2 * size)]
+            })
+            .collect();
+        let capacity: u64 = sizes.iter().map(|[cpu, _]| cpu / 1000).sum();
+        let apps: u32 = rng.random_range(2..=if machines > 100 { 20 } else { 5 });
+        let mut rows: Vec<Row> = (0..apps).flat_map(|app| work(&mut rng, app, apps, capacity)).collect();
+        rows.sort_by_key(|row| row.job);
+        let policy = match rng.random_range(0..4) {
+            0 => Rule::Named("drf"),
+            1 => Rule::Named("fifo"),
+            _ => quota(&mut rng),
+        };
+        let placements = [Placement::WorstFit, Placement::FirstFit, Placement::BestFit, Placement::Random];
+        let placement = placements[rng.random_range(0..placements.len())];
+        let preempt = (rng.random_range(0..3) == 0).then(|| {
+            let within = Span::from_secs([0, 10][rng.random_range(0..2)]);
+            Preempt { within, from: PreemptFrom::Any }
+        });
+        let options = Options { placement, preempt, seed, audit: machines <= 100, ..Options::default() };
         let mut rng = stream(seed, "control/faults");
-        let mut strikes: Vec<Strike> = (0..rng.random_range(1..=8)).flat_map(|_| strike(&mut rng, &setup)).collect();
+        let count = rng.random_range(1..=8);
+        let mut strikes: Vec<Strike> = (0..count).flat_map(|_| strike(&mut rng, apps, machines as u32)).collect();
         for _ in 0..machines / FAULTY {
             let machine = MachineId(rng.random_range(0..machines as u32));
             let at = instant(&mut rng);
@@ -75,23 +69,19 @@ impl Chaos {
         let networks = [Network::ORDERED, Network::LOSSY, Network { lost: 0, doubled: 0, ..Network::LOSSY }];
         let network = network.unwrap_or(networks[rng.random_range(0..networks.len())]);
         let patience = [None, Some(2), Some(20)][rng.random_range(0..3)].map(Span::from_secs);
-        Chaos { seed, setup, script: Script { demands, strikes, network, timing: Timing::default(), patience, seed } }
+        let script = Script { strikes, network, timing: Timing::default(), patience, seed, ..Script::default() };
+        Chaos { seed, stage: Stage { machines: sizes, rows, policy, options, script, rules } }
     }
 
-    /// Runs it, to the first violation.
-    pub fn run(&self) -> Outcome {
-        let mut world = World::new(&self.setup, &self.script, false);
-        world.run(true);
-        world.outcome()
+    /// Plays it, to the first violation. Errors: those of `go_on`, which is asked now and then.
+    pub fn run(&self, go_on: &GoOn) -> Result<World> {
+        self.stage.play(Play { recorded: false, strict: true }, go_on)
     }
 
-    /// The same; `go_on` is asked every some thousand events. Errors: those of `go_on`.
-    pub fn run_while(&self, go_on: &GoOn) -> Result<Outcome> {
-        let mut world = World::new(&self.setup, &self.script, false);
-        while world.run_some(true) {
-            go_on()?;
-        }
-        Ok(world.outcome())
+    /// The first violation, if there is one. Panics: when the stage cannot be played (a programmer error).
+    pub fn violation(&self) -> Option<Violation> {
+        let world = self.run(&|| Ok(())).expect("a stage that can be played");
+        world.watch.violations.into_iter().next()
     }
 
     /// The script without all that is not needed to violate the same invariant: by removing ever smaller parts of its
@@ -104,11 +94,11 @@ impl Chaos {
         let mut fails = |candidate: &Chaos| {
             let spent = left == 0;
             left = left.saturating_sub(1);
-            !spent && candidate.run().watch.violations.first().is_some_and(|v| v.invariant == violation.invariant)
+            !spent && candidate.violation().is_some_and(|found| found.invariant == violation.invariant)
         };
         for simple in [Chaos::on_ordered_links, Chaos::with_patience] {
             let candidate = simple(&best);
-            if candidate.script != best.script && fails(&candidate) {
+            if candidate != best && fails(&candidate) {
                 best = candidate;
             }
         }
@@ -131,38 +121,85 @@ impl Chaos {
         (best, runs - left)
     }
 
-    /// Faults and later demands: what can be left out.
+    /// Faults and rows: what can be left out.
     fn len(&self) -> usize {
-        self.script.strikes.len() + self.script.demands.len() - self.setup.roles.len()
+        self.stage.script.strikes.len() + self.stage.rows.len()
     }
 
     fn without(&self, range: std::ops::Range<usize>) -> Chaos {
-        let (mut chaos, strikes, roles) = (self.clone(), self.script.strikes.len(), self.setup.roles.len());
+        let (mut chaos, strikes) = (self.clone(), self.stage.script.strikes.len());
         let mut at = 0;
-        chaos.script.strikes.retain(|_| {
+        chaos.stage.script.strikes.retain(|_| {
             at += 1;
             !range.contains(&(at - 1))
         });
-        let mut at = 0;
-        chaos.script.demands.retain(|_| {
-            at += 1;
-            at <= roles || !range.contains(&(at - 1 - roles + strikes))
-        });
+        // A row without tasks would be none; jobs keep their numbers, so that faults strike the same applications.
+        for (at, row) in chaos.stage.rows.iter_mut().enumerate() {
+            if range.contains(&(strikes + at)) {
+                (row.tasks, row.duration, row.stable) = (1, Span(1), false);
+            }
+        }
         chaos
     }
 
     fn on_ordered_links(&self) -> Chaos {
-        Chaos { script: Script { network: Network::ORDERED, ..self.script.clone() }, ..self.clone() }
+        let mut chaos = self.clone();
+        chaos.stage.script.network = Network::ORDERED;
+        chaos
     }
 
     fn with_patience(&self) -> Chaos {
-        Chaos { script: Script { patience: None, ..self.script.clone() }, ..self.clone() }
+        let mut chaos = self.clone();
+        chaos.stage.script.patience = None;
+        chaos
     }
 
     /// The lines that led to a violation.
     pub fn trace(&self, violation: Violation) -> Trace {
-        Trace::of(&self.setup, &self.script, violation)
+        Trace::of(&self.stage, violation)
     }
+}
+
+/// The rows of an application: a role, perhaps one of the other class besides, and perhaps more or fewer units of the first
+/// later on. All applications together ask for about nine tenths of what there is, give or take.
+fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, capacity: u64) -> Vec<Row> {
+    let stable = rng.random_range(0..3) < 2;
+    let both = rng.random_range(0..4) == 0;
+    let mut rows = Vec::new();
+    for (letter, stable) in [("a", stable), ("b", !stable)].into_iter().take(1 + usize::from(both)) {
+        let size = if letter == "a" { rng.random_range(1..=2) } else { 1 };
+        let demand = [1000 * size, 1024 * rng.random_range(1..=2)];
+        let most = (capacity * 18 / (10 * u64::from(apps) * size)).max(1);
+        let (mut left, mut submit) = (rng.random_range(1..=most) as u32, Time::ZERO);
+        let priority = rng.random_range(0..=9);
+        let gang = !stable && left <= 3 && rng.random_range(0..4) == 0;
+        // Some of it for ever, some for a while, some later.
+        while left > 0 {
+            let tasks = if gang { left } else { rng.random_range(1..=left) };
+            left -= tasks;
+            let ends = rng.random_range(0..3) == 0;
+            let duration = if ends { Span(rng.random_range(1_000_000..150_000_000)) } else { Span::ENDLESS };
+            let name = format!("role {app}{letter}{}", rows.len());
+            rows.push(Row { name, job: app, submit, tasks, duration, demand, stable, gang, priority });
+            submit = Time(rng.random_range(submit.0..FAULTS.end * 1_000_000));
+        }
+    }
+    rows.sort_by_key(|row| row.submit);
+    rows
+}
+
+/// Two quota groups, of the applications with even and odd numbers.
+fn quota(rng: &mut ChaCha8Rng) -> Rule {
+    let reclaim = ["wait", "never", "kill-after:10s"][rng.random_range(0..3)];
+    let inside = ["fifo", "fair"][rng.random_range(0..2)];
+    let mut text = format!("reclaim = \"{reclaim}\"\ninside = \"{inside}\"\n");
+    for (name, users) in [("even", "\"user0\", \"user2\", \"user4\""), ("odd", "\"user1\", \"user3\"")] {
+        let (ratio, min, most) = (rng.random_range(1..=3), rng.random_range(0..=2), rng.random_range(3..=9));
+        text += &format!("[[group]]\nname = \"{name}\"\nratio = {ratio}\nusers = [{users}]\n");
+        text += &format!("min = {{ cpu = {min} }}\nmax = {{ cpu = {most} }}\n");
+    }
+    text += "[[group]]\nname = \"rest\"\ndefault = true\n";
+    Rule::Quota(text)
 }
 
 fn instant(rng: &mut ChaCha8Rng) -> Time {
@@ -170,22 +207,23 @@ fn instant(rng: &mut ChaCha8Rng) -> Time {
 }
 
 /// 0.5 s to about two minutes, short ones as likely as long ones.
-pub(super) fn length(rng: &mut ChaCha8Rng) -> Span {
+fn length(rng: &mut ChaCha8Rng) -> Span {
     let base = 500_000_u64 << rng.random_range(0..8);
     Span(rng.random_range(base..2 * base))
 }
 
-pub(super) fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
+fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
     let length = length(rng);
-    match rng.random_range(0..3) {
+    match rng.random_range(0..4) {
         0 => Fault::TuboCrash(machine, length),
         1 => Fault::TuboCut(machine, length),
-        _ => Fault::TuboDark(machine, length),
+        2 => Fault::TuboDark(machine, length),
+        _ => Fault::MachineDown(machine, length),
     }
 }
 
 /// An application master dies and is restarted, dies for good, or is cut off.
-pub(super) fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
+fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
     let length = length(rng);
     match rng.random_range(0..3) {
         0 => Fault::AppCrash(app, length),
@@ -195,15 +233,14 @@ pub(super) fn app_fault(rng: &mut ChaCha8Rng, app: AppId) -> Fault {
 }
 
 /// One fault; now and then it strikes several neighbours at once.
-fn strike(rng: &mut ChaCha8Rng, setup: &Setup) -> Vec<Strike> {
+fn strike(rng: &mut ChaCha8Rng, apps: u32, machines: u32) -> Vec<Strike> {
     let at = instant(rng);
-    let app = AppId(rng.random_range(0..setup.apps() as u16));
+    let app = AppId(rng.random_range(0..apps));
     let span = length(rng);
     match rng.random_range(0..8) {
         0 | 1 => vec![Strike { at, fault: Fault::MasterCrash(span) }],
         2..5 => vec![Strike { at, fault: app_fault(rng, app) }],
         _ => {
-            let machines = setup.machines.len() as u32;
             let first = rng.random_range(0..machines);
             let count = if rng.random_range(0..4) == 0 { rng.random_range(1..=machines.min(40)) } else { 1 };
             let fault = tubo_fault(rng, MachineId(first));
@@ -212,6 +249,7 @@ fn strike(rng: &mut ChaCha8Rng, setup: &Setup) -> Vec<Strike> {
                 fault: match fault {
                     Fault::TuboCrash(_, span) => Fault::TuboCrash(MachineId(machine), span),
                     Fault::TuboCut(_, span) => Fault::TuboCut(MachineId(machine), span),
+                    Fault::MachineDown(_, span) => Fault::MachineDown(MachineId(machine), span),
                     _ => Fault::TuboDark(MachineId(machine), span),
                 },
             });

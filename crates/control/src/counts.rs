@@ -34,6 +34,11 @@ impl Counts {
         self.0.iter().copied()
     }
 
+    /// How many roles there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -5,7 +5,8 @@
 //! clock nor network: [`master::Master`], [`app::AppMaster`] and [`tubo::Tubo`]. States are plain values that can be
 //! compared, hashed and ordered, so the same functions run in the event loop of [`world`] and in a model checker.
 //!
-//! Not modelled: resources of several kinds, locality of requests, and workers that fail of themselves.
+//! [`world::World`] joins them with the engine: it is a [`plimsoll_sim::carrier::Control`], so that a run under it is scheduled by
+//! the policies, quotas and placement rules of any other run.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -18,7 +19,7 @@ pub mod message;
 pub mod rules;
 pub mod scenario;
 pub mod setup;
-pub mod storm;
+pub mod stage;
 pub mod study;
 pub mod trial;
 pub mod tubo;

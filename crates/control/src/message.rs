@@ -150,6 +150,17 @@ pub enum Message {
         /// The role.
         role: RoleId,
     },
+    /// Tubo to an application master: so many workers of a role have done their tasks, and wait to be told what is next.
+    Done {
+        /// Which machine.
+        machine: MachineId,
+        /// The plan by which they run.
+        at: Position,
+        /// The role.
+        role: RoleId,
+        /// How many.
+        count: u32,
+    },
 }
 
 /// Where FuxiMaster knows a unit from when it recovers.
@@ -157,7 +168,7 @@ pub enum Message {
 pub enum Source {
     /// A Tubo's cap, and the application master's request covers it or learns of the surplus.
     Cap,
-    /// A Tubo's cap, with an invented request.
+    /// A Tubo's cap, with an invented request: for so many units anywhere in the cluster (`LT_CLUSTER`).
     Mock,
     /// An application master's hint.
     Hint,
@@ -176,6 +187,8 @@ pub enum Why {
     AboveRequest,
     /// The machine has no room for them.
     NoRoom,
+    /// The scheduler wants them for others.
+    Displaced,
 }
 
 /// An event within a step that is worth telling: for reports, checks and drawings; no process acts on it.
@@ -195,12 +208,20 @@ pub enum Note {
     Recovered,
     /// FuxiMaster lost a machine from sight.
     MachineAway(MachineId),
+    /// FuxiMaster hears a machine that it did not.
+    MachineBack(MachineId),
+    /// FuxiMaster lost an application master from sight.
+    AppAway(AppId),
+    /// FuxiMaster was told how many units of a role are wanted.
+    Requested(RoleId, u32),
     /// FuxiMaster accepted the report of an application master.
     Accepted(AppId, u32),
     /// A Tubo started workers.
     Started(Units<u32>),
     /// A Tubo stopped workers.
     Stopped(Units<u32>),
+    /// An application master heard that workers have done their tasks.
+    Finished(Units<u32>),
 }
 
 /// An output of a step; they come in order.
@@ -208,8 +229,8 @@ pub enum Note {
 pub enum Output {
     /// A message to be sent.
     Send(Node, Message),
-    /// The application needs a new master of at least this epoch, on this machine.
-    StartApp(AppId, u32, MachineId),
+    /// The application needs a new master of at least this epoch, on a machine that the scheduler chooses.
+    StartApp(AppId, u32),
     /// An event.
     Note(Note),
 }

@@ -7,8 +7,9 @@
 //! window, after it, or after the new application master. Services either wait for a machine out of sight or move.
 
 use super::rules::Rules;
-use super::setup::{AppId, RoleId, Setup};
-use super::world::plan::{Demand, Fault, Network, Script, Strike, Timing};
+use super::setup::AppId;
+use super::stage::{Row, Rule, Stage};
+use super::world::plan::{Fault, Network, Script, Strike, Timing};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{MachineId, Span, Time};
 
@@ -91,15 +92,35 @@ impl Scenario {
         })
     }
 
-    /// The cluster of all scenarios: an offline job, and two online services, one with an offline role besides.
-    pub fn setup(rules: Rules) -> Setup {
-        let mut setup = Setup::new(vec![4, 12, 12]);
-        setup.app(&[("sql", false, 1)]);
-        setup.app(&[("web", true, 1)]);
-        setup.app(&[("search", true, 1), ("index", false, 1)]);
-        setup.rules = rules;
-        setup
+    /// The cluster and the work of all scenarios: an offline job, and two online services, one with an offline role besides.
+    ///
+    /// The offline job fills the large machines first and shrinks later, so that what is placed anew does not go back to the
+    /// machine it was lost on, just because that one is the emptiest then.
+    pub fn stage(rules: Rules, script: Script) -> Stage {
+        let row = |name: &str, job, tasks, stable| Row {
+            name: name.to_owned(),
+            job,
+            tasks,
+            stable,
+            duration: Span::ENDLESS,
+            demand: [1000, 1024],
+            ..Row::default()
+        };
+        let early = Row { duration: Span::from_secs(12), ..row("early sql", 0, 12, false) };
+        let later = |row: Row| Row { submit: Time(5_000_000), ..row };
+        let rows = vec![
+            row("sql", 0, 4, false),
+            early,
+            later(row("web", 1, 3, true)),
+            later(row("search", 2, 2, true)),
+            later(row("index", 2, 2, false)),
+        ];
+        let machines = [4, 12, 12].map(|size| [1000 * size, 1024 * size]).to_vec();
+        Stage { machines, rows, policy: Rule::Named("fifo"), options: Stage::spreading(), script, rules }
     }
+
+    /// How many applications there are.
+    const APPS: u32 = 3;
 
     /// The scripts to run, the plainest first: every order and length of the faults, with services that wait and
     /// services that move.
@@ -111,21 +132,12 @@ impl Scenario {
                     for cut in self.cuts() {
                         let strikes = self.strikes(order, length, cut);
                         let seed = scripts.len() as u64 + 1;
-                        let demands = Scenario::demands();
-                        scripts.push(Script { demands, strikes, network, timing, patience, seed });
+                        scripts.push(Script { strikes, network, timing, patience, seed, ..Script::default() });
                     }
                 }
             }
         }
         scripts
-    }
-
-    /// The offline job fills the large machines first and shrinks later, so that what is placed anew does not go back to
-    /// the machine it was lost on, just because that one is the emptiest then.
-    fn demands() -> Vec<Demand> {
-        let counts = [16, 3, 2, 2].into_iter().enumerate();
-        let first = counts.map(|(role, count)| Demand { at: Time::ZERO, role: RoleId(role as u16), count });
-        first.chain([Demand { at: Time(10_000_000), role: RoleId(0), count: 4 }]).collect()
     }
 
     /// When FuxiMaster and the application masters are struck, seen from the Tubo.
@@ -164,7 +176,7 @@ impl Scenario {
             State::Timeout if cut.dark => strikes.push(Strike { at: at(0), fault: Fault::TuboDark(machine, gone) }),
             State::Timeout => strikes.push(Strike { at: at(0), fault: Fault::TuboCut(machine, gone) }),
         }
-        let apps = (0..Scenario::setup(Rules::ALL).apps() as u16).map(AppId);
+        let apps = (0..Scenario::APPS).map(AppId);
         strikes.extend(apps.filter(|_| self.app != State::Well).map(|app| {
             let fault = match self.app {
                 State::Timeout if cut.app => Fault::AppCut(app, Span::from_secs(100)),

@@ -1,97 +1,127 @@
-//! The common knowledge that no failure takes away: machines, applications, their roles and the quota groups.
+//! The common knowledge that no failure takes away: machines, applications and their roles.
 //!
-//! This is the hard state of the system (application descriptions are checkpointed when an application is submitted).
-//! Amounts are one integer: a unit of a role has a size and a machine a capacity, say in slots. All rules of the
-//! protocol act on counts of units, so several resources would change nothing but the test of what fits.
+//! This is the hard state of the system (application descriptions are checkpointed when an application is submitted). A unit
+//! of a role is a vector of resources, and so is the capacity of a machine, both as the scheduler reserves them.
 
-use std::ops::Range;
+use std::collections::HashMap;
 
+use super::counts::Counts;
 use super::rules::Rules;
-use plimsoll_base::units::MachineId;
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-/// An application, dense.
+/// An application, in order of submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AppId(pub u16);
+pub struct AppId(pub u32);
 
-/// A role of an application, dense over all applications.
+/// A role of an application, in order of submission over all applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RoleId(pub u16);
+pub struct RoleId(pub u32);
 
 impl AppId {
     /// The identifier as an index.
     pub fn index(self) -> usize {
-        usize::from(self.0)
+        self.0 as usize
     }
 }
 
 impl RoleId {
     /// The identifier as an index.
     pub fn index(self) -> usize {
-        usize::from(self.0)
+        self.0 as usize
     }
 }
 
 /// A role: many equal workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     /// The application that it belongs to.
     pub app: AppId,
     /// Whether its units may be taken only with the consent of its application master (an online service).
     pub stable: bool,
-    /// The size of one unit; at least 1.
-    pub size: u32,
-    /// The quota group that its units count against.
-    pub group: Option<u16>,
+    /// The resources of one unit.
+    pub unit: Resources,
+    /// Its name in reports.
+    pub name: String,
 }
 
-/// The static description of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The description of a cluster and of the applications in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// The capacity of each machine.
-    pub machines: Vec<u32>,
-    /// The roles, those of one application side by side, in order of the applications.
-    pub roles: Vec<Role>,
-    /// The most that the units of each quota group may take together.
-    pub groups: Vec<u64>,
+    pub machines: Vec<Resources>,
     /// Which rules are in force.
     pub rules: Rules,
-    /// The name of each role in reports.
-    pub names: Vec<String>,
-    apps: Vec<(u16, u16)>,
+    /// A departure from the source: of offline units above the request, those that hints know stay first. See
+    /// `Master::adopt_caps`.
+    pub order_by_hints: bool,
+    roles: HashMap<RoleId, Role>,
+    apps: HashMap<AppId, Vec<RoleId>>,
+    /// The numbers of the next application and role.
+    next: (u32, u32),
 }
 
 impl Setup {
     /// A cluster of machines without applications.
-    pub fn new(machines: Vec<u32>) -> Setup {
+    pub fn new(machines: Vec<Resources>) -> Setup {
         Setup { machines, ..Setup::default() }
     }
 
-    /// Adds an application with roles of (name, stable, size).
-    pub fn app(&mut self, roles: &[(&str, bool, u32)]) -> AppId {
-        let app = AppId(self.apps.len() as u16);
-        let start = self.roles.len() as u16;
-        for &(name, stable, size) in roles {
-            self.roles.push(Role { app, stable, size: size.max(1), group: None });
-            self.names.push(name.to_owned());
-        }
-        self.apps.push((start, self.roles.len() as u16));
+    /// Adds an application without roles.
+    pub fn add_app(&mut self) -> AppId {
+        let app = AppId(self.next.0);
+        self.next.0 += 1;
+        self.apps.insert(app, Vec::new());
         app
     }
 
-    /// How many applications there are.
-    pub fn apps(&self) -> usize {
-        self.apps.len()
+    /// Adds a role to an application. Panics: when there is no such application.
+    pub fn add_role(&mut self, role: Role) -> RoleId {
+        let id = RoleId(self.next.1);
+        self.next.1 += 1;
+        self.apps.get_mut(&role.app).expect("roles belong to applications").push(id);
+        self.roles.insert(id, role);
+        id
     }
 
-    /// The roles of an application.
-    pub fn roles_of(&self, app: AppId) -> impl Iterator<Item = RoleId> + use<> {
-        let (start, end) = self.apps[app.index()];
-        Range { start, end }.map(RoleId)
+    /// Adds an application with roles of (name, stable, amount of the first resource).
+    pub fn app(&mut self, roles: &[(&str, bool, u64)]) -> AppId {
+        let app = self.add_app();
+        for &(name, stable, size) in roles {
+            self.add_role(Role { app, stable, unit: amount(size), name: name.to_owned() });
+        }
+        app
     }
 
-    /// The role behind an identifier.
+    /// Forgets an application that is over.
+    pub fn remove_app(&mut self, app: AppId) {
+        for role in self.apps.remove(&app).unwrap_or_default() {
+            self.roles.remove(&role);
+        }
+    }
+
+    /// Whether an application is known.
+    pub fn knows(&self, app: AppId) -> bool {
+        self.apps.contains_key(&app)
+    }
+
+    /// The roles of an application, in order.
+    pub fn roles_of(&self, app: AppId) -> impl Iterator<Item = RoleId> + use<'_> {
+        self.apps.get(&app).into_iter().flatten().copied()
+    }
+
+    /// The role behind an identifier, if its application is not over.
+    pub fn find(&self, role: RoleId) -> Option<&Role> {
+        self.roles.get(&role)
+    }
+
+    /// The same. Panics: when its application is over.
     pub fn role(&self, role: RoleId) -> &Role {
-        &self.roles[role.index()]
+        &self.roles[&role]
+    }
+
+    /// Its name, in reports.
+    pub fn name(&self, role: RoleId) -> &str {
+        self.find(role).map_or("a role that is over", |role| &role.name)
     }
 
     /// All machines.
@@ -99,13 +129,50 @@ impl Setup {
         (0..self.machines.len() as u32).map(MachineId)
     }
 
-    /// All applications.
-    pub fn app_ids(&self) -> impl Iterator<Item = AppId> + use<> {
-        (0..self.apps.len() as u16).map(AppId)
+    /// All applications that are not over, in order.
+    pub fn app_ids(&self) -> Vec<AppId> {
+        let mut apps: Vec<AppId> = self.apps.keys().copied().collect();
+        apps.sort_unstable();
+        apps
     }
 
-    /// The size of some units together.
-    pub fn size_of(&self, units: &super::counts::Counts) -> u64 {
-        units.iter().map(|(role, count)| u64::from(self.role(role).size) * u64::from(count)).sum()
+    /// All roles that are not over, in order.
+    pub fn role_ids(&self) -> Vec<RoleId> {
+        let mut roles: Vec<RoleId> = self.roles.keys().copied().collect();
+        roles.sort_unstable();
+        roles
     }
+
+    /// The resources of some units together.
+    pub fn size_of(&self, units: &Counts) -> Resources {
+        let known = units.iter().filter_map(|(role, count)| Some((self.find(role)?.unit, count)));
+        known.fold(Resources::ZERO, |sum, (unit, count)| plus(&sum, &unit, count))
+    }
+}
+
+/// So much of the first resource.
+pub fn amount(first: u64) -> Resources {
+    let mut amounts = [0; MAX_DIMS];
+    amounts[0] = first;
+    Resources(amounts)
+}
+
+/// An amount and so many units more.
+pub fn plus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
+    let mut sum = *amount;
+    sum.0.iter_mut().zip(unit.0).for_each(|(sum, each)| *sum += each * u64::from(count));
+    sum
+}
+
+/// An amount and so many units less, stopping at 0.
+pub fn minus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
+    let mut rest = *amount;
+    rest.0.iter_mut().zip(unit.0).for_each(|(rest, each)| *rest = rest.saturating_sub(each * u64::from(count)));
+    rest
+}
+
+/// How many units fit in an amount, at most `most`.
+pub fn fitting(amount: &Resources, unit: &Resources, most: u32) -> u32 {
+    let times = amount.0.iter().zip(unit.0).filter(|(_, each)| *each > 0).map(|(amount, each)| amount / each);
+    times.min().map_or(most, |times| times.min(u64::from(most)) as u32)
 }

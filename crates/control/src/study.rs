@@ -1,5 +1,5 @@
 //! An experiment with the control plane: what becomes of workers in every scenario, with all rules and without each of
-//! them; how long recovery takes by heartbeat and window; what storms of faults cost. On all cores.
+//! them, and how long recovery takes by heartbeat and window. On all cores.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use rayon::prelude::*;
 
 use super::rules::{Rule, Rules};
 use super::scenario::Scenario;
-use super::storm::{Damage, Storm};
 use super::trial::Trial;
 use super::world::plan::{Network, Timing};
 use super::world::watch::Fate;
@@ -27,8 +26,6 @@ pub struct Study {
     pub timing: Timing,
     /// How recovery depends on the clocks.
     pub recovery: Sweep,
-    /// The cost of storms.
-    pub storms: Storms,
 }
 
 /// Clocks to try.
@@ -40,17 +37,6 @@ pub struct Sweep {
     pub beats: Vec<Span>,
     /// Lengths of the window.
     pub windows: Vec<Span>,
-}
-
-/// Storms of several strengths.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Storms {
-    /// All but the rate; none are run without.
-    pub storm: Option<Storm>,
-    /// Failures of each process in an hour.
-    pub rates: Vec<f64>,
-    /// Seeds.
-    pub seeds: Vec<u64>,
 }
 
 /// Workers of a class of roles in one scenario, over all its timings in which services wait.
@@ -87,19 +73,6 @@ pub struct RecoveryRow {
     pub violated: BTreeSet<&'static str>,
 }
 
-/// The cost of one storm.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StormRow {
-    /// Failures of each process in an hour.
-    pub rate: f64,
-    /// Without which rule, if any.
-    pub without: Option<Rule>,
-    /// Which faults.
-    pub seed: u64,
-    /// Their damage.
-    pub damage: Damage,
-}
-
 /// All answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
@@ -107,8 +80,6 @@ pub struct Findings {
     pub fates: Vec<FateRow>,
     /// Scenario by scenario, heartbeat by heartbeat.
     pub recoveries: Vec<RecoveryRow>,
-    /// Rule by rule (all rules first), rate by rate.
-    pub storms: Vec<StormRow>,
 }
 
 /// Is told how far a study has come, and may end it.
@@ -136,12 +107,11 @@ impl Study {
 
     /// Runs everything. Errors: those of the watcher.
     pub fn run(&self, watcher: &dyn Watcher) -> Result<Findings> {
-        let (fates, recoveries, storms) = (self.fates(), self.recoveries(), self.storms());
-        watcher.planned(fates.len() + recoveries.len() + storms.len());
+        let (fates, recoveries) = (self.fates(), self.recoveries());
+        watcher.planned(fates.len() + recoveries.len());
         Ok(Findings {
             fates: fates.par_iter().map(|cell| self.fate(cell, watcher)).collect::<Result<Vec<_>>>()?.concat(),
             recoveries: recoveries.par_iter().map(|cell| self.recovery(cell, watcher)).collect::<Result<_>>()?,
-            storms: storms.par_iter().map(|cell| self.storm(cell, watcher)).collect::<Result<_>>()?,
         })
     }
 
@@ -189,23 +159,5 @@ impl Study {
             offline: trial.fate_while_waiting(false),
             violated: trial.broken(),
         })
-    }
-
-    fn storms(&self) -> Vec<(Storm, Option<Rule>, u64)> {
-        let mut storms = Vec::new();
-        let Some(storm) = self.storms.storm else { return storms };
-        for without in self.variants() {
-            for &rate in &self.storms.rates {
-                storms.extend(self.storms.seeds.iter().map(|&seed| (Storm { rate, ..storm }, without, seed)));
-            }
-        }
-        storms
-    }
-
-    fn storm(&self, &(storm, without, seed): &(Storm, Option<Rule>, u64), watcher: &dyn Watcher) -> Result<StormRow> {
-        watcher.go_on()?;
-        let damage = storm.run(rules_without(without), seed, &|| watcher.go_on())?;
-        watcher.done();
-        Ok(StormRow { rate: storm.rate, without, seed, damage })
     }
 }

@@ -8,7 +8,7 @@ use super::message::Node;
 use super::rules::{Rule, Rules};
 use super::scenario::Scenario;
 use super::setup::Setup;
-use super::world::World;
+use super::stage::{Play, Stage};
 use super::world::log::{Entry, What};
 use super::world::plan::{Network, Script, Timing};
 use super::world::watch::{Fate, Violation, Watch};
@@ -17,6 +17,8 @@ use plimsoll_base::units::{MachineId, Span, Time};
 /// The outcome of one timing.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// The cluster with the applications that are not over.
+    pub setup: Setup,
     /// The ledger of the run.
     pub watch: Watch,
     /// Messages sent.
@@ -25,12 +27,13 @@ pub struct Outcome {
     pub idle: u64,
 }
 
-/// Runs a script to its end.
-pub fn run(setup: &Setup, script: &Script) -> Outcome {
-    let mut world = World::new(setup, script, false);
-    world.run(false);
-    world.close_accounts();
-    world.outcome()
+impl Outcome {
+    /// Plays a stage to its end. Panics: when its rows make no sense (a programmer error).
+    pub fn of(stage: &Stage) -> Outcome {
+        let world = stage.play(Play::default(), &|| Ok(())).expect("a stage that can be played");
+        let (messages, idle) = world.messages();
+        Outcome { setup: world.setup().clone(), watch: world.watch, messages, idle }
+    }
 }
 
 /// The outcome of a scenario.
@@ -47,9 +50,8 @@ pub struct Trial {
 impl Trial {
     /// Runs all timings of a scenario.
     pub fn new(scenario: Scenario, rules: Rules, network: Network, timing: Timing) -> Trial {
-        let setup = Scenario::setup(rules);
         let outcomes = scenario.scripts(network, timing).into_iter().map(|script| {
-            let outcome = run(&setup, &script);
+            let outcome = Outcome::of(&Scenario::stage(rules, script.clone()));
             (script, outcome)
         });
         Trial { scenario, rules, outcomes: outcomes.collect() }
@@ -76,6 +78,11 @@ impl Trial {
         &self.outcomes[0].1.watch
     }
 
+    /// The cluster of the plain timing.
+    pub fn setup(&self) -> &Setup {
+        &self.outcomes[0].1.setup
+    }
+
     /// The outcomes of the timings in which services wait for machines out of sight and do not move.
     pub fn while_waiting(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().filter(|(script, _)| script.patience.is_none()).map(|(_, outcome)| outcome)
@@ -83,8 +90,7 @@ impl Trial {
 
     /// The fate of the workers of a class of roles in those timings together.
     pub fn fate_while_waiting(&self, online: bool) -> Fate {
-        let setup = Scenario::setup(self.rules);
-        let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&setup, online));
+        let fates = self.while_waiting().map(|outcome| outcome.watch.fate(&outcome.setup, online));
         fates.fold(Fate::default(), Fate::plus)
     }
 
@@ -95,7 +101,6 @@ impl Trial {
 
     /// The shortest of the traces that lead to a violation, harm to online services first.
     pub fn shortest_trace(&self) -> Option<Trace> {
-        let setup = Scenario::setup(self.rules);
         let worst = |watch: &Watch| {
             let harm = watch.violations.iter().find(|found| found.invariant == "I1");
             harm.or(watch.violations.first()).cloned()
@@ -105,8 +110,8 @@ impl Trial {
             .iter()
             .enumerate()
             .filter_map(|(at, (script, outcome))| worst(&outcome.watch).map(|violation| (at, script, violation)));
-        let traces =
-            bad.map(|(at, script, violation)| Trace { timing: at + 1, ..Trace::of(&setup, script, violation) });
+        let trace = |script: &Script, violation| Trace::of(&Scenario::stage(self.rules, script.clone()), violation);
+        let traces = bad.map(|(at, script, violation)| Trace { timing: at + 1, ..trace(script, violation) });
         traces.min_by_key(|trace| (trace.violation.invariant != "I1", trace.entries.len()))
     }
 }
@@ -123,10 +128,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Runs a script again and keeps what matters.
-    pub fn of(setup: &Setup, script: &Script, violation: Violation) -> Trace {
-        let mut world = World::new(setup, script, true);
-        world.run(false);
+    /// Plays a stage again and keeps what matters. Panics: as [`Outcome::of`].
+    pub fn of(stage: &Stage, violation: Violation) -> Trace {
+        let mut world = stage.play(Play { recorded: true, strict: false }, &|| Ok(())).expect("it was played before");
+        let (script, setup) = (&stage.script, world.setup().clone());
         let struck = script.strikes.first().map_or(Time::ZERO, |strike| strike.at);
         let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
         let concerns = |entry: &Entry| {
@@ -141,7 +146,7 @@ impl Trace {
             let role = violation.role.is_none_or(|role| entry.roles.is_empty() || entry.roles.contains(&role));
             // Of the messages between application masters and others, those of the application concerned; of what was
             // before the first fault, only what it led to.
-            let app = violation.role.map(|role| setup.role(role).app);
+            let app = violation.role.and_then(|role| setup.find(role)).map(|role| role.app);
             let other = |node: Node| matches!((node, app), (Node::App(id, _), Some(app)) if id != app);
             let party = match entry.what {
                 What::Message { from, to, .. } => !other(from) && !other(to) && entry.at >= struck,
@@ -170,10 +175,9 @@ impl Trace {
     }
 }
 
-/// All lines of the log of a script.
-pub fn log(setup: &Setup, script: &Script) -> Vec<Entry> {
-    let mut world = World::new(setup, script, true);
-    world.run(false);
+/// All lines of the log of a stage. Panics: as [`Outcome::of`].
+pub fn log(stage: &Stage) -> Vec<Entry> {
+    let mut world = stage.play(Play { recorded: true, strict: false }, &|| Ok(())).expect("a stage that can be played");
     std::mem::take(&mut world.log.entries)
 }
 

@@ -33,6 +33,8 @@ pub struct Tubo {
     pub plans: Vec<Plan>,
     /// Workers that run.
     pub running: Counts,
+    /// Of them, those that have done their tasks and wait to be told what is next.
+    pub done: Counts,
     /// It does not know its caps: it came back without them and stops nobody until it is told.
     pub blind: bool,
 }
@@ -44,7 +46,14 @@ pub enum Input {
     Message(Message),
     /// Time to say that it is alive.
     Beat,
+    /// So many more workers of a role have done their tasks.
+    Done(RoleId, u32),
+    /// All workers are gone, and the plans with them: the machine was down.
+    Wiped,
 }
+
+/// So many plans are kept before those of roles that are over are forgotten.
+const PLANS: usize = 16;
 
 impl Tubo {
     /// The Tubo of a machine that has never run anything.
@@ -55,6 +64,7 @@ impl Tubo {
             caps: Counts::default(),
             plans: Vec::new(),
             running: Counts::default(),
+            done: Counts::default(),
             blind: false,
         }
     }
@@ -77,6 +87,19 @@ impl Tubo {
             Input::Beat => {
                 outputs.push(self.beat(false));
                 self.need_plans(setup, &mut outputs);
+                self.done.iter().for_each(|(role, _)| self.say_done(setup, role, &mut outputs));
+            }
+            Input::Done(role, count) => {
+                let done = (self.done.get(role) + count).min(self.running.get(role));
+                self.done.set(role, done);
+                self.say_done(setup, role, &mut outputs);
+            }
+            Input::Wiped => {
+                for (role, count) in std::mem::take(&mut self.running).iter() {
+                    outputs.push(Output::Note(Note::Stopped(Units { machine: self.machine, role, count })));
+                }
+                self.done = Counts::default();
+                self.plans.clear();
             }
             Input::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => {
                 if epoch > self.at.epoch {
@@ -119,17 +142,21 @@ impl Tubo {
             }
         }
         self.at = if full { at } else { self.at.max(at) };
-        let before = if full { std::mem::take(&mut self.caps) } else { self.caps.clone() };
+        // The roles that it may be about, and what they had before.
+        let mut roles: Vec<RoleId> = list.iter().map(|(role, _)| *role).collect();
+        if full {
+            roles.extend(self.caps.iter().chain(self.running.iter()).map(|(role, _)| role));
+        }
+        roles.sort_unstable();
+        roles.dedup();
+        let before: Counts = roles.iter().map(|role| (*role, self.caps.get(*role))).collect();
+        if full {
+            self.caps = Counts::default();
+        }
         for &(role, change) in list {
             self.caps.add(role, change);
         }
         self.blind &= !full;
-        let mut roles: Vec<RoleId> = before.iter().chain(self.caps.iter()).map(|(role, _)| role).collect();
-        if full {
-            roles.extend(self.running.iter().map(|(role, _)| role));
-        }
-        roles.sort_unstable();
-        roles.dedup();
         for &role in &roles {
             self.void_plan(role, before.get(role));
         }
@@ -175,10 +202,27 @@ impl Tubo {
                 }
                 self.plans[found] = plan;
             }
-            Err(place) => self.plans.insert(place, plan),
+            Err(_) => {
+                if self.plans.len() >= PLANS {
+                    self.plans.retain(|plan| setup.find(plan.role).is_some());
+                }
+                let place = self.plans.partition_point(|plan| plan.role < role);
+                self.plans.insert(place, plan);
+            }
         }
         for starts in [false, true] {
             self.settle(role, starts, outputs);
+        }
+        // What it said of an earlier plan may not have been believed.
+        self.say_done(setup, role, outputs);
+    }
+
+    /// Tells the application master of the moment of workers that have done their tasks.
+    fn say_done(&self, setup: &Setup, role: RoleId, outputs: &mut Vec<Output>) {
+        let plan = self.plans.binary_search_by_key(&role, |plan| plan.role).ok().map(|found| self.plans[found]);
+        if let (Some(plan), Some(spec), count @ 1..) = (plan, setup.find(role), self.done.get(role)) {
+            let message = Message::Done { machine: self.machine, at: plan.at, role, count };
+            outputs.push(Output::Send(Node::App(spec.app, 0), message));
         }
     }
 
@@ -194,6 +238,8 @@ impl Tubo {
             return;
         }
         self.running.set(role, target);
+        // Those that have nothing to do are stopped first.
+        self.done.set(role, self.done.get(role).saturating_sub(runs.saturating_sub(target)));
         let units = Units { machine: self.machine, role, count: runs.abs_diff(target) };
         outputs.push(Output::Note(if starts { Note::Started(units) } else { Note::Stopped(units) }));
     }
@@ -201,8 +247,9 @@ impl Tubo {
     /// Asks for the plans of caps that wait for one.
     fn need_plans(&self, setup: &Setup, outputs: &mut Vec<Output>) {
         for (role, _) in self.caps.iter().filter(|&(role, count)| count > self.plan(role)) {
+            let Some(spec) = setup.find(role) else { continue };
             let message = Message::NeedPlan { machine: self.machine, role };
-            outputs.push(Output::Send(Node::App(setup.role(role).app, 0), message));
+            outputs.push(Output::Send(Node::App(spec.app, 0), message));
         }
     }
 }

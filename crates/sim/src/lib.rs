@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod books;
+pub mod carrier;
 pub mod cluster;
 pub mod engine;
 pub mod policy;

@@ -99,6 +99,10 @@ pub enum Fate {
     GivenUp,
     /// The other instance of them has ended first; the work of this one is lost.
     Superseded,
+    /// The control that carries decisions out lost sight of them, or forgot them; they wait again, and their work is lost.
+    Revoked,
+    /// Their own master gave their unit up for another; they wait again, and their work is lost.
+    Moved,
 }
 
 impl Fate {
@@ -109,7 +113,10 @@ impl Fate {
 
     /// Whether they wait again; or go on in their other instance, if they failed.
     pub fn starts_anew(self) -> bool {
-        matches!(self, Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed)
+        matches!(
+            self,
+            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed | Fate::Revoked | Fate::Moved
+        )
     }
 }
 

@@ -14,6 +14,7 @@ use crate::control::world::plan::Network;
 use crate::control::world::watch::Violation;
 use crate::error::{Error, Result};
 use crate::output::shell::quoted;
+use crate::units::Span;
 
 /// The most machines of a random cluster.
 const MACHINES: usize = 1_000_000;
@@ -50,10 +51,11 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
         next = seeds.end;
         let runs = seeds.into_par_iter().map(|seed| -> Result<_> {
             steps.go_on()?;
-            let outcome = Chaos::new(seed, args.machines, rules, links).run_while(&|| steps.go_on())?;
-            let violation = outcome.watch.violations.into_iter().next();
+            let world = Chaos::new(seed, args.machines, rules, links).run(&|| steps.go_on())?;
+            let (sent, spared) = world.messages();
+            let violation = world.watch.violations.into_iter().next();
             steps.done();
-            Ok((outcome.messages, outcome.idle, violation.map(|violation| Found { seed, violation })))
+            Ok((sent, spared, violation.map(|violation| Found { seed, violation })))
         });
         for (sent, spared, bad) in runs.collect::<Result<Vec<_>>>()? {
             messages += sent;
@@ -90,14 +92,19 @@ fn command(args: &Args, seed: u64) -> String {
 
 /// The remaining script, a line a fault.
 fn script(chaos: &Chaos) -> Vec<String> {
-    let strikes = chaos.script.strikes.iter().map(|strike| {
+    let strikes = chaos.stage.script.strikes.iter().map(|strike| {
         let (node, text) = strike.fault.describe();
         (strike.at, format!("{} {text}", node.name()))
     });
-    let demands = chaos.script.demands.iter().map(|demand| {
-        (demand.at, format!("{} units of {} are wanted", demand.count, chaos.setup.names[demand.role.index()]))
+    let rows = chaos.stage.rows.iter().map(|row| {
+        let ends = match row.duration {
+            Span::ENDLESS => "for ever".to_owned(),
+            span => format!("for {:.1} s each", span.seconds()),
+        };
+        let class = if row.stable { "stable" } else { "offline" };
+        (row.submit, format!("{} {class} units of {} are wanted {ends}", row.tasks, row.name))
     });
-    let mut lines: Vec<_> = strikes.chain(demands).collect();
+    let mut lines: Vec<_> = strikes.chain(rows).collect();
     lines.sort();
     lines.into_iter().map(|(at, text)| format!("{:>9.3} s  {text}", at.seconds())).collect()
 }
@@ -119,7 +126,7 @@ fn text(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&
         text += &format!("\nThe smallest script of seed {} that still violates it ({runs} runs):\n", first.seed);
         text += &paragraphs(&format!("  machines of capacity {}", capacities(chaos)));
         text += &script(chaos).iter().map(|line| paragraphs(&format!("  {line}"))).collect::<String>();
-        if let Some(violation) = chaos.run().watch.violations.into_iter().next() {
+        if let Some(violation) = chaos.violation() {
             text += "\nHow it comes about:\n";
             text += &print::trace(&chaos.trace(violation));
         }
@@ -128,8 +135,9 @@ fn text(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&
 }
 
 fn capacities(chaos: &Chaos) -> String {
-    let shown: Vec<String> = chaos.setup.machines.iter().take(20).map(u32::to_string).collect();
-    let more = chaos.setup.machines.len() - shown.len();
+    let size = |[cpu, memory]: &[u64; 2]| format!("{}c{}g", cpu / 1000, memory / 1024);
+    let shown: Vec<String> = chaos.stage.machines.iter().take(20).map(size).collect();
+    let more = chaos.stage.machines.len() - shown.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     shown.join(", ") + &more
 }
@@ -142,7 +150,7 @@ fn json(count: u64, args: &Args, messages: u64, found: &[Found], small: Option<&
         value
     };
     let smallest = small.map(|(chaos, runs)| {
-        let violation = chaos.run().watch.violations.into_iter().next();
+        let violation = chaos.violation();
         json!({
             "seed": chaos.seed,
             "runs": runs,

@@ -49,8 +49,8 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
             true => Cell::toned("ok".to_owned(), Tone::Good),
             false => Cell::toned("broken".to_owned(), Tone::Bad),
         }),
-        ("online", Side::Left, &|trial| short(&trial.plain().fate(&Scenario::setup(trial.rules), true)).into()),
-        ("offline", Side::Left, &|trial| short(&trial.plain().fate(&Scenario::setup(trial.rules), false)).into()),
+        ("online", Side::Left, &|trial| short(&trial.plain().fate(trial.setup(), true)).into()),
+        ("offline", Side::Left, &|trial| short(&trial.plain().fate(trial.setup(), false)).into()),
         ("recovery", Side::Right, &|trial| format!("{:.1} s", trial.plain().recovery().seconds()).into()),
         ("longest", Side::Right, &|trial| format!("{:.1} s", trial.slowest().seconds()).into()),
         ("timings", Side::Right, &|trial| trial.outcomes.len().to_string().into()),
@@ -145,7 +145,7 @@ fn fate_json(fate: &Fate) -> Json {
 /// `{"scenarios": [..]}`.
 pub(super) fn json(trials: &[Trial]) -> Json {
     let one = |trial: &Trial| {
-        let (watch, setup) = (trial.plain(), Scenario::setup(trial.rules));
+        let (watch, setup) = (trial.plain(), trial.setup());
         let violations: Vec<Json> = trial
             .violations()
             .map(|(timing, violation)| {
@@ -156,10 +156,10 @@ pub(super) fn json(trials: &[Trial]) -> Json {
             .collect();
         let rebuilt: serde_json::Map<String, Json> =
             sources(trial).into_iter().map(|(name, count)| (name.replace(' ', "_"), count.into())).collect();
-        let roles = setup.names.iter().zip(&setup.roles).zip(&watch.fates).map(|((name, role), fate)| {
-            let mut value = fate_json(fate);
-            value["role"] = name.as_str().into();
-            value["online"] = role.stable.into();
+        let roles = setup.role_ids().into_iter().filter(|role| watch.fates[role.index()].before > 0).map(|role| {
+            let mut value = fate_json(&watch.fates[role.index()]);
+            value["role"] = setup.name(role).into();
+            value["online"] = setup.role(role).stable.into();
             value
         });
         json!({
@@ -179,8 +179,8 @@ pub(super) fn json(trials: &[Trial]) -> Json {
             },
             "rebuilt": rebuilt,
             "requests_converted": watch.converted,
-            "online": fate_json(&watch.fate(&setup, true)),
-            "offline": fate_json(&watch.fate(&setup, false)),
+            "online": fate_json(&watch.fate(setup, true)),
+            "offline": fate_json(&watch.fate(setup, false)),
             "roles": roles.collect::<Vec<Json>>(),
             "recovery_s": watch.recovery().seconds(),
             "longest_recovery_s": trial.slowest().seconds(),

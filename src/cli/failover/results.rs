@@ -6,13 +6,10 @@ use std::path::Path;
 use crate::column::Row;
 use crate::control::rules::Rule;
 use crate::control::scenario::Scenario;
-use crate::control::study::{FateRow, Findings, RecoveryRow, StormRow, Study};
+use crate::control::study::{FateRow, Findings, RecoveryRow, Study};
 use crate::control::trial::Trial;
-use crate::control::world::work::Achieved;
 use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
-use crate::metrics::compare::LEVEL;
-use crate::metrics::mean_interval;
 use crate::output::figure::{
     Axis, Category, Chart, Data, GridRow, GridSection, GridWords, Join, Mark, Panel, Series, Stacks, grid,
     small_multiples, stacked,
@@ -23,7 +20,7 @@ use crate::output::html::{self, Column, Report};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
-use crate::output::schema::{Fated, Recovered, Struck, Writer};
+use crate::output::schema::{Fated, Recovered, Writer};
 use crate::output::shell::quoted;
 use crate::output::{schema, sequence};
 use crate::units::{Span, trim_float};
@@ -40,13 +37,7 @@ pub fn write(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<
 
 /// The provenance of all of it.
 fn provenance(plan: &FailoverPlan) -> Provenance {
-    let seeds = &plan.study.storms.seeds;
-    Provenance::of_plan(&plan.text).with("schema", schema::VERSION.to_string()).with_seeds(seeds)
-}
-
-/// The name of a curve.
-fn variant(without: Option<Rule>) -> String {
-    without.map_or("all rules".to_owned(), |rule| format!("without {}", rule.name()))
+    Provenance::of_plan(&plan.text).with("schema", schema::VERSION.to_string())
 }
 
 /// Writes a table of such rows: its file.
@@ -73,13 +64,7 @@ fn tables(folder: &Path, plan: &FailoverPlan, findings: &Findings) -> Result<Vec
             table.push(&Recovered { row, name: row.scenario.name(), violated: joined(&row.violated) })
         })
     });
-    let storms = table::<Struck<'static>>(folder, plan, |table| {
-        findings.storms.iter().try_for_each(|row| {
-            table.push(&Struck { row, class: "online", work: row.damage.online, harmed: row.damage.harmed })?;
-            table.push(&Struck { row, class: "offline", work: row.damage.offline, harmed: 0 })
-        })
-    });
-    Ok(vec![scenarios?, recovery?, storms?])
+    Ok(vec![scenarios?, recovery?])
 }
 
 fn joined(names: &BTreeSet<&'static str>) -> String {
@@ -92,9 +77,6 @@ pub fn draw(plan: &FailoverPlan, findings: &Findings) -> Vec<Drawn> {
     let mut drawn = vec![fates(&plan.study, findings, paper), needs(&plan.study, findings, paper)];
     if !findings.recoveries.is_empty() {
         drawn.extend([recovery(&plan.study, findings, paper), interrupted(&plan.study, findings, paper)]);
-    }
-    if !findings.storms.is_empty() {
-        drawn.extend([storms(&plan.study, findings, paper), online(&plan.study, findings, paper)]);
     }
     drawn.extend(plan.diagrams.iter().map(|diagram| {
         let trial = Trial::new(diagram.scenario, diagram.rules, plan.study.network, plan.study.timing);
@@ -245,80 +227,6 @@ fn interrupted(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
         svg,
         data,
     }
-}
-
-/// Means with intervals over the seeds of each rate, one curve a rule.
-fn by_rate(study: &Study, findings: &Findings, of: impl Fn(&StormRow) -> f64) -> Vec<Series> {
-    let variants = [None].into_iter().chain(study.rules.iter().copied().map(Some));
-    let curve = |without: Option<Rule>| {
-        let (mut points, mut band, mut n) = (Vec::new(), Vec::new(), Vec::new());
-        for &rate in &study.storms.rates {
-            let rows = findings.storms.iter().filter(|row| row.without == without && row.rate == rate);
-            let values: Vec<f64> = rows.map(&of).collect();
-            let Some(interval) = mean_interval(&values, LEVEL) else { continue };
-            points.push((rate, interval.mean));
-            n.push(interval.n as u64);
-            if let (Some(low), Some(high)) = (interval.low, interval.high) {
-                band.push((rate, low.max(0.0), high));
-            }
-        }
-        // Only that of the rules as they are: nine bands would hide one another.
-        let band = (without.is_none() && study.storms.seeds.len() > 1).then_some(band);
-        Series { band, n, ..Series::new(variant(without), points) }
-    };
-    variants.map(curve).collect()
-}
-
-fn share(amount: u64, account: &Achieved) -> f64 {
-    amount as f64 / account.wanted.max(1) as f64
-}
-
-fn rates() -> Axis {
-    Axis::number("Failures of each process an hour").log()
-}
-
-fn storms(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
-    let panel = |title: &str, of: fn(&Achieved) -> u64| {
-        let series = by_rate(study, findings, |row| share(of(&row.damage.offline), &row.damage.offline));
-        Panel { title: title.to_owned(), series }
-    };
-    let panels = [
-        panel("not done", |account| account.unserved),
-        panel("done and thrown away", |account| account.discarded),
-        panel("done twice", |account| account.doubled),
-    ];
-    let instance = study.storms.storm.map_or(0.0, |storm| storm.instance.seconds());
-    let caption = format!(
-        "Offline work lost to failures, as a part of the work wanted: worker time in which no worker ran, instances of \
-         {instance} s that were broken off, and workers out of sight that ran beside their replacement.{}{}",
-        of_seeds(study),
-        if study.storms.seeds.len() > 1 { " The band is the 95 % confidence interval with all rules." } else { "" }
-    );
-    let chart = paper.fit(sheet(rates(), Axis::fraction("Offline work"), panels.len(), 3), panels.len());
-    let data = Data::of_panels(["loss", "rules", "failures_per_hour", "fraction"], &panels);
-    Drawn { name: "offline".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
-}
-
-fn online(study: &Study, findings: &Findings, paper: &Paper) -> Drawn {
-    let hours = study.storms.storm.map_or(1.0, |storm| storm.lasts.seconds() / 3600.0);
-    let stops = by_rate(study, findings, |row| row.damage.harmed as f64 / hours);
-    let harmed: u64 = findings.storms.iter().filter(|row| row.without.is_none()).map(|row| row.damage.harmed).sum();
-    let caption = format!(
-        "Workers of online services that are stopped without their consent in an hour of failures, without each rule; with \
-         all rules {harmed} in all.{}",
-        of_seeds(study)
-    );
-    let y = Axis::number("Stopped an hour").log();
-    let chart = paper.fit(Chart { size_pt: (Chart::PAGE.0, 220.0), ..Chart::new(rates(), y) }, 1);
-    let panels = [Panel { title: String::new(), series: stops }];
-    let data = Data::of_panels(["panel", "rules", "failures_per_hour", "stopped_per_hour"], &panels);
-    Drawn { name: "online".to_owned(), caption, svg: small_multiples(&chart, Join::Straight, &panels), data }
-}
-
-fn of_seeds(study: &Study) -> String {
-    let machines = study.storms.storm.map_or(0, |storm| storm.machines);
-    let seeds = study.storms.seeds.len();
-    format!(" {machines} machines, {seeds} seeds.")
 }
 
 fn report(plan: &FailoverPlan, findings: &Findings, drawn: &[Drawn]) -> Report {

@@ -2,8 +2,7 @@
 
 use crate::column::{Column, Row, Value};
 use crate::control::rules::Rule;
-use crate::control::study::{FateRow, RecoveryRow, StormRow};
-use crate::control::world::work::Achieved;
+use crate::control::study::{FateRow, RecoveryRow};
 
 /// The workers of a class in a scenario.
 pub(crate) struct Fated<'a> {
@@ -60,48 +59,6 @@ impl Row for Recovered<'static> {
             C::int("offline_workers", "offline workers", |of| Some(of.row.offline.before.into())),
             C::int("offline_kept", "those that went on", |of| Some(of.row.offline.kept().into())).higher(),
             C::text("violated", "the invariants that were violated", |of| Some(&of.violated)),
-        ]
-    }
-}
-
-/// The workers of a class under random faults.
-pub(crate) struct Struck<'a> {
-    pub row: &'a StormRow,
-    pub class: &'static str,
-    pub work: Achieved,
-    pub harmed: u64,
-}
-
-impl Row for Struck<'static> {
-    type Of<'a> = Struck<'a>;
-
-    const TABLE: &'static str = "storms";
-
-    fn columns() -> Vec<Column<Value<Self>>> {
-        type C = Column<Value<Struck<'static>>>;
-        vec![
-            C::text("without", "the rule that is left out; null if none is", |of| of.row.without.map(Rule::name)),
-            C::float("failures_per_hour", "failures of each process in an hour", |of| Some(of.row.rate)),
-            C::int("seed", "seed of the faults", |of| Some(of.row.seed)),
-            C::int("faults", "faults that struck", |of| Some(of.row.damage.faults)),
-            C::text("class", "online or offline", |of| Some(of.class)),
-            C::micros("wanted_us", "work that was wanted", |of| Some(of.work.wanted)),
-            C::micros("unserved_us", "the part of it that nobody did", |of| Some(of.work.unserved)).lower(),
-            C::micros("doubled_us", "work of workers out of sight beside their replacements", |of| {
-                Some(of.work.doubled)
-            })
-            .lower(),
-            C::micros("discarded_us", "work on instances that were not finished, because their worker stopped", |of| {
-                Some(of.work.discarded)
-            })
-            .lower(),
-            C::int("workers_stopped", "workers that stopped", |of| Some(of.work.stopped)).lower(),
-            C::int(
-                "workers_harmed",
-                "online workers that were stopped without the consent of their application master",
-                |of| Some(of.harmed),
-            )
-            .lower(),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use crate::column::{Column, Row, Value};
 use crate::names::Listed;
 use crate::record::JobRecord;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A job that has ended, or was cut off.
 pub(crate) struct Job<'a> {
@@ -31,7 +31,11 @@ impl Row for Job<'static> {
                 "tasks times duration, added up; null from 2^63 us (292,000 years) on, of which there is a warning",
                 |job| job.record.work,
             ),
-            C::micros("ideal_us", "its completion time on an empty, boundless cluster", |job| Some(job.record.ideal.0)),
+            C::micros(
+                "ideal_us",
+                "its completion time on an empty, boundless cluster; null for one that never ends by itself",
+                |job| Some(job.record.ideal.0).filter(|ideal| *ideal < Span::ENDLESS.0),
+            ),
         ]
     }
 }
@@ -75,11 +79,15 @@ impl Row for Task<'static> {
                 "when it could have started at the earliest, or was stopped before; null if it never could: too large, or after a stage that did not end",
                 |task| Some(task.release?.0),
             ),
-            C::micros("start_us", "when it was launched; null if it never was", |task| Some(task.start?.0)),
+            C::micros(
+                "start_us",
+                "when it was launched, under a control plane when its worker started; null if it never was",
+                |task| Some(task.start?.0),
+            ),
             C::micros("finish_us", "when it ended or was stopped; null if it has not", |task| Some(task.finish?.0)),
             C::text(
                 "outcome",
-                "finished, running (at the horizon), reclaimed, preempted, machine-failed or failed (stopped, it starts anew), superseded (its other instance ended first), lost (with its machine), given-up (it failed too often), too large, deadlocked, starved or waiting (at the horizon)",
+                "finished, running (at the horizon), reclaimed, preempted, machine-failed, failed, or revoked or moved by the control plane (stopped, it starts anew), superseded (its other instance ended first), lost (with its machine), given-up (it failed too often), too large, deadlocked, starved or waiting (at the horizon)",
                 |task| Some(task.outcome),
             ),
         ]

@@ -20,7 +20,7 @@ mod over_time;
 
 pub(crate) use decisions::Decided;
 pub(crate) use distributions::{Bin, DemandKind, Quantile};
-pub(crate) use failover::{Fated, Recovered, Struck};
+pub(crate) use failover::{Fated, Recovered};
 pub(crate) use groups::{Group, LevelOf};
 pub(crate) use jobs::{Job, Task};
 pub(crate) use over_time::{Share, Used};

@@ -2,14 +2,12 @@
 //!
 //! Messages, FuxiMasters and application masters are numbered, and all that matters of a number is which others are
 //! equal, smaller, or the next one. So the numbers of each stream are replaced by the smallest that compare in the same
-//! way, and numbers that nothing is compared with any more by 0. Besides, every application master is taken to have been started
-//! on one machine: nothing depends on that but where the next one starts, which is checked when it is ordered. These are the only
-//! reductions of the check: machines and applications are not interchangeable, since ties are broken by their numbers.
+//! way, and numbers that nothing is compared with any more by 0. These are the only reductions of the check: machines
+//! and applications are not interchangeable, since ties are broken by their numbers.
 
 use std::sync::Arc;
 
 use plimsoll::control::app::AppMaster;
-use plimsoll::control::master::Master;
 use plimsoll::control::message::{Message, Node, Position};
 use plimsoll::control::setup::{AppId, Setup};
 use plimsoll::units::MachineId;
@@ -38,11 +36,11 @@ impl Stream {
     fn word(self, number: u32) -> u64 {
         let (kind, one, two, epoch) = match self {
             Stream::Caps(machine, epoch) => (0, machine.0, 0, epoch),
-            Stream::Hints(app, epoch) => (1, u32::from(app.0), 0, epoch),
-            Stream::Reports(app, epoch) => (2, u32::from(app.0), 0, epoch),
-            Stream::Plans(machine, app, epoch) => (3, u32::from(app.0), machine.0, epoch),
+            Stream::Hints(app, epoch) => (1, app.0, 0, epoch),
+            Stream::Reports(app, epoch) => (2, app.0, 0, epoch),
+            Stream::Plans(machine, app, epoch) => (3, app.0, machine.0, epoch),
             Stream::Chiefs => (4, 0, 0, 0),
-            Stream::Masters(app) => (5, u32::from(app.0), 0, 0),
+            Stream::Masters(app) => (5, app.0, 0, 0),
         };
         debug_assert!(one.max(two).max(epoch) < 256 && number < 1 << 16, "small models have small numbers");
         kind << 40 | u64::from(one) << 32 | u64::from(two << 24 | epoch << 16 | number)
@@ -81,8 +79,8 @@ macro_rules! visitor {
                         }
                     }
                 }
-                for (at, tenant) in master.tenants.$iter().enumerate() {
-                    let (app, epoch) = (AppId(at as u16), tenant.epoch);
+                for (&app, tenant) in master.tenants.$iter() {
+                    let epoch = tenant.epoch;
                     if epochs {
                         visit(Stream::Masters(app), &$($m)? tenant.epoch);
                         visit(Stream::Masters(app), &$($m)? tenant.least);
@@ -132,7 +130,7 @@ macro_rules! visitor {
             }
             if epochs {
                 for (at, planner) in $open!(state.ledger).planner.$iter().enumerate() {
-                    visit(Stream::Masters(AppId(at as u16)), planner);
+                    visit(Stream::Masters(AppId(at as u32)), planner);
                 }
             }
             for n in 0..state.inboxes.len() {
@@ -228,17 +226,9 @@ fn rank(words: &[u64], ranks: &mut Vec<u32>) {
     }
 }
 
-/// The machine of every application master.
-pub const HOME: MachineId = MachineId(0);
-
 /// Renumbers message numbers, then epochs.
 pub fn renumber(setup: &Setup, state: &mut State) {
     forget(setup, state);
-    let elsewhere = |master: &Master| master.tenants.iter().any(|tenant| tenant.home != HOME);
-    if state.chief.master.as_ref().is_some_and(elsewhere) {
-        let master = &mut Arc::make_mut(&mut state.chief).master;
-        master.iter_mut().flat_map(|master| &mut master.tenants).for_each(|tenant| tenant.home = HOME);
-    }
     let (mut words, mut ranks) = (Vec::with_capacity(48), Vec::with_capacity(48));
     for epochs in [false, true] {
         words.clear();
@@ -283,9 +273,9 @@ fn forget(setup: &Setup, state: &mut State) {
     let gone = |at: Position| at != Position::default() && (!alive || at.epoch < epoch);
     if let Some(master) = &state.chief.master {
         let settled = |tenant: &&plimsoll::control::master::Tenant| tenant.least > 0 && tenant.least <= tenant.epoch;
-        if master.tenants.iter().any(|tenant| settled(&tenant)) {
+        if master.tenants.values().any(|tenant| settled(&tenant)) {
             let master = Arc::make_mut(&mut state.chief).master.as_mut().expect("it lives");
-            master.tenants.iter_mut().filter(|tenant| settled(&&**tenant)).for_each(|tenant| tenant.least = 0);
+            master.tenants.values_mut().filter(|tenant| settled(&&**tenant)).for_each(|tenant| tenant.least = 0);
         }
     }
     for machine in setup.machine_ids() {
@@ -315,6 +305,13 @@ fn forget(setup: &Setup, state: &mut State) {
         }
         if state.ledger.planner[app.index()] > 0 && state.app(app).old.is_none() {
             Arc::make_mut(&mut state.ledger).planner[app.index()] = 0;
+        }
+        // The numbers of plans are kept only to be compared with what Tubos say of workers that have done their tasks,
+        // and here no task is ever done.
+        let plans = |own: &Option<AppMaster>| own.as_ref().is_some_and(|own| !own.planned.is_empty());
+        if plans(&state.app(app).newest) || plans(&state.app(app).old) {
+            let masters = state.app_mut(app);
+            [&mut masters.newest, &mut masters.old].into_iter().flatten().for_each(|own| own.planned.clear());
         }
         for newest in [true, false] {
             let masters = state.app(app);

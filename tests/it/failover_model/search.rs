@@ -218,7 +218,7 @@ pub fn search(model: &Model, until: &[&str]) -> Found {
         seen.state(&model.setup, &state);
         let calm = model.calm(&state).len();
         if calm == 0 {
-            seen.rest(&model.setup, &state);
+            seen.rest(model, &state);
             found.rests += 1;
             calmer.push(at as u32);
         }

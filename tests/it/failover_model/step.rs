@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use plimsoll::control::app::{self, AppMaster};
 use plimsoll::control::master::{self, Contact, Master, Phase};
-use plimsoll::control::message::{Message, Node, Output};
+use plimsoll::control::message::{Message, Node, Output, Units};
 use plimsoll::control::setup::{AppId, RoleId, Setup};
 use plimsoll::control::tubo;
 use plimsoll::units::MachineId;
 
-use super::numbers::HOME;
 use super::state::{Chief, Host, State};
 use super::strike::{self, Fault};
 use super::watch::Seen;
@@ -37,6 +36,8 @@ pub enum Action {
     TuboBeat(MachineId),
     AppBeat(AppId, u32),
     WindowEnds,
+    /// The scheduler grants a unit of a role on a machine.
+    Grant(RoleId, MachineId),
     /// The application gives up what it has on a machine out of sight.
     Move(AppId, MachineId),
     /// The faults.
@@ -55,6 +56,8 @@ pub struct Model {
     pub faults: u8,
     /// The most times that an application leaves a machine.
     pub moves: u8,
+    /// The most units, of all roles together, that the scheduler lets there be by its grants.
+    pub quota: u64,
     /// Which messages arrive at once where nothing else is on its way.
     pub prompt: fn(&Message) -> bool,
 }
@@ -81,7 +84,8 @@ impl Model {
     /// Everything that can happen, what is no fault first.
     pub fn actions(&self, state: &State) -> Vec<Action> {
         let mut actions = self.calm(state);
-        for (app, machine) in self.setup.app_ids().flat_map(|app| self.setup.machine_ids().map(move |m| (app, m))) {
+        let apps = self.setup.app_ids().into_iter();
+        for (app, machine) in apps.flat_map(|app| self.setup.machine_ids().map(move |m| (app, m))) {
             if state.ledger.moves < self.moves && self.would_move(state, app, machine) {
                 actions.push(Action::Move(app, machine));
             }
@@ -102,7 +106,7 @@ impl Model {
     }
 
     /// What can happen without a fault and without a decision to move, in the order of a cluster at rest: messages,
-    /// starts, then the clocks from the fastest to the slowest.
+    /// starts, then the clocks from the fastest to the slowest, then grants.
     pub fn calm(&self, state: &State) -> Vec<Action> {
         let mut actions: Vec<Action> = state.lines().map(|line| Action::Deliver(line.from, line.to)).collect();
         if state.chief.master.is_none() {
@@ -131,7 +135,40 @@ impl Model {
             }
         }
         self.clocks(state, &mut actions);
+        actions.extend(self.grants(state));
         actions
+    }
+
+    /// What the scheduler may grant: a unit that is asked for by a master that is heard, on a machine that is heard,
+    /// has room and has acknowledged all losses of this role, within the quota. Machines with fewer units come first.
+    fn grants(&self, state: &State) -> Vec<Action> {
+        let Some(master) = state.chief.master.as_ref().filter(|master| master.phase == Phase::Normal) else {
+            return Vec::new();
+        };
+        let mut grants = Vec::new();
+        if self.allocated(master) >= self.quota {
+            return grants;
+        }
+        for (&role, account) in &master.accounts {
+            let spec = self.setup.role(role);
+            if account.granted >= account.request || master.tenants[&spec.app].contact != Contact::Here {
+                continue;
+            }
+            let may = |machine: &MachineId| {
+                let site = &master.sites[machine.index()];
+                let fits = spec.unit.fits(&master.free(&self.setup, *machine));
+                site.contact == Contact::Here && !site.is_shrinking(role) && fits
+            };
+            let mut machines: Vec<MachineId> = self.setup.machine_ids().filter(may).collect();
+            machines.sort_by_key(|machine| master.sites[machine.index()].alloc.total());
+            grants.extend(machines.into_iter().map(|machine| Action::Grant(role, machine)));
+        }
+        grants
+    }
+
+    /// The units that there are for FuxiMaster, invented requests included.
+    pub fn allocated(&self, master: &Master) -> u64 {
+        master.sites.iter().map(|site| site.alloc.total()).sum()
     }
 
     fn clocks(&self, state: &State, actions: &mut Vec<Action>) {
@@ -153,7 +190,7 @@ impl Model {
             return;
         }
         for app in setup.app_ids() {
-            let (masters, tenant) = (state.app(app), &master.tenants[app.index()]);
+            let (masters, tenant) = (state.app(app), &master.tenants[&app]);
             let heard = |one: &AppMaster| tenant.accepts(one.epoch) && !masters.is_cut(one.epoch);
             let starts = masters.least > masters.epoch;
             if !starts && ![&masters.newest, &masters.old].into_iter().flatten().any(heard) {
@@ -177,9 +214,9 @@ impl Model {
             silent || master.sites[machine.index()].contact == Contact::Here
         });
         tubos
-            && self.setup.app_ids().all(|app| {
+            && self.setup.app_ids().into_iter().all(|app| {
                 let masters = state.app(app);
-                let known = master.tenants[app.index()].epoch;
+                let known = master.tenants[&app].epoch;
                 masters.cut[0] || masters.newest.as_ref().is_none_or(|newest| newest.epoch == known)
             })
     }
@@ -211,7 +248,7 @@ impl Model {
         if state.is_cut(node, Node::Master) || !self.is_quiet(state, node, Node::Master) {
             return None;
         }
-        let tenant = &chief.tenants[master.app.index()];
+        let tenant = &chief.tenants[&master.app];
         let known = tenant.contact == Contact::Here && tenant.epoch == master.epoch && tenant.heard == master.sent;
         if known && (chief.phase == Phase::Recovering || chief.app_position(master.app) == master.at) {
             return None;
@@ -298,6 +335,10 @@ impl Model {
                 }
             }
             Action::WindowEnds => self.master_input(&mut next, master::Input::WindowEnds, seen),
+            Action::Grant(role, machine) => {
+                let granted = vec![Units { machine, role, count: 1 }];
+                self.master_input(&mut next, master::Input::Grant(granted), seen);
+            }
             Action::Move(app, machine) => {
                 Arc::make_mut(&mut next.ledger).moves += 1;
                 let epoch = next.app(app).epoch;
@@ -313,7 +354,7 @@ impl Model {
     }
 
     fn start_master(&self, next: &mut State, seen: &mut Seen) {
-        let newest: Vec<(u32, MachineId)> = next.apps.iter().map(|masters| (masters.epoch, HOME)).collect();
+        let newest: Vec<(AppId, u32)> = self.setup.app_ids().iter().map(|&app| (app, next.app(app).epoch)).collect();
         let chief = Arc::make_mut(&mut next.chief);
         chief.epoch += 1;
         let (master, outputs) = Master::start(&self.setup, chief.epoch, &newest);
@@ -374,7 +415,7 @@ impl Model {
         let was = before.master.as_ref().expect("only who lives is told");
         let (master, outputs) = was.clone().step(&self.setup, input);
         next.chief = Arc::new(Chief { master: Some(master), epoch: before.epoch });
-        seen.after_master(&self.setup, next, was, &outputs);
+        seen.after_master(self, next, was, &outputs);
         self.act(next, Node::Master, outputs, seen);
     }
 
@@ -426,7 +467,7 @@ impl Model {
         for output in outputs {
             match output {
                 Output::Send(to, message) => self.send(next, from, to, message, seen),
-                Output::StartApp(app, least, _) => {
+                Output::StartApp(app, least) => {
                     let masters = next.app_mut(app);
                     masters.least = masters.least.max(least);
                 }
@@ -448,7 +489,7 @@ fn is_before(message: &Message, epoch: u32) -> bool {
 /// Whether the sender is a master of an application of which FuxiMaster knows a newer one.
 fn superseded(state: &State, from: Node) -> bool {
     match (from, &state.chief.master) {
-        (Node::App(app, epoch), Some(master)) => !master.tenants[app.index()].accepts(epoch),
+        (Node::App(app, epoch), Some(master)) => !master.tenants[&app].accepts(epoch),
         _ => false,
     }
 }

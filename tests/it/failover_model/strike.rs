@@ -38,7 +38,7 @@ impl Model {
         if state.chief.master.is_some() {
             faults.push(Fault::MasterDies);
         }
-        for app in self.setup.app_ids().filter(|app| state.app(*app).newest.is_some()) {
+        for app in self.setup.app_ids().into_iter().filter(|app| state.app(*app).newest.is_some()) {
             faults.push(Fault::AppDies(app));
             if !state.app(app).cut[0] {
                 faults.push(Fault::CutApp(app));

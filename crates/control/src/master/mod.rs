@@ -2,8 +2,8 @@
 //!
 //! It keeps nothing on disk. A new one listens for the length of the window (`Phase::Recovering`), rebuilds its tables
 //! from caps, requests and hints when the window ends, and only then speaks. The tables are: for each machine what is
-//! allocated on it, for each role how much is wanted and granted. A unit goes to the machine with the most room, the
-//! lowest of equals, so that the units of a service spread.
+//! allocated on it, for each role how much is wanted and granted. Who gets what, and where, is the scheduler's to decide:
+//! its grants are an input, like the messages of others.
 //!
 //! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules
 //! that it leaves out; see `docs/failover.md`.
@@ -13,14 +13,13 @@ mod recover;
 mod report;
 mod turn;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
 use super::message::{Message, Node, Note, Output, Position, Sender, Units, Why};
 use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
-use plimsoll_base::units::MachineId;
+use plimsoll_base::units::{MachineId, Resources};
 use turn::Turn;
 
 /// The phase of a FuxiMaster.
@@ -33,9 +32,10 @@ pub enum Phase {
 }
 
 /// Whether FuxiMaster hears somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contact {
     /// Never heard by this FuxiMaster.
+    #[default]
     Unknown,
     /// Heard.
     Here,
@@ -44,13 +44,13 @@ pub enum Contact {
 }
 
 /// A machine, as FuxiMaster knows it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// Whether its Tubo is heard.
     pub contact: Contact,
     /// The units allocated on it.
     pub alloc: Counts,
-    used: u32,
+    used: Resources,
     /// The number of the last message to it.
     pub sent: u32,
     /// The caps that its Tubo was last told, or reported before it was told any.
@@ -66,9 +66,9 @@ pub struct Site {
 impl Site {
     /// Whether a cap of this role has become smaller and the Tubo has not acknowledged that.
     ///
-    /// Until then the role gets nothing more here: the plan for a new unit could meet the old cap, and the smaller cap,
+    /// Until then the role must get nothing more here: the plan for a new unit could meet the old cap, and the smaller cap,
     /// still on its way, would stop the worker.
-    fn is_shrinking(&self, role: RoleId) -> bool {
+    pub fn is_shrinking(&self, role: RoleId) -> bool {
         self.shrunk.contains_key(&role)
     }
 
@@ -77,12 +77,19 @@ impl Site {
         self.shrunk.is_empty()
     }
 
-    /// The Tubo is told its caps as they are now; the number of the message.
-    fn tell(&mut self) -> u32 {
+    /// The Tubo is told its caps as they are now: all, or those of some roles. The number of the message.
+    fn tell(&mut self, roles: Option<&[(RoleId, i32)]>) -> u32 {
         self.sent += 1;
-        let smaller = self.told.iter().filter(|&(role, count)| self.alloc.get(role) < count);
-        self.shrunk.extend(smaller.map(|(role, _)| (role, self.sent)));
-        self.told.clone_from(&self.alloc);
+        let full = roles.is_none();
+        let all = || self.told.iter().map(|(role, _)| role).collect();
+        let roles: Vec<RoleId> = roles.map_or_else(all, |roles| roles.iter().map(|(role, _)| *role).collect());
+        let smaller = roles.iter().filter(|role| self.alloc.get(**role) < self.told.get(**role));
+        self.shrunk.extend(smaller.map(|role| (*role, self.sent)));
+        if full {
+            self.told.clone_from(&self.alloc);
+        } else {
+            roles.into_iter().for_each(|role| self.told.set(role, self.alloc.get(role)));
+        }
         self.sent
     }
 
@@ -93,7 +100,7 @@ impl Site {
 }
 
 /// An application, as FuxiMaster knows it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant {
     /// Whether its master is heard.
     pub contact: Contact,
@@ -101,14 +108,14 @@ pub struct Tenant {
     pub epoch: u32,
     /// Masters with smaller epochs are superseded.
     pub least: u32,
-    /// The machine that its newest master was started on.
-    pub home: MachineId,
     /// The number of the last increment or report of its master that was heard.
     pub heard: u32,
     /// The number of the last message to its master.
     pub sent: u32,
     /// Hints reported, until the window ends.
     hints: Vec<Units<u32>>,
+    /// Its units, by machine and role.
+    pub held: BTreeMap<(MachineId, RoleId), u32>,
 }
 
 impl Tenant {
@@ -123,12 +130,14 @@ impl Tenant {
 pub struct Account {
     /// Units wanted, those granted included.
     pub request: u32,
+    /// Of them, those of an invented request: for any machine of the cluster.
+    pub mocked: u32,
     /// Units allocated.
     pub granted: u32,
 }
 
 /// A FuxiMaster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Master {
     /// A later FuxiMaster has a larger epoch.
     pub epoch: u32,
@@ -137,15 +146,9 @@ pub struct Master {
     /// By machine.
     pub sites: Vec<Site>,
     /// By application.
-    pub tenants: Vec<Tenant>,
+    pub tenants: BTreeMap<AppId, Tenant>,
     /// By role.
-    pub accounts: Vec<Account>,
-    /// By quota group: what its units take together, invented requests included.
-    pub groups: Vec<u64>,
-    /// Machines that may be granted on, those with most room first.
-    room: BTreeSet<(Reverse<u32>, MachineId)>,
-    /// Roles that want more.
-    hungry: BTreeSet<RoleId>,
+    pub accounts: BTreeMap<RoleId, Account>,
 }
 
 /// An input of a FuxiMaster.
@@ -159,42 +162,48 @@ pub enum Input {
     TuboTimeout(MachineId),
     /// An application master was not heard for too long.
     AppTimeout(AppId),
+    /// An application was submitted.
+    Submit(AppId),
+    /// An application is over.
+    AppOver(AppId),
+    /// The scheduler has granted units.
+    Grant(Vec<Units<u32>>),
+    /// The scheduler wants units for others.
+    Revoke(Vec<Units<u32>>),
 }
 
 impl Master {
+    /// The first FuxiMaster, in a cluster where nothing has happened: it hears all machines.
+    pub fn first(setup: &Setup) -> Master {
+        let (mut master, _) = Master::start(setup, 1, &[]);
+        master.phase = Phase::Normal;
+        master.sites.iter_mut().for_each(|site| site.contact = Contact::Here);
+        master
+    }
+
     /// A FuxiMaster with empty tables, which asks everybody to report. The window is to end by [`Input::WindowEnds`].
     ///
-    /// `newest` holds the epoch and the machine of the newest master of each application: hard state, since only FuxiMaster
-    /// starts them.
-    pub fn start(setup: &Setup, epoch: u32, newest: &[(u32, MachineId)]) -> (Master, Vec<Output>) {
+    /// `newest` holds each application with the epoch of its newest master: hard state, since only FuxiMaster starts them.
+    pub fn start(setup: &Setup, epoch: u32, newest: &[(AppId, u32)]) -> (Master, Vec<Output>) {
         let site = Site {
             contact: Contact::Unknown,
             alloc: Counts::default(),
-            used: 0,
+            used: Resources::ZERO,
             sent: 0,
             told: Counts::default(),
             shrunk: BTreeMap::new(),
             caps: None,
             claims: Counts::default(),
         };
-        let tenant = |app: AppId| {
-            let (least, home) = newest.get(app.index()).copied().unwrap_or_default();
-            Tenant { contact: Contact::Unknown, epoch: 0, least, home, heard: 0, sent: 0, hints: Vec::new() }
-        };
-        let master = Master {
-            epoch,
-            phase: Phase::Recovering,
-            sites: vec![site; setup.machines.len()],
-            tenants: setup.app_ids().map(tenant).collect(),
-            accounts: vec![Account::default(); setup.roles.len()],
-            groups: vec![0; setup.groups.len()],
-            room: BTreeSet::new(),
-            hungry: BTreeSet::new(),
-        };
+        let tenants: BTreeMap<AppId, Tenant> =
+            newest.iter().map(|&(app, least)| (app, Tenant { least, ..Tenant::default() })).collect();
+        let roles = tenants.keys().flat_map(|app| setup.roles_of(*app));
+        let accounts = roles.map(|role| (role, Account::default())).collect();
         let ask = |node| Output::Send(node, Message::Ask { epoch });
         let tubos = setup.machine_ids().map(|machine| ask(Node::Tubo(machine)));
-        let asks = tubos.chain(setup.app_ids().map(|app| ask(Node::App(app, 0)))).collect();
-        (master, asks)
+        let asks = tubos.chain(tenants.keys().map(|app| ask(Node::App(*app, 0)))).collect();
+        let sites = vec![site; setup.machines.len()];
+        (Master { epoch, phase: Phase::Recovering, sites, tenants, accounts }, asks)
     }
 
     /// The next state of a FuxiMaster, and its outputs. A pure function of its arguments.
@@ -203,12 +212,13 @@ impl Master {
         match input {
             Input::Message(message) => self.hear(&mut turn, message),
             Input::WindowEnds if self.phase == Phase::Recovering => self.recover(&mut turn),
+            Input::WindowEnds => {}
             Input::TuboTimeout(machine) => self.lose_machine(&mut turn, machine),
             Input::AppTimeout(app) => self.lose_app(&mut turn, app),
-            Input::WindowEnds => {}
-        }
-        if self.phase == Phase::Normal {
-            self.grant(&mut turn);
+            Input::Submit(app) => self.submit(&mut turn, app),
+            Input::AppOver(app) => self.forget(&mut turn, app),
+            Input::Grant(units) => self.grant(&mut turn, &units),
+            Input::Revoke(units) => self.revoke(&mut turn, &units),
         }
         let outputs = turn.finish(&mut self);
         (self, outputs)
@@ -231,7 +241,8 @@ impl Master {
             | Message::Hints { .. }
             | Message::Fenced
             | Message::Plan { .. }
-            | Message::NeedPlan { .. } => {}
+            | Message::NeedPlan { .. }
+            | Message::Done { .. } => {}
         }
     }
 
@@ -265,12 +276,12 @@ impl Master {
 
     /// How far an application master that has heard everything has heard.
     pub fn app_position(&self, app: AppId) -> Position {
-        Position { epoch: self.epoch, number: self.tenants[app.index()].sent }
+        Position { epoch: self.epoch, number: self.tenants.get(&app).map_or(0, |tenant| tenant.sent) }
     }
 
     /// A machine is back: it may be granted on, and gets its full cap.
     fn welcome(&mut self, turn: &mut Turn, machine: MachineId) {
-        self.set_contact(turn.setup, machine, Contact::Here);
+        self.set_contact(turn, machine, Contact::Here);
         turn.full_cap(machine);
         for app in self.stable_apps(turn.setup, machine) {
             turn.machine_back(app, machine);
@@ -288,8 +299,7 @@ impl Master {
         if self.phase == Phase::Recovering || self.sites[machine.index()].contact != Contact::Here {
             return;
         }
-        self.set_contact(turn.setup, machine, Contact::Away);
-        turn.note(Note::MachineAway(machine));
+        self.set_contact(turn, machine, Contact::Away);
         let units: Vec<(RoleId, u32)> = self.sites[machine.index()].alloc.iter().collect();
         for (role, count) in units {
             if !(turn.setup.role(role).stable && turn.setup.rules.has(Rule::KeepStable)) {
@@ -302,33 +312,42 @@ impl Master {
         }
     }
 
+    /// An application is submitted: its first master is started, unless FuxiMaster only listens: then when it has recovered.
+    fn submit(&mut self, turn: &mut Turn, app: AppId) {
+        let tenant = self.tenants.entry(app).or_default();
+        // A FuxiMaster that has started meanwhile may have done so already.
+        if tenant.least == 0 && self.phase == Phase::Normal {
+            self.replace_app(turn, app);
+        }
+    }
+
+    /// An application is over. What it still has is taken away.
+    fn forget(&mut self, turn: &mut Turn, app: AppId) {
+        let Some(tenant) = self.tenants.get(&app) else { return };
+        for (&(machine, role), &count) in &tenant.held.clone() {
+            self.alter(turn, Units { machine, role, count: -(count as i32) });
+        }
+        for role in turn.setup.roles_of(app) {
+            self.accounts.remove(&role);
+        }
+        self.tenants.remove(&app);
+    }
+
     /// An application master is lost from sight: another one is started; nothing is taken away.
     fn lose_app(&mut self, turn: &mut Turn, app: AppId) {
-        if self.phase == Phase::Recovering {
-            return;
-        }
-        let tenant = &mut self.tenants[app.index()];
+        let Some(tenant) = self.tenants.get_mut(&app).filter(|_| self.phase == Phase::Normal) else { return };
         if tenant.contact == Contact::Here {
             tenant.contact = Contact::Away;
-            self.appetite(turn.setup, app);
+            turn.note(Note::AppAway(app));
         }
         self.replace_app(turn, app);
     }
 
-    /// Orders a new master for an application on a new machine; the last one is superseded from now on.
-    ///
-    /// The machine is that with the most room among those that FuxiMaster hears, the lowest of equals, but never the one on
-    /// which the last master was, unless no other is heard. (A master takes no room itself.)
+    /// Orders a new master for an application; the last one is superseded from now on.
     fn replace_app(&mut self, turn: &mut Turn, app: AppId) {
-        let failed = self.tenants[app.index()].home;
-        let heard = turn.setup.machine_ids().filter(|machine| self.sites[machine.index()].contact == Contact::Here);
-        // Machines that are full stand behind those with room.
-        let mut machines = self.room.iter().map(|(_, machine)| *machine).chain(heard);
-        let home = machines.find(|machine| *machine != failed).unwrap_or(failed);
-        let tenant = &mut self.tenants[app.index()];
+        let Some(tenant) = self.tenants.get_mut(&app) else { return };
         tenant.least = tenant.least.max(tenant.epoch) + 1;
-        tenant.home = home;
-        turn.start_app(app, tenant.least, home);
+        turn.start_app(app, tenant.least);
     }
 
     /// An application master is alive. One that is not known, or has sent what never came, is asked to report.
@@ -336,7 +355,7 @@ impl Master {
         if self.refuses(turn, from) {
             return;
         }
-        let tenant = &self.tenants[from.app.index()];
+        let tenant = &self.tenants[&from.app];
         let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch;
         if !known || from.number != tenant.heard && turn.setup.rules.has(Rule::SequenceNumbers) {
             turn.ask(Node::App(from.app, from.epoch), self.epoch);
@@ -345,9 +364,12 @@ impl Master {
         }
     }
 
-    /// Whether a message comes from a superseded application master, which is then told to stop.
+    /// Whether a message comes from a master that is superseded, or of an application that is over; it is told to stop.
     fn refuses(&self, turn: &mut Turn, from: Sender) -> bool {
-        let old = !self.tenants[from.app.index()].accepts(from.epoch) && turn.setup.rules.has(Rule::Fencing);
+        let tenant = self.tenants.get(&from.app);
+        let over = tenant.is_none();
+        let old =
+            over || tenant.is_some_and(|tenant| !tenant.accepts(from.epoch)) && turn.setup.rules.has(Rule::Fencing);
         if old {
             turn.send(Node::App(from.app, from.epoch), Message::Fenced);
         }

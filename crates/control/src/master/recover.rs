@@ -4,27 +4,32 @@
 //! machines that have not reported, and only as far as the machine has room. (They also decide which offline units above the
 //! request stay.)
 
+use std::collections::BTreeSet;
+
 use super::{Contact, Master, Phase, Turn};
 use crate::counts::Counts;
 use crate::message::{Node, Note, Source, Units, Why};
 use crate::rules::Rule;
-use crate::setup::{AppId, RoleId, Setup};
+use crate::setup::{AppId, RoleId, Setup, fitting, minus};
 use plimsoll_base::units::MachineId;
 
 impl Master {
     /// The window is over: rebuilds the tables, then tells everybody everything.
     pub(super) fn recover(&mut self, turn: &mut Turn) {
         self.phase = Phase::Normal;
+        // Of applications that are over nothing is left.
+        let known = |caps: Counts| caps.iter().filter(|(role, _)| turn.setup.find(*role).is_some()).collect();
         let reports: Vec<(MachineId, Counts)> =
-            turn.setup.machine_ids().filter_map(|m| Some((m, self.sites[m.index()].caps.take()?))).collect();
+            turn.setup.machine_ids().filter_map(|m| Some((m, known(self.sites[m.index()].caps.take()?)))).collect();
         // Offline units that their application master knows come before those that are left over from an earlier life.
         let rests: Vec<Counts> = reports.iter().map(|(machine, caps)| self.adopt_caps(turn, *machine, caps)).collect();
         for ((machine, _), rest) in reports.iter().zip(rests) {
             self.adopt_rest(turn, *machine, &rest);
             turn.full_cap(*machine);
         }
-        for app in turn.setup.app_ids() {
-            let hints = std::mem::take(&mut self.tenants[app.index()].hints);
+        let apps: Vec<AppId> = self.tenants.keys().copied().collect();
+        for app in apps {
+            let hints = self.tenants.get_mut(&app).map(|tenant| std::mem::take(&mut tenant.hints)).unwrap_or_default();
             if self.reported(app) {
                 self.adopt_hints(turn, &hints);
                 turn.full_hint(app);
@@ -38,7 +43,7 @@ impl Master {
 
     /// Whether the master of an application has told this FuxiMaster everything.
     pub(super) fn reported(&self, app: AppId) -> bool {
-        self.tenants[app.index()].epoch > 0
+        self.tenants.get(&app).is_some_and(|tenant| tenant.epoch > 0)
     }
 
     /// Hints for units on a machine that FuxiMaster has no room for, until the machine reports.
@@ -47,8 +52,8 @@ impl Master {
     }
 
     /// Units that a role may still get before it has all that it asked for.
-    fn unmet(&self, role: RoleId) -> u32 {
-        let account = self.accounts[role.index()];
+    pub fn wanting(&self, role: RoleId) -> u32 {
+        let account = self.accounts.get(&role).copied().unwrap_or_default();
         account.request.saturating_sub(account.granted)
     }
 
@@ -56,8 +61,8 @@ impl Master {
     fn rebuild(&mut self, turn: &mut Turn, units: Units<u32>, source: Source) {
         self.change(turn, Units { machine: units.machine, role: units.role, count: units.count as i32 });
         if source == Source::Mock {
-            let account = &mut self.accounts[units.role.index()];
-            account.request = account.granted;
+            let account = self.accounts.entry(units.role).or_default();
+            (account.request, account.mocked) = (account.granted, account.granted);
         }
         if units.count > 0 {
             turn.note(Note::Rebuilt(units, source));
@@ -77,11 +82,13 @@ impl Master {
         let rules = turn.setup.rules;
         let mut rest = Counts::default();
         for (role, count) in caps.iter() {
-            let spec = *turn.setup.role(role);
+            let spec = turn.setup.role(role);
             let (keep, source) = match self.reported(spec.app) {
                 true if spec.stable && rules.has(Rule::SurplusToAm) => (count, Source::Cap),
-                true if spec.stable => (count.min(self.unmet(role)), Source::Cap),
-                true => (count.min(self.unmet(role)).min(self.hinted(spec.app, machine, role)), Source::Cap),
+                true if spec.stable => (count.min(self.wanting(role)), Source::Cap),
+                true => {
+                    (count.min(self.wanting(role)).min(self.hinted(turn.setup, spec.app, machine, role)), Source::Cap)
+                }
                 false if spec.stable && rules.has(Rule::MockRequest) => (count, Source::Mock),
                 false => (0, Source::Mock),
             };
@@ -99,18 +106,20 @@ impl Master {
     /// Rebuilds what is left of offline units while the request allows.
     fn adopt_rest(&mut self, turn: &mut Turn, machine: MachineId, rest: &Counts) {
         for (role, count) in rest.iter() {
-            let keep = count.min(self.unmet(role));
+            let keep = count.min(self.wanting(role));
             self.rebuild(turn, Units { machine, role, count: keep }, Source::Cap);
             Master::leave(turn, Units { machine, role, count: count - keep }, Why::AboveRequest);
         }
     }
 
-    /// Units of a role on a machine that the application master has reported.
+    /// Units of a role on a machine that come before others of the role: all, unless hints are to order them
+    /// ([`Setup::order_by_hints`]); then those that the application master has reported.
     ///
-    /// Departure from source: the article does not look at hints for a machine that has reported. Here they only order offline
-    /// units above the request; see `docs/failover.md`, "Departures from the article".
-    fn hinted(&self, app: AppId, machine: MachineId, role: RoleId) -> u32 {
-        let hints = &self.tenants[app.index()].hints;
+    /// Departure from source, and off by default: the article does not look at hints for a machine that has reported. They
+    /// only order offline units above the request; see `docs/failover.md`, "Departures from the article".
+    fn hinted(&self, setup: &Setup, app: AppId, machine: MachineId, role: RoleId) -> u32 {
+        let hints = self.tenants.get(&app).filter(|_| setup.order_by_hints).map(|tenant| &tenant.hints);
+        let Some(hints) = hints else { return u32::MAX };
         let found = hints.binary_search_by_key(&(machine, role), |hint| (hint.machine, hint.role));
         found.map_or(0, |at| hints[at].count)
     }
@@ -124,17 +133,17 @@ impl Master {
             return;
         }
         for &Units { machine, role, count } in hints {
-            let spec = *turn.setup.role(role);
+            let spec = turn.setup.role(role);
             let site = &self.sites[machine.index()];
             if site.contact != Contact::Unknown || !spec.stable {
                 continue;
             }
             let mut new = count.saturating_sub(site.alloc.get(role));
             if !rules.has(Rule::SurplusToAm) {
-                new = new.min(self.unmet(role));
+                new = new.min(self.wanting(role));
             }
-            let room = if rules.has(Rule::Clamp) { self.free(turn.setup, machine) / spec.size } else { new };
-            let keep = new.min(room);
+            let room = self.free(turn.setup, machine);
+            let keep = if rules.has(Rule::Clamp) { fitting(&room, &spec.unit, new) } else { new };
             self.sites[machine.index()].claims.set(role, new - keep);
             self.rebuild(turn, Units { machine, role, count: keep }, Source::Hint);
             Master::leave(turn, Units { machine, role, count: new - keep }, Why::NoRoom);
@@ -150,26 +159,27 @@ impl Master {
         let site = &mut self.sites[machine.index()];
         let (known, claims) = (site.alloc.clone(), std::mem::take(&mut site.claims));
         let mut kept = Counts::default();
-        for (role, count) in caps.iter().filter(|(role, _)| setup.role(*role).stable) {
+        for (role, count) in caps.iter().filter(|(role, _)| setup.find(*role).is_some_and(|role| role.stable)) {
             let had = known.get(role);
             kept.set(
                 role,
                 match self.reported(setup.role(role).app) {
                     true if rules.has(Rule::SurplusToAm) => count.min(had + claims.get(role)),
-                    true => count.min(had + claims.get(role).min(self.unmet(role))),
+                    true => count.min(had + claims.get(role).min(self.wanting(role))),
                     false if rules.has(Rule::MockRequest) => count,
                     false => 0,
                 },
             );
         }
-        let mut room = u64::from(setup.machines[machine.index()]).saturating_sub(setup.size_of(&kept));
+        let mut room = minus(&setup.machines[machine.index()], &setup.size_of(&kept), 1);
         for (role, count) in known.iter() {
-            let size = u64::from(setup.role(role).size);
-            let more = u64::from(count.saturating_sub(kept.get(role))).min(room / size);
-            room -= more * size;
+            let unit = &setup.role(role).unit;
+            let more = fitting(&room, unit, count.saturating_sub(kept.get(role)));
+            room = minus(&room, unit, more);
             kept.add(role, more as i32);
         }
-        let roles: std::collections::BTreeSet<RoleId> = known.iter().chain(caps.iter()).map(|(role, _)| role).collect();
+        let roles: BTreeSet<RoleId> = known.iter().chain(caps.iter()).map(|(role, _)| role).collect();
+        let roles: Vec<RoleId> = roles.into_iter().filter(|role| setup.find(*role).is_some()).collect();
         // First what shrinks, so that the machine is never over its capacity.
         for shrinking in [true, false] {
             for &role in &roles {
@@ -197,7 +207,7 @@ impl Master {
         } else if self.phase == Phase::Recovering {
             let site = &mut self.sites[machine.index()];
             (site.told, site.caps) = (caps.clone(), Some(caps));
-            self.set_contact(turn.setup, machine, Contact::Here);
+            self.set_contact(turn, machine, Contact::Here);
         } else {
             match self.sites[machine.index()].contact {
                 Contact::Unknown => {
@@ -215,7 +225,7 @@ impl Master {
     /// highest numbers first.
     pub(super) fn cut_surplus(&mut self, turn: &mut Turn, app: AppId, setup: &Setup) {
         for role in setup.roles_of(app).filter(|role| setup.role(*role).stable) {
-            let account = self.accounts[role.index()];
+            let account = self.accounts.get(&role).copied().unwrap_or_default();
             let mut excess = account.granted.saturating_sub(account.request);
             for machine in (0..self.sites.len() as u32).rev().map(MachineId) {
                 let count = self.sites[machine.index()].alloc.get(role).min(excess);

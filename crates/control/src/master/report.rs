@@ -1,10 +1,12 @@
 //! The messages of application masters: full reports and increments.
 
-use super::{Contact, Master, Phase, Turn};
+use std::collections::BTreeMap;
+
+use super::{Contact, Master, Phase, Tenant, Turn};
 use crate::counts::Counts;
 use crate::message::{Node, Note, Sender, Units};
 use crate::rules::Rule;
-use crate::setup::RoleId;
+use crate::setup::{AppId, RoleId};
 
 impl Master {
     /// An application master tells everything. An invented request becomes the real one; units above it stay and are
@@ -26,7 +28,7 @@ impl Master {
             return;
         }
         let (setup, rules) = (turn.setup, turn.setup.rules);
-        let tenant = &mut self.tenants[from.app.index()];
+        let tenant = tenant_of(&mut self.tenants, from);
         let stale = tenant.epoch == from.epoch && from.number < tenant.heard;
         if stale && rules.has(Rule::SequenceNumbers) {
             return;
@@ -38,16 +40,16 @@ impl Master {
             turn.note(Note::Accepted(from.app, from.epoch));
         }
         for role in setup.roles_of(from.app) {
-            let account = &mut self.accounts[role.index()];
-            if unknown && account.request > 0 {
-                turn.note(Note::Converted(role, account.request));
+            let account = self.accounts.entry(role).or_default();
+            if unknown && account.mocked > 0 {
+                turn.note(Note::Converted(role, account.mocked));
             }
-            account.request = request.get(role);
+            (account.request, account.mocked) = (request.get(role), 0);
+            turn.note(Note::Requested(role, account.request));
         }
-        self.appetite(setup, from.app);
         match self.phase {
             Phase::Recovering => {
-                self.tenants[from.app.index()].hints = hints;
+                tenant_of(&mut self.tenants, from).hints = hints;
                 if rules.has(Rule::WaitWindow) || !restarted {
                     return;
                 }
@@ -75,7 +77,7 @@ impl Master {
             return;
         }
         let numbered = turn.setup.rules.has(Rule::SequenceNumbers);
-        let tenant = &mut self.tenants[from.app.index()];
+        let tenant = tenant_of(&mut self.tenants, from);
         let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch && epoch == self.epoch;
         if known && numbered && from.number <= tenant.heard {
             return;
@@ -89,16 +91,16 @@ impl Master {
             self.take_back(turn, units);
         }
         for &(role, change) in request {
-            let account = &mut self.accounts[role.index()];
+            let account = self.accounts.entry(role).or_default();
             account.request = account.request.saturating_add_signed(change);
+            turn.note(Note::Requested(role, account.request));
         }
-        self.appetite(turn.setup, from.app);
     }
 
     /// Units are given back. Within the window they leave what was reported of them.
     fn take_back(&mut self, turn: &mut Turn, Units { machine, role, count }: Units<u32>) {
         let app = turn.setup.role(role).app;
-        for hint in &mut self.tenants[app.index()].hints {
+        for hint in self.tenants.get_mut(&app).into_iter().flat_map(|tenant| &mut tenant.hints) {
             if (hint.machine, hint.role) == (machine, role) {
                 hint.count = hint.count.saturating_sub(count);
             }
@@ -115,4 +117,9 @@ impl Master {
             turn.note(Note::Released(Units { machine, role, count }));
         }
     }
+}
+
+/// The application of a sender, which is not refused.
+fn tenant_of(tenants: &mut BTreeMap<AppId, Tenant>, from: Sender) -> &mut Tenant {
+    tenants.get_mut(&from.app).expect("who is of no application is refused")
 }

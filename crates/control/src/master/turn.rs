@@ -52,8 +52,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    pub fn start_app(&mut self, app: AppId, epoch: u32, machine: MachineId) {
-        self.outputs.push(Output::StartApp(app, epoch, machine));
+    pub fn start_app(&mut self, app: AppId, epoch: u32) {
+        self.outputs.push(Output::StartApp(app, epoch));
     }
 
     pub fn full_cap(&mut self, machine: MachineId) {
@@ -91,22 +91,22 @@ impl<'a> Turn<'a> {
             if site.contact != Contact::Here && !(quiet && caps.full) {
                 continue;
             }
-            let at = Position { epoch: master.epoch, number: site.tell() };
+            let number = site.tell((!caps.full).then_some(caps.list.as_slice()));
+            let at = Position { epoch: master.epoch, number };
             let all = || site.alloc.iter().map(|(role, count)| (role, count as i32)).collect();
             let list = if caps.full { all() } else { caps.list };
             self.send(Node::Tubo(machine), Message::Caps { at, full: caps.full, list });
         }
         for (app, words) in std::mem::take(&mut self.words) {
-            let tenant = &mut master.tenants[app.index()];
-            if tenant.contact != Contact::Here {
+            let Some(tenant) = master.tenants.get_mut(&app).filter(|tenant| tenant.contact == Contact::Here) else {
                 continue;
-            }
+            };
             tenant.sent += 1;
             let at = Position { epoch: master.epoch, number: tenant.sent };
             let (to, heard) = (Node::App(app, tenant.epoch), tenant.heard);
             let message = match words.full {
                 true => {
-                    let (list, away) = master.all_hints(self.setup, app);
+                    let (list, away) = master.all_hints(app);
                     Message::Hints { at, heard, full: true, list, away, back: Vec::new() }
                 }
                 false => {
@@ -121,18 +121,13 @@ impl<'a> Turn<'a> {
 
 impl Master {
     /// All units of an application, and the machines among theirs that are away.
-    fn all_hints(&self, setup: &Setup, app: AppId) -> (Vec<Units<i32>>, Vec<MachineId>) {
-        let (mut list, mut away) = (Vec::new(), Vec::new());
-        for machine in setup.machine_ids() {
-            let site = &self.sites[machine.index()];
-            let before = list.len();
-            for (role, count) in site.alloc.iter().filter(|(role, _)| setup.role(*role).app == app) {
-                list.push(Units { machine, role, count: count as i32 });
-            }
-            if list.len() > before && site.contact != Contact::Here {
-                away.push(machine);
-            }
-        }
+    fn all_hints(&self, app: AppId) -> (Vec<Units<i32>>, Vec<MachineId>) {
+        let held = self.tenants.get(&app).map(|tenant| &tenant.held).into_iter().flatten();
+        let list: Vec<Units<i32>> =
+            held.map(|(&(machine, role), &count)| Units { machine, role, count: count as i32 }).collect();
+        let mut away: Vec<MachineId> = list.iter().map(|units| units.machine).collect();
+        away.dedup();
+        away.retain(|machine| self.sites[machine.index()].contact != Contact::Here);
         (list, away)
     }
 }

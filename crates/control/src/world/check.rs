@@ -1,12 +1,25 @@
 //! The invariants, checked after every step on what the step touched, and agreement at the end.
 
+use std::collections::BTreeMap;
+
 use super::World;
+use crate::app::AppMaster;
 use crate::master::{Contact, Master, Phase};
 use crate::message::{Message, Note, Output, Units, Why};
 use crate::setup::{AppId, RoleId};
-use plimsoll_base::units::MachineId;
+use plimsoll_base::units::{MachineId, Resources};
 
-impl World<'_> {
+/// Caps of a machine with more roles than this are added up now and then only.
+const MANY: usize = 64;
+
+/// Amounts in base units, resource by resource, without those at the end of which there is nothing.
+fn amounts(resources: &Resources) -> String {
+    let last = resources.0.iter().rposition(|amount| *amount > 0).map_or(1, |last| last + 1);
+    let amounts: Vec<String> = resources.0[..last].iter().map(u64::to_string).collect();
+    amounts.join(" / ")
+}
+
+impl World {
     fn violated(&mut self, invariant: &'static str, machine: Option<MachineId>, role: Option<RoleId>, what: String) {
         self.log.violated(self.now, invariant, &what);
         self.watch.violated(invariant, self.now, machine, role, what);
@@ -14,70 +27,83 @@ impl World<'_> {
 
     /// After a step of FuxiMaster.
     pub(super) fn after_master(&mut self, outputs: &[Output]) {
-        let (setup, now) = (self.setup, self.now);
+        let now = self.now;
         for output in outputs {
             let Output::Note(note) = output else { continue };
-            self.watch.master_noted(now, setup, note);
+            self.watch.master_noted(now, &self.setup, note);
             match *note {
                 Note::Granted(units) => self.check_grant(units),
                 Note::Rebuilt(units, _) => self.check_room(units.machine),
                 Note::Dropped(units, why) => {
                     let recovering = self.master.as_ref().is_some_and(|master| master.phase == Phase::Recovering);
                     if recovering {
-                        let what = format!("{} taken while recovering ({why:?})", self.name(units));
+                        let what = format!("{} taken while recovering ({})", self.name(units), why.name());
                         self.violated("I10", Some(units.machine), Some(units.role), what);
                     }
                     // Units of a machine that was out of sight run twice, or the request has shrunk meanwhile.
-                    self.watch.excused_machines[units.machine.index()] |= why == Why::AboveRequest;
+                    self.watch.excused_machines[units.machine.index()] |=
+                        matches!(why, Why::AboveRequest | Why::Displaced);
+                    self.check_choice(units, why);
                 }
                 Note::MachineAway(machine) => self.watch.excused_machines[machine.index()] = true,
                 Note::Accepted(app, epoch) => {
-                    let known = std::mem::replace(&mut self.watch.accepted[app.index()], epoch);
+                    let known = self.watch.accepted.insert(app, epoch).unwrap_or_default();
                     if epoch < known {
                         let what = format!("application {}: master {epoch} accepted after master {known}", app.0);
-                        self.violated("I7", None, setup.roles_of(app).next(), what);
+                        let role = self.setup.roles_of(app).next();
+                        self.violated("I7", None, role, what);
                     }
                 }
                 Note::Recovered => self.check_recovered(),
-                Note::Released(_) | Note::Converted(..) | Note::Started(_) | Note::Stopped(_) => {}
+                Note::Released(_) | Note::Converted(..) | Note::Started(_) | Note::Stopped(_) | Note::Finished(_) => {}
+                Note::MachineBack(_) | Note::AppAway(_) | Note::Requested(..) => {}
             }
         }
     }
 
     fn name<T: std::fmt::Display>(&self, units: Units<T>) -> String {
-        format!("{} x {} on machine {}", units.count, self.setup.names[units.role.index()], units.machine)
+        format!("{} x {} on machine {}", units.count, self.setup.name(units.role), units.machine)
+    }
+
+    /// An online resource is never taken by choice.
+    fn check_choice(&mut self, units: Units<u32>, why: Why) {
+        if why == Why::Displaced && self.setup.find(units.role).is_some_and(|role| role.stable) {
+            let what = format!("{} taken for others", self.name(units));
+            self.violated("I1", Some(units.machine), Some(units.role), what);
+        }
     }
 
     /// A new master of an application is to start on a machine.
     pub(super) fn check_home(&mut self, app: AppId, machine: MachineId) {
         let Some(master) = &self.master else { return };
-        let failed = self.apps[app.index()].home;
-        let good = |other: MachineId| other != failed && master.sites[other.index()].contact == Contact::Here;
+        let failed = self.apps.get(&app).and_then(|masters| masters.home);
+        let good = |other: MachineId| Some(other) != failed && master.sites[other.index()].contact == Contact::Here;
         if !good(machine) && self.setup.machine_ids().any(good) {
-            let what =
-                format!("application {}: a master is to start on machine {machine}, the last was on {failed}", app.0);
-            self.violated("I12", Some(machine), self.setup.roles_of(app).next(), what);
+            let last = failed.map_or("nowhere".to_owned(), |failed| format!("on {failed}"));
+            let what = format!("application {}: a master is to start on machine {machine}, the last was {last}", app.0);
+            let role = self.setup.roles_of(app).next();
+            self.violated("I12", Some(machine), role, what);
         }
     }
 
     fn check_room(&mut self, machine: MachineId) {
         let Some(master) = &self.master else { return };
-        let used = self.setup.size_of(&master.sites[machine.index()].alloc);
+        let used = master.used(machine);
         let capacity = self.setup.machines[machine.index()];
-        if used > u64::from(capacity) {
-            let what = format!("allocated on machine {machine}: {used} of {capacity}");
+        if !used.fits(&capacity) {
+            self.overfull = Some(machine);
+            let what = format!("allocated on machine {machine}: {} of {}", amounts(&used), amounts(&capacity));
             self.violated("I2", Some(machine), None, what);
         }
     }
 
     fn check_grant(&mut self, units: Units<u32>) {
-        let Units { machine, role, .. } = units;
+        let Units { machine, role, count } = units;
+        self.desk.load.granted += u64::from(count);
         self.check_room(machine);
         let Some(master) = &self.master else { return };
-        let account = master.accounts[role.index()];
-        let group = self.setup.role(role).group.map(usize::from);
+        let account = master.accounts.get(&role).copied().unwrap_or_default();
         let heard = master.sites[machine.index()].contact == Contact::Here && master.phase == Phase::Normal;
-        let over = group.is_some_and(|group| master.groups[group] > self.setup.groups[group]);
         if !heard {
             let what = format!("{} granted, but the machine is not heard", self.name(units));
             self.violated("I4", Some(machine), Some(role), what);
@@ -86,24 +112,21 @@ impl World<'_> {
             let what = format!("{} granted beyond the request of {}", self.name(units), account.request);
             self.violated("I5", Some(machine), Some(role), what);
         }
-        if over {
-            let what = format!("{} granted beyond the most of the quota group", self.name(units));
-            self.violated("I9", Some(machine), Some(role), what);
-        }
     }
 
     /// FuxiMaster has recovered: its sums are right, and it knows every stable worker that anybody told it of.
     fn check_recovered(&mut self) {
         self.check_sums();
         let Some(master) = &self.master else { return };
-        let known = |app: AppId| master.tenants[app.index()].epoch > 0;
+        let known = |app: AppId| master.tenants.get(&app).is_some_and(|tenant| tenant.epoch > 0);
         let mut unknown: Vec<Units<u32>> = Vec::new();
         let mut requested = 0;
         for machine in self.setup.machine_ids() {
             let site = &master.sites[machine.index()];
             self.watch.excused_machines[machine.index()] |= site.contact != Contact::Here;
             let tubo = &self.tubos[machine.index()];
-            for (role, running) in tubo.running.iter().filter(|(role, _)| self.setup.role(*role).stable) {
+            let stable = |role: RoleId| self.setup.find(role).is_some_and(|role| role.stable);
+            for (role, running) in tubo.running.iter().filter(|(role, _)| stable(*role)) {
                 let own = running.saturating_sub(self.watch.consent[machine.index()].get(role));
                 let wanted = own.min(self.watch.intent[machine.index()].get(role));
                 let there = site.alloc.get(role) + master.claims(machine).get(role);
@@ -114,52 +137,88 @@ impl World<'_> {
             requested +=
                 site.alloc.iter().filter(|(role, _)| known(self.setup.role(*role).app)).map(|(_, n)| n).sum::<u32>();
         }
-        for app in self.setup.app_ids() {
-            self.watch.excused_apps[app.index()] |= !known(app);
+        for app in self.apps.keys().filter(|app| !known(**app)) {
+            self.watch.excused_apps.insert(*app, true);
         }
         self.watch.requested = requested;
+        // What an application master plans by a hint that is not rebuilt may meet a new cap, and is called off then.
+        let unfounded = |own: &AppMaster| {
+            let above = |(&(machine, role), &hint): (&(MachineId, RoleId), &u32)| {
+                (hint > master.sites[machine.index()].alloc.get(role)).then_some(machine)
+            };
+            own.hints.iter().filter_map(above).collect::<Vec<MachineId>>()
+        };
+        let called_off: Vec<MachineId> =
+            self.apps.keys().filter_map(|app| self.newest(*app)).flat_map(unfounded).collect();
+        for machine in called_off {
+            self.watch.excused_machines[machine.index()] = true;
+        }
         for units in unknown {
             let what = format!("{} runs, and FuxiMaster has recovered without it", self.name(units));
             self.violated("I11", Some(units.machine), Some(units.role), what);
         }
     }
 
-    /// The sums that FuxiMaster keeps are those of its tables.
+    /// The sums that FuxiMaster keeps are those of its tables, and the engine's books hold as many units.
     fn check_sums(&mut self) {
         let Some(master) = &self.master else { return };
-        let mut granted = vec![0; self.setup.roles.len()];
-        let mut groups = vec![0; self.setup.groups.len()];
+        let mut granted: BTreeMap<RoleId, u32> = BTreeMap::new();
         let mut wrong = Vec::new();
         for machine in self.setup.machine_ids() {
             let alloc = &master.sites[machine.index()].alloc;
-            for (role, count) in alloc.iter() {
-                let spec = self.setup.role(role);
-                granted[role.index()] += count;
-                if let Some(group) = spec.group {
-                    groups[usize::from(group)] += u64::from(count) * u64::from(spec.size);
-                }
-            }
-            if self.setup.size_of(alloc) != u64::from(master.used(machine)) {
+            alloc.iter().for_each(|(role, count)| *granted.entry(role).or_default() += count);
+            if self.setup.size_of(alloc) != master.used(machine) {
                 wrong.push(format!("machine {machine}: the sum of what is used is wrong"));
             }
         }
-        if groups != master.groups {
-            wrong.push(format!("quota groups use {groups:?}, counted as {:?}", master.groups));
-        }
-        for (role, &sum) in granted.iter().enumerate().filter(|(role, sum)| master.accounts[*role].granted != **sum) {
-            wrong.push(format!(
-                "{}: {sum} granted, counted as {}",
-                self.setup.names[role], master.accounts[role].granted
-            ));
+        for (role, account) in &master.accounts {
+            let sum = granted.get(role).copied().unwrap_or_default();
+            if account.granted != sum {
+                wrong.push(format!("{}: {sum} granted, counted as {}", self.setup.name(*role), account.granted));
+            }
         }
         for what in wrong {
             self.violated("I9", None, None, what);
         }
     }
 
+    /// The engine's books hold as many units everywhere as FuxiMaster has allocated or will grant in a moment.
+    pub(super) fn check_books(&mut self) {
+        let Some(master) = self.master.as_ref().filter(|master| master.phase == Phase::Normal) else { return };
+        let mut allocated: BTreeMap<(MachineId, RoleId), u32> = BTreeMap::new();
+        for machine in self.setup.machine_ids() {
+            for (role, count) in master.sites[machine.index()].alloc.iter() {
+                *allocated.entry((machine, role)).or_default() += count;
+            }
+        }
+        for units in &self.postponed {
+            *allocated.entry((units.machine, units.role)).or_default() += units.count;
+        }
+        let mut lines: Vec<(RoleId, u32)> = self.lines.iter().map(|(role, line)| (*role, line.left)).collect();
+        lines.sort_unstable();
+        for (role, left) in lines {
+            if let Some(wanted) = self.newest(self.setup.role(role).app).map(|own| own.want.get(role))
+                && wanted != left
+            {
+                let what = format!("{}: {left} tasks are not over, and {wanted} are wanted", self.setup.name(role));
+                return self.violated("I9", None, Some(role), what);
+            }
+        }
+        let held = self.places.all().into_iter().map(|at| (at, 0));
+        let places: BTreeMap<(MachineId, RoleId), u32> = held.chain(allocated).collect();
+        for ((machine, role), count) in places {
+            let held = self.places.total((machine, role));
+            if held != count && self.lines.contains_key(&role) {
+                let name = self.setup.name(role);
+                let what = format!("{name} on machine {machine}: {count} allocated, and the books hold {held}");
+                return self.violated("I9", Some(machine), Some(role), what);
+            }
+        }
+    }
+
     /// After a step of a Tubo.
     pub(super) fn after_tubo(&mut self, machine: MachineId, outputs: &[Output]) {
-        let (setup, now) = (self.setup, self.now);
+        let now = self.now;
         for output in outputs {
             let Output::Note(note) = output else { continue };
             self.watch.worker_noted(now, note);
@@ -179,9 +238,14 @@ impl World<'_> {
         }
         self.watch.settle_consent(&self.tubos[machine.index()]);
         let tubo = &self.tubos[machine.index()];
-        let (caps, running) = (setup.size_of(&tubo.caps), setup.size_of(&tubo.running));
-        let capacity = u64::from(setup.machines[machine.index()]);
-        if caps.max(running) > capacity {
+        // To add them all up at every step would cost a pool of thousands of roles too much.
+        if tubo.caps.len() > MANY && !self.net.sent.is_multiple_of(MANY as u64) {
+            return;
+        }
+        let (caps, running) = (self.setup.size_of(&tubo.caps), self.setup.size_of(&tubo.running));
+        let capacity = self.setup.machines[machine.index()];
+        if !caps.fits(&capacity) || !running.fits(&capacity) {
+            let [caps, capacity, running] = [caps, capacity, running].map(|resources| amounts(&resources));
             let what = format!("caps on machine {machine}: {caps} of {capacity}, running {running}");
             self.violated("I2", Some(machine), None, what);
         }
@@ -191,21 +255,26 @@ impl World<'_> {
         let Units { machine, role, count } = units;
         let intent = self.watch.intent[machine.index()].get(role);
         let runs = self.tubos[machine.index()].running.get(role);
-        let spec = self.setup.role(role);
+        let Some(spec) = self.setup.find(role) else { return };
+        let (stable, app) = (spec.stable, spec.app);
         // Fewer run than are wanted: someone else than the application master stopped them.
         let consent = &mut self.watch.consent[machine.index()];
         let given = consent.get(role).min(count);
         consent.add(role, -(given as i32));
-        let harmed = intent.saturating_sub(runs).min(count - given);
+        let done = self.watch.finished[machine.index()].get(role).min(count - given);
+        self.watch.finished[machine.index()].add(role, -(done as i32));
+        self.watch.intent[machine.index()].add(role, -(done as i32));
+        let intent = intent.saturating_sub(done);
+        let harmed = intent.saturating_sub(runs).min(count - given - done);
         if harmed == 0 {
             return;
         }
-        if spec.stable {
+        if stable {
             let what = format!("{} stopped without consent", self.name(Units { machine, role, count: harmed }));
             self.violated("I1", Some(machine), Some(role), what);
             self.watch.intent[machine.index()].set(role, runs);
             self.watch.harmed += u64::from(harmed);
-        } else if !self.watch.excuses(machine, spec.app) {
+        } else if !self.watch.excuses(machine, app) {
             let what = format!("{} stopped without a failure of its machine or its master", self.name(units));
             self.violated("I6", Some(machine), Some(role), what);
         }
@@ -242,47 +311,47 @@ impl World<'_> {
             return;
         };
         for app in self.setup.app_ids() {
-            if self.newest(app).is_none_or(|own| own.epoch != master.tenants[app.index()].epoch) {
+            let known = master.tenants.get(&app).map(|tenant| tenant.epoch);
+            if self.newest(app).map(|own| own.epoch) != known {
                 found.push((None, self.setup.roles_of(app).next(), format!("application {} has no master", app.0)));
             }
         }
+        let roles = self.setup.role_ids();
         for machine in self.setup.machine_ids() {
             let (site, tubo) = (&master.sites[machine.index()], &self.tubos[machine.index()]);
             if site.contact != Contact::Here || !self.hosts[machine.index()].up {
                 found.push((Some(machine), None, format!("machine {machine} is not back")));
                 continue;
             }
-            for at in 0..self.setup.roles.len() {
-                let role = RoleId(at as u16);
+            for &role in &roles {
                 let (alloc, cap, runs) = (site.alloc.get(role), tubo.caps.get(role), tubo.running.get(role));
                 let hint = self.newest(self.setup.role(role).app).map_or(alloc, |own| own.hint(machine, role));
-                if (alloc, alloc, alloc) != (cap, hint, runs) {
-                    let name = &self.setup.names[at];
+                let (held, workers) = self.places.counts((machine, role));
+                if [cap, hint, runs, held, workers].iter().any(|count| *count != alloc) {
                     let what = format!(
-                        "{name} on machine {machine}: allocated {alloc}, cap {cap}, hint {hint}, running {runs}"
+                        "{} on machine {machine}: allocated {alloc}, cap {cap}, hint {hint}, running {runs}; the books hold \
+                         {held}, with {workers} at work",
+                        self.setup.name(role)
                     );
                     found.push((Some(machine), Some(role), what));
                 }
             }
         }
-        found.extend(self.unfair(master));
+        found.extend(self.unfair(master, &roles));
         for (machine, role, what) in found {
             self.violated("I8", machine, role, what);
         }
     }
 
-    /// Roles that have more than they asked for, or less although there is room.
-    fn unfair(&self, master: &Master) -> Vec<(Option<MachineId>, Option<RoleId>, String)> {
-        let room = self.setup.machine_ids().map(|machine| master.free(self.setup, machine)).max().unwrap_or(0);
+    /// Roles that have more than they asked for, or of which FuxiMaster does not know how much they want.
+    fn unfair(&self, master: &Master, roles: &[RoleId]) -> Vec<(Option<MachineId>, Option<RoleId>, String)> {
         let mut found = Vec::new();
-        for (at, account) in master.accounts.iter().enumerate() {
-            let (role, spec) = (RoleId(at as u16), &self.setup.roles[at]);
-            let wanted = self.newest(spec.app).map_or(account.request, |own| own.want.get(role));
-            let quota = spec.group.map(usize::from);
-            let admitted = quota.is_none_or(|g| master.groups[g] + u64::from(spec.size) <= self.setup.groups[g]);
-            let starving = account.granted < account.request && spec.size <= room && admitted;
-            if account.request != wanted || account.granted > account.request || starving {
-                let name = &self.setup.names[at];
+        for &role in roles {
+            let account = master.accounts.get(&role).copied().unwrap_or_default();
+            let app = self.setup.role(role).app;
+            let wanted = self.newest(app).map_or(account.request, |own| own.want.get(role));
+            if account.request != wanted || account.granted > account.request {
+                let name = self.setup.name(role);
                 let what =
                     format!("{name}: wanted {wanted}, requested {}, granted {}", account.request, account.granted);
                 found.push((None, Some(role), what));
@@ -291,10 +360,11 @@ impl World<'_> {
         found
     }
 
-    /// The fates of the workers, for the report.
-    pub fn close_accounts(&mut self) {
+    /// The fates of the workers and their work, for the report.
+    pub(super) fn close_accounts(&mut self) {
         for (role, count) in self.tubos.iter().flat_map(|tubo| tubo.running.iter()) {
             self.watch.fates[role.index()].after += count;
         }
+        self.watch.work.close(self.now);
     }
 }

@@ -91,7 +91,8 @@ impl Log {
     }
 
     pub(super) fn note(&mut self, now: Time, setup: &Setup, by: Node, note: &Note) {
-        if self.keep {
+        // What FuxiMaster was told stands in the message.
+        if self.keep && !matches!(note, Note::Requested(..)) {
             let (text, machine, role) = tell(setup, note);
             let what = if *note == Note::Recovered { What::Heal(by) } else { What::Note(by) };
             self.push(now, what, text, machine, role.into_iter().collect());
@@ -168,6 +169,9 @@ impl Fault {
             Fault::TuboCut(machine, span) => {
                 (Node::Tubo(machine), format!("is cut from FuxiMaster for {:.1} s", span.seconds()))
             }
+            Fault::MachineDown(machine, span) => {
+                (Node::Tubo(machine), format!("goes down with its workers for {:.1} s", span.seconds()))
+            }
             Fault::TuboDark(machine, span) => {
                 (Node::Tubo(machine), format!("is cut from everybody for {:.1} s", span.seconds()))
             }
@@ -188,7 +192,7 @@ impl Node {
 }
 
 fn counts(setup: &Setup, counts: &Counts) -> String {
-    listed(counts.iter().map(|(role, count)| format!("{count} {}", setup.names[role.index()])))
+    listed(counts.iter().map(|(role, count)| format!("{count} {}", setup.name(role))))
 }
 
 fn listed(parts: impl Iterator<Item = String>) -> String {
@@ -197,11 +201,11 @@ fn listed(parts: impl Iterator<Item = String>) -> String {
 }
 
 fn placed<T: Copy + std::fmt::Display>(setup: &Setup, units: &Units<T>) -> String {
-    format!("{} {} on {}", units.count, setup.names[units.role.index()], units.machine)
+    format!("{} {} on {}", units.count, setup.name(units.role), units.machine)
 }
 
 fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
-    let name = |role: &RoleId| setup.names[role.index()].clone();
+    let name = |role: &RoleId| setup.name(*role).to_owned();
     match message {
         Message::TuboBeat { restarted, .. } => {
             (if *restarted { "restarted: what is my cap?" } else { "alive" }.to_owned(), Vec::new())
@@ -237,6 +241,7 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
         Message::Fenced => ("stop: another master has your place".to_owned(), Vec::new()),
         Message::Plan { role, count, .. } => (format!("plan {count} {}", name(role)), vec![*role]),
         Message::NeedPlan { role, .. } => (format!("cap without plan: {}", name(role)), vec![*role]),
+        Message::Done { role, count, .. } => (format!("{count} {} done", name(role)), vec![*role]),
     }
 }
 
@@ -250,13 +255,19 @@ fn tell(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId
         Note::Rebuilt(units, source) => about("rebuilds", units, &format!(" ({source:?})").to_lowercase()),
         Note::Dropped(units, why) => about("drops", units, &format!(" ({})", why.name())),
         Note::Converted(role, count) => {
-            (format!("request of {count} {} is real now", setup.names[role.index()]), None, Some(*role))
+            (format!("request of {count} {} is real now", setup.name(*role)), None, Some(*role))
         }
         Note::Recovered => ("has recovered".to_owned(), None, None),
         Note::MachineAway(machine) => (format!("does not hear machine {machine}"), Some(*machine), None),
+        Note::MachineBack(machine) => (format!("hears machine {machine} again"), Some(*machine), None),
+        Note::AppAway(app) => (format!("does not hear AM {}", app.0), None, setup.roles_of(*app).next()),
+        Note::Requested(role, count) => {
+            (format!("knows that {count} {} are wanted", setup.name(*role)), None, Some(*role))
+        }
         Note::Accepted(app, epoch) => (format!("accepts AM {}.{epoch}", app.0), None, setup.roles_of(*app).next()),
         Note::Started(units) => about("starts", units, ""),
         Note::Stopped(units) => about("stops", units, ""),
+        Note::Finished(units) => about("has heard the end of", units, ""),
     }
 }
 
@@ -269,6 +280,7 @@ impl crate::message::Why {
             Self::AppAbsent => "application master absent",
             Self::AboveRequest => "above request",
             Self::NoRoom => "no room",
+            Self::Displaced => "wanted for others",
         }
     }
 }

@@ -1,35 +1,56 @@
-//! A cluster under faults: the roles' step functions in an event loop with clocks and a network.
+//! A cluster under faults: the roles' step functions in an event loop with clocks and a network, between a scheduler and its
+//! machines.
 //!
 //! The loop owns what the roles must not know: time, heartbeats and time-outs, who is dead, who hears whom, and how long
 //! a message takes. All of it follows from the [`Script`] and its seed. What is in flight to a process that dies is
 //! lost, as with a connection; what it sent still arrives. Every step is watched (see [`watch`]).
+//!
+//! It is a [`Control`] of the engine, which plays the scheduler of FuxiMaster: rows that are submitted become roles of the
+//! applications that their jobs are, grants of the engine are inputs of FuxiMaster, and what comes of them (`places`) the
+//! engine is told. While FuxiMaster is dead or listens, no round is held.
 
 mod check;
+mod clock;
+mod desk;
+mod follow;
 pub mod log;
 mod net;
+mod places;
 pub mod plan;
+mod seam;
+mod steps;
 mod strike;
 pub mod watch;
 pub mod work;
 
+use std::collections::{BTreeMap, HashMap};
+
 use crate::app::{self, AppMaster};
 use crate::master::{self, Contact, Master, Phase};
-use crate::message::{Message, Node, Output, Position};
-use crate::setup::{AppId, Setup};
-use crate::trial::Outcome;
+use crate::message::{Message, Node, Note, Output, Position, Units};
+use crate::rules::Rules;
+use crate::setup::{AppId, Role, RoleId, Setup};
 use crate::tubo::{self, Tubo};
+use desk::Desk;
 use log::Log;
 use net::{Letter, Net};
-use plan::Script;
+use places::Places;
+use plan::{Fault, Script};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Span, Time};
+use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
+use plimsoll_sim::carrier::{Carried, Control, Fact, Order};
 use plimsoll_sim::engine::Agenda;
+use plimsoll_sim::workload::synthetic::random::stream;
+use rand_chacha::ChaCha8Rng;
+use strike::Kind;
 use watch::Watch;
 
 /// An event to come.
 #[derive(Clone, Debug)]
 enum Event {
     Deliver(Letter),
+    /// A client tells FuxiMaster of an application.
+    Submit(AppId),
     TuboBeat(MachineId),
     AppBeat(AppId, u32),
     /// Is the Tubo still heard by the FuxiMaster of this epoch?
@@ -38,20 +59,18 @@ enum Event {
     CheckApp(AppId, u32),
     WindowEnds(u32),
     MasterStarts,
-    AppStarts(AppId),
+    AppStarts(AppId, u32),
     TuboStarts(MachineId),
     Strike(usize),
+    /// One of the processes of a kind fails.
+    Fails(Kind),
+    AppFails(AppId, u32, Fault),
     CutEnds(usize),
-    Demand(usize),
+    /// FuxiMaster has gone through the messages on its desk.
+    Decided(u32),
     /// The application master loses patience with a machine.
     Patience(AppId, MachineId),
 }
-
-/// Says whether to go on.
-pub type GoOn<'a> = dyn Fn() -> Result<()> + 'a;
-
-/// Events that are run before anybody is asked whether to go on.
-const EVENTS: u32 = 1 << 12;
 
 /// Order of what happens at one instant: what ends, then what begins, then messages, then clocks.
 const ENDS: u8 = 0;
@@ -71,16 +90,23 @@ struct Masters {
     /// The least epoch that FuxiMaster has ordered.
     least: u32,
     /// The machine that the newest runs on, or is to start on.
-    home: MachineId,
+    home: Option<MachineId>,
     starting: bool,
-}
-
-impl Masters {
-    /// None lives yet; the first ones are spread over the machines.
-    fn first(setup: &Setup, app: AppId) -> Masters {
-        let home = MachineId(u32::from(app.0) % setup.machines.len().max(1) as u32);
-        Masters { home, ..Masters::default() }
-    }
+    /// That start was ordered by FuxiMaster; else the last one is to be restarted where it was.
+    ordered: bool,
+    /// How often a start was scheduled: only the last one counts.
+    starts: u32,
+    /// How often a failure was drawn.
+    failures: u32,
+    /// Units wanted before there was any master.
+    first: Vec<(RoleId, u32)>,
+    /// All its tasks are over.
+    over: bool,
+    /// A heartbeat is scheduled; its silence is being looked at.
+    beating: bool,
+    checked: bool,
+    /// When the first was started.
+    since: Option<Time>,
 }
 
 /// The machine's side of the world.
@@ -89,15 +115,32 @@ struct Host {
     up: bool,
     /// Grows with every start: what was sent to an earlier life is lost.
     life: u32,
-    /// Faults that cut it from FuxiMaster, and those that cut it from everybody.
+    /// Faults that cut it from FuxiMaster, those that cut it from everybody, and those that have it down.
     cut: u16,
     dark: u16,
+    down: u16,
+    beating: bool,
+    checked: bool,
+    /// The scheduler may use it.
+    open: bool,
+}
+
+/// A role on the engine's side.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    row: u64,
+    /// The resources of one unit.
+    unit: Resources,
+    /// Its tasks that are not over.
+    left: u32,
+    /// The engine knows that they are wanted.
+    listed: bool,
 }
 
 /// A cluster under a script.
-pub struct World<'a> {
-    setup: &'a Setup,
-    script: &'a Script,
+pub struct World {
+    setup: Setup,
+    script: Script,
     agenda: Agenda<Event>,
     now: Time,
     net: Net,
@@ -105,92 +148,152 @@ pub struct World<'a> {
     epoch: u32,
     tubos: Vec<Tubo>,
     hosts: Vec<Host>,
-    apps: Vec<Masters>,
+    apps: BTreeMap<AppId, Masters>,
     /// Application masters that FuxiMaster does not hear: application, epoch, and the strike that cut them.
     cuts: Vec<(AppId, u32, usize)>,
     heard_tubo: Vec<Time>,
-    heard_app: Vec<Time>,
+    heard_app: HashMap<AppId, Time>,
+    jobs: HashMap<JobId, AppId>,
+    roles: HashMap<u64, RoleId>,
+    lines: HashMap<RoleId, Line>,
+    places: Places,
+    /// Grants that wait until the Tubo has heard of what was taken back before.
+    postponed: Vec<Units<u32>>,
+    desk: Desk,
+    /// The dice of each kind of process that fails.
+    dice: [ChaCha8Rng; 3],
+    /// A machine on which recovery has brought more units back than fit.
+    overfull: Option<MachineId>,
+    /// Violations end the run.
+    strict: bool,
+    /// It goes on until nothing has happened for so long.
+    settles: Option<Span>,
+    /// When the engine was last told or said something, and when something of an offline row started or was done.
+    moved: Time,
+    worked: Time,
+    names: Vec<String>,
     /// The ledger.
     pub watch: Watch,
     /// The log.
     pub log: Log,
 }
 
-impl<'a> World<'a> {
-    /// A cluster at its start, with nothing running. `record` writes every message down.
-    pub fn new(setup: &'a Setup, script: &'a Script, record: bool) -> World<'a> {
-        let mut world = World {
+impl World {
+    /// A cluster before anything happens, under these rules; the machines are told by the engine. `names` are those of the rows
+    /// in reports.
+    pub fn new(rules: Rules, script: Script, names: Vec<String>) -> World {
+        let mut setup = Setup::new(Vec::new());
+        setup.rules = rules;
+        setup.order_by_hints = script.order_by_hints;
+        let dice = Kind::ALL.map(|kind| stream(script.seed, &format!("control/failures {kind:?}")));
+        let (net, desk, watch) = (Net::new(&script), Desk::new(&script), Watch::new(&script));
+        World {
             setup,
             script,
             agenda: Agenda::default(),
             now: Time::ZERO,
-            net: Net::new(script),
+            net,
             master: None,
-            epoch: 0,
-            tubos: setup.machine_ids().map(Tubo::new).collect(),
-            hosts: vec![Host { up: true, ..Host::default() }; setup.machines.len()],
-            apps: setup.app_ids().map(|app| Masters::first(setup, app)).collect(),
+            epoch: 1,
+            tubos: Vec::new(),
+            hosts: Vec::new(),
+            apps: BTreeMap::new(),
             cuts: Vec::new(),
-            heard_tubo: vec![Time::ZERO; setup.machines.len()],
-            heard_app: vec![Time::ZERO; setup.apps()],
-            watch: Watch::new(setup, script),
-            log: Log::new(record),
-        };
-        world.schedule(Time::ZERO, ENDS, Event::MasterStarts);
-        for app in setup.app_ids() {
-            world.schedule(Time::ZERO, ENDS, Event::AppStarts(app));
+            heard_tubo: Vec::new(),
+            heard_app: HashMap::new(),
+            jobs: HashMap::new(),
+            roles: HashMap::new(),
+            lines: HashMap::new(),
+            places: Places::default(),
+            postponed: Vec::new(),
+            desk,
+            dice,
+            overfull: None,
+            strict: false,
+            settles: None,
+            moved: Time::ZERO,
+            worked: Time::ZERO,
+            names,
+            watch,
+            log: Log::new(false),
         }
-        for machine in setup.machine_ids() {
-            // Heartbeats are spread evenly, as those of machines that were not started at one instant.
-            let offset = script.timing.beat.0 * u64::from(machine.0) / setup.machines.len().max(1) as u64;
-            world.schedule(Time(offset), CLOCKS, Event::TuboBeat(machine));
-        }
-        for (at, demand) in script.demands.iter().enumerate() {
-            world.schedule(demand.at, STRIKES, Event::Demand(at));
-        }
-        for (at, strike) in script.strikes.iter().enumerate() {
-            world.schedule(strike.at, STRIKES, Event::Strike(at));
-        }
-        world
     }
 
-    /// Runs to the end of the script, or to the first violation if `stop` says so, then checks agreement.
-    pub fn run(&mut self, stop: bool) {
-        while self.run_some(stop) {}
+    /// The same, which writes every message down.
+    pub fn recorded(self) -> World {
+        World { log: Log::new(true), ..self }
     }
 
-    /// Runs some thousand events; whether there is more to do.
-    pub fn run_some(&mut self, stop: bool) -> bool {
-        let end = self.script.end();
-        for _ in 0..EVENTS {
-            let due = self.agenda.next_time().is_some_and(|time| time <= end);
-            let Some((key, event)) = due.then(|| self.agenda.pop()).flatten() else {
-                self.now = end;
-                self.check_agreement();
-                return false;
-            };
-            self.now = key.time;
-            self.happen(event);
-            if stop && !self.watch.violations.is_empty() {
-                return false;
-            }
+    /// The same, which goes on though nothing is left to be done: until all must agree, when no fault strikes any more and
+    /// nothing has started or ended for long. Messages are lost and doubled until the last fault is over.
+    pub fn to_the_end(self) -> World {
+        let settles = self.script.settles();
+        let calm = self.script.calm();
+        World { settles: Some(settles), net: self.net.until(calm), ..self }
+    }
+
+    /// When it ends if nothing more happens.
+    fn rest(&self) -> Option<Time> {
+        self.settles.map(|span| self.script.calm().max(self.moved) + span)
+    }
+
+    /// The same, which ends with its first violation.
+    pub fn strict(self) -> World {
+        World { strict: true, ..self }
+    }
+
+    /// Messages sent so far, those included that were lost, and of them the heartbeats that would have changed nothing and were
+    /// only counted.
+    pub fn messages(&self) -> (u64, u64) {
+        let idle = self.idle_beats();
+        (self.net.sent + idle, idle)
+    }
+
+    /// The run is over: everybody must agree, unless a violation has ended it.
+    pub fn finish(&mut self, end: Time) {
+        if self.strict && !self.watch.violations.is_empty() {
+            return;
         }
-        true
+        self.now = end;
+        self.check_agreement();
+        self.close_accounts();
     }
 
-    /// The time of the simulation.
-    pub fn now(&self) -> Time {
-        self.now
+    /// The costs of it all, up to the end of the run. Closes the accounts.
+    pub fn carried(&mut self, end: Time) -> Carried {
+        self.now = end;
+        self.watch.work.close(end);
+        let down = self.watch.down.0.map_or(0, |since| end.since(since).0) + self.watch.down.1.0;
+        let load = &mut self.desk.load;
+        let mut times = std::mem::take(&mut load.response_us);
+        times.sort_unstable();
+        let mean = times.iter().map(|us| u128::from(*us)).sum::<u128>().checked_div(times.len() as u128);
+        let at = |share: usize| times.get((times.len() * share / 100).min(times.len().saturating_sub(1)));
+        let response_us = [
+            mean.unwrap_or_default() as u64,
+            at(99).copied().unwrap_or_default(),
+            at(100).copied().unwrap_or_default(),
+        ];
+        let (requests, granted, busy, peak_requests) = (load.requests, load.granted, load.busy, load.peak);
+        Carried {
+            faults: self.watch.faults,
+            messages: self.messages().0,
+            requests,
+            granted,
+            busy,
+            down: Span(down),
+            response_us,
+            peak_requests,
+            online: self.watch.work.online,
+            offline: self.watch.work.offline,
+            harmed: self.watch.harmed,
+            violations: self.watch.violations.len() as u64,
+        }
     }
 
-    /// Messages sent so far, those included that were lost.
-    pub fn messages(&self) -> u64 {
-        self.net.sent
-    }
-
-    /// The outcome of the run.
-    pub fn outcome(self) -> Outcome {
-        Outcome { messages: self.net.sent, idle: self.net.idle, watch: self.watch }
+    /// The description of the cluster.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn schedule(&mut self, at: Time, class: u8, event: Event) {
@@ -204,6 +307,7 @@ impl<'a> World<'a> {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Deliver(letter) => self.deliver(letter),
+            Event::Submit(app) => self.master_input(master::Input::Submit(app)),
             Event::TuboBeat(machine) => self.tubo_beats(machine),
             Event::AppBeat(app, epoch) => self.app_beats(app, epoch),
             Event::CheckTubo(machine, epoch) => self.check_tubo(machine, epoch),
@@ -211,18 +315,25 @@ impl<'a> World<'a> {
             Event::WindowEnds(epoch) if epoch == self.epoch => self.master_input(master::Input::WindowEnds),
             Event::WindowEnds(_) => {}
             Event::MasterStarts => self.start_master(),
-            Event::AppStarts(app) => self.start_app(app),
+            Event::AppStarts(app, start) => {
+                if self.apps.get(&app).is_some_and(|masters| masters.starts == start) {
+                    self.start_app(app);
+                }
+            }
             Event::TuboStarts(machine) => self.start_tubo(machine),
             Event::Strike(at) => self.strike(at),
-            Event::CutEnds(at) => self.heal(at),
-            Event::Demand(at) => {
-                let demand = self.script.demands[at];
-                let app = self.setup.role(demand.role).app;
-                if let Some(work) = &mut self.watch.work {
-                    work.wants(self.now, demand.role, demand.count);
+            Event::Fails(kind) => self.fails(kind, false),
+            Event::AppFails(app, epoch, fault) => {
+                if self.newest(app).is_some_and(|master| master.epoch == epoch) {
+                    self.strike_now(fault);
+                    // One that is only cut off may fail again.
+                    if matches!(fault, Fault::AppCut(..)) {
+                        self.app_fails(app, epoch);
+                    }
                 }
-                self.app_input(app, 0, app::Input::Want(demand.role, demand.count));
             }
+            Event::CutEnds(at) => self.heal(at),
+            Event::Decided(epoch) => self.decided(epoch),
             Event::Patience(app, machine) => {
                 if self.newest(app).is_some_and(|master| master.away.contains(&machine)) {
                     self.app_input(app, 0, app::Input::Move(machine));
@@ -233,57 +344,21 @@ impl<'a> World<'a> {
 
     /// The newest master of an application, if it lives.
     fn newest(&self, app: AppId) -> Option<&AppMaster> {
-        let masters = &self.apps[app.index()];
+        let masters = self.apps.get(&app)?;
         masters.alive.last().filter(|master| master.epoch == masters.epoch)
     }
 
+    fn is_normal(&self) -> bool {
+        self.master.as_ref().is_some_and(|master| master.phase == Phase::Normal)
+    }
+
     fn master_input(&mut self, input: master::Input) {
-        if let Some(master) = self.master.take() {
-            let (master, outputs) = master.step(self.setup, input);
-            self.master = Some(master);
-            self.after_master(&outputs);
-            self.act(Node::Master, outputs);
-        }
-    }
-
-    /// A step of the master of an application: of this epoch, or of the newest for 0.
-    fn app_input(&mut self, app: AppId, epoch: u32, input: app::Input) {
-        let epoch = if epoch == 0 { self.apps[app.index()].epoch } else { epoch };
-        let masters = &mut self.apps[app.index()].alive;
-        let found = masters.iter().position(|master| master.epoch == epoch);
-        let Some(found) = found else {
-            // What the application wants is part of its own state, also while it has no master.
-            if let (app::Input::Want(role, count), Some(dead)) = (input, &mut self.apps[app.index()].dead) {
-                dead.want.set(role, count);
-            }
-            return;
-        };
-        let master = masters.remove(found);
-        let away = self.script.patience.map(|patience| (patience, master.away.clone()));
-        let (master, outputs) = master.step(self.setup, input);
-        if let Some((patience, before)) = away {
-            for &machine in master.away.difference(&before) {
-                let event = Event::Patience(app, machine);
-                let _ = self.agenda.schedule(self.now + patience, CLOCKS, event);
-            }
-        }
-        let node = Node::App(app, master.epoch);
-        self.watch.app_stepped(self.setup, &master, &outputs, &self.tubos);
-        let masters = &mut self.apps[app.index()];
-        if !master.fenced {
-            masters.alive.insert(found, master);
-        } else if masters.dead.as_ref().is_none_or(|dead| dead.epoch < master.epoch) {
-            masters.dead = Some(master);
-        }
-        self.act(node, outputs);
-    }
-
-    fn tubo_input(&mut self, machine: MachineId, input: tubo::Input) {
-        let tubo = std::mem::replace(&mut self.tubos[machine.index()], Tubo::new(machine));
-        let (tubo, outputs) = tubo.step(self.setup, input);
-        self.tubos[machine.index()] = tubo;
-        self.after_tubo(machine, &outputs);
-        self.act(Node::Tubo(machine), outputs);
+        let Some(master) = self.master.take() else { return };
+        let (master, outputs) = master.step(&self.setup, input);
+        self.master = Some(master);
+        self.after_master(&outputs);
+        self.follow(&outputs);
+        self.act(Node::Master, outputs);
     }
 
     /// Does what a step asks for.
@@ -291,92 +366,47 @@ impl<'a> World<'a> {
         for output in outputs {
             match output {
                 Output::Send(to, message) => self.post(from, to, message),
-                Output::StartApp(app, least, machine) => {
-                    self.check_home(app, machine);
-                    let masters = &mut self.apps[app.index()];
+                Output::StartApp(app, least) => {
+                    let Some(masters) = self.apps.get_mut(&app) else { continue };
                     masters.least = masters.least.max(least);
-                    masters.home = machine;
-                    if !std::mem::replace(&mut masters.starting, true) {
-                        self.after(self.script.timing.app_start, ENDS, Event::AppStarts(app));
+                    // One that is to start already will do; not one that is only to be back some time.
+                    let will_do = masters.starting && masters.ordered;
+                    if !will_do {
+                        (masters.starting, masters.ordered) = (true, true);
+                        masters.starts += 1;
+                        self.places.order(Order::Home { app: app.0, last: masters.home });
                     }
                 }
-                Output::Note(note) => self.log.note(self.now, self.setup, from, &note),
+                Output::Note(note) => self.log.note(self.now, &self.setup, from, &note),
             }
         }
     }
 
-    fn tubo_beats(&mut self, machine: MachineId) {
-        self.after(self.script.timing.beat, CLOCKS, Event::TuboBeat(machine));
-        if !self.hosts[machine.index()].up {
-            return;
-        }
-        if self.is_quiet(machine) {
-            // A heartbeat that would change nothing but the clock of FuxiMaster need not travel.
-            if self.net.arrives() {
-                self.heard_tubo[machine.index()] = self.now + self.net.shortest();
-            }
-        } else {
-            self.tubo_input(machine, tubo::Input::Beat);
-        }
-    }
-
-    /// Whether FuxiMaster and a Tubo hear each other, agree on what was said, and wait for nobody.
-    fn is_quiet(&self, machine: MachineId) -> bool {
-        let (tubo, host) = (&self.tubos[machine.index()], &self.hosts[machine.index()]);
-        let master = self.master.as_ref().filter(|master| master.phase == Phase::Normal);
-        host.cut + host.dark == 0
-            && master.is_some_and(|master| {
-                let site = &master.sites[machine.index()];
-                site.contact == Contact::Here && site.is_settled() && master.position(machine) == tubo.at
-            })
-            && tubo.caps.iter().all(|(role, count)| count <= tubo.plan(role))
-    }
-
-    fn app_beats(&mut self, app: AppId, epoch: u32) {
-        if self.apps[app.index()].alive.iter().any(|master| master.epoch == epoch) {
-            self.after(self.script.timing.beat, CLOCKS, Event::AppBeat(app, epoch));
-            self.app_input(app, epoch, app::Input::Beat);
-        }
-    }
-
-    fn check_tubo(&mut self, machine: MachineId, epoch: u32) {
-        if epoch != self.epoch {
-            return;
-        }
-        let due = self.heard_tubo[machine.index()] + self.script.timing.tubo_timeout;
-        if due <= self.now {
-            self.master_input(master::Input::TuboTimeout(machine));
-        }
-        let next = if due > self.now { due } else { self.now + self.script.timing.tubo_timeout };
-        self.schedule(next, CLOCKS, Event::CheckTubo(machine, epoch));
-    }
-
-    fn check_app(&mut self, app: AppId, epoch: u32) {
-        if epoch != self.epoch {
-            return;
-        }
-        let due = self.heard_app[app.index()] + self.script.timing.app_timeout;
-        if due <= self.now {
-            self.master_input(master::Input::AppTimeout(app));
-        }
-        let next = if due > self.now { due } else { self.now + self.script.timing.app_timeout };
-        self.schedule(next, CLOCKS, Event::CheckApp(app, epoch));
+    /// The scheduler has chosen the machine of a master.
+    fn housed(&mut self, app: AppId, machine: MachineId) {
+        self.check_home(app, machine);
+        let Some(masters) = self.apps.get_mut(&app) else { return };
+        masters.home = Some(machine);
+        let start = masters.starts;
+        self.after(self.script.timing.app_start, ENDS, Event::AppStarts(app, start));
     }
 
     fn deliver(&mut self, letter: Letter) {
         if !self.is_alive(letter.to, letter.life) || self.is_cut(letter.from, letter.to) {
             return;
         }
-        self.log.delivered(self.now, self.setup, &letter);
+        self.log.delivered(self.now, &self.setup, &letter);
         match letter.to {
             Node::Master => {
                 match letter.from {
                     Node::Tubo(machine) => self.heard_tubo[machine.index()] = self.now,
                     // Only the master of the moment keeps its application alive.
-                    Node::App(app, epoch) if self.is_accepted(app, epoch) => self.heard_app[app.index()] = self.now,
+                    Node::App(app, epoch) if self.is_accepted(app, epoch) => {
+                        self.heard_app.insert(app, self.now);
+                    }
                     Node::App(..) | Node::Master => {}
                 }
-                self.master_input(master::Input::Message(letter.message));
+                self.put_on_desk(letter);
             }
             Node::App(app, epoch) => self.app_input(app, epoch, app::Input::Message(letter.message)),
             Node::Tubo(machine) => {
@@ -388,7 +418,8 @@ impl<'a> World<'a> {
     }
 
     fn is_accepted(&self, app: AppId, epoch: u32) -> bool {
-        self.master.as_ref().is_some_and(|master| master.tenants[app.index()].accepts(epoch))
+        let tenant = self.master.as_ref().and_then(|master| master.tenants.get(&app));
+        tenant.is_some_and(|tenant| tenant.accepts(epoch))
     }
 
     /// How far FuxiMaster has come with a machine: for checks.
@@ -403,12 +434,19 @@ impl<'a> World<'a> {
         };
         let life = self.life(to);
         let reachable = self.is_alive(to, life) && !self.is_cut(from, to);
-        self.net.sent += 1;
+        for node in [from, to] {
+            match node {
+                Node::Tubo(machine) => self.arm_tubo(machine),
+                Node::App(app, _) => self.arm_app(app),
+                Node::Master => {}
+            }
+        }
         if !reachable {
-            self.log.unreachable(self.now, self.setup, from, to, &message);
+            self.net.sent += 1;
+            self.log.unreachable(self.now, &self.setup, from, to, &message);
             return;
         }
-        let letter = Letter { from, to, life, sent: self.now, message };
+        let letter = Letter { from, to, life, sent: self.now, arrived: self.now, message };
         for (at, letter) in self.net.carry(self.now, letter) {
             self.schedule(at, MESSAGES, Event::Deliver(letter));
         }

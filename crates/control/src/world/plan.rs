@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::setup::{AppId, RoleId};
+use crate::setup::AppId;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time};
 
@@ -20,6 +20,8 @@ pub struct Network {
 }
 
 impl Network {
+    /// Messages take no time.
+    pub const INSTANT: Network = Network { delay: (Span::ZERO, Span::ZERO), ordered: true, lost: 0, doubled: 0 };
     /// Messages take 1 to 5 ms and arrive once, in order.
     pub const ORDERED: Network = Network { delay: (Span(1_000), Span(5_000)), ordered: true, lost: 0, doubled: 0 };
     /// Messages take 1 ms to 2 s in any order, one in a hundred is lost and one in fifty arrives twice.
@@ -68,6 +70,15 @@ impl Default for Timing {
 }
 
 impl Timing {
+    /// Nobody beats, and nothing takes time.
+    pub const NONE: Timing = Timing {
+        beat: Span::ZERO,
+        tubo_timeout: Span::ZERO,
+        app_timeout: Span::ZERO,
+        window: Span::ZERO,
+        app_start: Span::ZERO,
+    };
+
     /// The same with another span between heartbeats; the time-outs grow in proportion.
     pub fn with_beat(self, beat: Span) -> Timing {
         let scaled = |span: Span| Span(span.0 * beat.0 / self.beat.0.max(1));
@@ -93,13 +104,18 @@ pub enum Fault {
     TuboCut(MachineId, Span),
     /// Nobody and a machine hear each other for a while.
     TuboDark(MachineId, Span),
+    /// A machine is down for a while: its Tubo and its workers die.
+    MachineDown(MachineId, Span),
 }
 
 impl Fault {
     /// The machine that it strikes, if it strikes one.
     pub fn machine(self) -> Option<MachineId> {
         match self {
-            Fault::TuboCrash(machine, _) | Fault::TuboCut(machine, _) | Fault::TuboDark(machine, _) => Some(machine),
+            Fault::TuboCrash(machine, _)
+            | Fault::TuboCut(machine, _)
+            | Fault::TuboDark(machine, _)
+            | Fault::MachineDown(machine, _) => Some(machine),
             _ => None,
         }
     }
@@ -112,7 +128,8 @@ impl Fault {
             | Fault::AppCut(_, span)
             | Fault::TuboCrash(_, span)
             | Fault::TuboCut(_, span)
-            | Fault::TuboDark(_, span) => span,
+            | Fault::TuboDark(_, span)
+            | Fault::MachineDown(_, span) => span,
             Fault::AppLost(_) => Span::ZERO,
         }
     }
@@ -127,48 +144,110 @@ pub struct Strike {
     pub fault: Fault,
 }
 
-/// From some instant on an application wants so many units of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Demand {
-    /// When.
-    pub at: Time,
-    /// Of which role.
-    pub role: RoleId,
-    /// How many in all.
-    pub count: u32,
+/// How often processes fail of themselves: each at a steady rate, independently of all others (Poisson processes).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Failures {
+    /// FuxiMaster, in an hour.
+    pub master: f64,
+    /// Each application master: it dies and is restarted, dies for good, or is cut off, each with the same chance.
+    pub app: f64,
+    /// Each Tubo: it dies and is restarted, or is cut from FuxiMaster or from everybody.
+    pub tubo: f64,
+    /// Each machine: it goes down with its workers.
+    pub machine: f64,
+    /// How long a failure lasts at least and at most, short ones as likely as long ones (log-uniform).
+    pub lasts: (Span, Span),
 }
 
-/// Everything that is done to a cluster.
+impl Failures {
+    /// Nothing fails of itself.
+    pub const NONE: Failures =
+        Failures { master: 0.0, app: 0.0, tubo: 0.0, machine: 0.0, lasts: (Span::from_secs(1), Span::from_secs(1)) };
+
+    /// Whether anything fails.
+    pub fn any(&self) -> bool {
+        [self.master, self.app, self.tubo, self.machine].iter().any(|rate| *rate > 0.0)
+    }
+}
+
+/// How long FuxiMaster takes for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Always as long.
+    Constant(Span),
+    /// One of these, each with the same chance: what was measured.
+    Measured(Vec<Span>),
+}
+
+impl Cost {
+    /// The times that the engine of this program takes for a request, as they were measured: see `decide.csv` beside this file.
+    pub fn measured() -> Cost {
+        let rows = include_str!("decide.csv").lines().filter(|line| !line.starts_with('#')).skip(1);
+        Cost::Measured(rows.filter_map(|row| row.parse().ok()).map(Span).collect())
+    }
+
+    /// Whether it takes no time.
+    pub fn is_nothing(&self) -> bool {
+        *self == Cost::Constant(Span::ZERO)
+    }
+}
+
+/// Everything that is done to a cluster but the work.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// Demands, in order of time.
-    pub demands: Vec<Demand>,
     /// Faults, in order of time.
     pub strikes: Vec<Strike>,
-    /// The network, until the last fault is over; then it is [`Network::ORDERED`].
+    /// Failures besides.
+    pub failures: Failures,
+    /// The network, until the last fault is over; then nothing is lost or doubled any more.
     pub network: Network,
     /// The clocks.
     pub timing: Timing,
     /// How long a service waits for a machine out of sight before it moves its units elsewhere; `None`: for ever.
     pub patience: Option<Span>,
+    /// How long FuxiMaster takes for a request.
+    pub decide: Cost,
+    /// Messages to and from FuxiMaster are gathered, peer by peer, for so long.
+    pub batch: Span,
+    /// See [`crate::setup::Setup::order_by_hints`].
+    pub order_by_hints: bool,
     /// Seed of the delays and losses.
     pub seed: u64,
 }
 
+impl Default for Script {
+    /// Nothing goes wrong, and nothing takes time.
+    fn default() -> Script {
+        Script {
+            strikes: Vec::new(),
+            failures: Failures::NONE,
+            network: Network::INSTANT,
+            timing: Timing::NONE,
+            patience: None,
+            decide: Cost::Constant(Span::ZERO),
+            batch: Span::ZERO,
+            order_by_hints: false,
+            seed: 0,
+        }
+    }
+}
+
 impl Script {
-    /// When nothing more goes wrong or is wanted.
+    /// When nothing more goes wrong; never if anything fails at a rate.
     pub fn calm(&self) -> Time {
+        if self.failures.any() {
+            return Time::NEVER;
+        }
         let strikes = self.strikes.iter().map(|strike| strike.at + strike.fault.lasts());
-        let demands = self.demands.iter().map(|demand| demand.at);
-        strikes.chain(demands).max().unwrap_or(Time::ZERO)
+        strikes.max().unwrap_or(Time::ZERO)
     }
 
-    /// When all must agree again: the silence that reveals a loss, the start of whatever is missing and a window, with
-    /// some heartbeats to spare.
-    pub fn end(&self) -> Time {
+    /// After how long without a fault and a start or end of a task all must agree again: the silence that reveals a loss, the
+    /// start of whatever is missing and a window, with some heartbeats to spare.
+    pub fn settles(&self) -> Span {
         let Timing { beat, tubo_timeout, app_timeout, window, app_start } = self.timing;
         let patience = self.patience.unwrap_or(Span::ZERO);
         let spans = [tubo_timeout, app_timeout, app_timeout, window, app_start, patience, self.network.delay.1];
-        spans.into_iter().fold(self.calm(), |time, span| time + span) + Span(10 * beat.0)
+        Span(spans.into_iter().map(|span| span.0).sum::<u64>() + 10 * beat.0)
     }
 }

@@ -1,73 +1,194 @@
 //! Faults begin and end; processes die and start.
 
-use super::plan::Fault;
-use super::{CLOCKS, ENDS, Event, World};
+use super::plan::{Failures, Fault, Strike};
+use super::{CLOCKS, ENDS, Event, STRIKES, World};
 use crate::app::AppMaster;
 use crate::master::Master;
 use crate::message::Node;
 use crate::setup::AppId;
+use crate::tubo;
 use plimsoll_base::units::{MachineId, Span};
+use plimsoll_sim::workload::synthetic::random::{numbered, stream};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 
-impl World<'_> {
+/// Processes that fail at a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Master,
+    Tubo,
+    Machine,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Master, Kind::Tubo, Kind::Machine];
+}
+
+/// The time to the next of events that happen so often in an hour.
+fn exponential(rng: &mut ChaCha8Rng, rate: f64) -> Span {
+    Span((-(1.0 - rng.random::<f64>()).ln() * 3.6e9 / rate) as u64)
+}
+
+/// A length between two, short ones as likely as long ones.
+fn length_between(rng: &mut ChaCha8Rng, (from, to): (Span, Span)) -> Span {
+    let (from, to) = ((from.0.max(1) as f64).ln(), (to.0.max(1) as f64).ln());
+    Span((from + (to - from) * rng.random::<f64>()).exp() as u64)
+}
+
+impl World {
     pub(super) fn strike(&mut self, at: usize) {
         let fault = self.script.strikes[at].fault;
+        // Its application may be over by now.
+        if matches!(fault, Fault::AppCrash(app, _) | Fault::AppLost(app) | Fault::AppCut(app, _) if !self.apps.contains_key(&app))
+        {
+            return;
+        }
         self.watch.struck(self.now, &self.tubos);
-        self.log.fault(self.now, self.setup, fault);
+        self.log.fault(self.now, &self.setup, fault);
         match fault {
             Fault::MasterCrash(span) => {
                 if let Some(master) = self.master.take() {
                     let units = master.sites.iter().map(|site| site.alloc.total());
                     self.watch.forgotten[0] += units.sum::<u64>();
+                    self.desk.clear();
+                    self.watch.down.0.get_or_insert(self.now);
+                    self.postponed.clear();
                     self.after(span, ENDS, Event::MasterStarts);
                 }
             }
             Fault::AppCrash(app, span) => {
-                if self.kill_app(app) && !self.apps[app.index()].starting {
-                    self.apps[app.index()].starting = true;
-                    self.after(span, ENDS, Event::AppStarts(app));
+                if self.kill_app(app)
+                    && let Some(masters) = self.apps.get_mut(&app).filter(|masters| !masters.starting)
+                {
+                    (masters.starting, masters.ordered) = (true, false);
+                    masters.starts += 1;
+                    let start = masters.starts;
+                    self.after(span, ENDS, Event::AppStarts(app, start));
+                    self.watch_app(app);
                 }
             }
             Fault::AppLost(app) => {
-                self.kill_app(app);
+                if self.kill_app(app) {
+                    self.watch_app(app);
+                }
             }
             Fault::AppCut(app, span) => {
                 if let Some(epoch) = self.newest(app).map(|master| master.epoch) {
                     self.cuts.push((app, epoch, at));
                     self.after(span, ENDS, Event::CutEnds(at));
+                    self.watch_app(app);
                 }
             }
             Fault::TuboCrash(machine, span) => {
-                let host = &mut self.hosts[machine.index()];
-                if std::mem::replace(&mut host.up, false) {
-                    self.watch.forgotten[2] += self.tubos[machine.index()].caps.total();
-                    self.after(span, ENDS, Event::TuboStarts(machine));
-                }
+                self.kill_tubo(machine, span);
             }
             Fault::TuboCut(machine, span) => {
+                self.watch_tubo(machine);
                 self.hosts[machine.index()].cut += 1;
                 self.after(span, ENDS, Event::CutEnds(at));
             }
             Fault::TuboDark(machine, span) => {
+                self.watch_tubo(machine);
                 self.hosts[machine.index()].dark += 1;
                 self.after(span, ENDS, Event::CutEnds(at));
             }
+            Fault::MachineDown(machine, span) => {
+                self.kill_tubo(machine, span);
+                self.watch.machine_down(machine);
+                self.tubo_input(machine, tubo::Input::Wiped);
+            }
         }
+    }
+
+    /// A Tubo dies, and is back after a while: the longest of those that have it down.
+    fn kill_tubo(&mut self, machine: MachineId, span: Span) {
+        self.watch_tubo(machine);
+        let host = &mut self.hosts[machine.index()];
+        host.down += 1;
+        if std::mem::replace(&mut host.up, false) {
+            self.watch.forgotten[2] += self.tubos[machine.index()].caps.total();
+        }
+        self.after(span, ENDS, Event::TuboStarts(machine));
+    }
+
+    /// The processes of a kind fail at a rate: one does now, unless this is the first time, and another one will.
+    pub(super) fn fails(&mut self, kind: Kind, first: bool) {
+        let Failures { master, tubo, machine, lasts, .. } = self.script.failures;
+        let machines = self.hosts.len() as u32;
+        let rate = match kind {
+            Kind::Master => master,
+            Kind::Tubo => tubo * f64::from(machines),
+            Kind::Machine => machine * f64::from(machines),
+        };
+        if rate <= 0.0 || machines == 0 {
+            return;
+        }
+        let rng = &mut self.dice[kind as usize];
+        let gap = exponential(rng, rate);
+        if !first {
+            let (machine, length) = (MachineId(rng.random_range(0..machines)), length_between(rng, lasts));
+            let how: u32 = rng.random_range(0..3);
+            let fault = match (kind, how) {
+                (Kind::Master, _) => Fault::MasterCrash(length),
+                (Kind::Machine, _) => Fault::MachineDown(machine, length),
+                (Kind::Tubo, 0) => Fault::TuboCrash(machine, length),
+                (Kind::Tubo, 1) => Fault::TuboCut(machine, length),
+                (Kind::Tubo, _) => Fault::TuboDark(machine, length),
+            };
+            self.strike_now(fault);
+        }
+        self.after(gap, STRIKES, Event::Fails(kind));
+    }
+
+    /// Draws when a master of an application fails next, and how; of an application always the same, whatever else happens.
+    pub(super) fn app_fails(&mut self, app: AppId, epoch: u32) {
+        let Failures { app: rate, lasts, .. } = self.script.failures;
+        if rate <= 0.0 {
+            return;
+        }
+        let mut rng = numbered(&stream(self.script.seed, "control/failures of application masters"), u64::from(app.0));
+        let Some(masters) = self.apps.get_mut(&app) else { return };
+        masters.failures += 1;
+        rng.set_word_pos(16 * u128::from(masters.failures));
+        let (gap, length, how) = (exponential(&mut rng, rate), length_between(&mut rng, lasts), rng.random_range(0..3));
+        let fault = match how {
+            0 => Fault::AppCrash(app, length),
+            1 => Fault::AppLost(app),
+            _ => Fault::AppCut(app, length),
+        };
+        self.after(gap, STRIKES, Event::AppFails(app, epoch, fault));
+    }
+
+    /// Something goes wrong that was not in the script.
+    pub(super) fn strike_now(&mut self, fault: Fault) {
+        self.script.strikes.push(Strike { at: self.now, fault });
+        self.strike(self.script.strikes.len() - 1);
     }
 
     /// A cut ends.
     pub(super) fn heal(&mut self, at: usize) {
         let fault = self.script.strikes[at].fault;
         match fault {
-            Fault::TuboCut(machine, _) => self.hosts[machine.index()].cut -= 1,
-            Fault::TuboDark(machine, _) => self.hosts[machine.index()].dark -= 1,
-            _ => self.cuts.retain(|&(_, _, strike)| strike != at),
+            Fault::TuboCut(machine, _) => {
+                self.hosts[machine.index()].cut -= 1;
+                self.arm_tubo(machine);
+            }
+            Fault::TuboDark(machine, _) => {
+                self.hosts[machine.index()].dark -= 1;
+                self.arm_tubo(machine);
+            }
+            Fault::AppCut(app, _) => {
+                self.cuts.retain(|&(_, _, strike)| strike != at);
+                self.arm_app(app);
+            }
+            _ => {}
         }
-        self.log.healed(self.now, self.setup, fault);
+        self.log.healed(self.now, &self.setup, fault);
     }
 
     /// The newest master of an application dies. False if none lives.
     fn kill_app(&mut self, app: AppId) -> bool {
-        let masters = &mut self.apps[app.index()];
+        let Some(masters) = self.apps.get_mut(&app) else { return false };
         let dead = masters.alive.pop_if(|master| master.epoch == masters.epoch);
         let died = dead.is_some();
         let units = dead.iter().flat_map(|master| master.hints.values()).map(|&count| u64::from(count));
@@ -78,21 +199,22 @@ impl World<'_> {
 
     pub(super) fn start_master(&mut self) {
         self.epoch += 1;
-        let newest: Vec<(u32, MachineId)> = self.apps.iter().map(|masters| (masters.epoch, masters.home)).collect();
-        let (master, outputs) = Master::start(self.setup, self.epoch, &newest);
+        let newest: Vec<(AppId, u32)> = self.apps.iter().map(|(app, masters)| (*app, masters.epoch)).collect();
+        let (master, outputs) = Master::start(&self.setup, self.epoch, &newest);
         self.master = Some(master);
-        self.watch.master_started(self.epoch);
-        self.log.started(self.now, self.setup, Node::Master);
+        self.watch.master_started();
+        self.log.started(self.now, &self.setup, Node::Master);
         self.heard_tubo.fill(self.now);
-        self.heard_app.fill(self.now);
-        // Before the first FuxiMaster there was nothing to wait for but a question and its answer.
-        let first = self.script.timing.beat.max(Span(3 * self.script.network.delay.1.0));
-        let window = if self.epoch == 1 { first } else { self.script.timing.window };
-        self.after(window, CLOCKS, Event::WindowEnds(self.epoch));
+        self.heard_app = self.apps.keys().map(|app| (*app, self.now)).collect();
+        self.after(self.script.timing.window, CLOCKS, Event::WindowEnds(self.epoch));
         for machine in self.setup.machine_ids() {
+            self.hosts[machine.index()].checked = true;
+            self.arm_tubo(machine);
             self.after(self.script.timing.tubo_timeout, CLOCKS, Event::CheckTubo(machine, self.epoch));
         }
-        for app in self.setup.app_ids() {
+        for app in newest.into_iter().map(|(app, _)| app) {
+            self.apps.entry(app).and_modify(|masters| masters.checked = true);
+            self.arm_app(app);
             self.after(self.script.timing.app_timeout, CLOCKS, Event::CheckApp(app, self.epoch));
         }
         self.act(Node::Master, outputs);
@@ -100,33 +222,43 @@ impl World<'_> {
 
     /// A new master of an application starts, from what the newest one has on disk.
     pub(super) fn start_app(&mut self, app: AppId) {
-        let masters = &mut self.apps[app.index()];
+        let Some(masters) = self.apps.get_mut(&app) else { return };
         masters.starting = false;
+        masters.since.get_or_insert(self.now);
         masters.epoch = masters.least.max(masters.epoch + 1);
         let epoch = masters.epoch;
         let last = masters.alive.last().into_iter().chain(&masters.dead).max_by_key(|master| master.epoch);
         let (master, outputs) = match last {
-            Some(last) => last.restart(self.setup, epoch),
-            None => AppMaster::start(app),
+            Some(last) => last.restart(&self.setup, epoch),
+            None => AppMaster::start(app).0.restart(&self.setup, epoch),
         };
+        let first = std::mem::take(&mut masters.first);
+        let mut master = master;
+        first.into_iter().for_each(|(role, count)| master.want.set(role, count));
         masters.alive.push(master);
-        let home = masters.home;
-        self.heard_app[app.index()] = self.now;
+        let home = masters.home.unwrap_or_default();
+        self.heard_app.insert(app, self.now);
         let node = Node::App(app, epoch);
-        self.log.app_started(self.now, self.setup, node, home);
-        self.after(self.script.timing.beat, CLOCKS, Event::AppBeat(app, epoch));
+        self.log.app_started(self.now, &self.setup, node, home);
+        self.arm_app(app);
+        self.app_fails(app, epoch);
         self.act(node, outputs);
     }
 
     pub(super) fn start_tubo(&mut self, machine: MachineId) {
         let host = &mut self.hosts[machine.index()];
+        host.down -= 1;
+        if host.down > 0 {
+            return;
+        }
         host.up = true;
         host.life += 1;
         let tubo = self.tubos[machine.index()].clone();
         let (tubo, outputs) = tubo.restart(self.setup.rules);
         self.tubos[machine.index()] = tubo;
         self.watch.tubo_restarted(machine);
-        self.log.started(self.now, self.setup, Node::Tubo(machine));
+        self.log.started(self.now, &self.setup, Node::Tubo(machine));
+        self.arm_tubo(machine);
         self.act(Node::Tubo(machine), outputs);
     }
 
@@ -142,7 +274,9 @@ impl World<'_> {
     pub(super) fn is_alive(&self, node: Node, life: u32) -> bool {
         match node {
             Node::Master => self.master.is_some() && self.epoch == life,
-            Node::App(app, epoch) => self.apps[app.index()].alive.iter().any(|master| master.epoch == epoch),
+            Node::App(app, epoch) => {
+                self.apps.get(&app).is_some_and(|masters| masters.alive.iter().any(|master| master.epoch == epoch))
+            }
             Node::Tubo(machine) => self.hosts[machine.index()].up && self.hosts[machine.index()].life == life,
         }
     }

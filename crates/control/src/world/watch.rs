@@ -10,15 +10,15 @@
 //! | I6 | an offline worker stops only for a reason the article gives, and its application master learns of it (by I8) |
 //! | I7 | a superseded application master is not accepted again |
 //! | I8 | when faults have stopped, caps = allocations = hints, and they are what requests and capacity allow |
-//! | I9 | invented requests count against quota groups and machines |
+//! | I9 | the books of the scheduler hold what FuxiMaster has allocated, invented requests included |
 //! | I10 | FuxiMaster takes nothing away while it recovers |
 //! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
 //! | I12 | a new application master starts on a machine that FuxiMaster hears and that is not the last one's, if there is one |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::plan::Script;
-use super::work::Work;
+use super::work::Accounts;
 use crate::app::AppMaster;
 use crate::counts::Counts;
 use crate::message::{Message, Node, Note, Output, Source, Why};
@@ -128,35 +128,40 @@ pub struct Watch {
     pub returned: u32,
     /// Workers of stable roles that were stopped without consent.
     pub harmed: u64,
-    /// The work of workers, if that is to be counted.
-    pub work: Option<Work>,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Since when no FuxiMaster decides, and for how long none did before.
+    pub(super) down: (Option<Time>, Span),
+    /// The work of workers.
+    pub work: Accounts,
     /// Workers that an application master wants and has not given back, by machine.
     pub(super) intent: Vec<Counts>,
     /// Units that an application master has given back, until their caps are gone: a worker that runs by one may stop.
     pub(super) consent: Vec<Counts>,
+    /// Workers that have done their tasks, whose units the newest application master has not given back: they may stop.
+    pub(super) finished: Vec<Counts>,
     /// The newest master of each application that has planned anything.
-    planner: Vec<u32>,
+    planner: HashMap<AppId, u32>,
     /// The newest master of each application that this FuxiMaster accepted.
-    pub(super) accepted: Vec<u32>,
+    pub(super) accepted: HashMap<AppId, u32>,
     /// Tubos that read their caps from disk and have not heard a full cap since.
     from_disk: Vec<bool>,
-    app_restarted: Vec<bool>,
+    app_restarted: HashMap<AppId, bool>,
     /// Machines and applications that FuxiMaster has lost from sight since the machine's workers last agreed.
     pub(super) excused_machines: Vec<bool>,
-    pub(super) excused_apps: Vec<bool>,
+    pub(super) excused_apps: HashMap<AppId, bool>,
 }
 
 impl Watch {
     /// The most violations that are kept.
     pub const MOST: usize = 100;
 
-    pub(super) fn new(setup: &Setup, script: &Script) -> Watch {
-        let (machines, apps) = (setup.machines.len(), setup.apps());
+    pub(super) fn new(script: &Script) -> Watch {
         Watch {
             violations: Vec::new(),
             struck: None,
             changed: script.strikes.first().map_or(Time::ZERO, |strike| strike.at),
-            fates: vec![Fate::default(); setup.roles.len()],
+            fates: Vec::new(),
             rebuilt: BTreeMap::new(),
             requested: 0,
             dropped: BTreeMap::new(),
@@ -164,16 +169,50 @@ impl Watch {
             forgotten: [0; 3],
             returned: 0,
             harmed: 0,
-            work: None,
-            intent: vec![Counts::default(); machines],
-            consent: vec![Counts::default(); machines],
-            planner: vec![0; apps],
-            accepted: vec![0; apps],
-            from_disk: vec![false; machines],
-            app_restarted: vec![false; apps],
-            excused_machines: vec![false; machines],
-            excused_apps: vec![false; apps],
+            faults: 0,
+            down: (None, Span::ZERO),
+            work: Accounts::default(),
+            intent: Vec::new(),
+            consent: Vec::new(),
+            finished: Vec::new(),
+            planner: HashMap::new(),
+            accepted: HashMap::new(),
+            from_disk: Vec::new(),
+            app_restarted: HashMap::new(),
+            excused_machines: Vec::new(),
+            excused_apps: HashMap::new(),
         }
+    }
+
+    /// So many machines are there.
+    pub(super) fn open(&mut self, machines: usize) {
+        self.intent = vec![Counts::default(); machines];
+        self.consent = vec![Counts::default(); machines];
+        self.finished = vec![Counts::default(); machines];
+        self.from_disk = vec![false; machines];
+        self.excused_machines = vec![false; machines];
+    }
+
+    /// A role was submitted.
+    pub(super) fn role(&mut self, role: RoleId) {
+        if self.fates.len() <= role.index() {
+            self.fates.resize(role.index() + 1, Fate::default());
+        }
+    }
+
+    /// An application is over.
+    pub(super) fn forget(&mut self, app: AppId) {
+        self.planner.remove(&app);
+        self.accepted.remove(&app);
+        self.app_restarted.remove(&app);
+        self.excused_apps.remove(&app);
+    }
+
+    /// A machine went down with its workers: nobody had to consent.
+    pub(super) fn machine_down(&mut self, machine: MachineId) {
+        self.intent[machine.index()] = Counts::default();
+        self.finished[machine.index()] = Counts::default();
+        self.excused_machines[machine.index()] = true;
     }
 
     /// From the first fault until all processes that died were replaced, and nothing changed any more.
@@ -183,8 +222,8 @@ impl Watch {
 
     /// The fate of the workers of a class of roles.
     pub fn fate(&self, setup: &Setup, online: bool) -> Fate {
-        let of_class = self.fates.iter().zip(&setup.roles).filter(|(_, role)| role.stable == online);
-        of_class.map(|(fate, _)| *fate).fold(Fate::default(), Fate::plus)
+        let of_class = setup.role_ids().into_iter().filter(|role| setup.role(*role).stable == online);
+        of_class.map(|role| self.fates[role.index()]).fold(Fate::default(), Fate::plus)
     }
 
     pub(super) fn violated(
@@ -202,6 +241,7 @@ impl Watch {
 
     /// A fault strikes: the first one opens the account of the workers.
     pub(super) fn struck(&mut self, now: Time, tubos: &[Tubo]) {
+        self.faults += 1;
         if self.struck.is_none() {
             self.struck = Some(now);
             self.changed = now;
@@ -211,11 +251,9 @@ impl Watch {
         }
     }
 
-    pub(super) fn master_started(&mut self, epoch: u32) {
-        self.accepted.fill(0);
-        if epoch > 1 {
-            self.requested = 0;
-        }
+    pub(super) fn master_started(&mut self) {
+        self.accepted.clear();
+        self.requested = 0;
     }
 
     pub(super) fn tubo_restarted(&mut self, machine: MachineId) {
@@ -233,18 +271,21 @@ impl Watch {
     ///
     /// A plan for fewer workers of a stable role is no consent: only giving units back is.
     pub(super) fn app_stepped(&mut self, setup: &Setup, master: &AppMaster, outputs: &[Output], tubos: &[Tubo]) {
-        let newest = &mut self.planner[master.app.index()];
+        let newest = self.planner.entry(master.app).or_default();
         if master.epoch < *newest {
             return;
         }
-        self.app_restarted[master.app.index()] |= master.epoch > 1;
         *newest = master.epoch;
+        if master.epoch > 1 {
+            self.app_restarted.insert(master.app, true);
+        }
         for output in outputs {
             match output {
                 Output::Send(_, Message::AppChange { returned, .. }) => {
                     for units in returned {
                         let (at, role) = (units.machine.index(), units.role);
                         self.intent[at].add(role, -(units.count as i32));
+                        self.finished[at].add(role, -(units.count as i32));
                         let given = self.consent[at].get(role) + units.count;
                         let held = tubos[at].caps.get(role).max(tubos[at].running.get(role));
                         self.consent[at].set(role, given.min(held));
@@ -253,7 +294,8 @@ impl Watch {
                 }
                 Output::Send(Node::Tubo(machine), Message::Plan { role, count, .. }) => {
                     let intent = &mut self.intent[machine.index()];
-                    let least = if setup.role(*role).stable { intent.get(*role) } else { 0 };
+                    let stable = setup.find(*role).is_some_and(|role| role.stable);
+                    let least = if stable { intent.get(*role) } else { 0 };
                     intent.set(*role, least.max(*count));
                 }
                 _ => {}
@@ -279,7 +321,7 @@ impl Watch {
         match *note {
             Note::Rebuilt(units, source) => {
                 let disk = self.from_disk[units.machine.index()];
-                let again = self.app_restarted[setup.role(units.role).app.index()];
+                let again = self.app_restarted.contains_key(&setup.role(units.role).app);
                 let origin = match source {
                     Source::Mock => Origin::Mock,
                     Source::Cap if disk => Origin::CapCheckpoint,
@@ -300,15 +342,14 @@ impl Watch {
             Note::Granted(_) | Note::Released(_) | Note::Recovered | Note::MachineAway(_) | Note::Accepted(..) => {
                 self.changed = now;
             }
-            Note::Started(_) | Note::Stopped(_) => {}
+            Note::MachineBack(_) | Note::AppAway(_) | Note::Requested(..) => {}
+            Note::Started(_) | Note::Stopped(_) | Note::Finished(_) => {}
         }
     }
 
     /// Follows what workers do.
     pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
-        if let Some(work) = &mut self.work {
-            work.noted(now, note);
-        }
+        self.work.noted(now, note);
         if let (Note::Stopped(units), Some(_)) = (note, self.struck) {
             self.fates[units.role.index()].stopped += units.count;
             self.changed = now;
@@ -320,6 +361,6 @@ impl Watch {
 
     /// Whether FuxiMaster has had a reason to take offline units from a machine or an application.
     pub(super) fn excuses(&self, machine: MachineId, app: AppId) -> bool {
-        self.excused_machines[machine.index()] || self.excused_apps[app.index()]
+        self.excused_machines[machine.index()] || self.excused_apps.contains_key(&app)
     }
 }

@@ -6,9 +6,11 @@
 use plimsoll_base::column::{Cell, Column, Computed, Described, Kind, Row, Unit, Value};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
 use plimsoll_sim::books::Books;
+use plimsoll_sim::carrier::Carried;
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::State;
 
+mod control;
 mod counts;
 pub mod delay;
 pub mod deviation;
@@ -45,6 +47,7 @@ static METRICS: &[&Metrics] = &[
     &waits::METRICS,
     &delay::SLOWDOWN,
     &counts::BESIDES,
+    &control::METRICS,
 ];
 
 /// Columns that belong together: of the table `runs`, and of the table `fairness`.
@@ -87,6 +90,8 @@ pub struct Run<'a> {
     pub slowdown: Option<Summary>,
     /// The step of the sampling grid.
     pub step: Span,
+    /// The cost of carrying decisions out, under a control plane.
+    pub carried: Option<Carried>,
 }
 
 /// A grid point.
@@ -288,6 +293,7 @@ mod tests {
             completion: None,
             wait: None,
             slowdown: None,
+            carried: None,
             step: Span::from_secs(60),
         };
         let mut means = GridMeans::new(dims.len());

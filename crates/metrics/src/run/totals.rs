@@ -122,7 +122,9 @@ impl Totals {
             // A task that was superseded has ended.
             Fate::Running | Fate::Superseded => {}
             Fate::Lost | Fate::GivenUp => self.lost += count,
-            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed => self.stopped += count,
+            Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Failed | Fate::Revoked | Fate::Moved => {
+                self.stopped += count
+            }
         }
         if tasks.fate.is_stopped() {
             self.lost_us += u128::from(ran.0) * u128::from(count);

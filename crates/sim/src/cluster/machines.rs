@@ -15,7 +15,7 @@ use super::index::{Index, id};
 use super::location::{Location, Locations};
 use super::rules::Placement;
 use super::scope::{Members, Scope};
-use plimsoll_base::units::{MachineId, Resources};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
 /// How often random placement draws before it counts.
 const DRAWS: u32 = 32;
@@ -226,6 +226,26 @@ impl Machines {
     /// The machine for a task with this need, by the placement rule.
     pub fn find(&mut self, need: &[u64]) -> Option<MachineId> {
         self.find_within(need, Scope::default())
+    }
+
+    /// A machine for something that takes no room: by the rule, but another than `last` if there is any. Nothing is drawn:
+    /// where machines are chosen at random it is the first.
+    pub fn home(&mut self, last: Option<MachineId>) -> Option<MachineId> {
+        let last = last.filter(|machine| self.is_present(*machine));
+        if let Some(last) = last {
+            self.remove(last);
+        }
+        let nothing = [0; MAX_DIMS];
+        let nothing = &nothing[..self.index.dims()];
+        let found = match &self.guide {
+            Guide::Draw(_) => self.index.first(nothing, Scope::default(), |_| true).map(id),
+            _ => self.find(nothing),
+        };
+        if let Some(last) = last {
+            self.index.show(last.index(), true);
+            self.moved(last);
+        }
+        found.or(last)
     }
 
     /// The same among the machines of a scope: of a class, of a place, or of both.

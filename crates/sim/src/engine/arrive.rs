@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::core::Core;
 use super::jobs::{JobSlot, SetSlot};
+use super::remote::Told;
 use super::scopes::ScopeId;
 use super::site::Site;
 use crate::cluster::Location;
@@ -74,7 +75,7 @@ impl Core<'_> {
                     self.work.sets[set].awaits_stage = self.work.jobs.await_stage(job, row, set, after);
                 }
             } else if after.is_empty() || !self.work.jobs.await_stage(job, row, set, after) {
-                self.enqueue(set);
+                self.submit(set);
             } else {
                 self.work.sets[set].awaits_stage = true;
             }
@@ -156,8 +157,17 @@ impl Core<'_> {
                 self.work.sets[slot].awaits_stage = false;
             }
             if !self.work.sets[slot].awaits_stage {
-                self.enqueue(slot);
+                self.submit(slot);
             }
+        }
+    }
+
+    /// The tasks of a set are wanted from now on: it stands in line, or will when its request is known.
+    fn submit(&mut self, slot: SetSlot) {
+        if self.outside.control.is_some() {
+            self.notes.tell(Told::Submitted(slot));
+        } else {
+            self.enqueue(slot);
         }
     }
 
@@ -307,7 +317,7 @@ impl Core<'_> {
             }
             (set.release, set.since) = (now, now);
             set.released = true;
-            self.enqueue(slot);
+            self.submit(slot);
         }
         self.intake.released = released;
     }

@@ -148,6 +148,7 @@ impl<'a> Core<'a> {
             standing: (options.fall_back.is_some() && !site.pooled).then(Vec::new),
             load: watched.map(|dim| (dim, Vec::new())),
             instances: options.faults.and_then(|faults| faults.backup).map(|_| Vec::new()),
+            remote: outside.control.is_some().then(Vec::new),
             ..Notes::default()
         };
         Core {
@@ -281,7 +282,7 @@ impl<'a> Core<'a> {
         let mut sums = vec![0u128; self.books.users() * dims];
         for slot in sets.by_row() {
             let set = &sets[slot];
-            if set.awaits_stage || set.release > self.now {
+            if set.awaits_stage || set.release > self.now || !set.listed {
                 continue;
             }
             for (d, demand) in sets.needs(slot).0.iter().enumerate() {

@@ -22,10 +22,14 @@ impl Core<'_> {
 
     /// Tasks give their devices back.
     pub(super) fn release(&mut self, tasks: &Running) {
-        let Some(devices) = &mut self.site.devices else { return };
-        if let Some(held) = devices.remove(&(tasks.set, tasks.first)) {
-            self.site.machines.release(tasks.machine, &held);
-        }
+        let held = self.take_devices(tasks);
+        self.site.machines.release(tasks.machine, &held);
+    }
+
+    /// The devices that tasks hold, which are not theirs any more.
+    pub(super) fn take_devices(&mut self, tasks: &Running) -> Vec<DevicePart> {
+        let devices = self.site.devices.as_mut();
+        devices.and_then(|devices| devices.remove(&(tasks.set, tasks.first))).unwrap_or_default()
     }
 
     /// Panics: when more of a device is held than there is, or a task holds other than it needs (a programmer error); for

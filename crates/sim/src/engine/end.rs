@@ -1,13 +1,27 @@
 //! Ends: of tasks, their sets and jobs, and of the run itself.
 
-use super::core::Core;
+use super::core::{Core, amounts};
 use super::devices;
 use super::jobs::{JobSlot, SetSlot};
 use super::notes::Standing;
+use super::remote::Told;
 use super::running::Running;
+use crate::books::Partition;
 use crate::record::{Fate, Stuck, StuckRecord, TaskRecord};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Time, UserId};
+use plimsoll_base::units::{MachineId, Resources, Time, UserId};
+
+/// Room that is held, and by whom.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub user: UserId,
+    pub partition: Partition,
+    pub machine: MachineId,
+    pub count: u32,
+    /// Of each task.
+    pub demand: Resources,
+    pub footprint: Resources,
+}
 
 impl Core<'_> {
     /// Has what is kept of a user fetched into the cache who is about to change: with a hundred thousand users it has left the
@@ -32,6 +46,10 @@ impl Core<'_> {
                 self.running.due.push(running);
                 continue;
             }
+            if self.outside.control.is_some() {
+                self.notes.tell(Told::Ended(running));
+                continue;
+            }
             self.finish(running, Fate::Finished)?;
             if let Some((set, _)) = next {
                 self.fetch_user(self.work.sets[set].user);
@@ -53,28 +71,33 @@ impl Core<'_> {
 
     /// Takes a set that waits, of which nothing has begun, out of its queue for good: its task goes on in another instance.
     pub(super) fn withdraw(&mut self, slot: SetSlot) -> Result<()> {
-        let set = &self.work.sets[slot];
-        let (user, queue, tasks) = (set.user, set.queue, set.waiting);
-        let (partition, job) = (set.partition, set.job);
-        self.leave_queue(slot, queue);
+        self.dequeue(slot);
+        let set = &mut self.work.sets[slot];
+        let (job, tasks) = (set.job, std::mem::take(&mut set.waiting));
+        set.left -= tasks;
         if let Some(ordered) = &mut self.work.ordered {
             ordered.withdrawn(slot, job);
         }
+        self.leave_job(job, slot, tasks)
+    }
+
+    /// Takes a set that waits out of its queue and the books.
+    pub(super) fn dequeue(&mut self, slot: SetSlot) {
+        let set = &self.work.sets[slot];
+        let (user, queue, tasks, partition) = (set.user, set.queue, set.waiting, set.partition);
+        self.leave_queue(slot, queue);
         let demand = self.work.sets.needs(slot).0;
         self.books.withdraw(user, tasks, demand);
         if let Some(books) = self.books.apart(partition) {
             books.withdraw(user, tasks, demand);
         }
-        let set = &mut self.work.sets[slot];
-        set.left -= std::mem::take(&mut set.waiting);
         self.note_head(user);
         self.note_standing(Standing::Left(slot));
         self.notes.changed.mark(user);
-        self.leave_job(job, slot, tasks)
     }
 
     /// So many tasks of a set are no longer to end.
-    fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
+    pub(super) fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
         self.work.jobs[job].left -= u64::from(tasks);
         self.leave_set(set);
         if self.work.jobs[job].ended() {
@@ -82,25 +105,46 @@ impl Core<'_> {
             self.outside.recorder.job(&self.work.jobs.record(job, self.outside.source.job_names(), Some(self.now)))?;
             self.work.jobs.free(job);
             self.outside.source.job_finished(id, user, self.now);
+            self.notes.tell(Told::JobOver(id));
         }
         Ok(())
     }
 
     /// Books that tasks run no longer.
     pub(super) fn free(&mut self, tasks: &Running) {
-        let count = tasks.count.get();
-        let set = &mut self.work.sets[tasks.set];
-        set.left -= count;
-        let (user, partition) = (set.user, set.partition);
+        self.work.sets[tasks.set].left -= tasks.count.get();
+        let held = self.held(tasks);
+        self.give_back(&held);
+    }
+
+    /// The room that tasks hold.
+    pub(super) fn held(&self, tasks: &Running) -> Held {
+        let set = &self.work.sets[tasks.set];
         let (demand, footprint) = self.work.sets.needs(tasks.set);
+        let (demand, footprint) = (amounts(demand), amounts(footprint));
+        Held {
+            user: set.user,
+            partition: set.partition,
+            machine: tasks.machine,
+            count: tasks.count.get(),
+            demand,
+            footprint,
+        }
+    }
+
+    /// Books that room is held no longer.
+    pub(super) fn give_back(&mut self, held: &Held) {
+        let Held { user, partition, machine, count, .. } = *held;
+        let dims = self.books.dims();
+        let (demand, footprint) = (held.demand.slice(dims), held.footprint.slice(dims));
         self.books.finish(user, demand, footprint, count);
         if let Some(books) = self.books.apart(partition) {
             books.finish(user, demand, footprint, count);
         }
-        self.site.machines.give(tasks.machine, footprint, count);
-        self.notes.ended(tasks.machine, count, demand);
-        self.notes.freed(tasks.machine);
-        self.round.freed(tasks.machine);
+        self.site.machines.give(machine, footprint, count);
+        self.notes.ended(machine, count, demand);
+        self.notes.freed(machine);
+        self.round.freed(machine);
         self.work.queues.of(user).for_each(|queue| self.round.rerank(queue));
         self.notes.changed.mark(user);
     }

@@ -6,6 +6,7 @@ use super::faults::FaultsSoFar;
 use super::hoard::Hoards;
 use super::locality::Falling;
 use super::machine_events::EventsSoFar;
+use super::remote::Remote;
 use super::slowdown::Hosts;
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Displaces, Needs};
@@ -55,6 +56,8 @@ pub(super) struct Extensions {
     pub hoards: Option<Hoards>,
     slowdown: Option<Hosts>,
     asks: Option<Asks>,
+    /// Decisions that a control carries out.
+    pub remote: Option<Remote>,
 }
 
 impl Extensions {
@@ -71,8 +74,9 @@ impl Extensions {
             hoards: options.hoard.filter(|_| placed).map(Hoards::new),
             slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
             asks: asked.then(|| Asks::new(options.preempt)),
+            remote: core.outside.control.is_some().then(Remote::default),
         };
-        let Extensions { any: _, falling: _, events, faults, hoards, slowdown, asks } = &extensions;
+        let Extensions { any: _, falling: _, remote: _, events, faults, hoards, slowdown, asks } = &extensions;
         extensions.any =
             events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || asks.is_some();
         extensions
@@ -80,7 +84,7 @@ impl Extensions {
 
     /// All but the events of machines, in the order in which they are called.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
-        let Extensions { any: _, events: _, faults, falling, hoards, slowdown, asks } = self;
+        let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, asks } = self;
         let list: [Option<&mut dyn Extension>; 5] = [
             faults.as_mut().map(|it| it as &mut dyn Extension),
             falling.as_mut().map(|it| it as &mut dyn Extension),
@@ -130,6 +134,15 @@ impl Extensions {
     /// See [`Extension::withdrawn`].
     pub fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
         self.each().for_each(|extension| extension.withdrawn(core, machine));
+    }
+
+    /// Has a control carry on: tells it what has happened, and does what it says. Errors: the control's, and those of an end
+    /// that tables cannot hold.
+    pub fn carry(&mut self, core: &mut Core) -> Result<()> {
+        let Some(mut remote) = self.remote.take() else { return Ok(()) };
+        let carried = remote.carry(core, &mut |core, machine| self.withdrawn(core, machine));
+        self.remote = Some(remote);
+        carried
     }
 
     /// Moves sets that have waited long enough a level up.

@@ -86,6 +86,8 @@ pub struct ActiveSet {
     pub stable: bool,
     /// It is the second instance of a task; see `backups`.
     pub backup: bool,
+    /// The scheduler knows that its tasks are wanted; see `remote`.
+    pub listed: bool,
     /// How long its tasks take as their user sees it; zero if that is not known.
     pub normal: Span,
 }
@@ -144,6 +146,7 @@ impl Sets {
             gang: row.gang && row.tasks > 1,
             stable: row.stable,
             backup: false,
+            listed: true,
             normal: row.estimate.unwrap_or_default(),
             released: false,
             awaits_stage: false,
@@ -197,6 +200,12 @@ impl Sets {
     pub fn free(&mut self, slot: SetSlot) {
         self.slab[slot.index()].live = false;
         self.free.push(slot);
+    }
+
+    /// Whether a place holds a live set of a row.
+    pub fn is_of(&self, slot: SetSlot, row: u64) -> bool {
+        let set = &self.slab[slot.index()];
+        set.live && set.row == row
     }
 
     /// Has a set that is about to end fetched into the cache.

@@ -54,7 +54,7 @@ impl Extensions {
 
 impl Core<'_> {
     /// A machine has more room than before or will do for others.
-    fn serves_more(&mut self, machine: MachineId) {
+    pub(super) fn serves_more(&mut self, machine: MachineId) {
         self.round.freed(machine);
         self.notes.freed(machine);
     }

@@ -22,6 +22,7 @@ mod hoard;
 mod inside;
 mod interval;
 mod jobs;
+mod launch;
 mod line;
 mod locality;
 mod machine_events;
@@ -32,6 +33,7 @@ mod pace;
 mod parties;
 mod partitions;
 mod queues;
+mod remote;
 mod round;
 mod running;
 mod scopes;
@@ -78,7 +80,16 @@ pub fn run(
     options: &Options,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome> {
-    let parties = Parties::lent(source, policy, recorder);
+    run_with(Parties::lent(source, policy, recorder), cluster, weights, options)
+}
+
+/// The same with all its parties, a control perhaps among them. Errors: as [`run`], and the control's.
+pub fn run_with(
+    parties: Parties<'_>,
+    cluster: impl Into<Arc<Cluster>>,
+    weights: Weights,
+    options: &Options,
+) -> Result<Outcome> {
     let mut engine = Engine::new(parties, cluster, weights, options)?;
     while engine.step()?.is_some() {}
     engine.finish()
@@ -121,6 +132,22 @@ fn check_with(needs: &Needs, cluster: &Cluster, options: &Options) -> Result<()>
     Partitions::check(&needs.labels, cluster, options.placement)
 }
 
+/// Checks whether somebody may carry out the decisions of such a run. Errors: [`Error::Mismatch`].
+pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
+    let why = if options.slowdown.is_some() {
+        "machines slow down (slowdown)"
+    } else if options.faults.is_some() {
+        "tasks fail of themselves (faults)"
+    } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
+        "machines fail, leave and join by a file of events; the control plane has failures of its own"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Mismatch {
+        problem: format!("a control plane does not go with a run in which {why}; leave one of them out"),
+    })
+}
+
 /// A run that is stepped from instant to instant; [`run`] is all of it.
 pub struct Engine<'a> {
     core: Core<'a>,
@@ -144,7 +171,13 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>> {
         let (needs, cluster) = (parties.policy.needs(), cluster.into());
         check_with(&needs, &cluster, options)?;
-        let core = Core::new(parties, &needs, cluster, weights, options);
+        if parties.control.is_some() {
+            check_control(&cluster, options)?;
+        }
+        let mut core = Core::new(parties, &needs, cluster, weights, options);
+        if let Some(control) = &mut core.outside.control {
+            control.open(&core.site.offers);
+        }
         let extensions = Extensions::new(&core, &needs);
         Ok(Engine { core, extensions, wake: None, cut: false })
     }
@@ -160,7 +193,8 @@ impl<'a> Engine<'a> {
     /// Goes on to the next instant at which anything happens, and through its rounds; returns it, or nothing when the run is
     /// over. Errors: as [`run`].
     pub fn step(&mut self) -> Result<Option<Time>> {
-        let Some(next) = self.next_instant()?.filter(|_| !self.cut) else { return Ok(None) };
+        let stops = self.core.outside.control.as_ref().is_some_and(|control| control.stops());
+        let Some(next) = self.next_instant()?.filter(|_| !self.cut && !stops) else { return Ok(None) };
         if let Some(until) = self.core.options.until.filter(|until| next > *until) {
             self.cut = true;
             self.core.advance(until)?;
@@ -185,6 +219,9 @@ impl<'a> Engine<'a> {
     pub fn finish(mut self) -> Result<Outcome> {
         self.core.outcome.end = self.core.now;
         let cut = self.cut || self.next_instant()?.is_some();
+        if let Some(mut remote) = self.extensions.remote.take() {
+            remote.close(&mut self.core)?;
+        }
         self.core.close(cut)?;
         Ok(self.core.outcome)
     }
@@ -194,8 +231,15 @@ impl<'a> Engine<'a> {
         let wake = self.wake.filter(|wake| *wake > self.core.now && waiting);
         let sooner = |next: Time, other: Option<Time>| next.min(other.unwrap_or(Time::NEVER));
         let (arrival, end) = (self.core.next_arrival()?, self.core.running.next_time());
-        let next = [arrival, end, wake, self.extensions.next(&self.core)];
-        let next = next.into_iter().fold(Time::NEVER, sooner);
+        let next = [arrival, end].into_iter().fold(Time::NEVER, sooner);
+        let next =
+            if self.decides() { [wake, self.extensions.next(&self.core)].into_iter().fold(next, sooner) } else { next };
+        // What a control does of itself matters as long as anything is to come, waits, or is on its way.
+        let horizon = self.core.options.until.is_some();
+        let busy = waiting || self.extensions.remote.as_ref().is_some_and(|remote| remote.is_busy(horizon));
+        let control =
+            self.core.outside.control.as_mut().filter(|control| next < Time::NEVER || busy || control.persists());
+        let next = sooner(next, control.and_then(|control| control.next()));
         // What happens to machines matters as long as anything is to come or waits.
         let event = self.extensions.next_event(&self.core.site.cluster).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
@@ -206,27 +250,42 @@ impl<'a> Engine<'a> {
     fn instant(&mut self) -> Result<()> {
         loop {
             self.core.finish_due()?;
+            self.extensions.carry(&mut self.core)?;
             self.extensions.due(&mut self.core)?;
             self.extensions.machine_events(&mut self.core)?;
             self.core.arrive()?;
+            self.extensions.carry(&mut self.core)?;
             self.core.enqueue_released();
+            self.extensions.carry(&mut self.core)?;
             self.extensions.fall_back(&mut self.core);
-            self.serve()?;
+            if self.decides() {
+                self.serve()?;
+            }
             if self.core.options.audit {
                 self.core.audit();
             }
             let outcome = &mut self.core.outcome;
             outcome.peak_running = outcome.peak_running.max(self.core.books.total_running());
-            if self.core.running.next_time() != Some(self.core.now) && !self.extensions.is_due(&self.core) {
+            if self.core.running.next_time() == Some(self.core.now) || self.extensions.is_due(&self.core) {
+                continue;
+            }
+            let control = self.core.outside.control.as_mut();
+            if control.and_then(|control| control.next()).is_none_or(|next| next > self.core.now) {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether rounds may be held: there is no control, or its scheduler is there and has time.
+    fn decides(&self) -> bool {
+        self.core.outside.control.as_ref().is_none_or(|control| control.decides())
     }
 
     /// Scheduling rounds, until nobody asks for room at once.
     fn serve(&mut self) -> Result<()> {
         loop {
             self.round()?;
+            self.extensions.carry(&mut self.core)?;
             if !self.extensions.after_round(&mut self.core)? {
                 return Ok(());
             }

@@ -4,6 +4,7 @@
 use super::agenda::Ticket;
 use super::backups::Instance;
 use super::jobs::SetSlot;
+use super::remote::Told;
 use super::running::Running;
 use plimsoll_base::units::{MachineId, Time, UserId};
 
@@ -37,6 +38,8 @@ pub(super) struct Notes {
     pub load: Option<(usize, Vec<Load>)>,
     /// For backup instances.
     pub instances: Option<Vec<Instance>>,
+    /// For a control that carries decisions out.
+    pub remote: Option<Vec<Told>>,
 }
 
 impl Notes {
@@ -51,6 +54,13 @@ impl Notes {
     pub fn standing(&mut self, standing: Standing) {
         if let Some(list) = &mut self.standing {
             list.push(standing);
+        }
+    }
+
+    /// Something that a control is to hear of.
+    pub fn tell(&mut self, told: Told) {
+        if let Some(list) = &mut self.remote {
+            list.push(told);
         }
     }
 

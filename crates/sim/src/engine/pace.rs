@@ -75,6 +75,9 @@ pub(super) fn on(
     machine: MachineId,
     reach: Option<Reach>,
 ) -> Span {
+    if duration == Span::ENDLESS {
+        return duration;
+    }
     let factor = distance.map_or(ONE, |distance| distance.factor(reach));
     let speed = cluster.speeds.get(machine.index()).copied().unwrap_or_default().millionths();
     if factor == speed {

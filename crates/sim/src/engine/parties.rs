@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::carrier::Control;
 use crate::policy::Policy;
 use crate::record::Recorder;
 use crate::workload::Source;
@@ -36,6 +37,8 @@ pub struct Parties<'a> {
     pub(super) source: Party<'a, dyn Source + 'a>,
     pub(super) policy: Party<'a, dyn Policy + 'a>,
     pub(super) recorder: Party<'a, dyn Recorder + 'a>,
+    /// The control that carries decisions out; nobody stands in between if absent.
+    pub(super) control: Option<Party<'a, dyn Control + 'a>>,
 }
 
 impl<'a> Parties<'a> {
@@ -45,7 +48,8 @@ impl<'a> Parties<'a> {
         policy: &'a mut (dyn Policy + 'a),
         recorder: &'a mut (dyn Recorder + 'a),
     ) -> Parties<'a> {
-        Parties { source: Party::Lent(source), policy: Party::Lent(policy), recorder: Party::Lent(recorder) }
+        let (source, policy, recorder) = (Party::Lent(source), Party::Lent(policy), Party::Lent(recorder));
+        Parties { source, policy, recorder, control: None }
     }
 
     /// The engine's own.
@@ -54,6 +58,12 @@ impl<'a> Parties<'a> {
         policy: Box<dyn Policy + 'a>,
         recorder: Box<dyn Recorder + 'a>,
     ) -> Parties<'a> {
-        Parties { source: Party::Own(source), policy: Party::Own(policy), recorder: Party::Own(recorder) }
+        let (source, policy, recorder) = (Party::Own(source), Party::Own(policy), Party::Own(recorder));
+        Parties { source, policy, recorder, control: None }
+    }
+
+    /// The same with somebody, lent for the time of the run, who carries decisions out.
+    pub fn under(self, control: &'a mut (dyn Control + 'a)) -> Parties<'a> {
+        Parties { control: Some(Party::Lent(control)), ..self }
     }
 }

@@ -4,25 +4,19 @@
 //! of it that has been freed since can admit them, so a round searches the lines for demands within what those machines
 //! have, and nothing else. Queues whose next task has not been tried are *fresh* and are tried everywhere once.
 
-use std::num::NonZeroU32;
-
 use super::core::Core;
 use super::fresh::Fresh;
 use super::hoard::Hoards;
 use super::jobs::SetSlot;
 use super::line::LineKey;
-use super::notes::Standing;
 use super::queues::{QueueId, Queues};
 use super::running::Running;
-use super::{OnBlocked, Ties, pace};
+use super::{OnBlocked, Ties};
 use crate::books::Partition;
 use crate::policy::{Ask, Displaces, Needs, Stale, Verdict};
-use crate::record::{Decision, Launch, Turn};
-use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MachineId, Time};
-
-/// The last instant that a table can hold, in microseconds.
-const END_OF_TIME: u64 = i64::MAX as u64;
+use crate::record::{Decision, Turn};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::MachineId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stand {
@@ -50,7 +44,7 @@ pub struct Round {
     /// Machines with more room than when the lines were last searched.
     freed: Vec<MachineId>,
     order: Fresh,
-    launches: Vec<Running>,
+    pub launches: Vec<Running>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
     /// The policy lets launches move others.
@@ -149,47 +143,6 @@ impl Core<'_> {
             self.round.fresh.push(queue);
         }
         self.start_launched()
-    }
-
-    /// Starts the tasks that this round has launched. Errors: [`Core::within_time`]'s.
-    pub(super) fn start_launched(&mut self) -> Result<()> {
-        let mut launches = std::mem::take(&mut self.round.launches);
-        for mut launch in launches.drain(..) {
-            self.work.sets[launch.set].launch = u32::MAX;
-            let reach = self.reach(launch.set, launch.machine);
-            let set = &self.work.sets[launch.set];
-            let span = pace::on(&self.site.cluster, self.options.distance, set.duration, launch.machine, reach);
-            let span = match &self.running.draws {
-                None => span,
-                Some(draws) => {
-                    let attempt = draws.attempt(set.row, launch.first, set.attempt, span);
-                    launch.fails = attempt.fails;
-                    attempt.span
-                }
-            };
-            let end = Time(self.now.0.saturating_add(span.0));
-            self.within_time(launch.set, end)?;
-            let (user, gang, wait, count) = (set.user, set.gang, self.now.since(set.since), launch.count.get());
-            let (demand, _) = self.work.sets.needs(launch.set);
-            self.outside.recorder.launched(&Launch { user, count, gang, reach, wait, demand });
-            let ticket = self.running.start(&self.work.sets, launch, end);
-            self.notes.started(ticket, &launch, demand, end);
-        }
-        self.round.launches = launches;
-        Ok(())
-    }
-
-    /// Errors: an end that tables cannot hold.
-    pub(super) fn within_time(&self, set: SetSlot, end: Time) -> Result<()> {
-        if end.0 <= END_OF_TIME {
-            return Ok(());
-        }
-        let problem = format!(
-            "{}: a task of it would end {} s after the origin, and tables hold 292,000 years",
-            self.outside.source.locate(self.work.sets[set].row),
-            end.seconds()
-        );
-        Err(Error::Mismatch { problem })
     }
 
     /// Looks again at the users that the policy calls stale.
@@ -432,67 +385,5 @@ impl Core<'_> {
                 && self.work.queues.head(other).is_some_and(|head| self.work.sets[head].partition == partition)
         };
         self.work.queues.has_siblings(queue) && self.work.queues.of(self.work.queues.user(queue)).any(rival)
-    }
-
-    /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
-    pub(super) fn launch(&mut self, queue: QueueId, machine: MachineId) {
-        let slot = self.work.waiting_head(queue);
-        let (gang, user) = (self.work.sets[slot].gang, self.work.sets[slot].user);
-        let plan = std::mem::take(&mut self.plan);
-        let one = [(machine, 1)];
-        let parts = if gang { plan.as_slice() } else { &one };
-        let tasks = parts.iter().map(|(_, count)| count).sum();
-        let (demand, footprint) = self.work.sets.needs(slot);
-        (0..tasks).for_each(|_| self.books.launch(user, demand, footprint));
-        if let Some(books) = self.books.apart(self.work.sets[slot].partition) {
-            (0..tasks).for_each(|_| books.launch(user, demand, footprint));
-        }
-        let ask = Ask { footprint, demand, tasks };
-        self.outside.policy.launched(&Queues::view(&self.work.sets[slot]), &ask, &self.books);
-        if self.work.queues.has_siblings(queue) {
-            self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
-        }
-        self.notes.changed.mark(user);
-        self.outcome.launched += u64::from(tasks);
-        let set = &mut self.work.sets[slot];
-        set.waiting -= tasks;
-        let job = set.job;
-        self.work.jobs[job].start = self.work.jobs[job].start.min(self.now);
-        if let Some(ordered) = &mut self.work.ordered {
-            ordered.launched(job, tasks, self.now);
-        }
-        let alone = self.site.devices.is_some() || self.running.draws.is_some();
-        for &(machine, count) in parts {
-            // Tasks of one set that start together on one machine also end together: one entry for all of them, unless each
-            // has devices or a fate of its own.
-            let (entries, each) = if alone { (count, 1) } else { (1, count) };
-            for _ in 0..entries {
-                // With devices one by one: which of them a task gets may depend on what its machine has left.
-                (0..each).for_each(|_| self.site.machines.take(machine, self.work.sets.needs(slot).1));
-                let set = &mut self.work.sets[slot];
-                let first = set.number;
-                set.number += each;
-                match self.round.launches.get_mut(set.launch as usize).filter(|_| !alone) {
-                    Some(last) if last.machine == machine => last.count = last.count.saturating_add(each),
-                    _ => {
-                        set.launch = self.round.launches.len() as u32;
-                        let count = NonZeroU32::new(each).unwrap_or(NonZeroU32::MIN);
-                        let running =
-                            Running { set: slot, job: set.job, machine, first, count, start: self.now, fails: false };
-                        self.round.launches.push(running);
-                        self.assign(&running);
-                    }
-                }
-            }
-        }
-        parts.iter().for_each(|(machine, _)| self.site.scopes.less(*machine, &self.site.machines));
-        self.plan = plan;
-        if self.work.sets[slot].waiting > 0 {
-            self.work.number_anew(slot);
-        } else {
-            self.work.remove(slot);
-            self.note_standing(Standing::Left(slot));
-            self.note_head(user);
-        }
     }
 }

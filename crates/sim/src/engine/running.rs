@@ -1,5 +1,7 @@
 //! Running tasks: when they end, and in which order they would be stopped.
 
+use std::num::NonZeroU32;
+
 use super::agenda::{Agenda, Ticket};
 use super::faults::Draws;
 use super::jobs::{JobSlot, SetSlot, Sets};
@@ -13,10 +15,24 @@ pub(super) struct Running {
     pub job: JobSlot,
     pub machine: MachineId,
     pub first: u32,
-    pub count: std::num::NonZeroU32,
+    pub count: NonZeroU32,
     pub start: Time,
     /// They fail when their time is over; see `faults`.
     pub fails: bool,
+}
+
+impl Running {
+    /// The first tasks, if any are left over, and the last `count`.
+    pub fn split(self, count: u32) -> (Option<Running>, Running) {
+        match NonZeroU32::new(self.count.get().saturating_sub(count)) {
+            None => (None, self),
+            Some(rest) => {
+                let last = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+                let last = Running { first: self.first + rest.get(), count: last, ..self };
+                (Some(Running { count: rest, ..self }), last)
+            }
+        }
+    }
 }
 
 /// All that run.

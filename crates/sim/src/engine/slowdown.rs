@@ -173,6 +173,10 @@ impl Hosts {
             Load::Started { ticket, machine, count, size, end } => {
                 let host = self.touch(machine, now);
                 host.used += size * u64::from(count);
+                // Tasks without an end are no later for being slow.
+                if end == Time::NEVER {
+                    return;
+                }
                 let left = u128::from(end.since(now).0) * u128::from(ONE);
                 host.tasks.push(Slowed { ticket, left, size, rate: ONE, end });
             }

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use super::agenda::Ticket;
 use super::core::Core;
+use super::remote::Told;
 use super::running::Running;
 use super::victims::may_be_stopped;
 use super::view::View;
@@ -76,13 +77,10 @@ impl Core<'_> {
         for &ticket in tickets.iter().rev() {
             let Some(count) = NonZeroU32::new(left) else { break };
             let Some(running) = self.running.get_mut(ticket) else { continue };
-            let mut tasks = *running;
-            if let Some(rest) = NonZeroU32::new(tasks.count.get().saturating_sub(count.get())) {
-                running.count = rest;
-                tasks.first += rest.get();
-                tasks.count = count;
-            } else {
-                self.running.cancel(&self.work.sets, ticket);
+            let (rest, tasks) = running.split(count.get());
+            match rest {
+                Some(rest) => *running = rest,
+                None => drop(self.running.cancel(&self.work.sets, ticket)),
             }
             left -= tasks.count.get();
             stopped.push(tasks);
@@ -99,6 +97,9 @@ impl Core<'_> {
             self.free(tasks);
             self.report(tasks, Some(self.now), fate)?;
             self.release(tasks);
+            if !matches!(fate, Fate::Revoked | Fate::Moved) {
+                self.notes.tell(Told::Stopped(self.of_row(tasks)));
+            }
         }
         stopped.sort_unstable_by_key(|tasks| tasks.first);
         // One set for each run of numbers: what is left of a gang may have lost some to their end. Where each task has a fate of
@@ -115,7 +116,10 @@ impl Core<'_> {
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
             self.notes.again(run[0].set, again);
-            self.enqueue(again);
+            self.notes.tell(Told::Again(again));
+            if self.work.sets[again].listed {
+                self.enqueue(again);
+            }
         }
         stopped.first().into_iter().for_each(|tasks| self.leave_set(tasks.set));
         Ok(())

@@ -1,0 +1,166 @@
+//! A small cluster with its work, to be played under faults: what scenarios and random schedules are made of.
+
+use std::path::Path;
+
+use super::rules::Rules;
+use super::world::World;
+use super::world::plan::Script;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, Resources, Span, Time};
+use plimsoll_policies::{NamedPolicy, QuotaFile, Registry, Setup as PolicySetup};
+use plimsoll_sim::books::Weights;
+use plimsoll_sim::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
+use plimsoll_sim::engine::{Engine, Options, Parties};
+use plimsoll_sim::record::Recorder;
+use plimsoll_sim::workload::{TaskSet, Workload};
+
+/// Says whether to go on.
+pub type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
+
+/// A row of work: equal tasks of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Its name in reports.
+    pub name: String,
+    /// Its job, from 0; rows of one job stand together.
+    pub job: u32,
+    /// When it is submitted.
+    pub submit: Time,
+    /// How many tasks.
+    pub tasks: u32,
+    /// How long each takes; [`Span::ENDLESS`] for a service.
+    pub duration: Span,
+    /// CPU and memory of each.
+    pub demand: [u64; 2],
+    /// They are never stopped by choice.
+    pub stable: bool,
+    /// All start together.
+    pub gang: bool,
+    /// 0 (most urgent) to 9.
+    pub priority: u8,
+}
+
+/// The policy of a stage.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// A built-in one.
+    Named(&'static str),
+    /// Quota groups, as the text of a quota file.
+    Quota(String),
+}
+
+/// A cluster, its work, and what goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// CPU and memory of each machine.
+    pub machines: Vec<[u64; 2]>,
+    /// The work, in order of submission.
+    pub rows: Vec<Row>,
+    /// The next row.
+    pub policy: Rule,
+    /// How the engine goes about it.
+    pub options: Options,
+    /// The faults.
+    pub script: Script,
+    /// Which rules are in force.
+    pub rules: Rules,
+}
+
+/// How a stage is played.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Play {
+    /// Every message is written down.
+    pub recorded: bool,
+    /// The first violation ends it.
+    pub strict: bool,
+}
+
+/// By then everybody has long agreed.
+const HORIZON: Time = Time(86_400_000_000);
+
+/// Hears nothing but that time passes.
+struct Ears<'a>(&'a GoOn<'a>);
+
+impl Recorder for Ears<'_> {
+    fn heartbeat(&mut self, _now: Time) -> Result<()> {
+        (self.0)()
+    }
+}
+
+impl Stage {
+    fn dims() -> Vec<Dim> {
+        ["cpu", "memory_mib"].map(|name| Dim::parse(name).0).to_vec()
+    }
+
+    fn workload(&self) -> Workload {
+        let mut workload = Workload { dims: Stage::dims(), ..Workload::default() };
+        let jobs = self.rows.iter().map(|row| row.job + 1).max().unwrap_or(0);
+        let ids: Vec<_> = (0..jobs).map(|job| workload.job(&format!("job{job}"))).collect();
+        for row in &self.rows {
+            let user = plimsoll_base::units::UserId(workload.users.intern(&format!("user{}", row.job)));
+            let mut demand = Resources::ZERO;
+            demand.0[..2].copy_from_slice(&row.demand);
+            workload.sets.push(TaskSet {
+                job: ids[row.job as usize],
+                user,
+                submit: row.submit,
+                duration: row.duration,
+                tasks: row.tasks,
+                demand,
+                stable: row.stable,
+                gang: row.gang,
+                priority: row.priority,
+                ..TaskSet::default()
+            });
+        }
+        workload.sets.iter_mut().zip(0..).for_each(|(set, row)| set.row = row);
+        workload
+    }
+
+    fn cluster(&self, workload: &Workload) -> Result<Cluster> {
+        let capacity = |machine: &[u64; 2]| workload.dims.iter().cloned().zip(*machine).collect();
+        let group = |machine| MachineGroup { count: 1, capacity: capacity(machine), ..MachineGroup::default() };
+        let groups = self.machines.iter().map(group).collect();
+        Cluster::new(&ClusterSpec { groups, ..ClusterSpec::default() }, &workload.dims)
+    }
+
+    fn policy(&self) -> Result<NamedPolicy> {
+        match &self.policy {
+            Rule::Named(name) => Registry::default().policy(name),
+            Rule::Quota(text) => Ok(NamedPolicy::quota("quota", QuotaFile::parse(Path::new("quota.toml"), text)?)),
+        }
+    }
+
+    /// Plays it to its end, and checks that everybody agrees then. Errors: those of `go_on`, which is asked now and then, and of
+    /// rows that make no sense.
+    pub fn play(&self, how: Play, go_on: &GoOn) -> Result<World> {
+        let names = self.rows.iter().map(|row| row.name.clone()).collect();
+        let mut world = World::new(self.rules, self.script.clone(), names).to_the_end();
+        if how.recorded {
+            world = world.recorded();
+        }
+        if how.strict {
+            world = world.strict();
+        }
+        let workload = self.workload();
+        let cluster = self.cluster(&workload)?;
+        let weights = Weights::default();
+        let machines = self.machines.len() as u64;
+        let setup =
+            PolicySetup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
+        let mut policy = self.policy()?.build(&setup)?;
+        let options = Options { until: Some(HORIZON), ..self.options };
+        let (mut source, mut ears) = (workload.source(), Ears(go_on));
+        let parties = Parties::lent(&mut source, &mut *policy, &mut ears).under(&mut world);
+        let mut engine = Engine::new(parties, cluster, weights, &options)?;
+        while engine.step()?.is_some() {}
+        let outcome = engine.finish()?;
+        world.finish(outcome.end);
+        Ok(world)
+    }
+
+    /// The placement that spreads units, as the article's examples do.
+    pub fn spreading() -> Options {
+        Options { placement: Placement::WorstFit, audit: true, ..Options::default() }
+    }
+}

@@ -1,0 +1,363 @@
+//! Granted units on each machine: whose tasks they are for, and how far these have come.
+//!
+//! FuxiMaster's tables say how many units of a role are allocated on a machine, the Tubo how many workers run; neither knows
+//! tasks. The tasks of a job are given to its units in order, and the books of the engine follow by [`Order`]s: they hold as many
+//! units of each role on each machine as FuxiMaster has allocated there.
+
+use std::collections::HashMap;
+
+use super::Line;
+use crate::setup::RoleId;
+use plimsoll_base::units::{MachineId, Span, Time};
+use plimsoll_sim::carrier::{Batch, Order};
+use plimsoll_sim::record::Fate;
+
+/// How far the tasks of a unit have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// No worker runs.
+    Granted,
+    /// A worker is at it.
+    Running,
+    /// A worker has done them, and the application master does not know yet.
+    Done,
+    /// They are over; the unit is not taken back yet.
+    Over,
+}
+
+/// Equal tasks by units of one role on one machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    batch: Batch,
+    count: u32,
+    stage: Stage,
+    /// Since when workers are at it.
+    since: Time,
+}
+
+/// The units of a role on a machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// In the order in which they were granted.
+    units: Vec<Unit>,
+    /// Workers whose tasks are over.
+    idle: u32,
+    /// Workers without a task: FuxiMaster has given their units up, and since when they were at it; or nobody knows of them.
+    stray: Vec<(u32, Option<Time>)>,
+    /// Units without a task.
+    spare: u32,
+}
+
+impl Place {
+    fn total(&self) -> u32 {
+        self.units.iter().map(|unit| unit.count).sum::<u32>() + self.spare
+    }
+
+    fn is_empty(&self) -> bool {
+        self.units.is_empty() && self.stray.is_empty() && self.idle + self.spare == 0
+    }
+
+    fn strays(&self) -> u32 {
+        self.stray.iter().map(|(count, _)| count).sum()
+    }
+
+    /// Takes out so many workers without a task: those that were at one, and how long they were.
+    fn take_strays(&mut self, mut count: u32, now: Time) -> (u32, u64) {
+        let (mut at_work, mut lost) = (0, 0);
+        while count > 0
+            && let Some((there, since)) = self.stray.pop()
+        {
+            let taken = there.min(count);
+            count -= taken;
+            if let Some(since) = since {
+                at_work += taken;
+                lost += now.since(since).0 * u64::from(taken);
+            }
+            if there > taken {
+                self.stray.push((there - taken, since));
+            }
+        }
+        (at_work, lost)
+    }
+}
+
+/// All places, and the orders that keep the engine's books in step with them.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    all: HashMap<(MachineId, RoleId), Place>,
+    /// Units for which the engine was told to find tasks, until it has said which it found.
+    adopting: Vec<(MachineId, RoleId, u32)>,
+    /// Places with spare units, by role.
+    spares: HashMap<RoleId, Vec<MachineId>>,
+    orders: Vec<Order>,
+    now: Time,
+}
+
+impl Places {
+    /// Moves up to `count` of the tasks at a stage on, in the order of their units or against it; how many were.
+    fn advance(
+        &mut self,
+        at: (MachineId, RoleId),
+        from: Stage,
+        to: Option<Stage>,
+        count: u32,
+        last_first: bool,
+        order: impl Fn(Batch, u32) -> Order,
+    ) -> u32 {
+        let Some(place) = self.all.get_mut(&at) else { return 0 };
+        let mut left = count;
+        while left > 0 {
+            let found = match last_first {
+                true => place.units.iter().rposition(|unit| unit.stage == from),
+                false => place.units.iter().position(|unit| unit.stage == from),
+            };
+            let Some(found) = found else { break };
+            let unit = place.units[found];
+            if unit.count > left {
+                // Only a part of it: the rest is a batch of its own.
+                let keep = if last_first { unit.count - left } else { left };
+                self.orders.push(Order::Split { batch: unit.batch, count: keep });
+                let rest = Batch { first: unit.batch.first + keep, ..unit.batch };
+                place.units[found].count = keep;
+                place.units.insert(found + 1, Unit { batch: rest, count: unit.count - keep, ..unit });
+                continue;
+            }
+            left -= unit.count;
+            self.orders.push(order(unit.batch, unit.count));
+            match to {
+                Some(stage) => (place.units[found].stage, place.units[found].since) = (stage, self.now),
+                None => drop(place.units.remove(found)),
+            }
+        }
+        if place.is_empty() {
+            self.all.remove(&at);
+        }
+        count - left
+    }
+
+    /// The engine has given tasks to units: by a decision of the scheduler, or as it was told (then `true`).
+    pub fn granted(&mut self, at: (MachineId, RoleId), batch: Batch, count: u32) -> bool {
+        let place = self.all.entry(at).or_default();
+        place.units.push(Unit { batch, count, stage: Stage::Granted, since: self.now });
+        let expected = self.adopting.iter_mut().find(|(machine, role, left)| (*machine, *role) == at && *left >= count);
+        let Some((.., left)) = expected else { return false };
+        *left -= count;
+        // Workers that run there already have something to do again.
+        let busy = place.strays().min(count);
+        let _ = place.take_strays(busy, self.now);
+        self.advance(at, Stage::Granted, Some(Stage::Running), busy, true, |batch, _| Order::Start(batch));
+        true
+    }
+
+    /// Whether the engine has to say something before anything else may happen.
+    pub fn wait_for_answer(&self) -> bool {
+        !self.adopting.is_empty()
+    }
+
+    /// It is so late. The engine has found all the tasks that there are: what is left of the units is spare.
+    pub fn adopted(&mut self, now: Time) {
+        self.now = now;
+        for (machine, role, left) in self.adopting.drain(..) {
+            if left > 0 {
+                self.all.entry((machine, role)).or_default().spare += left;
+                let places = self.spares.entry(role).or_default();
+                if !places.contains(&machine) {
+                    places.push(machine);
+                }
+            }
+        }
+    }
+
+    /// Workers have started.
+    pub fn started(&mut self, at: (MachineId, RoleId), line: Option<Line>, count: u32) {
+        let begun =
+            self.advance(at, Stage::Granted, Some(Stage::Running), count, false, |batch, _| Order::Start(batch));
+        let place = self.all.entry(at).or_default();
+        if count > begun {
+            place.stray.push((count - begun, None));
+        }
+        // By a unit whose tasks are over: it is used again.
+        let free = self.free_over(at, count - begun);
+        if let Some(line) = line {
+            self.adopt(at, line, free);
+        }
+    }
+
+    /// Tasks that wait for a worker there.
+    pub fn waiting(&self, at: (MachineId, RoleId)) -> u32 {
+        let units = self.all.get(&at).into_iter().flat_map(|place| &place.units);
+        { units }.filter(|unit| unit.stage == Stage::Granted).map(|unit| unit.count).sum()
+    }
+
+    /// Frees units whose tasks are over and whose workers are gone: they are used again. How many of at most so many.
+    pub fn free_over(&mut self, at: (MachineId, RoleId), most: u32) -> u32 {
+        let Some(place) = self.all.get(&at) else { return 0 };
+        let over = place.units.iter().filter(|unit| unit.stage == Stage::Over).map(|unit| unit.count).sum::<u32>();
+        let again = most.min(over.saturating_sub(place.idle));
+        self.advance(at, Stage::Over, None, again, false, |batch, _| Order::Free(batch))
+    }
+
+    /// Workers have stopped: those with nothing to do first, then the youngest. How many were at work, and for how long in all.
+    pub fn stopped(&mut self, at: (MachineId, RoleId), count: u32) -> (u32, Span) {
+        let Some(place) = self.all.get_mut(&at) else { return (0, Span::ZERO) };
+        let mut left = count;
+        let idle = place.idle.min(left);
+        place.idle -= idle;
+        left -= idle;
+        let stray = place.strays().min(left);
+        let (strays_at_work, lost_by_strays) = place.take_strays(stray, self.now);
+        left -= stray;
+        left -= self.advance(at, Stage::Done, Some(Stage::Granted), left, true, |batch, _| Order::Halt(batch));
+        let work = |place: Option<&Place>, now: Time| -> u64 {
+            let units = place.into_iter().flat_map(|place| &place.units);
+            let at_work = { units }.filter(|unit| unit.stage == Stage::Running);
+            at_work.map(|unit| now.since(unit.since).0 * u64::from(unit.count)).sum()
+        };
+        let before = work(self.all.get(&at), self.now);
+        let halted = self.advance(at, Stage::Running, Some(Stage::Granted), left, true, |batch, _| Order::Halt(batch));
+        let lost = before - work(self.all.get(&at), self.now);
+        if self.all.get(&at).is_some_and(Place::is_empty) {
+            self.all.remove(&at);
+        }
+        (halted + strays_at_work, Span(lost + lost_by_strays))
+    }
+
+    /// The workers of a batch have done its tasks: how many.
+    pub fn done(&mut self, at: (MachineId, RoleId), batch: Batch) -> u32 {
+        let units = self.all.get_mut(&at).into_iter().flat_map(|place| &mut place.units);
+        let unit = { units }.find(|unit| unit.batch == batch && unit.stage == Stage::Running);
+        let unit = unit.expect("what is done was running");
+        unit.stage = Stage::Done;
+        unit.count
+    }
+
+    /// The application master has heard that so many tasks are done; how many are.
+    pub fn finished(&mut self, at: (MachineId, RoleId), count: u32) -> u32 {
+        let over = self.advance(at, Stage::Done, Some(Stage::Over), count, false, |batch, _| Order::Over(batch));
+        if over > 0 {
+            self.all.entry(at).or_default().idle += over;
+        }
+        over
+    }
+
+    /// The scheduler has taken the units of tasks back by choice, the last of their batch; how many.
+    pub fn taken(&mut self, at: (MachineId, RoleId), batch: Batch, count: u32) {
+        let Some(place) = self.all.get_mut(&at) else { return };
+        let holds = |unit: &&mut Unit| {
+            unit.batch.row == batch.row && (unit.batch.first..unit.batch.first + unit.count).contains(&batch.first)
+        };
+        let Some(unit) = place.units.iter_mut().find(holds) else { return };
+        unit.count -= count;
+        let worked = matches!(unit.stage, Stage::Running | Stage::Done).then_some(unit.since);
+        place.units.retain(|unit| unit.count > 0);
+        place.stray.extend(worked.map(|since| (count, Some(since))));
+        if place.is_empty() {
+            self.all.remove(&at);
+        }
+    }
+
+    /// So many units of a role are allocated on a machine: gives up what is above. Whether any of its tasks wait again.
+    pub fn give_up(&mut self, at: (MachineId, RoleId), line: Line, target: u32, fate: Fate) -> bool {
+        let mut excess = self.total(at).saturating_sub(target);
+        if excess > 0 {
+            excess -= self.advance(at, Stage::Over, None, excess, false, |batch, _| Order::Free(batch));
+            excess -= self.vacate(at, line, excess);
+            let stop = move |batch, count| Order::Stop { batch, count, fate };
+            let mut stopped = self.advance(at, Stage::Granted, None, excess, true, stop);
+            for stage in [Stage::Running, Stage::Done] {
+                let units = self.all.get(&at).map(|place| place.units.clone()).unwrap_or_default();
+                let lost = self.advance(at, stage, None, excess - stopped, true, stop);
+                let mut left = lost;
+                for unit in units.iter().rev().filter(|unit| unit.stage == stage) {
+                    let count = unit.count.min(left);
+                    left -= count;
+                    if count > 0 {
+                        self.all.entry(at).or_default().stray.push((count, Some(unit.since)));
+                    }
+                }
+                stopped += lost;
+            }
+            return stopped > 0;
+        }
+        false
+    }
+
+    /// So many units of a role are allocated on a machine: finds tasks for those that have none. To be done after all that is to
+    /// be given up was: its tasks wait again.
+    pub fn fill(&mut self, at: (MachineId, RoleId), line: Line, target: u32) {
+        let missing = target.saturating_sub(self.total(at));
+        self.adopt(at, line, missing);
+    }
+
+    /// Units held there, those included that tasks are being found for.
+    pub fn total(&self, at: (MachineId, RoleId)) -> u32 {
+        let adopting = self.adopting.iter().filter(|(machine, role, _)| (*machine, *role) == at);
+        self.all.get(&at).map_or(0, Place::total) + adopting.map(|(.., count)| count).sum::<u32>()
+    }
+
+    /// The units of tasks that are over have been counted anew: they are no longer held for them.
+    pub fn forget_over(&mut self, at: (MachineId, RoleId)) {
+        self.advance(at, Stage::Over, None, u32::MAX, false, |batch, _| Order::Free(batch));
+    }
+
+    /// Units of a role that have no task.
+    pub fn spare(&self, role: RoleId) -> u32 {
+        let places = self.spares.get(&role).into_iter().flatten();
+        places.filter_map(|machine| self.all.get(&(*machine, role))).map(|place| place.spare).sum()
+    }
+
+    /// Gives up to so many spare units up; how many.
+    fn vacate(&mut self, (machine, role): (MachineId, RoleId), line: Line, count: u32) -> u32 {
+        let Some(place) = self.all.get_mut(&(machine, role)) else { return 0 };
+        let count = place.spare.min(count);
+        if count > 0 {
+            place.spare -= count;
+            self.orders.push(Order::Vacate { row: line.row, machine, count });
+            if place.spare == 0 {
+                self.spares.entry(role).or_default().retain(|other| *other != machine);
+            }
+        }
+        count
+    }
+
+    /// Tasks of a role wait again: its spare units may be for them.
+    pub fn reuse(&mut self, role: RoleId, line: Line) {
+        for machine in self.spares.remove(&role).unwrap_or_default() {
+            let at = (machine, role);
+            let count = self.vacate(at, line, u32::MAX);
+            self.adopt(at, line, count);
+        }
+    }
+
+    fn adopt(&mut self, (machine, role): (MachineId, RoleId), line: Line, count: u32) {
+        if count > 0 {
+            self.adopting.push((machine, role, count));
+            let Line { row, unit, .. } = line;
+            self.orders.push(Order::Adopt { row, machine, count, unit });
+        }
+    }
+
+    /// The orders since it was last asked.
+    pub fn orders(&mut self, into: &mut Vec<Order>) {
+        into.append(&mut self.orders);
+    }
+
+    /// Some other order, after those that are there.
+    pub fn order(&mut self, order: Order) {
+        self.orders.push(order);
+    }
+
+    /// Units held, and workers that have a task or are idle or stray: for checks.
+    pub fn counts(&self, at: (MachineId, RoleId)) -> (u32, u32) {
+        let Some(place) = self.all.get(&at) else { return (0, 0) };
+        let with = place.units.iter().filter(|unit| matches!(unit.stage, Stage::Running | Stage::Done));
+        (place.total(), with.map(|unit| unit.count).sum::<u32>() + place.idle + place.strays())
+    }
+
+    /// All places that are not empty, in order.
+    pub fn all(&self) -> Vec<(MachineId, RoleId)> {
+        let mut all: Vec<(MachineId, RoleId)> = self.all.keys().copied().collect();
+        all.sort_unstable();
+        all
+    }
+}

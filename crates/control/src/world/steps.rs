@@ -1,0 +1,100 @@
+//! Steps of application masters and Tubos, and what the engine is told of them.
+
+use super::*;
+
+impl World {
+    /// A step of the master of an application: of this epoch, or of the newest for 0.
+    pub(super) fn app_input(&mut self, app: AppId, epoch: u32, input: app::Input) {
+        let Some(masters) = self.apps.get_mut(&app) else { return };
+        let epoch = if epoch == 0 { masters.epoch } else { epoch };
+        let found = masters.alive.iter().position(|master| master.epoch == epoch);
+        let Some(found) = found else {
+            // What the application wants is part of its own state, also while it has no master.
+            if let app::Input::Want(role, count) = input {
+                match &mut masters.dead {
+                    Some(dead) => dead.want.set(role, count),
+                    None => masters.first.push((role, count)),
+                }
+            }
+            return;
+        };
+        let master = masters.alive.remove(found);
+        let away = self.script.patience.map(|patience| (patience, master.away.clone()));
+        let (master, outputs) = master.step(&self.setup, input);
+        if let Some((patience, before)) = away {
+            let lost: Vec<MachineId> = master.away.difference(&before).copied().collect();
+            for machine in lost {
+                self.after(patience, CLOCKS, Event::Patience(app, machine));
+            }
+        }
+        let node = Node::App(app, master.epoch);
+        self.watch.app_stepped(&self.setup, &master, &outputs, &self.tubos);
+        let Some(masters) = self.apps.get_mut(&app) else { return };
+        if !master.fenced {
+            masters.alive.insert(found, master);
+        } else if masters.dead.as_ref().is_none_or(|dead| dead.epoch < master.epoch) {
+            masters.dead = Some(master);
+        }
+        // What a superseded master has heard its successor has not.
+        let newest = masters.epoch == epoch;
+        for output in outputs.iter().filter(|_| newest) {
+            if let Output::Note(Note::Finished(units)) = output {
+                self.finished(app, *units);
+            }
+        }
+        self.arm_app(app);
+        self.act(node, outputs);
+    }
+
+    /// An application master has heard that workers are done. If one was stopped meanwhile its task is done anew.
+    pub(super) fn finished(&mut self, app: AppId, units: Units<u32>) {
+        let over = self.places.finished((units.machine, units.role), units.count);
+        self.watch.work.wants(self.now, units.role, false, -i64::from(over));
+        if let Some(line) = self.lines.get_mut(&units.role) {
+            line.left -= over;
+        }
+        if over < units.count
+            && let Some(master) = self.newest(app)
+        {
+            let count = master.want.get(units.role) + units.count - over;
+            self.app_input(app, 0, app::Input::Want(units.role, count));
+        }
+    }
+
+    pub(super) fn tubo_input(&mut self, machine: MachineId, input: tubo::Input) {
+        let tubo = std::mem::replace(&mut self.tubos[machine.index()], Tubo::new(machine));
+        let (tubo, outputs) = tubo.step(&self.setup, input);
+        self.tubos[machine.index()] = tubo;
+        for output in &outputs {
+            match output {
+                Output::Note(Note::Started(Units { role, count, .. })) => {
+                    self.started((machine, *role), *count);
+                }
+                Output::Note(Note::Stopped(Units { role, count, .. })) => {
+                    let (stopped, lost) = self.places.stopped((machine, *role), *count);
+                    self.watch.work.lost(*role, stopped, lost);
+                }
+                _ => {}
+            }
+        }
+        self.after_tubo(machine, &outputs);
+        self.arm_tubo(machine);
+        self.act(Node::Tubo(machine), outputs);
+    }
+
+    /// Workers have started. Units that FuxiMaster has not granted yet are none of theirs: if it has not taken back those of
+    /// tasks that are over, the application master uses these again.
+    pub(super) fn started(&mut self, at: (MachineId, RoleId), count: u32) {
+        let later = self.postponed.iter().filter(|units| (units.machine, units.role) == at);
+        let later = later.map(|units| units.count).sum::<u32>();
+        let beyond = (count + later).saturating_sub(self.places.waiting(at)).min(later);
+        let mut again = self.places.free_over(at, beyond);
+        for units in self.postponed.iter_mut().filter(|units| (units.machine, units.role) == at) {
+            let count = units.count.min(again);
+            units.count -= count;
+            again -= count;
+        }
+        self.postponed.retain(|units| units.count > 0);
+        self.places.started(at, self.lines.get(&at.1).copied(), count);
+    }
+}

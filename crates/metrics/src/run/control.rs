@@ -1,0 +1,104 @@
+//! The cost of carrying decisions out, and of failures of the control plane: of runs under one, absent in others.
+
+use super::{Metrics, Run, float, int, micros, seconds};
+use plimsoll_base::column::{Topic, Unit};
+use plimsoll_sim::carrier::{Carried, Work};
+
+/// A value of a run under a control plane.
+fn of<T>(run: &Run, value: fn(&Carried) -> T) -> Option<T> {
+    run.carried.as_ref().map(value)
+}
+
+/// An amount of work as a part of what was wanted.
+fn part(run: &Run, class: fn(&Carried) -> &Work, amount: fn(&Work) -> u64) -> Option<f64> {
+    let work = class(run.carried.as_ref()?);
+    (work.wanted > 0).then(|| amount(work) as f64 / work.wanted as f64)
+}
+
+/// A count over the length of the run.
+fn rate(run: &Run, count: fn(&Carried) -> u64) -> Option<f64> {
+    let carried = run.carried.as_ref()?;
+    let end = run.outcome.end.seconds();
+    (end > 0.0).then(|| count(carried) as f64 / end)
+}
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        int("control_faults", "faults of the control plane that struck", |run| of(run, |it| it.faults)),
+        micros("control_down_us", "time in which no FuxiMaster decided: dead, or listening", |run| {
+            of(run, |it| it.down.0)
+        })
+        .lower(),
+        int("control_messages", "messages sent, heartbeats that changed nothing included", |run| {
+            of(run, |it| it.messages)
+        })
+        .lower(),
+        int("control_requests", "requests that FuxiMaster went through, heartbeats not among them", |run| {
+            of(run, |it| it.requests)
+        }),
+        int("control_granted", "units that it granted", |run| of(run, |it| it.granted)),
+        float("control_grants_per_s", "units granted over the length of the run", |run| rate(run, |it| it.granted)),
+        float("control_busy", "share of the run in which FuxiMaster was at work on requests", |run| {
+            let end = run.outcome.end.seconds();
+            run.carried.as_ref().filter(|_| end > 0.0).map(|it| it.busy.seconds() / end)
+        })
+        .unit(Unit::Share)
+        .lower()
+        .words("FuxiMaster at work"),
+        seconds(
+            "control_response_mean_s",
+            "from the arrival of a request at FuxiMaster to its answer: the mean",
+            |run| of(run, |it| it.response_us[0] as f64 / 1e6),
+        )
+        .lower(),
+        seconds("control_response_p99_s", "the 99th percentile of the same", |run| {
+            of(run, |it| it.response_us[1] as f64 / 1e6)
+        })
+        .lower(),
+        seconds("control_response_max_s", "the longest", |run| of(run, |it| it.response_us[2] as f64 / 1e6)).lower(),
+        int(
+            "control_requests_peak",
+            "the most messages that waited for FuxiMaster at once; 0 if it takes no time",
+            |run| of(run, |it| it.peak_requests),
+        )
+        .lower(),
+        int("online_workers_stopped", "workers of online services (stable tasks) that stopped at work", |run| {
+            of(run, |it| it.online.stopped)
+        })
+        .lower(),
+        int(
+            "online_workers_harmed",
+            "those of them that were stopped without the consent of their application master",
+            |run| of(run, |it| it.harmed),
+        )
+        .lower()
+        .headline(Topic::Delay, "harmed"),
+        float("online_unserved", "share of the work of online services that nobody did", |run| {
+            part(run, |it| &it.online, |work| work.unserved)
+        })
+        .unit(Unit::Share)
+        .lower()
+        .words("Online work not done"),
+        int("offline_workers_stopped", "workers of other tasks that stopped at work", |run| {
+            of(run, |it| it.offline.stopped)
+        })
+        .lower(),
+        float("offline_discarded", "work that such workers had done, as a share of the work that was wanted", |run| {
+            part(run, |it| &it.offline, |work| work.discarded)
+        })
+        .unit(Unit::Share)
+        .lower()
+        .words("Offline work thrown away"),
+        float("offline_doubled", "work beside a replacement, as a share of the work that was wanted", |run| {
+            part(run, |it| &it.offline, |work| work.doubled)
+        })
+        .unit(Unit::Share)
+        .lower()
+        .words("Offline work done twice"),
+        int("control_violations", "invariants of the protocol that did not hold (100 at most)", |run| {
+            of(run, |it| it.violations)
+        })
+        .lower(),
+    ],
+    fairness: &[],
+};

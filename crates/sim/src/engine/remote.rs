@@ -1,0 +1,499 @@
+//! Decisions that are carried out by somebody else: what the scheduler has granted, and how far it has come.
+//!
+//! Between a launch and the beginning of its tasks, and between their end and the room that is free again, lie messages of a
+//! [`Control`]. What users hold in the books are units that were granted and not taken back, whatever runs by them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::agenda::Ticket;
+use super::core::{Core, amounts};
+use super::end::Held;
+use super::jobs::SetSlot;
+use super::running::Running;
+use crate::carrier::{Batch, Fact, Order};
+use crate::cluster::DevicePart;
+use crate::record::Fate;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{JobId, MachineId, Resources, Time};
+
+/// Something that the core has done since the control was told last.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// A set is to wait in line: its request is on its way.
+    Submitted(SetSlot),
+    /// Tasks of a set wait again as another.
+    Again(SetSlot),
+    Launched(Running),
+    /// By choice.
+    Stopped(OfRow),
+    Ended(Running),
+    JobOver(JobId),
+    Home(u32, MachineId),
+}
+
+/// Tasks with what is known of their set, which may be gone when they are told of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfRow {
+    pub tasks: Running,
+    pub row: u64,
+    pub gang: bool,
+    pub endless: bool,
+}
+
+/// How far a batch has come.
+#[derive(Debug)]
+enum Stage {
+    /// It has room, and has not begun; or its workers are gone and it is to begin again.
+    Granted { tasks: Running, again: bool, number: u64 },
+    /// It runs.
+    Running(Ticket),
+    /// Its workers are done.
+    Done { tasks: Running, at: Time, number: u64 },
+    /// Its tasks are over, and the units are not free yet.
+    Over(Held, Vec<DevicePart>, u64),
+}
+
+/// All that is carried out.
+#[derive(Debug, Default)]
+pub(super) struct Remote {
+    /// The live sets of each row, and some that were.
+    rows: HashMap<u64, Vec<SetSlot>>,
+    batches: HashMap<Batch, Stage>,
+    /// Room on a machine for units of a row that nobody's tasks use.
+    spare: HashMap<(MachineId, u64), (u32, Resources)>,
+    /// How often a batch was granted or done so far: their order.
+    numbers: u64,
+    /// Sets whose request is not known.
+    unlisted: usize,
+    /// Batches that run and have no end.
+    endless: usize,
+    /// Batches that have gone with the rest of their gang, which the control does not know yet.
+    gone: HashSet<Batch>,
+    orders: Vec<Order>,
+    facts: Vec<Fact>,
+}
+
+fn batch(core: &Core, tasks: &Running) -> Batch {
+    Batch { row: core.work.sets[tasks.set].row, first: tasks.first }
+}
+
+impl Remote {
+    /// Whether something is on its way that others wait for; tasks without an end count only if the run has one.
+    pub fn is_busy(&self, horizon: bool) -> bool {
+        self.unlisted > 0 || self.batches.len() > if horizon { 0 } else { self.endless }
+    }
+
+    /// Tells the control what has happened and does what it says, until it has nothing to say.
+    pub fn carry(&mut self, core: &mut Core, withdrawn: &mut dyn FnMut(&mut Core, MachineId)) -> Result<()> {
+        loop {
+            let told = core.notes.remote.replace(Vec::new()).unwrap_or_default();
+            let mut facts = std::mem::take(&mut self.facts);
+            facts.clear();
+            self.gone.clear();
+            for told in told {
+                self.hear(core, told, &mut facts)?;
+            }
+            let now = core.now;
+            let Some(control) = &mut core.outside.control else { return Ok(()) };
+            if !facts.is_empty() {
+                control.hear(now, &facts);
+            }
+            self.facts = facts;
+            let mut orders = std::mem::take(&mut self.orders);
+            control.act(now, &mut orders)?;
+            if orders.is_empty() {
+                self.orders = orders;
+                return Ok(());
+            }
+            self.in_order(&mut orders);
+            for order in orders.drain(..) {
+                self.follow(core, order, withdrawn)?;
+            }
+            self.orders = orders;
+        }
+    }
+
+    /// Has what begins, ends and is freed at one instant do so in the order in which it was granted and done, as without a
+    /// control: their messages go different ways.
+    fn in_order(&self, orders: &mut [Order]) {
+        let number = |batch: &Batch| match self.batches.get(batch)? {
+            Stage::Granted { number, .. } | Stage::Done { number, .. } | Stage::Over(.., number) => Some(*number),
+            Stage::Running(_) => None,
+        };
+        let kinds: [fn(&Order) -> Option<&Batch>; 3] = [
+            |order| if let Order::Start(batch) = order { Some(batch) } else { None },
+            |order| if let Order::Over(batch) = order { Some(batch) } else { None },
+            |order| if let Order::Free(batch) = order { Some(batch) } else { None },
+        ];
+        // Where batches are divided or stopped meanwhile their order is that of the orders.
+        if orders.iter().any(|order| matches!(order, Order::Split { .. } | Order::Halt(_) | Order::Stop { .. })) {
+            return;
+        }
+        let as_said = orders.to_vec();
+        for of_kind in kinds {
+            let places: Vec<usize> =
+                (0..orders.len()).filter(|at| of_kind(&orders[*at]).and_then(number).is_some()).collect();
+            let mut sorted: Vec<Order> = places.iter().map(|at| orders[*at]).collect();
+            sorted.sort_by_key(|order| of_kind(order).and_then(number));
+            places.into_iter().zip(sorted).for_each(|(at, order)| orders[at] = order);
+        }
+        // Nothing is free before it is over.
+        let mut free: HashSet<Batch> = HashSet::new();
+        let early = |order: &Order| match order {
+            Order::Free(batch) => {
+                free.insert(*batch);
+                false
+            }
+            Order::Over(batch) => free.contains(batch),
+            _ => false,
+        };
+        if orders.iter().any(early) {
+            orders.copy_from_slice(&as_said);
+        }
+    }
+
+    fn hear(&mut self, core: &mut Core, told: Told, facts: &mut Vec<Fact>) -> Result<()> {
+        match told {
+            Told::Submitted(slot) => {
+                let set = &mut core.work.sets[slot];
+                set.listed = false;
+                self.unlisted += 1;
+                let (row, user, tasks, stable) = (set.row, set.user, set.waiting, set.stable);
+                let job = core.work.jobs[core.work.sets[slot].job].id;
+                self.rows.entry(row).or_default().push(slot);
+                let unit = amounts(core.work.sets.needs(slot).1);
+                facts.push(Fact::Submitted { row, job, user, tasks, unit, stable });
+            }
+            Told::Again(slot) => self.again(core, slot),
+            Told::Launched(tasks) => {
+                let batch = batch(core, &tasks);
+                self.numbers += 1;
+                self.batches.insert(batch, Stage::Granted { tasks, again: false, number: self.numbers });
+                facts.push(Fact::Granted { batch, count: tasks.count.get(), machine: tasks.machine });
+            }
+            Told::Stopped(OfRow { tasks, row, gang, endless }) => {
+                // Of a batch the first tasks go on.
+                let (batch, count) = (Batch { row, first: tasks.first }, tasks.count.get());
+                if let Some(Stage::Running(_)) = self.batches.remove(&batch) {
+                    self.endless -= usize::from(endless);
+                }
+                facts.push(Fact::Taken { batch, count, machine: tasks.machine });
+                // Of a gang some may not have begun.
+                let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
+                if !others.is_empty() {
+                    others.iter().for_each(|tasks| core.notes.tell(Told::Stopped(core.of_row(tasks))));
+                    core.start_anew(others, Fate::Revoked)?;
+                }
+            }
+            Told::Ended(tasks) => {
+                let batch = batch(core, &tasks);
+                self.numbers += 1;
+                self.batches.insert(batch, Stage::Done { tasks, at: core.now, number: self.numbers });
+                facts.push(Fact::Done { batch, machine: tasks.machine });
+            }
+            Told::JobOver(job) => facts.push(Fact::JobOver { job }),
+            Told::Home(app, machine) => facts.push(Fact::Home { app, machine }),
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, core: &mut Core, order: Order, withdrawn: &mut dyn FnMut(&mut Core, MachineId)) -> Result<()> {
+        if let Order::Start(batch)
+        | Order::Halt(batch)
+        | Order::Over(batch)
+        | Order::Split { batch, .. }
+        | Order::Stop { batch, .. } = order
+            && self.gone.contains(&batch)
+        {
+            if let Order::Split { count, .. } = order {
+                self.gone.insert(Batch { first: batch.first + count, ..batch });
+            }
+            return Ok(());
+        }
+        match order {
+            Order::List(row) => self.list(core, row, true),
+            Order::Unlist(row) => self.list(core, row, false),
+            Order::Adopt { row, machine, count, unit } => {
+                // Room that was reserved for others is taken.
+                if !core.site.machines.fits(machine, times(&unit, count).slice(core.books.dims())) {
+                    withdrawn(core, machine);
+                }
+                self.adopt(core, (row, machine, count), unit)?;
+            }
+            Order::Vacate { row, machine, count } => self.vacate(core, row, machine, count),
+            Order::Start(batch) => self.start(core, batch)?,
+            Order::Halt(batch) => self.halt(core, batch),
+            Order::Over(batch) => self.over(core, batch)?,
+            Order::Free(batch) => match self.batches.remove(&batch) {
+                Some(Stage::Over(held, devices, _)) => {
+                    core.give_back(&held);
+                    core.site.machines.release(held.machine, &devices);
+                }
+                other => panic!("only what is over is freed, and {batch:?} is {other:?}"),
+            },
+            Order::Stop { batch, count, fate } => self.stop(core, batch, count, fate)?,
+            Order::Split { batch, count } => self.split(core, batch, count)?,
+            Order::Away(machine) => {
+                core.site.count_machine(&mut core.books, machine, false);
+                core.site.machines.remove(machine);
+                withdrawn(core, machine);
+            }
+            Order::Back(machine) => {
+                core.site.machines.restore(machine, &core.site.offers[machine.index()]);
+                core.serves_more(machine);
+                core.site.count_machine(&mut core.books, machine, true);
+            }
+            Order::Home { app, last } => {
+                let home = core.site.machines.home(last);
+                let home = home.or(last).unwrap_or_default();
+                core.notes.tell(Told::Home(app, home));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tasks wait again as another set.
+    fn again(&mut self, core: &Core, slot: SetSlot) {
+        let set = &core.work.sets[slot];
+        self.unlisted += usize::from(!set.listed);
+        self.rows.entry(set.row).or_default().push(slot);
+    }
+
+    /// The live sets of a row.
+    fn live(&mut self, core: &mut Core, row: u64) -> Vec<SetSlot> {
+        // Those included that orders just before have made.
+        let told = core.notes.remote.iter_mut().flatten();
+        let again = { told }.filter_map(|told| match told {
+            Told::Again(slot) => Some(*slot),
+            _ => None,
+        });
+        let again: Vec<SetSlot> = again.collect();
+        again.into_iter().for_each(|slot| self.again(core, slot));
+        core.notes.remote.iter_mut().for_each(|told| told.retain(|told| !matches!(told, Told::Again(_))));
+        let Some(slots) = self.rows.get_mut(&row) else { return Vec::new() };
+        slots.retain(|slot| core.work.sets.is_of(*slot, row));
+        slots.sort_unstable();
+        slots.dedup();
+        if slots.is_empty() {
+            self.rows.remove(&row);
+            return Vec::new();
+        }
+        slots.clone()
+    }
+
+    fn list(&mut self, core: &mut Core, row: u64, listed: bool) {
+        for slot in self.live(core, row) {
+            let set = &mut core.work.sets[slot];
+            if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {
+                continue;
+            }
+            if listed {
+                self.unlisted -= 1;
+                core.enqueue(slot);
+            } else {
+                self.unlisted += 1;
+                core.dequeue(slot);
+            }
+        }
+    }
+
+    /// Has waiting tasks of a row use units that are there, and holds room for the rest.
+    fn adopt(&mut self, core: &mut Core, (row, machine, count): (u64, MachineId, u32), unit: Resources) -> Result<()> {
+        let mut left = count;
+        for slot in self.live(core, row) {
+            let set = &mut core.work.sets[slot];
+            let take = set.waiting.min(left);
+            if take == 0 {
+                continue;
+            }
+            left -= take;
+            // Units know no gangs: what is left of one starts task by task.
+            set.gang = false;
+            if !core.work.sets[slot].listed {
+                core.work.sets[slot].listed = true;
+                self.unlisted -= 1;
+                core.enqueue(slot);
+            }
+            let queue = core.work.sets[slot].queue;
+            core.launch_set(slot, &[(machine, take)]);
+            match core.work.queues.head(queue) {
+                Some(_) => core.head_changed(queue),
+                None => core.emptied(queue),
+            }
+            core.start_launched()?;
+        }
+        if left > 0 {
+            let room = times(&unit, left);
+            core.site.machines.reserve(machine, &room);
+            let (held, _) = self.spare.entry((machine, row)).or_insert((0, unit));
+            *held += left;
+        }
+        Ok(())
+    }
+
+    fn vacate(&mut self, core: &mut Core, row: u64, machine: MachineId, count: u32) {
+        let held = self.spare.get_mut(&(machine, row)).filter(|(held, _)| *held >= count);
+        let (held, unit) = held.expect("only spare units are given up");
+        *held -= count;
+        let room = times(unit, count);
+        if *held == 0 {
+            self.spare.remove(&(machine, row));
+        }
+        core.site.machines.give_reserved(machine, &room);
+        core.round.freed(machine);
+    }
+
+    fn start(&mut self, core: &mut Core, batch: Batch) -> Result<()> {
+        match self.batches.remove(&batch) {
+            Some(Stage::Granted { tasks, again, .. }) => {
+                let tasks = Running { start: core.now, ..tasks };
+                let ticket = core.begin_tasks(tasks, again)?;
+                self.endless += usize::from(core.is_endless(tasks.set));
+                self.batches.insert(batch, Stage::Running(ticket));
+                Ok(())
+            }
+            other => panic!("only what is granted starts, and {batch:?} is {other:?}"),
+        }
+    }
+
+    fn halt(&mut self, core: &mut Core, batch: Batch) {
+        let tasks = match self.batches.remove(&batch) {
+            Some(Stage::Running(ticket)) => {
+                let tasks = core.running.cancel(&core.work.sets, ticket).expect("what runs has a ticket");
+                self.endless -= usize::from(core.is_endless(tasks.set));
+                tasks
+            }
+            Some(Stage::Done { tasks, .. }) => tasks,
+            other => panic!("only what has begun is halted, and {batch:?} is {other:?}"),
+        };
+        self.numbers += 1;
+        self.batches.insert(batch, Stage::Granted { tasks, again: true, number: self.numbers });
+    }
+
+    fn over(&mut self, core: &mut Core, batch: Batch) -> Result<()> {
+        match self.batches.remove(&batch) {
+            Some(Stage::Done { tasks, at, number }) => {
+                let held = core.held(&tasks);
+                core.work.sets[tasks.set].left -= tasks.count.get();
+                if let Some(ordered) = &mut core.work.ordered {
+                    ordered.over(&tasks, true, core.now);
+                }
+                core.report(&tasks, Some(at), Fate::Finished)?;
+                let devices = core.take_devices(&tasks);
+                self.batches.insert(batch, Stage::Over(held, devices, number));
+                core.leave_job(tasks.job, tasks.set, tasks.count.get())
+            }
+            other => panic!("only what is done is over, and {batch:?} is {other:?}"),
+        }
+    }
+
+    /// The last tasks of a batch lose their units; of a gang all do.
+    fn stop(&mut self, core: &mut Core, batch: Batch, count: u32, fate: Fate) -> Result<()> {
+        let tasks = self.take(core, batch, count);
+        let gang = core.work.sets[tasks.set].gang;
+        let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
+        // Who carries it out does not know yet that these go with them.
+        others.iter().for_each(|tasks| core.notes.tell(Told::Stopped(core.of_row(tasks))));
+        core.start_anew(std::iter::once(tasks).chain(others).collect(), fate)
+    }
+
+    /// Takes out all that a set has.
+    fn all_of(&mut self, core: &mut Core, set: SetSlot) -> Vec<Running> {
+        let of_gang = |(batch, stage): (&Batch, &Stage)| match stage {
+            Stage::Granted { tasks, .. } | Stage::Done { tasks, .. } => (tasks.set == set).then_some(*batch),
+            Stage::Running(ticket) => core.running.get(*ticket).filter(|tasks| tasks.set == set).map(|_| *batch),
+            Stage::Over(..) => None,
+        };
+        let mut others: Vec<Batch> = self.batches.iter().filter_map(of_gang).collect();
+        others.sort_unstable();
+        self.gone.extend(&others);
+        others.into_iter().map(|other| self.take(core, other, u32::MAX)).collect()
+    }
+
+    fn split(&mut self, core: &mut Core, batch: Batch, count: u32) -> Result<()> {
+        let rest = |tasks: &Running| tasks.count.get().saturating_sub(count);
+        let (first, last, part) = match self.batches.remove(&batch) {
+            Some(Stage::Granted { tasks, again, number }) => {
+                let (first, last) = tasks.split(rest(&tasks));
+                let first = first.map(|tasks| Stage::Granted { tasks, again, number });
+                (first, Stage::Granted { tasks: last, again, number }, last)
+            }
+            Some(Stage::Done { tasks, at, number }) => {
+                let (first, last) = tasks.split(rest(&tasks));
+                (first.map(|tasks| Stage::Done { tasks, at, number }), Stage::Done { tasks: last, at, number }, last)
+            }
+            Some(Stage::Running(ticket)) => {
+                let running = core.running.get_mut(ticket).expect("what runs has a ticket");
+                let (first, last) = running.split(running.count.get().saturating_sub(count));
+                *running = first.expect("a batch is split in two that are not empty");
+                self.endless += usize::from(core.is_endless(last.set));
+                let other = core.go_on(last)?;
+                (Some(Stage::Running(ticket)), Stage::Running(other), last)
+            }
+            Some(Stage::Over(held, devices, number)) => {
+                let (first, last) = (Held { count, ..held.clone() }, Held { count: held.count - count, ..held });
+                let first_of_last = Batch { first: batch.first + count, ..batch };
+                self.batches.insert(batch, Stage::Over(first, devices, number));
+                self.batches.insert(first_of_last, Stage::Over(last, Vec::new(), number));
+                return Ok(());
+            }
+            None => panic!("only what is there is split, not {batch:?}"),
+        };
+        self.batches.insert(batch, first.expect("a batch is split in two that are not empty"));
+        self.batches.insert(Batch { first: part.first, ..batch }, last);
+        Ok(())
+    }
+
+    /// Takes the last tasks of a batch out of what is carried out.
+    fn take(&mut self, core: &mut Core, batch: Batch, count: u32) -> Running {
+        let stage = self.batches.remove(&batch);
+        let (rest, last) = match stage {
+            Some(Stage::Granted { tasks, again, number }) => {
+                let (rest, last) = tasks.split(count);
+                (rest.map(|tasks| Stage::Granted { tasks, again, number }), last)
+            }
+            Some(Stage::Done { tasks, at, number }) => {
+                let (rest, last) = tasks.split(count);
+                (rest.map(|tasks| Stage::Done { tasks, at, number }), last)
+            }
+            Some(Stage::Running(ticket)) => {
+                let running = core.running.get_mut(ticket).expect("what runs has a ticket");
+                let (rest, last) = running.split(count);
+                match rest {
+                    Some(rest) => *running = rest,
+                    None => {
+                        core.running.cancel(&core.work.sets, ticket);
+                        self.endless -= usize::from(core.is_endless(last.set));
+                    }
+                }
+                (rest.map(|_| Stage::Running(ticket)), last)
+            }
+            other => panic!("only what is not over is stopped, and {batch:?} is {other:?}"),
+        };
+        if let Some(rest) = rest {
+            self.batches.insert(batch, rest);
+        }
+        last
+    }
+
+    /// Reports what has not ended with the run. Errors: the recorder's.
+    pub fn close(&mut self, core: &mut Core) -> Result<()> {
+        let mut left: Vec<(Batch, Running)> = self
+            .batches
+            .drain()
+            .filter_map(|(batch, stage)| match stage {
+                Stage::Granted { tasks, .. } | Stage::Done { tasks, .. } => Some((batch, tasks)),
+                Stage::Running(_) | Stage::Over(..) => None,
+            })
+            .collect();
+        left.sort_unstable_by_key(|(batch, _)| *batch);
+        left.into_iter().try_for_each(|(_, tasks)| core.report(&tasks, None, Fate::Running))
+    }
+}
+
+/// The need of so many units.
+fn times(unit: &Resources, count: u32) -> Resources {
+    let mut amount = *unit;
+    amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));
+    amount
+}

@@ -1,0 +1,156 @@
+//! Online services beside any other workload: stable tasks without an end, there from the beginning.
+
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
+
+use super::names::{JobName, JobNames, Names};
+use super::{Source, TaskSet};
+
+/// A service: one job of equal tasks that are never stopped by choice and end with the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// The name of its job.
+    pub name: String,
+    /// The user that it belongs to.
+    pub user: String,
+    /// How many tasks.
+    pub tasks: u32,
+    /// The demand of each, in base units.
+    pub demand: Vec<(Dim, u64)>,
+    /// 0 (most urgent) to 9.
+    pub priority: u8,
+}
+
+/// A source with services before everything else: their rows, jobs and users have the first numbers.
+pub struct WithServices<'a> {
+    source: Box<dyn Source + 'a>,
+    services: Vec<(String, TaskSet)>,
+    /// How many of them were taken.
+    taken: usize,
+    /// The next row of the source, as it is called here.
+    ahead: TaskSet,
+    last: Option<JobName>,
+    users: Names,
+    /// Users of the source by their ids there, as they are called here.
+    known: Vec<UserId>,
+}
+
+impl<'a> WithServices<'a> {
+    /// Puts services before a source. Errors: [`Error::Mismatch`] for a resource that the source does not know.
+    pub fn new(source: Box<dyn Source + 'a>, services: &[Service]) -> Result<WithServices<'a>> {
+        let (dims, mut users) = (source.dims().to_vec(), Names::default());
+        let mut rows = Vec::new();
+        for (at, service) in (0..).zip(services) {
+            let mut demand = Resources::ZERO;
+            for (dim, amount) in &service.demand {
+                let known = dims.iter().position(|known| known == dim).ok_or_else(|| Error::Mismatch {
+                    problem: format!(
+                        "service '{}' asks for {}, which no row of the workload has",
+                        service.name, dim.name
+                    ),
+                })?;
+                demand.0[known] = *amount;
+            }
+            let set = TaskSet {
+                row: u64::from(at),
+                job: JobId(at),
+                user: UserId(users.intern(&service.user)),
+                submit: Time::ZERO,
+                duration: Span::ENDLESS,
+                tasks: service.tasks,
+                demand,
+                priority: service.priority,
+                stable: true,
+                ..TaskSet::default()
+            };
+            rows.push((service.name.clone(), set));
+        }
+        let (ahead, known) = (TaskSet::default(), Vec::new());
+        Ok(WithServices { source, services: rows, taken: 0, ahead, last: None, users, known })
+    }
+
+    fn count(&self) -> u32 {
+        self.services.len() as u32
+    }
+
+    /// A row of the source, as it is called here.
+    fn renamed(&mut self, set: &TaskSet) -> TaskSet {
+        let names = self.source.users();
+        while self.known.len() < names.len() {
+            let id = self.users.intern(names.name(self.known.len() as u32));
+            self.known.push(UserId(id));
+        }
+        let more = self.count();
+        TaskSet {
+            row: set.row + u64::from(more),
+            job: JobId(set.job.0 + more),
+            user: self.known[set.user.index()],
+            ..set.clone()
+        }
+    }
+}
+
+impl Source for WithServices<'_> {
+    fn dims(&self) -> &[Dim] {
+        self.source.dims()
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        if self.taken < self.services.len() {
+            return Ok(Some(&self.services[self.taken].1));
+        }
+        // Anew each time: of a closed loop it may be another one by now.
+        let Some(next) = self.source.peek()?.cloned() else { return Ok(None) };
+        self.ahead = self.renamed(&next);
+        Ok(Some(&self.ahead))
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        if let Some((name, set)) = self.services.get(self.taken) {
+            self.last = Some(JobName::Text(name.as_str().into()));
+            self.taken += 1;
+            return Ok(Some(set.clone()));
+        }
+        self.last = None;
+        let next = self.source.take()?;
+        Ok(next.map(|set| self.renamed(&set)))
+    }
+
+    fn job_name(&self) -> JobName {
+        self.last.clone().unwrap_or_else(|| self.source.job_name())
+    }
+
+    fn users(&self) -> &Names {
+        &self.users
+    }
+
+    fn job_names(&self) -> &JobNames {
+        self.source.job_names()
+    }
+
+    fn stage_name(&self, stage: u32) -> &str {
+        self.source.stage_name(stage)
+    }
+
+    fn label_name(&self, label: u32) -> &str {
+        self.source.label_name(label)
+    }
+
+    fn location_name(&self, location: u32) -> &str {
+        self.source.location_name(location)
+    }
+
+    fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
+        let known = self.known.iter().position(|known| *known == user);
+        if let (Some(job), Some(user)) = (job.0.checked_sub(self.count()), known) {
+            self.source.job_finished(JobId(job), UserId(user as u32), now);
+        }
+    }
+
+    fn locate(&self, row: u64) -> String {
+        match self.services.get(row as usize) {
+            Some((name, _)) => format!("service '{name}'"),
+            None => self.source.locate(row - u64::from(self.count())),
+        }
+    }
+}

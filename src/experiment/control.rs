@@ -1,0 +1,237 @@
+//! The table `[control]` of a plan: the Fuxi control plane between the scheduler and the machines, and what goes wrong there.
+
+use serde::Deserialize;
+
+use super::settings::{horizon, positive_span};
+use crate::control::rules::{Rule, Rules};
+use crate::control::setup::AppId;
+use crate::control::world::World;
+use crate::control::world::plan::{Cost, Failures, Fault, Network, Script, Strike, Timing};
+use crate::error::{Error, Result, each};
+use crate::units::{MachineId, Span, Time, span};
+
+/// The control plane as it is written. Keys that are absent have the values of the scenarios.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlFile {
+    /// Time between two heartbeats; `0s` for none.
+    pub heartbeat: Option<String>,
+    /// Silence after which FuxiMaster gives a machine up.
+    pub tubo_timeout: Option<String>,
+    /// Silence after which it gives an application master up.
+    pub app_timeout: Option<String>,
+    /// How long a new FuxiMaster only listens.
+    pub window: Option<String>,
+    /// How long an application master takes to start.
+    pub app_start: Option<String>,
+    /// The least and the most that a message takes, such as `["1ms", "5ms"]`.
+    pub delay: Option<[String; 2]>,
+    /// Whether messages between two peers keep their order.
+    pub ordered: Option<bool>,
+    /// The share of messages that are lost.
+    pub lost: Option<f64>,
+    /// The share of messages that arrive twice.
+    pub doubled: Option<f64>,
+    /// Messages to and from FuxiMaster are gathered, peer by peer, for so long.
+    pub batch: Option<String>,
+    /// How long FuxiMaster takes for a request: a span, or `measured`.
+    pub decide: Option<String>,
+    /// How long a service waits for a machine out of sight before it moves its units elsewhere; for ever if absent.
+    pub patience: Option<String>,
+    /// Rules of the protocol that are left out.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Of offline units above the request, those that hints know stay first: a departure from the source.
+    #[serde(default)]
+    pub order_by_hints: bool,
+    /// How often processes fail of themselves.
+    pub failures: Option<FailuresFile>,
+    /// Faults besides, at given instants.
+    #[serde(default)]
+    pub fault: Vec<FaultFile>,
+}
+
+/// Failures of each process in an hour.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailuresFile {
+    /// FuxiMaster.
+    #[serde(default)]
+    pub master: f64,
+    /// Each application master.
+    #[serde(default)]
+    pub app: f64,
+    /// Each Tubo.
+    #[serde(default)]
+    pub tubo: f64,
+    /// Each machine, with its workers.
+    #[serde(default)]
+    pub machine: f64,
+    /// How long a failure lasts at least and at most, short ones as likely as long ones.
+    pub lasts: Option<[String; 2]>,
+}
+
+/// Something that goes wrong at an instant.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultFile {
+    /// When.
+    pub at: String,
+    /// What: `master-crash`, `app-crash`, `app-lost`, `app-cut`, `tubo-crash`, `tubo-cut`, `tubo-dark` or `machine-down`.
+    pub what: String,
+    /// The machine, by number.
+    pub machine: Option<u32>,
+    /// The application: the number of its job, from 0, services first, then in order of submission.
+    pub app: Option<u32>,
+    /// How long it lasts.
+    pub lasts: Option<String>,
+}
+
+/// The kinds of faults.
+const FAULTS: &str = "master-crash, app-crash, app-lost, app-cut, tubo-crash, tubo-cut, tubo-dark or machine-down";
+
+/// The control plane of a run, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlPlan {
+    rules: Rules,
+    script: Script,
+}
+
+impl ControlPlan {
+    /// The control plane of a run with this seed.
+    pub fn world(&self, seed: u64) -> World {
+        World::new(self.rules, Script { seed, ..self.script.clone() }, Vec::new())
+    }
+
+    /// Whether it needs machines that tasks are placed on: something befalls single ones.
+    fn is_placed(&self) -> bool {
+        let Failures { tubo, machine, .. } = self.script.failures;
+        tubo > 0.0 || machine > 0.0 || self.script.strikes.iter().any(|strike| strike.fault.machine().is_some())
+    }
+
+    /// Checks the table, for a cluster of so many machines, pooled or not. Errors: [`Error::Plan`] with the key and what would be
+    /// accepted.
+    pub fn check(file: &ControlFile, machines: u64, pooled: bool) -> Result<ControlPlan> {
+        let key = |name: &str| format!("control.{name}");
+        let usual = Timing::default();
+        let clock = |name: &str, text: &Option<String>, or: Span| {
+            text.as_deref().map_or(Ok(or), |text| any_span(&key(name), text))
+        };
+        let timing = Timing {
+            beat: clock("heartbeat", &file.heartbeat, usual.beat)?,
+            tubo_timeout: clock("tubo_timeout", &file.tubo_timeout, usual.tubo_timeout)?,
+            app_timeout: clock("app_timeout", &file.app_timeout, usual.app_timeout)?,
+            window: clock("window", &file.window, usual.window)?,
+            app_start: clock("app_start", &file.app_start, usual.app_start)?,
+        };
+        let delay = match &file.delay {
+            None => Network::ORDERED.delay,
+            Some(both) => range(&key("delay"), both, Span::ZERO)?,
+        };
+        let network = Network {
+            delay,
+            ordered: file.ordered.unwrap_or(true),
+            lost: share(&key("lost"), file.lost)?,
+            doubled: share(&key("doubled"), file.doubled)?,
+        };
+        let rules = each(&file.without, |name| Rule::parse("control.without", name))?;
+        let script = Script {
+            strikes: each(&file.fault, |fault| strike(fault, machines))?,
+            failures: file.failures.as_ref().map_or(Ok(Failures::NONE), failures)?,
+            network,
+            timing,
+            patience: file.patience.as_deref().map(|text| positive_span(&key("patience"), text)).transpose()?,
+            decide: file.decide.as_deref().map_or(Ok(Cost::Constant(Span::ZERO)), decide)?,
+            batch: clock("batch", &file.batch, Span::ZERO)?,
+            order_by_hints: file.order_by_hints,
+            seed: 0,
+        };
+        let plan = ControlPlan { rules: rules.into_iter().fold(Rules::ALL, Rules::without), script };
+        let Script { strikes, failures, network, .. } = &plan.script;
+        if timing.beat == Span::ZERO && (!strikes.is_empty() || failures.any() || network.lost + network.doubled > 0) {
+            let expected = "a span above 0: without heartbeats nobody notices what fails or is lost";
+            return Err(Error::plan(key("heartbeat"), "0s", expected));
+        }
+        if pooled && plan.is_placed() {
+            let expected = "machines that tasks are placed on, such as placement = \"first-fit\": one of them fails";
+            return Err(Error::plan("cluster.placement", "'pooled'", expected));
+        }
+        Ok(plan)
+    }
+}
+
+fn any_span(key: &str, text: &str) -> Result<Span> {
+    span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 250ms, 15s or 2m"))
+}
+
+/// Two spans, the second no shorter than the first.
+fn range(key: &str, [from, to]: &[String; 2], least: Span) -> Result<(Span, Span)> {
+    let (low, high) = (any_span(key, from)?, any_span(key, to)?);
+    if low < least || high < low {
+        let expected = "two time spans, the second no shorter than the first, such as [\"1ms\", \"5ms\"]";
+        return Err(Error::plan(key, format!("[\"{from}\", \"{to}\"]"), expected));
+    }
+    Ok((low, high))
+}
+
+/// A share, in millionths.
+fn share(key: &str, value: Option<f64>) -> Result<u32> {
+    match value {
+        None => Ok(0),
+        Some(share) if (0.0..=0.5).contains(&share) => Ok((share * 1e6).round() as u32),
+        Some(share) => Err(Error::plan(key, share, "a share of the messages, from 0 to 0.5")),
+    }
+}
+
+fn decide(text: &str) -> Result<Cost> {
+    if text == "measured" {
+        return Ok(Cost::measured());
+    }
+    let expected = "a time span such as 0.88ms, or measured";
+    span(text).map(Cost::Constant).map_err(|_| Error::plan("control.decide", format!("'{text}'"), expected))
+}
+
+fn failures(file: &FailuresFile) -> Result<Failures> {
+    let rate = |name: &str, rate: f64| match (0.0..=3600.0).contains(&rate) {
+        true => Ok(rate),
+        false => Err(Error::plan(format!("control.failures.{name}"), rate, "failures in an hour, from 0 to 3600")),
+    };
+    let (shortest, longest) = (Span::from_secs(1), Span::from_secs(120));
+    let lasts =
+        file.lasts.as_ref().map_or(Ok((shortest, longest)), |both| range("control.failures.lasts", both, Span(1)));
+    Ok(Failures {
+        master: rate("master", file.master)?,
+        app: rate("app", file.app)?,
+        tubo: rate("tubo", file.tubo)?,
+        machine: rate("machine", file.machine)?,
+        lasts: lasts?,
+    })
+}
+
+fn strike(file: &FaultFile, machines: u64) -> Result<Strike> {
+    let key = |name: &str| format!("control.fault.{name}");
+    let at = if file.at == "0s" { Time::ZERO } else { horizon(&key("at"), &file.at)? };
+    let missing = |name: &str, what: &str| Error::plan(key(name), "nothing", format!("{what} for '{}'", file.what));
+    let lasts = || match &file.lasts {
+        Some(text) => positive_span(&key("lasts"), text),
+        None => Err(missing("lasts", "how long it lasts,")),
+    };
+    let machine = || match file.machine {
+        Some(machine) if u64::from(machine) < machines => Ok(MachineId(machine)),
+        Some(machine) => Err(Error::plan(key("machine"), machine, format!("0 to {}", machines.saturating_sub(1)))),
+        None => Err(missing("machine", "the number of a machine")),
+    };
+    let app = || file.app.map(AppId).ok_or_else(|| missing("app", "the number of a job, in order of submission,"));
+    let fault = match file.what.as_str() {
+        "master-crash" => Fault::MasterCrash(lasts()?),
+        "app-crash" => Fault::AppCrash(app()?, lasts()?),
+        "app-lost" => Fault::AppLost(app()?),
+        "app-cut" => Fault::AppCut(app()?, lasts()?),
+        "tubo-crash" => Fault::TuboCrash(machine()?, lasts()?),
+        "tubo-cut" => Fault::TuboCut(machine()?, lasts()?),
+        "tubo-dark" => Fault::TuboDark(machine()?, lasts()?),
+        "machine-down" => Fault::MachineDown(machine()?, lasts()?),
+        other => return Err(Error::plan(key("what"), format!("'{other}'"), FAULTS)),
+    };
+    Ok(Strike { at, fault })
+}
