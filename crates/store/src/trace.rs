@@ -10,7 +10,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{DECIMAL_MAX, Dim};
 use plimsoll_sim::workload::write::{Item, ItemKind, Layout};
 use plimsoll_sim::workload::{
-    Assembler, Columns, Entry, Input, JobName, JobNames, NameList, Names, RowParser, Source, TaskSet,
+    Assembler, Columns, Entry, Input, JobName, NameList, Names, RowParser, Source, TaskSet, Texts,
 };
 
 /// Rows read at a time.
@@ -204,20 +204,8 @@ impl Source for ParquetTrace {
         &self.rows.users
     }
 
-    fn job_names(&self) -> &JobNames {
-        &self.rows.job_names
-    }
-
-    fn stage_name(&self, stage: u32) -> &str {
-        self.rows.stages.name(stage)
-    }
-
-    fn label_name(&self, label: u32) -> &str {
-        self.rows.labels.name(label)
-    }
-
-    fn location_name(&self, location: u32) -> &str {
-        self.rows.locations.name(location)
+    fn texts(&self) -> Texts<'_> {
+        self.rows.texts()
     }
 
     fn locate(&self, row: u64) -> String {

@@ -3,7 +3,7 @@
 use crate::cli::interrupt;
 use crate::error::Result;
 use crate::units::{Dim, JobId, Time, UserId};
-use crate::workload::{JobName, JobNames, Names, Source, TaskSet};
+use crate::workload::{JobName, Names, Source, TaskSet, Texts};
 
 /// Rows between two looks at whether Ctrl-C was pressed.
 const EVERY: u64 = 4096;
@@ -45,20 +45,8 @@ impl Source for Watched<'_> {
         self.source.users()
     }
 
-    fn job_names(&self) -> &JobNames {
-        self.source.job_names()
-    }
-
-    fn stage_name(&self, stage: u32) -> &str {
-        self.source.stage_name(stage)
-    }
-
-    fn label_name(&self, label: u32) -> &str {
-        self.source.label_name(label)
-    }
-
-    fn location_name(&self, location: u32) -> &str {
-        self.source.location_name(location)
+    fn texts(&self) -> Texts<'_> {
+        self.source.texts()
     }
 
     fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {

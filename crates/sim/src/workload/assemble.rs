@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
+use super::Texts;
 use super::names::{JobName, JobNames, Names, split};
 use plimsoll_base::units::{JobId, Time, UserId};
 
@@ -29,6 +30,12 @@ pub struct Assembler {
 }
 
 impl Assembler {
+    /// The names in its rows.
+    pub fn texts(&self) -> Texts<'_> {
+        let Assembler { job_names, stages, labels, locations, .. } = self;
+        Texts { job_names, stages, labels, locations }
+    }
+
     /// The id of a user. Errors: why the name is not acceptable.
     pub fn user(&mut self, name: &[u8]) -> Result<UserId, String> {
         let split = split(name).filter(|(_, number)| *number < NumberedUsers::DENSE);

@@ -69,6 +69,19 @@ pub struct TaskSet {
     pub deadline: Option<Time>,
 }
 
+/// The names in the rows of a source, by the numbers that stand for them.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'a> {
+    /// Text of the names of jobs.
+    pub job_names: &'a JobNames,
+    /// Stages.
+    pub stages: &'a Names,
+    /// Label expressions.
+    pub labels: &'a Names,
+    /// Locations.
+    pub locations: &'a Names,
+}
+
 /// Where task sets come from: sorted by submit time, ids dense in order of first appearance.
 ///
 /// A job's rows stand together or share a submit time; a reader reports anything else as an error.
@@ -88,17 +101,28 @@ pub trait Source: Send {
     /// The names of all users met so far, indexed by [`UserId`].
     fn users(&self) -> &Names;
 
+    /// All other names met so far.
+    fn texts(&self) -> Texts<'_>;
+
     /// Text of job names; see [`JobNames::render`].
-    fn job_names(&self) -> &JobNames;
+    fn job_names(&self) -> &JobNames {
+        self.texts().job_names
+    }
 
     /// The name of a stage.
-    fn stage_name(&self, stage: u32) -> &str;
+    fn stage_name(&self, stage: u32) -> &str {
+        self.texts().stages.name(stage)
+    }
 
     /// A label expression.
-    fn label_name(&self, label: u32) -> &str;
+    fn label_name(&self, label: u32) -> &str {
+        self.texts().labels.name(label)
+    }
 
     /// The name of a location.
-    fn location_name(&self, location: u32) -> &str;
+    fn location_name(&self, location: u32) -> &str {
+        self.texts().locations.name(location)
+    }
 
     /// Hears that a job has ended: a closed-loop user submits its next one.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}

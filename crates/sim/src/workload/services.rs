@@ -3,8 +3,8 @@
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
 
-use super::names::{JobName, JobNames, Names};
-use super::{Source, TaskSet};
+use super::names::{JobName, Names};
+use super::{Source, TaskSet, Texts};
 
 /// A service: one job of equal tasks that are never stopped by choice and end with the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,20 +124,8 @@ impl Source for WithServices<'_> {
         &self.users
     }
 
-    fn job_names(&self) -> &JobNames {
-        self.source.job_names()
-    }
-
-    fn stage_name(&self, stage: u32) -> &str {
-        self.source.stage_name(stage)
-    }
-
-    fn label_name(&self, label: u32) -> &str {
-        self.source.label_name(label)
-    }
-
-    fn location_name(&self, location: u32) -> &str {
-        self.source.location_name(location)
+    fn texts(&self) -> Texts<'_> {
+        self.source.texts()
     }
 
     fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {

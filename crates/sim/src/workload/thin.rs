@@ -5,8 +5,8 @@
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, JobId, Time, UserId};
 
-use super::names::{JobName, JobNames, Names};
-use super::{Source, TaskSet};
+use super::names::{JobName, Names};
+use super::{Source, TaskSet, Texts};
 
 /// Keeps each job of a source with a given probability; which ones depends on the seed and the jobs' names alone.
 pub struct Thinned<'a> {
@@ -109,20 +109,8 @@ impl Source for Thinned<'_> {
         &self.users
     }
 
-    fn job_names(&self) -> &JobNames {
-        self.source.job_names()
-    }
-
-    fn stage_name(&self, stage: u32) -> &str {
-        self.source.stage_name(stage)
-    }
-
-    fn label_name(&self, label: u32) -> &str {
-        self.source.label_name(label)
-    }
-
-    fn location_name(&self, location: u32) -> &str {
-        self.source.location_name(location)
+    fn texts(&self) -> Texts<'_> {
+        self.source.texts()
     }
 
     fn locate(&self, row: u64) -> String {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use super::assemble::{Assembler, shorten};
 use super::columns::{Column, Columns};
-use super::names::{JobName, JobNames, Names};
-use super::{Source, TaskSet};
+use super::names::{JobName, Names};
+use super::{Source, TaskSet, Texts};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::fields::Fields;
 use plimsoll_base::pinned::Pinned;
@@ -278,20 +278,8 @@ impl Source for CsvTrace {
         &self.rows.users
     }
 
-    fn job_names(&self) -> &JobNames {
-        &self.rows.job_names
-    }
-
-    fn stage_name(&self, stage: u32) -> &str {
-        self.rows.stages.name(stage)
-    }
-
-    fn label_name(&self, label: u32) -> &str {
-        self.rows.labels.name(label)
-    }
-
-    fn location_name(&self, location: u32) -> &str {
-        self.rows.locations.name(location)
+    fn texts(&self) -> Texts<'_> {
+        self.rows.texts()
     }
 
     fn locate(&self, row: u64) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::names::{JobName, JobNames, Names};
-use super::{Source, TaskSet};
+use super::{Source, TaskSet, Texts};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, UserId};
 
@@ -163,19 +163,8 @@ impl Source for InMemory<'_> {
         &self.workload.users
     }
 
-    fn job_names(&self) -> &JobNames {
-        &self.workload.job_names
-    }
-
-    fn stage_name(&self, stage: u32) -> &str {
-        self.workload.stages.name(stage)
-    }
-
-    fn label_name(&self, label: u32) -> &str {
-        self.workload.labels.name(label)
-    }
-
-    fn location_name(&self, location: u32) -> &str {
-        self.workload.locations.name(location)
+    fn texts(&self) -> Texts<'_> {
+        let Workload { job_names, stages, labels, locations, .. } = self.workload;
+        Texts { job_names, stages, labels, locations }
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::demands::{MOST_USERS, ReadyDemand, dims, new_user, user_names};
 use super::distributions::{Distribution, Length, Sampler, to_span};
 use super::random::{numbered, parts, stream};
-use crate::workload::{JobName, JobNames, Names, Source, TaskSet, Workload};
+use crate::workload::{JobName, JobNames, Names, Source, TaskSet, Texts, Workload};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, Time, UserId};
 
@@ -105,6 +105,8 @@ pub struct LoopSource {
     loopers: Vec<Looper>,
     users: Names,
     names: JobNames,
+    /// The names of stages, labels and locations: no row has any.
+    none: Names,
     /// The users that submit next, and when. A user is in it at most once: its next job exists when the last one has
     /// ended.
     queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
@@ -139,6 +141,7 @@ impl ClosedLoop {
             loopers: Vec::new(),
             users: Names::default(),
             names: JobNames::default(),
+            none: Names::default(),
             queue: PriorityQueue::new(),
             rows: VecDeque::new(),
             started: false,
@@ -282,23 +285,9 @@ impl Source for LoopSource {
         &self.users
     }
 
-    fn job_names(&self) -> &JobNames {
-        &self.names
-    }
-
-    fn stage_name(&self, _stage: u32) -> &str {
-        // No row has a stage.
-        ""
-    }
-
-    fn label_name(&self, _label: u32) -> &str {
-        // No row has a label.
-        ""
-    }
-
-    fn location_name(&self, _location: u32) -> &str {
-        // No row has a location.
-        ""
+    fn texts(&self) -> Texts<'_> {
+        let Self { names, none, .. } = self;
+        Texts { job_names: names, stages: none, labels: none, locations: none }
     }
 
     fn job_finished(&mut self, _job: JobId, user: UserId, now: Time) {
