@@ -99,13 +99,15 @@ fn of_cell(plan: &Plan, Known { outline, is_whole }: &Known, last: &mut Last) ->
     if *is_whole {
         asked(outline, cluster, options.placement)?;
     }
+    plan.services.iter().try_for_each(|service| service.demand_in(&outline.dims).map(drop))?;
+    if plan.control.is_some() {
+        engine::check_control(cluster, options)?;
+    }
     for policy in &plan.policies {
         let mut made = ground.policy(policy, options.placement)?;
         engine::check(&*made, cluster, options)?;
-        if plan.control.is_some() {
-            engine::check_control(cluster, options)?;
-        }
-        outline.users.iter().enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;
+        let users = plan.services.iter().map(|service| service.user.as_str()).chain(outline.users.iter());
+        users.enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;
     }
     Ok(())
 }

@@ -1,51 +1,64 @@
-//! The rules of the Fuxi control plane, one by one, on single steps of FuxiMaster, application masters and Tubos.
+//! The rules of the Fuxi control plane, one by one, on single steps of FuxiMaster and of application masters towards it.
 
 use plimsoll::control::app::{self, AppMaster};
 use plimsoll::control::counts::Counts;
 use plimsoll::control::master::{Account, Contact, Input, Master, Phase};
 use plimsoll::control::message::{Message, Node, Note, Output, Position, Sender, Source, Units, Why};
 use plimsoll::control::rules::{Rule, Rules};
-use plimsoll::control::setup::{AppId, Role, RoleId, Setup, amount};
-use plimsoll::control::tubo::{self, Tubo};
+use plimsoll::control::setup::{AppId, Role, RoleId, Setup};
 use plimsoll::units::{MAX_DIMS, MachineId, Resources};
 
-const WEB: RoleId = RoleId(0);
-const SQL: RoleId = RoleId(1);
-const HERE: MachineId = MachineId(0);
-const THERE: MachineId = MachineId(1);
+pub const WEB: RoleId = RoleId(0);
+pub const SQL: RoleId = RoleId(1);
+pub const HERE: MachineId = MachineId(0);
+pub const THERE: MachineId = MachineId(1);
 
 /// The newest master of each application.
-const NEWEST: [(AppId, u32); 2] = [(AppId(0), 1), (AppId(1), 1)];
+pub const NEWEST: [(AppId, u32); 2] = [(AppId(0), 1), (AppId(1), 1)];
+
+/// So much of the first resource.
+pub fn amount(first: u64) -> Resources {
+    let mut amounts = Resources::ZERO;
+    amounts.0[0] = first;
+    amounts
+}
+
+/// Adds an application of one role, whose unit is one of the first resource.
+pub fn add_app(setup: &mut Setup, name: &str, stable: bool) -> AppId {
+    let app = setup.add_app();
+    setup.add_role(Role { app, stable, unit: amount(1), name: name.to_owned() });
+    app
+}
 
 /// Two machines of capacity 2; an online application 0 (role 0) and an offline application 1 (role 1).
-fn setup(rules: Rules) -> Setup {
+pub fn setup(rules: Rules) -> Setup {
     let mut setup = Setup::new(vec![amount(2), amount(2)]);
-    setup.app(&[("web", true, 1)]);
-    setup.app(&[("sql", false, 1)]);
+    add_app(&mut setup, "web", true);
+    add_app(&mut setup, "sql", false);
     setup.rules = rules;
     setup
 }
 
-fn counts(pairs: &[(RoleId, u32)]) -> Counts {
+pub fn counts(pairs: &[(RoleId, u32)]) -> Counts {
     pairs.iter().copied().collect()
 }
 
-fn on(machine: MachineId, role: RoleId, count: u32) -> Units<u32> {
+pub fn on(machine: MachineId, role: RoleId, count: u32) -> Units<u32> {
     Units { machine, role, count }
 }
 
-fn tubo_report(machine: MachineId, caps: &[(RoleId, u32)]) -> Input {
+pub fn tubo_report(machine: MachineId, caps: &[(RoleId, u32)]) -> Input {
     Input::Message(Message::TuboReport { machine, epoch: 2, caps: counts(caps) })
 }
 
-fn app_report(app: u32, epoch: u32, request: &[(RoleId, u32)], hints: &[Units<u32>]) -> Input {
+pub fn app_report(app: u32, epoch: u32, request: &[(RoleId, u32)], hints: &[Units<u32>]) -> Input {
     let from = Sender { app: AppId(app), epoch, number: 1 };
     let (request, hints) = (counts(request), hints.to_vec());
     Input::Message(Message::AppReport { from, epoch: 2, request, hints, restarted: false })
 }
 
 /// The second FuxiMaster, after these inputs, and all that it said.
-fn master(setup: &Setup, inputs: Vec<Input>) -> (Master, Vec<Output>) {
+pub fn master(setup: &Setup, inputs: Vec<Input>) -> (Master, Vec<Output>) {
     let (mut master, _) = Master::start(setup, 2, &NEWEST);
     let mut said = Vec::new();
     for input in inputs {
@@ -56,11 +69,11 @@ fn master(setup: &Setup, inputs: Vec<Input>) -> (Master, Vec<Output>) {
     (master, said)
 }
 
-fn allocated(master: &Master, machine: MachineId, role: RoleId) -> u32 {
+pub fn allocated(master: &Master, machine: MachineId, role: RoleId) -> u32 {
     master.sites[machine.index()].alloc.get(role)
 }
 
-fn full_cap(said: &[Output], machine: MachineId) -> Option<Vec<(RoleId, i32)>> {
+pub fn full_cap(said: &[Output], machine: MachineId) -> Option<Vec<(RoleId, i32)>> {
     said.iter().rev().find_map(|output| match output {
         Output::Send(Node::Tubo(to), Message::Caps { full: true, list, .. }) if *to == machine => Some(list.clone()),
         _ => None,
@@ -68,29 +81,29 @@ fn full_cap(said: &[Output], machine: MachineId) -> Option<Vec<(RoleId, i32)>> {
 }
 
 /// What FuxiMaster tells a Tubo and an application master next to a full cap and a full hint.
-fn increments(said: &[Output]) -> Vec<&Output> {
+pub fn increments(said: &[Output]) -> Vec<&Output> {
     let is_increment = |output: &&Output| {
         matches!(output, Output::Send(_, Message::Caps { full: false, .. } | Message::Hints { full: false, .. }))
     };
     said.iter().filter(is_increment).collect()
 }
 
-fn cap(machine: MachineId, number: u32, change: (RoleId, i32)) -> Output {
+pub fn cap(machine: MachineId, number: u32, change: (RoleId, i32)) -> Output {
     let at = Position { epoch: 2, number };
     Output::Send(Node::Tubo(machine), Message::Caps { at, full: false, list: vec![change] })
 }
 
-fn hint(app: u32, number: u32, heard: u32, list: Vec<Units<i32>>) -> Output {
+pub fn hint(app: u32, number: u32, heard: u32, list: Vec<Units<i32>>) -> Output {
     let (at, away, back) = (Position { epoch: 2, number }, Vec::new(), Vec::new());
     Output::Send(Node::App(AppId(app), 1), Message::Hints { at, heard, full: false, list, away, back })
 }
 
-fn change(app: u32, number: u32, request: (RoleId, i32), returned: &[Units<u32>]) -> Input {
+pub fn change(app: u32, number: u32, request: (RoleId, i32), returned: &[Units<u32>]) -> Input {
     let from = Sender { app: AppId(app), epoch: 1, number };
     Input::Message(Message::AppChange { from, epoch: 2, request: vec![request], returned: returned.to_vec() })
 }
 
-fn started(said: &[Output]) -> Vec<(AppId, u32)> {
+pub fn started(said: &[Output]) -> Vec<(AppId, u32)> {
     let start = |output: &Output| match output {
         Output::StartApp(app, epoch) => Some((*app, *epoch)),
         _ => None,
@@ -135,84 +148,6 @@ fn what_is_revoked_is_told_to_both_sides() {
     let list = vec![Units { machine: HERE, role: SQL, count: -1 }];
     assert_eq!(increments(&said), [&cap(HERE, 3, (SQL, -1)), &hint(1, 3, 1, list)]);
     assert!(revoked.sites[0].is_shrinking(SQL));
-}
-
-/// R2: what a restarted Tubo has on disk is what it last acted upon; without it, it stops nobody before it is told.
-#[test]
-fn a_tubo_reads_its_caps_from_disk_or_waits() {
-    for (rules, caps) in [(Rules::ALL, 1), (Rules::ALL.without(Rule::CapCheckpoint), 0)] {
-        let setup = setup(rules);
-        let tubo = running(&setup);
-        let (tubo, said) = tubo.restart(rules);
-        assert_eq!((tubo.caps.get(WEB), tubo.running.get(WEB)), (caps, 1));
-        let asks = |o: &Output| matches!(o, Output::Send(Node::Master, Message::TuboBeat { restarted: true, .. }));
-        assert!(said.iter().any(asks));
-        let plan = Message::Plan { at: Position { epoch: 1, number: 2 }, role: WEB, count: 1 };
-        let (tubo, _) = tubo.step(&setup, tubo::Input::Message(plan));
-        assert_eq!(tubo.running.get(WEB), 1, "nobody is stopped in the dark");
-    }
-}
-
-/// A Tubo with a cap and a plan for one worker.
-fn running(setup: &Setup) -> Tubo {
-    let plan = Message::Plan { at: Position { epoch: 1, number: 1 }, role: WEB, count: 1 };
-    let caps = Message::Caps { at: Position { epoch: 1, number: 1 }, full: true, list: vec![(WEB, 1)] };
-    [plan, caps].into_iter().fold(Tubo::new(HERE), |tubo, message| tubo.step(setup, tubo::Input::Message(message)).0)
-}
-
-/// R3: neither a plan nor a cap alone starts a worker.
-#[test]
-fn a_worker_needs_plan_and_cap() {
-    let setup = setup(Rules::ALL);
-    let plan = Message::Plan { at: Position { epoch: 1, number: 1 }, role: WEB, count: 2 };
-    let caps = Message::Caps { at: Position { epoch: 1, number: 1 }, full: true, list: vec![(WEB, 1)] };
-    for order in [[plan.clone(), caps.clone()], [caps, plan]] {
-        let [first, second] = order;
-        let (tubo, _) = Tubo::new(HERE).step(&setup, tubo::Input::Message(first));
-        assert!(tubo.running.is_empty());
-        let (tubo, said) = tubo.step(&setup, tubo::Input::Message(second));
-        assert_eq!(tubo.running.get(WEB), 1);
-        assert!(said.contains(&Output::Note(Note::Started(on(HERE, WEB, 1)))));
-    }
-}
-
-/// A plan is void with its cap. Random schedules found a worker that a new cap and an old plan had started, and that a plan
-/// on its way since its unit was given back stopped again.
-#[test]
-fn a_plan_dies_with_its_cap() {
-    let setup = setup(Rules::ALL);
-    let cap = |number, change| {
-        let at = Position { epoch: 1, number };
-        tubo::Input::Message(Message::Caps { at, full: false, list: vec![(WEB, change)] })
-    };
-    let plan =
-        |number, count| tubo::Input::Message(Message::Plan { at: Position { epoch: 1, number }, role: WEB, count });
-    let (tubo, _) = running(&setup).step(&setup, cap(2, -1));
-    let (tubo, said) = tubo.step(&setup, cap(3, 1));
-    assert_eq!((tubo.caps.get(WEB), tubo.running.get(WEB), said.len()), (1, 0, 0));
-    let (tubo, said) = tubo.step(&setup, tubo::Input::Beat);
-    let need = Message::NeedPlan { machine: HERE, role: WEB };
-    assert!(said.contains(&Output::Send(Node::App(AppId(0), 0), need)), "{said:?}");
-    let (tubo, said) = tubo.step(&setup, plan(2, 0));
-    assert_eq!((tubo.running.get(WEB), said.len()), (0, 0), "the old plan finds nobody");
-    let (tubo, _) = tubo.step(&setup, plan(3, 1));
-    assert_eq!(tubo.running.get(WEB), 1);
-}
-
-/// A Tubo that loses units says at once that it has heard so; one that gains some waits for its next heartbeat.
-#[test]
-fn a_tubo_acknowledges_what_it_loses() {
-    let setup = setup(Rules::ALL);
-    let beat = |number| {
-        let at = Position { epoch: 1, number };
-        Output::Send(Node::Master, Message::TuboBeat { machine: HERE, at, restarted: false })
-    };
-    for (number, full, change, said_so) in [(2, false, -1, true), (2, false, 1, false), (5, true, 0, true)] {
-        let at = Position { epoch: 1, number };
-        let caps = Message::Caps { at, full, list: vec![(WEB, change)] };
-        let (_, said) = running(&setup).step(&setup, tubo::Input::Message(caps));
-        assert_eq!(said.contains(&beat(number)), said_so, "{said:?}");
-    }
 }
 
 /// A unit given back may be granted anew to its role only when the Tubo has acknowledged the loss. Random schedules
@@ -298,7 +233,7 @@ fn a_lost_application_master_is_replaced_and_keeps_its_units() {
 #[test]
 fn applications_come_and_go() {
     let mut setup = setup(Rules::ALL);
-    let app = setup.app(&[("new", true, 1)]);
+    let app = add_app(&mut setup, "new", true);
     let (listening, said) = master(&setup, vec![tubo_report(HERE, &[]), Input::Submit(app)]);
     assert_eq!(started(&said), []);
     let (recovered, said) = listening.step(&setup, Input::WindowEnds);
@@ -403,26 +338,6 @@ fn surplus_is_for_the_application_master() {
     assert_eq!((allocated(&cut, HERE, WEB), allocated(&cut, THERE, WEB)), (1, 0), "the wrong one");
 }
 
-/// R13: an increment that is late, double or early is not applied.
-#[test]
-fn increments_are_applied_once_and_in_order() {
-    let caps = |number, full, count| {
-        let list = vec![(WEB, count)];
-        tubo::Input::Message(Message::Caps { at: Position { epoch: 1, number }, full, list })
-    };
-    let run = |rules: Rules, inputs: Vec<tubo::Input>| {
-        let setup = setup(rules);
-        inputs.into_iter().fold(Tubo::new(HERE), |tubo, input| tubo.step(&setup, input).0).caps.get(WEB)
-    };
-    let without = Rules::ALL.without(Rule::SequenceNumbers);
-    let double = || vec![caps(1, true, 0), caps(2, false, 1), caps(2, false, 1)];
-    assert_eq!((run(Rules::ALL, double()), run(without, double())), (1, 2));
-    let late = || vec![caps(3, true, 1), caps(2, false, 1)];
-    assert_eq!((run(Rules::ALL, late()), run(without, late())), (1, 2));
-    let early = || vec![caps(1, true, 0), caps(3, false, 1)];
-    assert_eq!((run(Rules::ALL, early()), run(without, early())), (0, 1));
-}
-
 /// Fencing: a superseded application master is told to stop, also by a FuxiMaster that has never heard of the new one.
 #[test]
 fn superseded_masters_are_refused() {
@@ -494,49 +409,4 @@ fn hints_order_offline_units_only_if_they_are_to() {
         let above = said.iter().filter(|output| matches!(output, Output::Note(Note::Dropped(_, Why::AboveRequest))));
         assert_eq!(above.count(), 1);
     }
-}
-
-/// Workers that have done their tasks are given back by their application master, which wants as many less, once: it
-/// believes only what a Tubo says that has heard its last plan.
-#[test]
-fn what_is_done_is_given_back_once() {
-    let setup = setup(Rules::ALL);
-    let (own, _) = AppMaster::start(AppId(0)).0.step(&setup, app::Input::Want(WEB, 2));
-    let at = Position { epoch: 1, number: 1 };
-    let list = vec![Units { machine: HERE, role: WEB, count: 2 }];
-    let hints = Message::Hints { at, heard: 1, full: true, list, away: Vec::new(), back: Vec::new() };
-    let (own, said) = own.step(&setup, app::Input::Message(hints));
-    let plan = said.into_iter().find_map(|output| match output {
-        Output::Send(Node::Tubo(HERE), plan @ Message::Plan { .. }) => Some(plan),
-        _ => None,
-    });
-    let caps = Message::Caps { at, full: true, list: vec![(WEB, 2)] };
-    let messages = [caps, plan.expect("a plan for what it has")];
-    let tubo = messages.into_iter().fold(Tubo::new(HERE), |tubo, message| {
-        let (tubo, _) = tubo.step(&setup, tubo::Input::Message(message));
-        tubo
-    });
-    let (tubo, said) = tubo.step(&setup, tubo::Input::Done(WEB, 1));
-    let done = Message::Done { machine: HERE, at, role: WEB, count: 1 };
-    assert_eq!(said, [Output::Send(Node::App(AppId(0), 0), done.clone())]);
-    let (own, said) = own.step(&setup, app::Input::Message(done.clone()));
-    assert_eq!((own.want.get(WEB), own.hint(HERE, WEB)), (1, 1));
-    let returned = vec![on(HERE, WEB, 1)];
-    let is_change = |output: &&Output| {
-        matches!(output, Output::Send(Node::Master, Message::AppChange { request, returned: back, .. })
-            if *request == [(WEB, -1)] && *back == returned)
-    };
-    assert!(said.iter().any(|output| is_change(&output)), "{said:?}");
-    let plan = said.into_iter().find_map(|output| match output {
-        Output::Send(Node::Tubo(HERE), plan @ Message::Plan { .. }) => Some(plan),
-        _ => None,
-    });
-    let plan = plan.expect("a plan for what is left");
-    // It has heard so; and that its plan may have been lost.
-    let (own, again) = own.step(&setup, app::Input::Message(done));
-    assert_eq!((own.want.get(WEB), again), (1, vec![Output::Send(Node::Tubo(HERE), plan.clone())]));
-    // The plan that follows stops the one that is done.
-    let (tubo, said) = tubo.step(&setup, tubo::Input::Message(plan));
-    assert_eq!((tubo.running.get(WEB), tubo.done.get(WEB)), (1, 0));
-    assert_eq!(said, [Output::Note(Note::Stopped(on(HERE, WEB, 1)))]);
 }

@@ -19,6 +19,7 @@ mod errors;
 mod failover;
 mod failover_cli;
 mod failover_model;
+mod failover_peers;
 mod failover_rules;
 mod failover_study;
 mod figures;

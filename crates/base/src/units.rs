@@ -93,6 +93,11 @@ impl Resources {
     pub fn fits(&self, room: &Resources) -> bool {
         self.0.iter().zip(&room.0).all(|(need, free)| need <= free)
     }
+
+    /// So many times every amount.
+    pub fn times(&self, count: u32) -> Resources {
+        Resources(self.0.map(|amount| amount * u64::from(count)))
+    }
 }
 
 macro_rules! id {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::counts::Counts;
 use super::rules::Rules;
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
+use plimsoll_base::units::{MachineId, Resources};
 
 /// An application, in order of submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,15 +83,6 @@ impl Setup {
         id
     }
 
-    /// Adds an application with roles of (name, stable, amount of the first resource).
-    pub fn app(&mut self, roles: &[(&str, bool, u64)]) -> AppId {
-        let app = self.add_app();
-        for &(name, stable, size) in roles {
-            self.add_role(Role { app, stable, unit: amount(size), name: name.to_owned() });
-        }
-        app
-    }
-
     /// Forgets an application that is over.
     pub fn remove_app(&mut self, app: AppId) {
         for role in self.apps.remove(&app).unwrap_or_default() {
@@ -148,13 +139,6 @@ impl Setup {
         let known = units.iter().filter_map(|(role, count)| Some((self.find(role)?.unit, count)));
         known.fold(Resources::ZERO, |sum, (unit, count)| plus(&sum, &unit, count))
     }
-}
-
-/// So much of the first resource.
-pub fn amount(first: u64) -> Resources {
-    let mut amounts = [0; MAX_DIMS];
-    amounts[0] = first;
-    Resources(amounts)
 }
 
 /// An amount and so many units more.

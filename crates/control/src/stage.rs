@@ -6,7 +6,7 @@ use super::rules::Rules;
 use super::world::World;
 use super::world::plan::Script;
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, Resources, Span, Time};
+use plimsoll_base::units::{Dim, Resources, Span, Time, UserId};
 use plimsoll_policies::{NamedPolicy, QuotaFile, Registry, Setup as PolicySetup};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
@@ -56,7 +56,7 @@ pub struct Stage {
     pub machines: Vec<[u64; 2]>,
     /// The work, in order of submission.
     pub rows: Vec<Row>,
-    /// The next row.
+    /// The policy.
     pub policy: Rule,
     /// How the engine goes about it.
     pub options: Options,
@@ -97,7 +97,7 @@ impl Stage {
         let jobs = self.rows.iter().map(|row| row.job + 1).max().unwrap_or(0);
         let ids: Vec<_> = (0..jobs).map(|job| workload.job(&format!("job{job}"))).collect();
         for row in &self.rows {
-            let user = plimsoll_base::units::UserId(workload.users.intern(&format!("user{}", row.job)));
+            let user = UserId(workload.users.intern(&format!("user{}", row.job)));
             let mut demand = Resources::ZERO;
             demand.0[..2].copy_from_slice(&row.demand);
             workload.sets.push(TaskSet {

@@ -5,7 +5,7 @@
 //! start, and units are free again ([`Order`]). What users hold is then what the scheduler has granted and not taken back.
 
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time, UserId};
+use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
 
 use crate::record::Fate;
 
@@ -27,8 +27,6 @@ pub enum Fact {
         row: u64,
         /// Its job.
         job: JobId,
-        /// The user that submitted it.
-        user: UserId,
         /// How many tasks.
         tasks: u32,
         /// The amounts that each reserves.
@@ -186,8 +184,9 @@ pub struct Carried {
     pub busy: Span,
     /// For how long there was no master that decides.
     pub down: Span,
-    /// From a request's arrival to its answer: the mean, the 99th percentile and the longest, in microseconds.
-    pub response_us: [u64; 3],
+    /// From a request's arrival to its answer: the mean, the 99th percentile and the longest, in microseconds; nothing of a
+    /// master that takes no time, or was asked nothing.
+    pub response_us: Option<[u64; 3]>,
     /// The most messages that waited for the scheduler's master at once.
     pub peak_requests: u64,
     /// Of online services and of offline work.

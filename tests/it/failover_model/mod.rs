@@ -18,8 +18,10 @@ use std::collections::BTreeSet;
 
 use plimsoll::control::message::{Message, Node};
 use plimsoll::control::rules::{Rule, Rules};
-use plimsoll::control::setup::{AppId, RoleId, Setup, amount};
+use plimsoll::control::setup::{AppId, RoleId, Setup};
 use plimsoll::units::MachineId;
+
+use crate::failover_rules::{add_app, amount};
 use search::{Found, search};
 use state::State;
 use step::{Action, Model};
@@ -52,8 +54,8 @@ impl Bounds {
     fn model(self, rules: Rules) -> Model {
         let mut setup = Setup::new(vec![amount(self.capacity); 2]);
         setup.rules = rules;
-        setup.app(&[("web", true, 1)]);
-        setup.app(&[("other", self.online, 1)]);
+        add_app(&mut setup, "web", true);
+        add_app(&mut setup, "other", self.online);
         let prompt = match self.late {
             Late::All => |_: &Message| false,
             Late::Orders => |message: &Message| {

@@ -36,8 +36,8 @@ pub(super) struct Desk {
     rng: ChaCha8Rng,
     waiting: Vec<Letter>,
     at_work: Vec<Letter>,
-    /// Whether FuxiMaster goes through something, and when it last had.
-    busy: bool,
+    /// Since when FuxiMaster goes through something, and when it last had.
+    since: Option<Time>,
     decided: Option<Time>,
     pub load: Load,
 }
@@ -46,12 +46,12 @@ impl Desk {
     pub fn new(script: &Script) -> Desk {
         let rng = stream(script.seed, "control/desk");
         let (waiting, at_work) = Default::default();
-        Desk { cost: script.decide.clone(), rng, waiting, at_work, busy: false, decided: None, load: Load::default() }
+        Desk { cost: script.decide.clone(), rng, waiting, at_work, since: None, decided: None, load: Load::default() }
     }
 
     /// Whether a round may be held at this instant.
     pub fn is_free(&self, now: Time) -> bool {
-        !self.busy || self.decided == Some(now)
+        self.since.is_none() || self.decided == Some(now)
     }
 
     fn cost(&mut self) -> Span {
@@ -61,9 +61,16 @@ impl Desk {
         }
     }
 
+    /// FuxiMaster stops going through what it was at.
+    pub fn rest(&mut self, now: Time) {
+        let busy = self.since.take().map_or(Span::ZERO, |since| now.since(since));
+        self.load.busy = Span(self.load.busy.0 + busy.0);
+    }
+
     /// FuxiMaster is gone, and everything on its desk.
-    pub fn clear(&mut self) {
-        (self.busy, self.decided) = (false, None);
+    pub fn clear(&mut self, now: Time) {
+        self.rest(now);
+        self.decided = None;
         self.waiting.clear();
         self.at_work.clear();
     }
@@ -85,7 +92,7 @@ impl World {
         self.desk.waiting.push(letter);
         let there = (self.desk.waiting.len() + self.desk.at_work.len()) as u64;
         self.desk.load.peak = self.desk.load.peak.max(there);
-        if !self.desk.busy {
+        if self.desk.since.is_none() {
             self.begin();
         }
     }
@@ -106,14 +113,13 @@ impl World {
                 total = Span(total.0 + desk.cost().0);
             }
         }
-        desk.load.busy = Span(desk.load.busy.0 + total.0);
-        desk.busy = true;
+        desk.since = Some(self.now);
         self.after(total, CLOCKS, Event::Decided(self.epoch));
     }
 
     /// FuxiMaster has gone through what lay on its desk: a round follows, and what has come meanwhile.
     pub(super) fn decided(&mut self, epoch: u32) {
-        if epoch != self.epoch || !self.desk.busy {
+        if epoch != self.epoch || self.desk.since.is_none() {
             return;
         }
         for letter in std::mem::take(&mut self.desk.at_work) {
@@ -122,7 +128,8 @@ impl World {
             }
             self.master_input(master::Input::Message(letter.message));
         }
-        (self.desk.busy, self.desk.decided) = (false, Some(self.now));
+        self.desk.rest(self.now);
+        self.desk.decided = Some(self.now);
         if !self.desk.waiting.is_empty() {
             self.begin();
         }

@@ -5,7 +5,7 @@
 //! a message takes. All of it follows from the [`Script`] and its seed. What is in flight to a process that dies is
 //! lost, as with a connection; what it sent still arrives. Every step is watched (see [`watch`]).
 //!
-//! It is a [`Control`] of the engine, which plays the scheduler of FuxiMaster: rows that are submitted become roles of the
+//! It is a [`Control`](plimsoll_sim::carrier::Control) of the engine, which plays the scheduler of FuxiMaster: rows that are submitted become roles of the
 //! applications that their jobs are, grants of the engine are inputs of FuxiMaster, and what comes of them (`places`) the
 //! engine is told. While FuxiMaster is dead or listens, no round is held.
 
@@ -26,19 +26,18 @@ pub mod work;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::app::{self, AppMaster};
-use crate::master::{self, Contact, Master, Phase};
-use crate::message::{Message, Node, Note, Output, Position, Units};
+use crate::master::{self, Master, Phase};
+use crate::message::{Message, Node, Output, Position, Units};
 use crate::rules::Rules;
-use crate::setup::{AppId, Role, RoleId, Setup};
+use crate::setup::{AppId, RoleId, Setup};
 use crate::tubo::{self, Tubo};
 use desk::Desk;
 use log::Log;
 use net::{Letter, Net};
 use places::Places;
 use plan::{Fault, Script};
-use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
-use plimsoll_sim::carrier::{Carried, Control, Fact, Order};
+use plimsoll_sim::carrier::{Carried, Order};
 use plimsoll_sim::engine::Agenda;
 use plimsoll_sim::workload::synthetic::random::stream;
 use rand_chacha::ChaCha8Rng;
@@ -264,16 +263,15 @@ impl World {
         self.now = end;
         self.watch.work.close(end);
         let down = self.watch.down.0.map_or(0, |since| end.since(since).0) + self.watch.down.1.0;
+        self.desk.rest(end);
         let load = &mut self.desk.load;
         let mut times = std::mem::take(&mut load.response_us);
         times.sort_unstable();
-        let mean = times.iter().map(|us| u128::from(*us)).sum::<u128>().checked_div(times.len() as u128);
-        let at = |share: usize| times.get((times.len() * share / 100).min(times.len().saturating_sub(1)));
-        let response_us = [
-            mean.unwrap_or_default() as u64,
-            at(99).copied().unwrap_or_default(),
-            at(100).copied().unwrap_or_default(),
-        ];
+        let sum: u128 = times.iter().map(|us| u128::from(*us)).sum();
+        let response_us = sum.checked_div(times.len() as u128).map(|mean| {
+            let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+            [mean as u64, at(99), at(100)]
+        });
         let (requests, granted, busy, peak_requests) = (load.requests, load.granted, load.busy, load.peak);
         Carried {
             faults: self.watch.faults,

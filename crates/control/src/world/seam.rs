@@ -1,8 +1,15 @@
 //! The world as the engine sees it: rows become roles, grants inputs of FuxiMaster.
 
-use plimsoll_base::error::Error;
-
-use super::*;
+use super::strike::Kind;
+use super::{Event, Host, Line, MESSAGES, Masters, STRIKES, World};
+use crate::app;
+use crate::master::{self, Contact, Master, Phase};
+use crate::message::{Position, Units};
+use crate::setup::{AppId, Role, RoleId};
+use crate::tubo::{self, Tubo};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{JobId, Resources, Span, Time};
+use plimsoll_sim::carrier::{Control, Fact, Order};
 
 /// Where failures go on for ever, a run ends when no offline row has started or ended anything for so long: what still waits
 /// never starts.
@@ -92,7 +99,7 @@ impl Control for World {
         let mut taken = Vec::new();
         for fact in facts {
             match *fact {
-                Fact::Submitted { row, job, tasks, unit, stable, .. } => self.submitted(job, row, tasks, unit, stable),
+                Fact::Submitted { row, job, tasks, unit, stable } => self.submitted(job, row, tasks, unit, stable),
                 Fact::Granted { batch, count, machine } => {
                     // What was taken before may be what is granted now.
                     self.take(&mut taken);

@@ -1,6 +1,11 @@
 //! Steps of application masters and Tubos, and what the engine is told of them.
 
-use super::*;
+use super::{CLOCKS, Event, World};
+use crate::app;
+use crate::message::{Node, Note, Output, Units};
+use crate::setup::{AppId, RoleId};
+use crate::tubo::{self, Tubo};
+use plimsoll_base::units::MachineId;
 
 impl World {
     /// A step of the master of an application: of this epoch, or of the newest for 0.

@@ -38,9 +38,13 @@ fn length_between(rng: &mut ChaCha8Rng, (from, to): (Span, Span)) -> Span {
 impl World {
     pub(super) fn strike(&mut self, at: usize) {
         let fault = self.script.strikes[at].fault;
-        // Its application may be over by now.
-        if matches!(fault, Fault::AppCrash(app, _) | Fault::AppLost(app) | Fault::AppCut(app, _) if !self.apps.contains_key(&app))
-        {
+        // Of an application that has not come or is over, or of what is dead already.
+        let misses = match fault {
+            Fault::MasterCrash(_) => self.master.is_none(),
+            Fault::AppCrash(app, _) | Fault::AppLost(app) | Fault::AppCut(app, _) => self.newest(app).is_none(),
+            _ => false,
+        };
+        if misses {
             return;
         }
         self.watch.struck(self.now, &self.tubos);
@@ -50,7 +54,7 @@ impl World {
                 if let Some(master) = self.master.take() {
                     let units = master.sites.iter().map(|site| site.alloc.total());
                     self.watch.forgotten[0] += units.sum::<u64>();
-                    self.desk.clear();
+                    self.desk.clear(self.now);
                     self.watch.down.0.get_or_insert(self.now);
                     self.postponed.clear();
                     self.after(span, ENDS, Event::MasterStarts);

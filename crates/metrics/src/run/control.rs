@@ -9,6 +9,11 @@ fn of<T>(run: &Run, value: fn(&Carried) -> T) -> Option<T> {
     run.carried.as_ref().map(value)
 }
 
+/// A time from a request to its answer.
+fn response(run: &Run, which: usize) -> Option<f64> {
+    Some(run.carried.as_ref()?.response_us?[which] as f64 / 1e6)
+}
+
 /// An amount of work as a part of what was wanted.
 fn part(run: &Run, class: fn(&Carried) -> &Work, amount: fn(&Work) -> u64) -> Option<f64> {
     let work = class(run.carried.as_ref()?);
@@ -47,15 +52,12 @@ pub(super) static METRICS: Metrics = Metrics {
         .words("FuxiMaster at work"),
         seconds(
             "control_response_mean_s",
-            "from the arrival of a request at FuxiMaster to its answer: the mean",
-            |run| of(run, |it| it.response_us[0] as f64 / 1e6),
+            "from the arrival of a request at FuxiMaster to its answer, if that takes any time: the mean",
+            |run| response(run, 0),
         )
         .lower(),
-        seconds("control_response_p99_s", "the 99th percentile of the same", |run| {
-            of(run, |it| it.response_us[1] as f64 / 1e6)
-        })
-        .lower(),
-        seconds("control_response_max_s", "the longest", |run| of(run, |it| it.response_us[2] as f64 / 1e6)).lower(),
+        seconds("control_response_p99_s", "the 99th percentile of the same", |run| response(run, 1)).lower(),
+        seconds("control_response_max_s", "the longest", |run| response(run, 2)).lower(),
         int(
             "control_requests_peak",
             "the most messages that waited for FuxiMaster at once; 0 if it takes no time",

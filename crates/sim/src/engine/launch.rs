@@ -154,7 +154,13 @@ impl Core<'_> {
     /// Tasks with what is known of their set now.
     pub(super) fn of_row(&self, tasks: &Running) -> OfRow {
         let set = &self.work.sets[tasks.set];
-        OfRow { tasks: *tasks, row: set.row, gang: set.gang, endless: self.is_endless(tasks.set) }
+        OfRow { tasks: *tasks, row: set.row, gang: self.falls_together(tasks.set), endless: self.is_endless(tasks.set) }
+    }
+
+    /// Whether the tasks of a set lose their units together: those of a gang do, but none that is never stopped by choice.
+    pub(super) fn falls_together(&self, set: SetSlot) -> bool {
+        let set = &self.work.sets[set];
+        set.gang && !set.stable
     }
 
     /// Whether tasks of a set run until the end of the run.

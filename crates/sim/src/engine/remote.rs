@@ -129,14 +129,19 @@ impl Remote {
         if orders.iter().any(|order| matches!(order, Order::Split { .. } | Order::Halt(_) | Order::Stop { .. })) {
             return;
         }
-        let as_said = orders.to_vec();
+        let mut as_said: Option<Vec<Order>> = None;
         for of_kind in kinds {
             let places: Vec<usize> =
                 (0..orders.len()).filter(|at| of_kind(&orders[*at]).and_then(number).is_some()).collect();
+            if places.is_sorted_by_key(|at| of_kind(&orders[*at]).and_then(number)) {
+                continue;
+            }
+            as_said.get_or_insert_with(|| orders.to_vec());
             let mut sorted: Vec<Order> = places.iter().map(|at| orders[*at]).collect();
             sorted.sort_by_key(|order| of_kind(order).and_then(number));
             places.into_iter().zip(sorted).for_each(|(at, order)| orders[at] = order);
         }
+        let Some(as_said) = as_said else { return };
         // Nothing is free before it is over.
         let mut free: HashSet<Batch> = HashSet::new();
         let early = |order: &Order| match order {
@@ -158,11 +163,11 @@ impl Remote {
                 let set = &mut core.work.sets[slot];
                 set.listed = false;
                 self.unlisted += 1;
-                let (row, user, tasks, stable) = (set.row, set.user, set.waiting, set.stable);
+                let (row, tasks, stable) = (set.row, set.waiting, set.stable);
                 let job = core.work.jobs[core.work.sets[slot].job].id;
                 self.rows.entry(row).or_default().push(slot);
                 let unit = amounts(core.work.sets.needs(slot).1);
-                facts.push(Fact::Submitted { row, job, user, tasks, unit, stable });
+                facts.push(Fact::Submitted { row, job, tasks, unit, stable });
             }
             Told::Again(slot) => self.again(core, slot),
             Told::Launched(tasks) => {
@@ -215,7 +220,7 @@ impl Remote {
             Order::Unlist(row) => self.list(core, row, false),
             Order::Adopt { row, machine, count, unit } => {
                 // Room that was reserved for others is taken.
-                if !core.site.machines.fits(machine, times(&unit, count).slice(core.books.dims())) {
+                if !core.site.machines.fits(machine, unit.times(count).slice(core.books.dims())) {
                     withdrawn(core, machine);
                 }
                 self.adopt(core, (row, machine, count), unit)?;
@@ -323,7 +328,7 @@ impl Remote {
             core.start_launched()?;
         }
         if left > 0 {
-            let room = times(&unit, left);
+            let room = unit.times(left);
             core.site.machines.reserve(machine, &room);
             let (held, _) = self.spare.entry((machine, row)).or_insert((0, unit));
             *held += left;
@@ -335,7 +340,7 @@ impl Remote {
         let held = self.spare.get_mut(&(machine, row)).filter(|(held, _)| *held >= count);
         let (held, unit) = held.expect("only spare units are given up");
         *held -= count;
-        let room = times(unit, count);
+        let room = unit.times(count);
         if *held == 0 {
             self.spare.remove(&(machine, row));
         }
@@ -387,11 +392,10 @@ impl Remote {
         }
     }
 
-    /// The last tasks of a batch lose their units; of a gang all do.
+    /// The last tasks of a batch lose their units; of a gang all do, if they may without the consent of their master.
     fn stop(&mut self, core: &mut Core, batch: Batch, count: u32, fate: Fate) -> Result<()> {
         let tasks = self.take(core, batch, count);
-        let gang = core.work.sets[tasks.set].gang;
-        let others = if gang { self.all_of(core, tasks.set) } else { Vec::new() };
+        let others = if core.falls_together(tasks.set) { self.all_of(core, tasks.set) } else { Vec::new() };
         // Who carries it out does not know yet that these go with them.
         others.iter().for_each(|tasks| core.notes.tell(Told::Stopped(core.of_row(tasks))));
         core.start_anew(std::iter::once(tasks).chain(others).collect(), fate)
@@ -489,11 +493,4 @@ impl Remote {
         left.sort_unstable_by_key(|(batch, _)| *batch);
         left.into_iter().try_for_each(|(_, tasks)| core.report(&tasks, None, Fate::Running))
     }
-}
-
-/// The need of so many units.
-fn times(unit: &Resources, count: u32) -> Resources {
-    let mut amount = *unit;
-    amount.0.iter_mut().for_each(|amount| *amount *= u64::from(count));
-    amount
 }

@@ -21,6 +21,22 @@ pub struct Service {
     pub priority: u8,
 }
 
+impl Service {
+    /// The demand of each task, in these dimensions. Errors: [`Error::Plan`] for a resource that is not among them.
+    pub fn demand_in(&self, dims: &[Dim]) -> Result<Resources> {
+        let mut demand = Resources::ZERO;
+        for (dim, amount) in &self.demand {
+            let known = dims.iter().position(|known| known == dim).ok_or_else(|| {
+                let names: Vec<&str> = dims.iter().map(|dim| dim.name.as_str()).collect();
+                let expected = format!("resources that the workload has: {}", names.join(", "));
+                Error::plan("service.demand", format!("'{}' of '{}'", dim.name, self.name), expected)
+            })?;
+            demand.0[known] = *amount;
+        }
+        Ok(demand)
+    }
+}
+
 /// A source with services before everything else: their rows, jobs and users have the first numbers.
 pub struct WithServices<'a> {
     source: Box<dyn Source + 'a>,
@@ -36,21 +52,12 @@ pub struct WithServices<'a> {
 }
 
 impl<'a> WithServices<'a> {
-    /// Puts services before a source. Errors: [`Error::Mismatch`] for a resource that the source does not know.
+    /// Puts services before a source. Errors: [`Error::Plan`] for a resource that the source does not know.
     pub fn new(source: Box<dyn Source + 'a>, services: &[Service]) -> Result<WithServices<'a>> {
         let (dims, mut users) = (source.dims().to_vec(), Names::default());
         let mut rows = Vec::new();
         for (at, service) in (0..).zip(services) {
-            let mut demand = Resources::ZERO;
-            for (dim, amount) in &service.demand {
-                let known = dims.iter().position(|known| known == dim).ok_or_else(|| Error::Mismatch {
-                    problem: format!(
-                        "service '{}' asks for {}, which no row of the workload has",
-                        service.name, dim.name
-                    ),
-                })?;
-                demand.0[known] = *amount;
-            }
+            let demand = service.demand_in(&dims)?;
             let set = TaskSet {
                 row: u64::from(at),
                 job: JobId(at),

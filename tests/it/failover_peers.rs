@@ -1,0 +1,152 @@
+//! The rules of the Fuxi control plane on single steps of Tubos and application masters: caps, plans and workers.
+
+use plimsoll::control::app::{self, AppMaster};
+use plimsoll::control::message::{Message, Node, Note, Output, Position, Units};
+use plimsoll::control::rules::{Rule, Rules};
+use plimsoll::control::setup::{AppId, Setup};
+use plimsoll::control::tubo::{self, Tubo};
+
+use crate::failover_rules::{HERE, WEB, on, setup};
+
+/// R2: what a restarted Tubo has on disk is what it last acted upon; without it, it stops nobody before it is told.
+#[test]
+fn a_tubo_reads_its_caps_from_disk_or_waits() {
+    for (rules, caps) in [(Rules::ALL, 1), (Rules::ALL.without(Rule::CapCheckpoint), 0)] {
+        let setup = setup(rules);
+        let tubo = running(&setup);
+        let (tubo, said) = tubo.restart(rules);
+        assert_eq!((tubo.caps.get(WEB), tubo.running.get(WEB)), (caps, 1));
+        let asks = |o: &Output| matches!(o, Output::Send(Node::Master, Message::TuboBeat { restarted: true, .. }));
+        assert!(said.iter().any(asks));
+        let plan = Message::Plan { at: Position { epoch: 1, number: 2 }, role: WEB, count: 1 };
+        let (tubo, _) = tubo.step(&setup, tubo::Input::Message(plan));
+        assert_eq!(tubo.running.get(WEB), 1, "nobody is stopped in the dark");
+    }
+}
+
+/// A Tubo with a cap and a plan for one worker.
+fn running(setup: &Setup) -> Tubo {
+    let plan = Message::Plan { at: Position { epoch: 1, number: 1 }, role: WEB, count: 1 };
+    let caps = Message::Caps { at: Position { epoch: 1, number: 1 }, full: true, list: vec![(WEB, 1)] };
+    [plan, caps].into_iter().fold(Tubo::new(HERE), |tubo, message| tubo.step(setup, tubo::Input::Message(message)).0)
+}
+
+/// R3: neither a plan nor a cap alone starts a worker.
+#[test]
+fn a_worker_needs_plan_and_cap() {
+    let setup = setup(Rules::ALL);
+    let plan = Message::Plan { at: Position { epoch: 1, number: 1 }, role: WEB, count: 2 };
+    let caps = Message::Caps { at: Position { epoch: 1, number: 1 }, full: true, list: vec![(WEB, 1)] };
+    for order in [[plan.clone(), caps.clone()], [caps, plan]] {
+        let [first, second] = order;
+        let (tubo, _) = Tubo::new(HERE).step(&setup, tubo::Input::Message(first));
+        assert!(tubo.running.is_empty());
+        let (tubo, said) = tubo.step(&setup, tubo::Input::Message(second));
+        assert_eq!(tubo.running.get(WEB), 1);
+        assert!(said.contains(&Output::Note(Note::Started(on(HERE, WEB, 1)))));
+    }
+}
+
+/// A plan is void with its cap. Random schedules found a worker that a new cap and an old plan had started, and that a plan
+/// on its way since its unit was given back stopped again.
+#[test]
+fn a_plan_dies_with_its_cap() {
+    let setup = setup(Rules::ALL);
+    let cap = |number, change| {
+        let at = Position { epoch: 1, number };
+        tubo::Input::Message(Message::Caps { at, full: false, list: vec![(WEB, change)] })
+    };
+    let plan =
+        |number, count| tubo::Input::Message(Message::Plan { at: Position { epoch: 1, number }, role: WEB, count });
+    let (tubo, _) = running(&setup).step(&setup, cap(2, -1));
+    let (tubo, said) = tubo.step(&setup, cap(3, 1));
+    assert_eq!((tubo.caps.get(WEB), tubo.running.get(WEB), said.len()), (1, 0, 0));
+    let (tubo, said) = tubo.step(&setup, tubo::Input::Beat);
+    let need = Message::NeedPlan { machine: HERE, role: WEB };
+    assert!(said.contains(&Output::Send(Node::App(AppId(0), 0), need)), "{said:?}");
+    let (tubo, said) = tubo.step(&setup, plan(2, 0));
+    assert_eq!((tubo.running.get(WEB), said.len()), (0, 0), "the old plan finds nobody");
+    let (tubo, _) = tubo.step(&setup, plan(3, 1));
+    assert_eq!(tubo.running.get(WEB), 1);
+}
+
+/// A Tubo that loses units says at once that it has heard so; one that gains some waits for its next heartbeat.
+#[test]
+fn a_tubo_acknowledges_what_it_loses() {
+    let setup = setup(Rules::ALL);
+    let beat = |number| {
+        let at = Position { epoch: 1, number };
+        Output::Send(Node::Master, Message::TuboBeat { machine: HERE, at, restarted: false })
+    };
+    for (number, full, change, said_so) in [(2, false, -1, true), (2, false, 1, false), (5, true, 0, true)] {
+        let at = Position { epoch: 1, number };
+        let caps = Message::Caps { at, full, list: vec![(WEB, change)] };
+        let (_, said) = running(&setup).step(&setup, tubo::Input::Message(caps));
+        assert_eq!(said.contains(&beat(number)), said_so, "{said:?}");
+    }
+}
+
+/// R13: an increment that is late, double or early is not applied.
+#[test]
+fn increments_are_applied_once_and_in_order() {
+    let caps = |number, full, count| {
+        let list = vec![(WEB, count)];
+        tubo::Input::Message(Message::Caps { at: Position { epoch: 1, number }, full, list })
+    };
+    let run = |rules: Rules, inputs: Vec<tubo::Input>| {
+        let setup = setup(rules);
+        inputs.into_iter().fold(Tubo::new(HERE), |tubo, input| tubo.step(&setup, input).0).caps.get(WEB)
+    };
+    let without = Rules::ALL.without(Rule::SequenceNumbers);
+    let double = || vec![caps(1, true, 0), caps(2, false, 1), caps(2, false, 1)];
+    assert_eq!((run(Rules::ALL, double()), run(without, double())), (1, 2));
+    let late = || vec![caps(3, true, 1), caps(2, false, 1)];
+    assert_eq!((run(Rules::ALL, late()), run(without, late())), (1, 2));
+    let early = || vec![caps(1, true, 0), caps(3, false, 1)];
+    assert_eq!((run(Rules::ALL, early()), run(without, early())), (0, 1));
+}
+
+/// Workers that have done their tasks are given back by their application master, which wants as many less, once: it
+/// believes only what a Tubo says that has heard its last plan.
+#[test]
+fn what_is_done_is_given_back_once() {
+    let setup = setup(Rules::ALL);
+    let (own, _) = AppMaster::start(AppId(0)).0.step(&setup, app::Input::Want(WEB, 2));
+    let at = Position { epoch: 1, number: 1 };
+    let list = vec![Units { machine: HERE, role: WEB, count: 2 }];
+    let hints = Message::Hints { at, heard: 1, full: true, list, away: Vec::new(), back: Vec::new() };
+    let (own, said) = own.step(&setup, app::Input::Message(hints));
+    let plan = said.into_iter().find_map(|output| match output {
+        Output::Send(Node::Tubo(HERE), plan @ Message::Plan { .. }) => Some(plan),
+        _ => None,
+    });
+    let caps = Message::Caps { at, full: true, list: vec![(WEB, 2)] };
+    let messages = [caps, plan.expect("a plan for what it has")];
+    let tubo = messages.into_iter().fold(Tubo::new(HERE), |tubo, message| {
+        let (tubo, _) = tubo.step(&setup, tubo::Input::Message(message));
+        tubo
+    });
+    let (tubo, said) = tubo.step(&setup, tubo::Input::Done(WEB, 1));
+    let done = Message::Done { machine: HERE, at, role: WEB, count: 1 };
+    assert_eq!(said, [Output::Send(Node::App(AppId(0), 0), done.clone())]);
+    let (own, said) = own.step(&setup, app::Input::Message(done.clone()));
+    assert_eq!((own.want.get(WEB), own.hint(HERE, WEB)), (1, 1));
+    let returned = vec![on(HERE, WEB, 1)];
+    let is_change = |output: &&Output| {
+        matches!(output, Output::Send(Node::Master, Message::AppChange { request, returned: back, .. })
+            if *request == [(WEB, -1)] && *back == returned)
+    };
+    assert!(said.iter().any(|output| is_change(&output)), "{said:?}");
+    let plan = said.into_iter().find_map(|output| match output {
+        Output::Send(Node::Tubo(HERE), plan @ Message::Plan { .. }) => Some(plan),
+        _ => None,
+    });
+    let plan = plan.expect("a plan for what is left");
+    // It has heard so; and that its plan may have been lost.
+    let (own, again) = own.step(&setup, app::Input::Message(done));
+    assert_eq!((own.want.get(WEB), again), (1, vec![Output::Send(Node::Tubo(HERE), plan.clone())]));
+    // The plan that follows stops the one that is done.
+    let (tubo, said) = tubo.step(&setup, tubo::Input::Message(plan));
+    assert_eq!((tubo.running.get(WEB), tubo.done.get(WEB)), (1, 0));
+    assert_eq!(said, [Output::Note(Note::Stopped(on(HERE, WEB, 1)))]);
+}
