@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use super::settings::{horizon, positive_span};
 use crate::control::rules::{Rule, Rules};
-use crate::control::setup::AppId;
+use crate::control::setup::{AppId, Blacklist};
 use crate::control::world::World;
-use crate::control::world::plan::{Cost, Failures, Fault, Network, Script, Strike, Timing};
+use crate::control::world::plan::{Avoidance, Cost, Failures, Fault, Network, Script, Strike, Timing};
 use crate::error::{Error, Result, each};
 use crate::units::{MachineId, Span, Time, span};
 
@@ -44,6 +44,8 @@ pub struct ControlFile {
     /// Of offline units above the request, those that hints know stay first: a departure from the source.
     #[serde(default)]
     pub order_by_hints: bool,
+    /// Machines on which workers fail are avoided.
+    pub blacklist: Option<BlacklistFile>,
     /// How often processes fail of themselves.
     pub failures: Option<FailuresFile>,
     /// Faults besides, at given instants.
@@ -67,8 +69,32 @@ pub struct FailuresFile {
     /// Each machine, with its workers.
     #[serde(default)]
     pub machine: f64,
+    /// Each worker on a machine that is sound, alone.
+    #[serde(default)]
+    pub worker: f64,
+    /// The share of machines that are faulty all the time.
+    #[serde(default)]
+    pub faulty: f64,
+    /// Each worker on one of these; 60 if absent.
+    pub worker_on_faulty: Option<f64>,
     /// How long a failure lasts at least and at most, short ones as likely as long ones.
     pub lasts: Option<[String; 2]>,
+}
+
+/// When machines on which workers fail are avoided.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlacklistFile {
+    /// So many workers of a role have failed on a machine: its application bars it for the role. 2 if absent.
+    pub role: Option<u32>,
+    /// It is barred for so many roles: the application bars it for all of them, and blames it. 1 if absent.
+    pub app: Option<u32>,
+    /// So many applications blame it: FuxiMaster shuns it. 2 if absent.
+    pub cluster: Option<u32>,
+    /// The share of machines that are shunned at most; 0.1 if absent.
+    pub share: Option<f64>,
+    /// Failures are forgotten when there was none for so long; 30 minutes if absent.
+    pub hold: Option<String>,
 }
 
 /// Something that goes wrong at an instant.
@@ -77,7 +103,8 @@ pub struct FailuresFile {
 pub struct FaultFile {
     /// When.
     pub at: String,
-    /// What: `master-crash`, `app-crash`, `app-lost`, `app-cut`, `tubo-crash`, `tubo-cut`, `tubo-dark` or `machine-down`.
+    /// What: `master-crash`, `app-crash`, `app-lost`, `app-cut`, `tubo-crash`, `tubo-cut`, `tubo-dark`, `machine-down` or
+    /// `worker-failure`.
     pub what: String,
     /// The machine, by number.
     pub machine: Option<u32>,
@@ -88,7 +115,8 @@ pub struct FaultFile {
 }
 
 /// The kinds of faults.
-const FAULTS: &str = "master-crash, app-crash, app-lost, app-cut, tubo-crash, tubo-cut, tubo-dark or machine-down";
+const FAULTS: &str =
+    "master-crash, app-crash, app-lost, app-cut, tubo-crash, tubo-cut, tubo-dark, machine-down or worker-failure";
 
 /// The control plane of a run, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +134,10 @@ impl ControlPlan {
     /// Whether it needs machines that tasks are placed on: something befalls single ones.
     fn is_placed(&self) -> bool {
         let Failures { tubo, machine, .. } = self.script.failures;
-        tubo > 0.0 || machine > 0.0 || self.script.strikes.iter().any(|strike| strike.fault.machine().is_some())
+        tubo > 0.0
+            || machine > 0.0
+            || self.script.failures.workers()
+            || self.script.strikes.iter().any(|strike| strike.fault.machine().is_some())
     }
 
     /// Checks the table, for a cluster of so many machines, pooled or not. Errors: [`Error::Plan`] with the key and what would be
@@ -144,6 +175,7 @@ impl ControlPlan {
             decide: file.decide.as_deref().map_or(Ok(Cost::Constant(Span::ZERO)), decide)?,
             batch: clock("batch", &file.batch, Span::ZERO)?,
             order_by_hints: file.order_by_hints,
+            avoidance: file.blacklist.as_ref().map(blacklist).transpose()?,
             seed: 0,
         };
         let plan = ControlPlan { rules: rules.into_iter().fold(Rules::ALL, Rules::without), script };
@@ -204,8 +236,40 @@ fn failures(file: &FailuresFile) -> Result<Failures> {
         app: rate("app", file.app)?,
         tubo: rate("tubo", file.tubo)?,
         machine: rate("machine", file.machine)?,
+        worker: rate("worker", file.worker)?,
+        faulty: match (0.0..=1.0).contains(&file.faulty) {
+            true => file.faulty,
+            false => {
+                return Err(Error::plan(
+                    "control.failures.faulty",
+                    file.faulty,
+                    "a share of the machines, from 0 to 1",
+                ));
+            }
+        },
+        worker_on_faulty: rate("worker_on_faulty", file.worker_on_faulty.unwrap_or(60.0))?,
         lasts: lasts?,
     })
+}
+
+fn blacklist(file: &BlacklistFile) -> Result<Avoidance> {
+    let key = |name: &str| format!("control.blacklist.{name}");
+    let count = |name: &str, count: Option<u32>, usual: u32| match count.unwrap_or(usual) {
+        0 => Err(Error::plan(key(name), 0, "a whole number from 1")),
+        count => Ok(count),
+    };
+    let limits = Blacklist {
+        role: count("role", file.role, 2)?,
+        app: count("app", file.app, 1)?,
+        cluster: count("cluster", file.cluster, 2)?,
+        most: 0,
+    };
+    let share = file.share.unwrap_or(0.1);
+    if !(0.0..=1.0).contains(&share) {
+        return Err(Error::plan(key("share"), share, "a share of the machines, from 0 to 1"));
+    }
+    let hold = file.hold.as_deref().map_or(Ok(Span::from_secs(1800)), |text| positive_span(&key("hold"), text))?;
+    Ok(Avoidance { limits, share, hold })
 }
 
 fn strike(file: &FaultFile, machines: u64) -> Result<Strike> {
@@ -231,6 +295,7 @@ fn strike(file: &FaultFile, machines: u64) -> Result<Strike> {
         "tubo-cut" => Fault::TuboCut(machine()?, lasts()?),
         "tubo-dark" => Fault::TuboDark(machine()?, lasts()?),
         "machine-down" => Fault::MachineDown(machine()?, lasts()?),
+        "worker-failure" => Fault::WorkerFailure(machine()?),
         other => return Err(Error::plan(key("what"), format!("'{other}'"), FAULTS)),
     };
     Ok(Strike { at, fault })

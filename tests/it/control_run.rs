@@ -55,6 +55,28 @@ fn without_faults_and_delays_a_run_under_the_control_plane_is_the_run_without_on
     }
 }
 
+/// The same of shipped plans, cut short: the Facebook workload on a pooled cluster, and quota groups on machines.
+#[test]
+fn shipped_plans_are_the_same_under_the_control_plane() {
+    let short = ["seeds=1", "workload.hours=0.3"];
+    for name in ["facebook", "quota-vs-drf"] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("experiments/{name}.toml"));
+        let under = dir.path().join(format!("{name}.toml"));
+        let text = std::fs::read_to_string(&plan).expect("a shipped plan");
+        let quota = plan.with_file_name("quota/");
+        let text = text.replace("\"quota:quota/", &format!("\"quota:{}", quota.display()));
+        std::fs::write(&under, text.clone() + NOTHING).expect("a writable folder");
+        let plan = dir.path().join("plan").join(format!("{name}.toml"));
+        std::fs::create_dir_all(dir.path().join("plan")).expect("a writable folder");
+        std::fs::write(&plan, text).expect("a writable folder");
+        let without = tables(&plan, &dir.path().join("without"), &short);
+        let with = tables(&under, &dir.path().join("with"), &short);
+        let differ: Vec<_> = without.iter().filter(|(name, line)| with.get(*name) != Some(*line)).collect();
+        assert!(differ.is_empty() && without.len() == with.len(), "{name}: {differ:#?}");
+    }
+}
+
 /// Two machines, for a task each, and a control plane with round clocks in which no message takes time.
 const CLOCKS: &str = "name = \"x\"\npolicies = [\"drf\"]\ntables = [\"runs\", \"tasks\"]\n\
     [cluster]\nmachines = \"2x4c16g\"\nplacement = \"first-fit\"\n[workload]\ntrace = \"trace.csv\"\n\
@@ -107,13 +129,14 @@ fn while_no_master_decides_nothing_new_starts() {
 }
 
 /// A machine that is down loses its workers at once, and FuxiMaster gives it up 5 s after its last heartbeat: within the second
-/// before the failure. The task starts again then, elsewhere; its work until the failure is lost.
+/// before the failure. The task gets other room then; its work until the failure is lost. Its application master died with the
+/// machine, and is missed 8 s after its last heartbeat; a new one, 2 s later, has the task start.
 #[test]
 fn a_machine_that_is_down_costs_its_work_and_the_time_until_it_is_missed() {
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &fault("10s", "machine-down", "machine = 0\nlasts = \"100s\""));
     let [(_, first, lost, fate), (_, again, end, finished)] = &story[..] else { panic!("{story:?}") };
     assert_eq!((*first, fate.as_str(), finished.as_str()), (2.0, "revoked", "finished"));
-    assert!((14.0..=15.0).contains(again) && again == lost, "missed at {again} s");
+    assert!((14.0..=15.0).contains(lost) && (19.0..=20.0).contains(again), "missed at {lost} s, again at {again} s");
     assert_eq!(*end, again + 30.0);
     assert_eq!(runs.whole("offline_workers_stopped"), [Some(1)]);
     // Of 30 s of work that were wanted, 8 s were done in vain.
@@ -141,6 +164,51 @@ fn a_restarted_tubo_costs_nothing() {
     let (story, runs) = story(&["a,u,0,30,1,4,1"], &fault("10s", "tubo-crash", "machine = 0\nlasts = \"3s\""));
     assert_eq!(story, [("a".to_owned(), 2.0, 32.0, "finished".to_owned())]);
     assert_eq!(runs.whole("offline_workers_stopped"), [Some(0)]);
+}
+
+/// The scenario of `order_by_hints`: machine 0 is out of sight for so long that its task has moved to machine 1, FuxiMaster fails, and
+/// machine 0 is back before it has recovered. There are two copies and one request. In the order of machines the old copy stays, and
+/// the task begins once more at 35 s; if hints order them the one stays that its application master knows.
+#[test]
+fn without_hints_an_old_copy_may_displace_the_new_one() {
+    let faults =
+        fault("10s", "tubo-dark", "machine = 0\nlasts = \"20s\"") + &fault("20s", "master-crash", "lasts = \"5s\"");
+    let trace = ["a,u,0,100,1,4,1"];
+    let last = |rest: &str| {
+        let (story, _) = story(&trace, rest);
+        let (.., start, end, _) = story.last().expect("a task");
+        (*start, *end)
+    };
+    assert_eq!(last(&faults), (35.0, 135.0));
+    let (start, end) = last(&format!("order_by_hints = true\n{faults}"));
+    assert!((14.0..=15.0).contains(&start) && end == start + 100.0, "from {start} to {end} s");
+}
+
+/// A worker that fails begins again at once, by the unit that it had: its work until then is lost. With a threshold of one failure
+/// its application avoids the machine, and goes back when the failure is forgotten; when two applications do, everybody does.
+#[test]
+fn a_worker_that_fails_costs_its_work_and_perhaps_its_machine() {
+    let machines = |rest: &str, trace: &[&str]| {
+        let (story, runs) = story(trace, rest);
+        let ends: Vec<f64> = story.iter().filter(|task| task.3 == "finished").map(|task| task.2).collect();
+        let count = |name: &str| runs.whole(name)[0].expect("a count");
+        (ends, count("control_workers_failed"), count("control_machines_shunned"), count("offline_workers_stopped"))
+    };
+    let fails = |at: &str| fault(at, "worker-failure", "machine = 0");
+    let one = ["a,u,0,30,1,4,1"];
+    assert_eq!(machines(&fails("10s"), &one), (vec![40.0], 1, 0, 1));
+    // On the other machine, at once as well; nothing runs any more where the second failure strikes.
+    let avoids = |hold: &str| format!("[control.blacklist]\nrole = 1\nshare = 0.5\nhold = \"{hold}\"\n");
+    assert_eq!(machines(&(avoids("1h") + &fails("10s") + &fails("20s")), &one), (vec![40.0], 1, 0, 1));
+    // A second task waits for the only machine that is left to the job, until the failure is forgotten at 25 s.
+    let two = ["a,u,0,20,1,4,1", "a,u,0,40,1,4,1"];
+    let (ends, ..) = machines(&(avoids("15s") + &fails("10s")), &two);
+    assert_eq!(ends, [42.0, 45.0]);
+    // `c` gets its room at 10 s and fails there, too: `d` finds the machine shunned until 43 s, 30 s after it was last blamed.
+    let four = ["a,u,0,10,1,4,1", "b,u,0,100,1,4,1", "c,u,8,5,1,4,1", "d,u,20,5,1,4,1"];
+    let (ends, failed, shunned, _) = machines(&(avoids("30s") + &fails("10s") + &fails("13s")), &four);
+    assert_eq!((failed, shunned), (2, 1));
+    assert_eq!(ends, [53.0, 58.0, 63.0, 102.0]);
 }
 
 /// A service on a machine that is cut off goes on, but without the rule that keeps it.
@@ -183,6 +251,9 @@ fn wrong_settings_of_the_control_plane_are_located() {
         ("decide = \"fast\"\n".to_owned(), "measured"),
         ("lost = 0.7\n".to_owned(), "from 0 to 0.5"),
         ("[control.failures]\nmaster = -1\n".to_owned(), "from 0 to 3600"),
+        ("[control.failures]\nfaulty = 2\n".to_owned(), "a share of the machines"),
+        ("[control.blacklist]\nrole = 0\n".to_owned(), "a whole number from 1"),
+        ("[control.blacklist]\nhold = \"0s\"\n".to_owned(), "control.blacklist.hold"),
         ("[control.failures]\nlasts = [\"2m\", \"2s\"]\n".to_owned(), "no shorter"),
         (fault("10s", "meteor", ""), "machine-down"),
         (fault("10s", "machine-down", "machine = 2\nlasts = \"1s\""), "0 to 1"),

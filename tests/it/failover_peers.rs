@@ -1,9 +1,9 @@
 //! The rules of the Fuxi control plane on single steps of Tubos and application masters: caps, plans and workers.
 
 use plimsoll::control::app::{self, AppMaster};
-use plimsoll::control::message::{Message, Node, Note, Output, Position, Units};
+use plimsoll::control::message::{Bar, Message, Node, Note, Output, Position, Units};
 use plimsoll::control::rules::{Rule, Rules};
-use plimsoll::control::setup::{AppId, Setup};
+use plimsoll::control::setup::{AppId, Blacklist, Setup};
 use plimsoll::control::tubo::{self, Tubo};
 
 use crate::failover_rules::{HERE, WEB, on, setup};
@@ -149,4 +149,55 @@ fn what_is_done_is_given_back_once() {
     let (tubo, said) = tubo.step(&setup, tubo::Input::Message(plan));
     assert_eq!((tubo.running.get(WEB), tubo.done.get(WEB)), (1, 0));
     assert_eq!(said, [Output::Note(Note::Stopped(on(HERE, WEB, 1)))]);
+}
+
+/// A worker that fails is started again where it was; when too many of its role have failed there its unit is given back, and the
+/// machine barred: for the role, and for all roles when it is barred for enough of them.
+#[test]
+fn workers_that_fail_often_bar_their_machine() {
+    let limits = Blacklist { role: 2, app: 1, cluster: 2, most: 1 };
+    let mut setup = setup(Rules::ALL);
+    setup.blacklist = Some(limits);
+    let (own, _) = AppMaster::start(AppId(0)).0.step(&setup, app::Input::Want(WEB, 1));
+    let at = Position { epoch: 1, number: 1 };
+    let list = vec![Units { machine: HERE, role: WEB, count: 1 }];
+    let hints = Message::Hints { at, heard: 1, full: true, list, away: Vec::new(), back: Vec::new() };
+    let (mut own, mut said) = own.step(&setup, app::Input::Message(hints));
+    let caps = Message::Caps { at, full: true, list: vec![(WEB, 1)] };
+    let (mut tubo, _) = Tubo::new(HERE).step(&setup, tubo::Input::Message(caps));
+    for number in 1..=2 {
+        let plan = said.into_iter().find_map(|output| match output {
+            Output::Send(Node::Tubo(HERE), plan @ Message::Plan { .. }) => Some(plan),
+            _ => None,
+        });
+        tubo = tubo.step(&setup, tubo::Input::Message(plan.expect("a plan"))).0;
+        assert_eq!(tubo.running.get(WEB), 1);
+        let (lost, heard) = tubo.step(&setup, tubo::Input::Fail(WEB));
+        assert_eq!((lost.running.get(WEB), lost.caps.get(WEB)), (0, 1));
+        let at = Position { epoch: 1, number };
+        let failed = Message::Failed { machine: HERE, at, role: WEB };
+        let note = Output::Note(Note::Failed(on(HERE, WEB, 1)));
+        assert_eq!(heard, [note, Output::Send(Node::App(AppId(0), 0), failed.clone())]);
+        // Should that be lost, the Tubo asks.
+        let (_, beat) = lost.clone().step(&setup, tubo::Input::Beat);
+        assert!(beat.contains(&Output::Send(Node::App(AppId(0), 0), Message::NeedPlan { machine: HERE, role: WEB })));
+        let (after, said_now) = own.step(&setup, app::Input::Message(failed.clone()));
+        // The same again is no second failure.
+        let (again, _) = after.clone().step(&setup, app::Input::Message(failed));
+        assert_eq!((again.failed.get(&(HERE, WEB)), again.hints == after.hints), (Some(&number), true));
+        (tubo, own, said) = (lost, after, said_now);
+    }
+    let bars = vec![Bar { machine: HERE, role: None }, Bar { machine: HERE, role: Some(WEB) }];
+    let says = |said: &[Output], bars: &[Bar]| {
+        let tells = |output: &Output| matches!(output, Output::Send(Node::Master, Message::AppBars { bars: told, .. }) if told == bars);
+        said.iter().any(tells)
+    };
+    let returns = |output: &Output| {
+        matches!(output, Output::Send(Node::Master, Message::AppChange { returned, request, .. })
+            if *returned == [on(HERE, WEB, 1)] && request.is_empty())
+    };
+    assert!(says(&said, &bars) && said.iter().any(returns), "{said:?}");
+    assert_eq!((own.hint(HERE, WEB), own.want.get(WEB)), (0, 1));
+    let (own, said) = own.step(&setup, app::Input::Forgive(HERE));
+    assert!(says(&said, &[]) && own.bars.is_empty() && own.failed.is_empty(), "{said:?}");
 }

@@ -3,9 +3,9 @@
 use plimsoll::control::app::{self, AppMaster};
 use plimsoll::control::counts::Counts;
 use plimsoll::control::master::{Account, Contact, Input, Master, Phase};
-use plimsoll::control::message::{Message, Node, Note, Output, Position, Sender, Source, Units, Why};
+use plimsoll::control::message::{Bar, Message, Node, Note, Output, Position, Sender, Source, Units, Why};
 use plimsoll::control::rules::{Rule, Rules};
-use plimsoll::control::setup::{AppId, Role, RoleId, Setup};
+use plimsoll::control::setup::{AppId, Blacklist, Role, RoleId, Setup};
 use plimsoll::units::{MAX_DIMS, MachineId, Resources};
 
 pub const WEB: RoleId = RoleId(0);
@@ -54,7 +54,7 @@ pub fn tubo_report(machine: MachineId, caps: &[(RoleId, u32)]) -> Input {
 pub fn app_report(app: u32, epoch: u32, request: &[(RoleId, u32)], hints: &[Units<u32>]) -> Input {
     let from = Sender { app: AppId(app), epoch, number: 1 };
     let (request, hints) = (counts(request), hints.to_vec());
-    Input::Message(Message::AppReport { from, epoch: 2, request, hints, restarted: false })
+    Input::Message(Message::AppReport { from, epoch: 2, request, hints, bars: Vec::new(), restarted: false })
 }
 
 /// The second FuxiMaster, after these inputs, and all that it said.
@@ -409,4 +409,43 @@ fn hints_order_offline_units_only_if_they_are_to() {
         let above = said.iter().filter(|output| matches!(output, Output::Note(Note::Dropped(_, Why::AboveRequest))));
         assert_eq!(above.count(), 1);
     }
+}
+
+/// FuxiMaster shuns a machine that enough applications blame, one over included, but never more machines than it may; what one of
+/// them bars for itself is nobody else's concern.
+#[test]
+fn a_machine_is_shunned_when_several_blame_it() {
+    let blacklist = Some(Blacklist { role: 1, app: 1, cluster: 2, most: 1 });
+    let mut setup = setup(Rules::ALL);
+    setup.blacklist = blacklist;
+    let bars = |app: u32, number: u32, machines: &[MachineId], role| {
+        let from = Sender { app: AppId(app), epoch: 1, number };
+        let bars = machines.iter().map(|machine| Bar { machine: *machine, role }).collect();
+        Input::Message(Message::AppBars { from, epoch: 2, bars })
+    };
+    let reports = vec![app_report(0, 1, &[], &[]), app_report(1, 1, &[], &[]), Input::WindowEnds];
+    let (start, _) = master(&setup, reports);
+    let play = |inputs: Vec<Input>| {
+        let mut notes = Vec::new();
+        let last = inputs.into_iter().fold(start.clone(), |master, input| {
+            let (master, said) = master.step(&setup, input);
+            notes.extend(
+                said.into_iter().filter(|output| matches!(output, Output::Note(Note::Shunned(_) | Note::Forgiven(_)))),
+            );
+            master
+        });
+        (last.sites.iter().map(|site| site.shunned).collect::<Vec<bool>>(), notes)
+    };
+    let both = |role| vec![bars(0, 2, &[HERE], role), bars(1, 2, &[HERE], role)];
+    assert_eq!(play(both(Some(WEB))), (vec![false, false], vec![]));
+    let shuns = Output::Note(Note::Shunned(HERE));
+    assert_eq!(play(both(None)), (vec![true, false], vec![shuns.clone()]));
+    let over = vec![bars(0, 2, &[HERE], None), Input::AppOver(AppId(0)), bars(1, 2, &[HERE], None)];
+    assert_eq!(play(over).0, [true, false], "the blame of one that is over counts");
+    let two = [both(None), vec![bars(0, 3, &[HERE, THERE], None), bars(1, 3, &[HERE, THERE], None)]].concat();
+    assert_eq!(play(two), (vec![true, false], vec![shuns.clone()]), "at most one");
+    let late = vec![bars(0, 3, &[HERE], None), bars(1, 2, &[HERE], None)];
+    assert_eq!(play(late).0, [false, false], "what came before was lost");
+    let forgiven = [both(None), vec![Input::Forgive(HERE)]].concat();
+    assert_eq!(play(forgiven), (vec![false, false], vec![shuns, Output::Note(Note::Forgiven(HERE))]));
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
-use super::message::{Message, Node, Note, Output, Position, Sender, Units};
+use super::message::{Bar, Message, Node, Note, Output, Position, Sender, Units};
 use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::MachineId;
@@ -48,6 +48,10 @@ pub struct AppMaster {
     pub planned: BTreeMap<(MachineId, RoleId), (u32, u32)>,
     /// The units that it gave back and FuxiMaster has not confirmed.
     pub returns: Vec<Return>,
+    /// Workers that have failed, by machine and role, since it last forgave the machine.
+    pub failed: BTreeMap<(MachineId, RoleId), u32>,
+    /// Machines that it does not want to be granted on.
+    pub bars: BTreeSet<Bar>,
 }
 
 /// An input of an application master.
@@ -61,6 +65,8 @@ pub enum Input {
     Want(RoleId, u32),
     /// The application gives up the stable units on a machine, and wants others instead.
     Move(MachineId),
+    /// The failures of workers on a machine are forgotten.
+    Forgive(MachineId),
 }
 
 impl AppMaster {
@@ -80,6 +86,8 @@ impl AppMaster {
             plans: 0,
             planned: BTreeMap::new(),
             returns: Vec::new(),
+            failed: BTreeMap::new(),
+            bars: BTreeSet::new(),
         };
         let beat = master.beat();
         (master, vec![beat])
@@ -108,6 +116,7 @@ impl AppMaster {
             Input::Beat => outputs.push(self.beat()),
             Input::Want(role, count) => self.resize(role, count, &mut outputs),
             Input::Move(machine) => self.leave(setup, machine, &mut outputs),
+            Input::Forgive(machine) => self.forgive(machine, &mut outputs),
             Input::Message(Message::Ask { epoch }) if epoch >= self.at.epoch => self.report(epoch, &mut outputs),
             Input::Message(Message::Hints { at, heard, full, list, away, back }) => {
                 let first = self.restarted;
@@ -131,25 +140,79 @@ impl AppMaster {
             Input::Message(Message::Done { machine, at, role, count }) => {
                 self.finish(machine, at, role, count, &mut outputs);
             }
+            Input::Message(Message::Failed { machine, at, role }) => {
+                self.worker_failed(setup, machine, at, role, &mut outputs);
+            }
             Input::Message(_) => {}
         }
         (self, outputs)
     }
 
-    /// Workers have done their tasks: gives their units back, and wants as many less. Only a Tubo that has heard the last plan
-    /// is believed: what it says of an earlier one may have been heard already.
-    fn finish(&mut self, machine: MachineId, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
-        let Some(&(number, planned)) = self.planned.get(&(machine, role)) else { return };
+    /// Whether a Tubo that speaks of workers by the plan `at` is believed: only one that has heard the last plan is, since what it
+    /// says of an earlier one may have been heard already.
+    fn believes(&self, machine: MachineId, at: Position, role: RoleId, outputs: &mut Vec<Output>) -> bool {
+        let Some(&(number, count)) = self.planned.get(&(machine, role)) else { return false };
         let last = Position { epoch: self.epoch, number };
         if at < last {
             // It may have been lost.
-            let plan = Message::Plan { at: last, role, count: planned };
-            outputs.push(Output::Send(Node::Tubo(machine), plan));
+            outputs.push(Output::Send(Node::Tubo(machine), Message::Plan { at: last, role, count }));
         }
-        let count = count.min(self.hint(machine, role));
-        if at != last || count == 0 {
+        at == last && self.hint(machine, role) > 0
+    }
+
+    /// A worker has failed: it is started again where it was, or elsewhere if too many of the role have failed there.
+    fn worker_failed(
+        &mut self,
+        setup: &Setup,
+        machine: MachineId,
+        at: Position,
+        role: RoleId,
+        outputs: &mut Vec<Output>,
+    ) {
+        if !self.believes(machine, at, role, outputs) {
             return;
         }
+        if let Some(limits) = setup.blacklist {
+            let failed = self.failed.entry((machine, role)).or_default();
+            *failed += 1;
+            let too_many = *failed >= limits.role;
+            if too_many && self.bars.insert(Bar { machine, role: Some(role) }) {
+                let roles = self.bars.iter().filter(|bar| bar.machine == machine && bar.role.is_some()).count();
+                if roles >= limits.app as usize {
+                    self.bars.insert(Bar { machine, role: None });
+                }
+                self.say_bars(outputs);
+            }
+        }
+        if [Some(role), None].into_iter().any(|role| self.bars.contains(&Bar { machine, role })) {
+            self.give_back(vec![Units { machine, role, count: 1 }], Vec::new(), outputs);
+        } else {
+            self.plan(machine, role, outputs);
+        }
+    }
+
+    /// Forgets what has failed on a machine.
+    fn forgive(&mut self, machine: MachineId, outputs: &mut Vec<Output>) {
+        self.failed.retain(|(other, _), _| *other != machine);
+        let before = self.bars.len();
+        self.bars.retain(|bar| bar.machine != machine);
+        if self.bars.len() < before {
+            self.say_bars(outputs);
+        }
+    }
+
+    fn say_bars(&mut self, outputs: &mut Vec<Output>) {
+        self.sent += 1;
+        let bars = self.bars.iter().copied().collect();
+        outputs.push(Output::Send(Node::Master, Message::AppBars { from: self.sender(), epoch: self.at.epoch, bars }));
+    }
+
+    /// Workers have done their tasks: gives their units back, and wants as many less.
+    fn finish(&mut self, machine: MachineId, at: Position, role: RoleId, count: u32, outputs: &mut Vec<Output>) {
+        if !self.believes(machine, at, role, outputs) {
+            return;
+        }
+        let count = count.min(self.hint(machine, role));
         let units = Units { machine, role, count };
         outputs.push(Output::Note(Note::Finished(units)));
         self.want.add(role, -(count as i32));
@@ -183,7 +246,8 @@ impl AppMaster {
         let units = |(&(machine, role), &count)| Units { machine, role, count };
         let hints = self.hints.iter().map(units).collect();
         let (request, restarted) = (self.want.clone(), self.restarted);
-        let report = Message::AppReport { from: self.sender(), epoch, request, hints, restarted };
+        let bars = self.bars.iter().copied().collect();
+        let report = Message::AppReport { from: self.sender(), epoch, request, hints, bars, restarted };
         outputs.push(Output::Send(Node::Master, report));
     }
 

@@ -4,11 +4,11 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::rules::Rules;
-use super::setup::AppId;
+use super::setup::{AppId, Blacklist};
 use super::stage::{GoOn, Play, Row, Rule, Stage};
 use super::trial::Trace;
 use super::world::World;
-use super::world::plan::{Fault, Network, Script, Strike, Timing};
+use super::world::plan::{Avoidance, Fault, Network, Script, Strike, Timing};
 use super::world::watch::Violation;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time};
@@ -41,9 +41,8 @@ impl Chaos {
                 [1000 * size, 1024 * rng.random_range(size..=2 * size)]
             })
             .collect();
-        let capacity: u64 = sizes.iter().map(|[cpu, _]| cpu / 1000).sum();
         let apps: u32 = rng.random_range(2..=if machines > 100 { 20 } else { 5 });
-        let mut rows: Vec<Row> = (0..apps).flat_map(|app| work(&mut rng, app, apps, capacity)).collect();
+        let mut rows: Vec<Row> = (0..apps).flat_map(|app| work(&mut rng, app, apps, &sizes)).collect();
         rows.sort_by_key(|row| row.job);
         let policy = match rng.random_range(0..4) {
             0 => Rule::Named("drf"),
@@ -65,11 +64,13 @@ impl Chaos {
             let at = instant(&mut rng);
             strikes.push(Strike { at, fault: tubo_fault(&mut rng, machine) });
         }
+        let avoidance = worker_failures(seed, machines as u32, &mut strikes);
         strikes.sort();
         let networks = [Network::ORDERED, Network::LOSSY, Network { lost: 0, doubled: 0, ..Network::LOSSY }];
         let network = network.unwrap_or(networks[rng.random_range(0..networks.len())]);
         let patience = [None, Some(2), Some(20)][rng.random_range(0..3)].map(Span::from_secs);
-        let script = Script { strikes, network, timing: Timing::default(), patience, seed, ..Script::default() };
+        let timing = Timing::default();
+        let script = Script { strikes, network, timing, patience, avoidance, seed, ..Script::default() };
         Chaos { seed, stage: Stage { machines: sizes, rows, policy, options, script, rules } }
     }
 
@@ -162,7 +163,8 @@ impl Chaos {
 
 /// The rows of an application: a role, perhaps one of the other class besides, and perhaps more or fewer units of the first
 /// later on. All applications together ask for about nine tenths of what there is, give or take.
-fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, capacity: u64) -> Vec<Row> {
+fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, machines: &[[u64; 2]]) -> Vec<Row> {
+    let capacity: u64 = machines.iter().map(|[cpu, _]| cpu / 1000).sum();
     let stable = rng.random_range(0..3) < 2;
     let both = rng.random_range(0..4) == 0;
     let mut rows = Vec::new();
@@ -172,7 +174,8 @@ fn work(rng: &mut ChaCha8Rng, app: u32, apps: u32, capacity: u64) -> Vec<Row> {
         let most = (capacity * 18 / (10 * u64::from(apps) * size)).max(1);
         let (mut left, mut submit) = (rng.random_range(1..=most) as u32, Time::ZERO);
         let priority = rng.random_range(0..=9);
-        let gang = !stable && left <= 3 && rng.random_range(0..4) == 0;
+        let room: u64 = machines.iter().map(|[cpu, memory]| (cpu / demand[0]).min(memory / demand[1])).sum();
+        let gang = !stable && left <= 3 && rng.random_range(0..4) == 0 && u64::from(left) <= room;
         // Some of it for ever, some for a while, some later.
         while left > 0 {
             let tasks = if gang { left } else { rng.random_range(1..=left) };
@@ -220,6 +223,22 @@ fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
         2 => Fault::TuboDark(machine, length),
         _ => Fault::MachineDown(machine, length),
     }
+}
+
+/// On every other cluster workers fail alone, again and again on a few machines, which may be avoided then.
+fn worker_failures(seed: u64, machines: u32, strikes: &mut Vec<Strike>) -> Option<Avoidance> {
+    let mut rng = stream(seed, "control/worker failures");
+    if rng.random_range(0..2) == 0 {
+        return None;
+    }
+    for _ in 0..rng.random_range(1..=3) {
+        let fault = Fault::WorkerFailure(MachineId(rng.random_range(0..machines)));
+        strikes.extend((0..rng.random_range(1..=6)).map(|_| Strike { at: instant(&mut rng), fault }));
+    }
+    let mut count = |most| rng.random_range(1..=most);
+    let limits = Blacklist { role: count(3), app: count(2), cluster: count(2), most: 0 };
+    let (share, hold) = (f64::from(count(2)) / 2.0, Span::from_secs(u64::from(count(60))));
+    (count(4) > 1).then_some(Avoidance { limits, share, hold })
 }
 
 /// An application master dies and is restarted, dies for good, or is cut off.

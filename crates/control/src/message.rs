@@ -51,6 +51,15 @@ pub struct Sender {
     pub number: u32,
 }
 
+/// A machine that an application master does not want to be granted on, because workers have failed there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bar {
+    /// Which machine.
+    pub machine: MachineId,
+    /// For which of its roles; for all if none, which blames the machine towards FuxiMaster.
+    pub role: Option<RoleId>,
+}
+
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Message {
@@ -89,6 +98,8 @@ pub enum Message {
         request: Counts,
         /// Units it knows to have, sorted by machine and role.
         hints: Vec<Units<u32>>,
+        /// Machines that it bars, sorted.
+        bars: Vec<Bar>,
         /// It has just been started, and asks for its full hint.
         restarted: bool,
     },
@@ -102,6 +113,15 @@ pub enum Message {
         request: Vec<(RoleId, i32)>,
         /// Units given back: the consent to stop them.
         returned: Vec<Units<u32>>,
+    },
+    /// Application master to FuxiMaster: the machines that it bars have changed.
+    AppBars {
+        /// Who.
+        from: Sender,
+        /// The FuxiMaster it is meant for.
+        epoch: u32,
+        /// All that it bars now, sorted.
+        bars: Vec<Bar>,
     },
     /// FuxiMaster to anyone it does not know: report.
     Ask {
@@ -160,6 +180,15 @@ pub enum Message {
         role: RoleId,
         /// How many.
         count: u32,
+    },
+    /// Tubo to an application master: a worker of a role has failed, and is not started again before it is planned again.
+    Failed {
+        /// Which machine.
+        machine: MachineId,
+        /// The plan by which it ran.
+        at: Position,
+        /// The role.
+        role: RoleId,
     },
 }
 
@@ -220,8 +249,18 @@ pub enum Note {
     Started(Units<u32>),
     /// A Tubo stopped workers.
     Stopped(Units<u32>),
+    /// A worker stopped of itself.
+    Failed(Units<u32>),
     /// An application master heard that workers have done their tasks.
     Finished(Units<u32>),
+    /// FuxiMaster was told which machines an application bars.
+    Barred(AppId),
+    /// An application blames a machine, and did not before.
+    Blamed(MachineId),
+    /// So many applications blame a machine that FuxiMaster grants nothing there.
+    Shunned(MachineId),
+    /// FuxiMaster has forgotten who blames a machine.
+    Forgiven(MachineId),
 }
 
 /// An output of a step; they come in order.

@@ -9,6 +9,20 @@ use super::counts::Counts;
 use super::rules::Rules;
 use plimsoll_base::units::{MachineId, Resources};
 
+/// When machines on which workers fail are avoided: Fuxi's blacklist of several levels (Zhang et al., VLDB 2014).
+/// The thresholds are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Blacklist {
+    /// So many workers of a role have failed on a machine: it is barred for the role.
+    pub role: u32,
+    /// It is barred for so many roles of an application: it is barred for all of them, and blamed.
+    pub app: u32,
+    /// So many applications blame it: FuxiMaster grants nothing there.
+    pub cluster: u32,
+    /// At most so many machines are shunned at once.
+    pub most: u32,
+}
+
 /// An application, in order of submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(pub u32);
@@ -54,6 +68,8 @@ pub struct Setup {
     /// A departure from the source: of offline units above the request, those that hints know stay first. See
     /// `Master::adopt_caps`.
     pub order_by_hints: bool,
+    /// When machines on which workers fail are avoided; never if there is none.
+    pub blacklist: Option<Blacklist>,
     roles: HashMap<RoleId, Role>,
     apps: HashMap<AppId, Vec<RoleId>>,
     /// The numbers of the next application and role.

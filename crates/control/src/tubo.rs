@@ -48,6 +48,8 @@ pub enum Input {
     Beat,
     /// So many more workers of a role have done their tasks.
     Done(RoleId, u32),
+    /// A worker of a role has failed.
+    Fail(RoleId),
     /// All workers are gone, and the plans with them: the machine was down.
     Wiped,
 }
@@ -94,6 +96,7 @@ impl Tubo {
                 self.done.set(role, done);
                 self.say_done(setup, role, &mut outputs);
             }
+            Input::Fail(role) => self.worker_failed(setup, role, &mut outputs),
             Input::Wiped => {
                 for (role, count) in std::mem::take(&mut self.running).iter() {
                     outputs.push(Output::Note(Note::Stopped(Units { machine: self.machine, role, count })));
@@ -215,6 +218,22 @@ impl Tubo {
         }
         // What it said of an earlier plan may not have been believed.
         self.say_done(setup, role, outputs);
+    }
+
+    /// A worker has failed. It is not started again before the application master plans it again, which is told: if that is lost the
+    /// Tubo asks for the plan of a cap that has none.
+    fn worker_failed(&mut self, setup: &Setup, role: RoleId, outputs: &mut Vec<Output>) {
+        let running = self.running.get(role);
+        let found = self.plans.binary_search_by_key(&role, |plan| plan.role);
+        let (Ok(found), Some(spec)) = (found, setup.find(role).filter(|_| running > 0)) else { return };
+        let plan = &mut self.plans[found];
+        plan.count = plan.count.saturating_sub(1);
+        let at = plan.at;
+        self.running.set(role, running - 1);
+        self.done.add(role, -1);
+        outputs.push(Output::Note(Note::Failed(Units { machine: self.machine, role, count: 1 })));
+        let message = Message::Failed { machine: self.machine, at, role };
+        outputs.push(Output::Send(Node::App(spec.app, 0), message));
     }
 
     /// Tells the application master of the moment of workers that have done their tasks.

@@ -130,6 +130,15 @@ pub enum Order {
     Away(MachineId),
     /// It does again.
     Back(MachineId),
+    /// No more tasks of a row start on a machine, or they do again. Not on a pooled cluster.
+    Bar {
+        /// The row.
+        row: u64,
+        /// The machine.
+        machine: MachineId,
+        /// None start.
+        barred: bool,
+    },
     /// A machine is to be chosen for the master of an application: by the placement rule, as for a task that takes no room, but
     /// another than the one where it was if there is any.
     Home {
@@ -174,6 +183,10 @@ pub trait Control: Send {
 pub struct Carried {
     /// Faults that struck.
     pub faults: u64,
+    /// Workers that failed alone.
+    pub failed: u64,
+    /// How often a machine began to be shunned because workers had failed there.
+    pub shunned: u64,
     /// Messages sent, heartbeats that change nothing included.
     pub messages: u64,
     /// Requests that the scheduler's master went through, heartbeats not among them.

@@ -146,6 +146,8 @@ impl Seen {
             | Note::Started(_)
             | Note::Stopped(_)
             | Note::Finished(_) => {}
+            // In this model no worker fails alone.
+            Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
         }
     }
 

@@ -8,6 +8,7 @@
 //! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules
 //! that it leaves out; see `docs/failover.md`.
 
+mod blacklist;
 mod grant;
 mod recover;
 mod report;
@@ -16,7 +17,7 @@ mod turn;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::Counts;
-use super::message::{Message, Node, Note, Output, Position, Sender, Units, Why};
+use super::message::{Bar, Message, Node, Note, Output, Position, Sender, Units, Why};
 use super::rules::Rule;
 use super::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::{MachineId, Resources};
@@ -61,6 +62,10 @@ pub struct Site {
     caps: Option<Counts>,
     /// Hints for units that it has no room for.
     claims: Counts,
+    /// Applications that blame it, those included that are over.
+    blamed: BTreeSet<AppId>,
+    /// So many do that nothing is granted on it.
+    pub shunned: bool,
 }
 
 impl Site {
@@ -116,6 +121,8 @@ pub struct Tenant {
     hints: Vec<Units<u32>>,
     /// Its units, by machine and role.
     pub held: BTreeMap<(MachineId, RoleId), u32>,
+    /// Machines that it bars.
+    pub bars: BTreeSet<Bar>,
 }
 
 impl Tenant {
@@ -170,6 +177,8 @@ pub enum Input {
     Grant(Vec<Units<u32>>),
     /// The scheduler wants units for others.
     Revoke(Vec<Units<u32>>),
+    /// The blame of a machine is forgotten.
+    Forgive(MachineId),
 }
 
 impl Master {
@@ -194,6 +203,8 @@ impl Master {
             shrunk: BTreeMap::new(),
             caps: None,
             claims: Counts::default(),
+            blamed: BTreeSet::new(),
+            shunned: false,
         };
         let tenants: BTreeMap<AppId, Tenant> =
             newest.iter().map(|&(app, least)| (app, Tenant { least, ..Tenant::default() })).collect();
@@ -219,6 +230,7 @@ impl Master {
             Input::AppOver(app) => self.forget(&mut turn, app),
             Input::Grant(units) => self.grant(&mut turn, &units),
             Input::Revoke(units) => self.revoke(&mut turn, &units),
+            Input::Forgive(machine) => self.forgive(&mut turn, machine),
         }
         let outputs = turn.finish(&mut self);
         (self, outputs)
@@ -229,8 +241,15 @@ impl Master {
             Message::TuboBeat { machine, at, restarted } => self.tubo_beat(turn, machine, at, restarted),
             Message::TuboReport { machine, epoch, caps } => self.tubo_report(turn, machine, epoch, caps),
             Message::AppBeat { from, at } => self.app_beat(turn, from, at),
-            Message::AppReport { from, epoch, request, hints, restarted } => {
-                self.app_report(turn, from, epoch, request, hints, restarted);
+            Message::AppReport { from, epoch, request, hints, bars, restarted } => {
+                if self.app_report(turn, from, epoch, request, hints, restarted) {
+                    self.bar(turn, from.app, bars);
+                }
+            }
+            Message::AppBars { from, epoch, bars } => {
+                if self.is_next(turn, from, epoch) {
+                    self.bar(turn, from.app, bars);
+                }
             }
             Message::AppChange { from, epoch, request, returned } => {
                 self.app_change(turn, from, epoch, &request, &returned);
@@ -242,7 +261,8 @@ impl Master {
             | Message::Fenced
             | Message::Plan { .. }
             | Message::NeedPlan { .. }
-            | Message::Done { .. } => {}
+            | Message::Done { .. }
+            | Message::Failed { .. } => {}
         }
     }
 

@@ -9,8 +9,8 @@ use crate::rules::Rule;
 use crate::setup::{AppId, RoleId};
 
 impl Master {
-    /// An application master tells everything. An invented request becomes the real one; units above it stay and are
-    /// reported back, for the application master to return what it does not want.
+    /// An application master tells everything; whether it is believed. An invented request becomes the real one; units above
+    /// it stay and are reported back, for the application master to return what it does not want.
     pub(super) fn app_report(
         &mut self,
         turn: &mut Turn,
@@ -19,19 +19,19 @@ impl Master {
         request: Counts,
         hints: Vec<Units<u32>>,
         restarted: bool,
-    ) {
+    ) -> bool {
         if self.refuses(turn, from) {
-            return;
+            return false;
         }
         if epoch != self.epoch {
             turn.ask(Node::App(from.app, from.epoch), self.epoch);
-            return;
+            return false;
         }
         let (setup, rules) = (turn.setup, turn.setup.rules);
         let tenant = tenant_of(&mut self.tenants, from);
         let stale = tenant.epoch == from.epoch && from.number < tenant.heard;
         if stale && rules.has(Rule::SequenceNumbers) {
-            return;
+            return false;
         }
         let unknown = tenant.epoch == 0;
         let new = tenant.epoch != from.epoch || tenant.contact != Contact::Here;
@@ -51,7 +51,7 @@ impl Master {
             Phase::Recovering => {
                 tenant_of(&mut self.tenants, from).hints = hints;
                 if rules.has(Rule::WaitWindow) || !restarted {
-                    return;
+                    return true;
                 }
             }
             Phase::Normal => {
@@ -62,6 +62,27 @@ impl Master {
             }
         }
         turn.full_hint(from.app);
+        true
+    }
+
+    /// Whether this is the next message of an application master that is heard. One that is not, or of which some were lost, is asked
+    /// to report.
+    pub(super) fn is_next(&mut self, turn: &mut Turn, from: Sender, epoch: u32) -> bool {
+        if self.refuses(turn, from) {
+            return false;
+        }
+        let numbered = turn.setup.rules.has(Rule::SequenceNumbers);
+        let tenant = tenant_of(&mut self.tenants, from);
+        let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch && epoch == self.epoch;
+        if known && numbered && from.number <= tenant.heard {
+            return false;
+        }
+        if !known || numbered && from.number != tenant.heard + 1 {
+            turn.ask(Node::App(from.app, from.epoch), self.epoch);
+            return false;
+        }
+        tenant.heard = from.number;
+        true
     }
 
     /// An application master changes its request, or gives units back.
@@ -73,20 +94,9 @@ impl Master {
         request: &[(RoleId, i32)],
         returned: &[Units<u32>],
     ) {
-        if self.refuses(turn, from) {
+        if !self.is_next(turn, from, epoch) {
             return;
         }
-        let numbered = turn.setup.rules.has(Rule::SequenceNumbers);
-        let tenant = tenant_of(&mut self.tenants, from);
-        let known = tenant.contact == Contact::Here && tenant.epoch == from.epoch && epoch == self.epoch;
-        if known && numbered && from.number <= tenant.heard {
-            return;
-        }
-        if !known || numbered && from.number != tenant.heard + 1 {
-            turn.ask(Node::App(from.app, from.epoch), self.epoch);
-            return;
-        }
-        tenant.heard = from.number;
         for &units in returned {
             self.take_back(turn, units);
         }

@@ -57,6 +57,7 @@ impl World {
                 Note::Recovered => self.check_recovered(),
                 Note::Released(_) | Note::Converted(..) | Note::Started(_) | Note::Stopped(_) | Note::Finished(_) => {}
                 Note::MachineBack(_) | Note::AppAway(_) | Note::Requested(..) => {}
+                Note::Failed(_) | Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
             }
         }
     }
@@ -75,9 +76,8 @@ impl World {
 
     /// A new master of an application is to start on a machine.
     pub(super) fn check_home(&mut self, app: AppId, machine: MachineId) {
-        let Some(master) = &self.master else { return };
         let failed = self.apps.get(&app).and_then(|masters| masters.home);
-        let good = |other: MachineId| Some(other) != failed && master.sites[other.index()].contact == Contact::Here;
+        let good = |other: MachineId| Some(other) != failed && self.is_open(other);
         if !good(machine) && self.setup.machine_ids().any(good) {
             let last = failed.map_or("nowhere".to_owned(), |failed| format!("on {failed}"));
             let what = format!("application {}: a master is to start on machine {machine}, the last was {last}", app.0);
@@ -107,6 +107,10 @@ impl World {
         if !heard {
             let what = format!("{} granted, but the machine is not heard", self.name(units));
             self.violated("I4", Some(machine), Some(role), what);
+        }
+        if !self.is_open(machine) || self.bars_of(role).contains(&machine) {
+            let what = format!("{} granted, but the machine is avoided", self.name(units));
+            self.violated("I13", Some(machine), Some(role), what);
         }
         if account.granted > account.request {
             let what = format!("{} granted beyond the request of {}", self.name(units), account.request);

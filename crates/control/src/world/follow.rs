@@ -28,9 +28,15 @@ impl World {
                     }
                     apps.extend(self.setup.find(units.role).map(|role| role.app));
                 }
-                Note::MachineAway(machine) => self.open(machine, false),
+                Note::MachineAway(machine) | Note::Forgiven(machine) => self.open(machine),
+                Note::Shunned(machine) => {
+                    self.watch.shunned += 1;
+                    self.open(machine);
+                }
+                Note::Blamed(machine) => self.blamed(machine),
+                Note::Barred(app) => self.keep_from(app),
                 Note::MachineBack(machine) => {
-                    self.open(machine, true);
+                    self.open(machine);
                     // What it said may have been its last word.
                     self.watch_tubo(machine);
                 }
@@ -69,7 +75,8 @@ impl World {
     }
 
     /// A machine may be used from now on, or not.
-    pub(super) fn open(&mut self, machine: MachineId, open: bool) {
+    pub(super) fn open(&mut self, machine: MachineId) {
+        let open = self.is_open(machine);
         let host = &mut self.hosts[machine.index()];
         if std::mem::replace(&mut host.open, open) == open {
             return;
@@ -99,6 +106,9 @@ impl World {
         let Some(line) = self.lines.get_mut(&role) else { return };
         if std::mem::replace(&mut line.listed, listed) != listed {
             let row = line.row;
+            if let Some(role) = self.setup.find(role).filter(|_| listed) {
+                self.keep_from(role.app);
+            }
             self.places.order(if listed { Order::List(row) } else { Order::Unlist(row) });
         }
     }
@@ -110,7 +120,6 @@ impl World {
         }
         self.postponed.clear();
         let Some(master) = &self.master else { return };
-        let heard: Vec<bool> = master.sites.iter().map(|site| site.contact == Contact::Here).collect();
         let known: Vec<(AppId, bool)> =
             master.tenants.iter().map(|(app, tenant)| (*app, tenant.contact == Contact::Here)).collect();
         let mut places = self.places.all();
@@ -121,10 +130,9 @@ impl World {
         places.sort_unstable();
         places.dedup();
         places.iter().for_each(|&at| self.places.forget_over(at));
+        known.iter().for_each(|(app, _)| self.keep_from(*app));
         known.into_iter().for_each(|(app, here)| self.list(app, here));
-        for (machine, heard) in self.setup.machine_ids().zip(heard) {
-            self.open(machine, heard);
-        }
+        self.setup.machine_ids().for_each(|machine| self.open(machine));
         let places: Vec<_> = places.into_iter().map(|at| (at, Fate::Revoked)).collect();
         self.settle(&places);
     }

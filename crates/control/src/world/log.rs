@@ -3,7 +3,7 @@
 use super::net::Letter;
 use super::plan::Fault;
 use crate::counts::Counts;
-use crate::message::{Message, Node, Note, Units};
+use crate::message::{Bar, Message, Node, Note, Units};
 use crate::rules::Rule;
 use crate::setup::{AppId, RoleId, Setup};
 use plimsoll_base::units::{MachineId, Time};
@@ -172,6 +172,7 @@ impl Fault {
             Fault::MachineDown(machine, span) => {
                 (Node::Tubo(machine), format!("goes down with its workers for {:.1} s", span.seconds()))
             }
+            Fault::WorkerFailure(machine) => (Node::Tubo(machine), "loses a worker".to_owned()),
             Fault::TuboDark(machine, span) => {
                 (Node::Tubo(machine), format!("is cut from everybody for {:.1} s", span.seconds()))
             }
@@ -200,6 +201,13 @@ fn listed(parts: impl Iterator<Item = String>) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
+fn barred(setup: &Setup, bars: &[Bar]) -> String {
+    listed(bars.iter().map(|bar| match bar.role {
+        Some(role) => format!("{} for {}", bar.machine, setup.name(role)),
+        None => format!("{} for all", bar.machine),
+    }))
+}
+
 fn placed<T: Copy + std::fmt::Display>(setup: &Setup, units: &Units<T>) -> String {
     format!("{} {} on {}", units.count, setup.name(units.role), units.machine)
 }
@@ -212,9 +220,12 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
         }
         Message::TuboReport { caps, .. } => (format!("report: caps {}", counts(setup, caps)), Vec::new()),
         Message::AppBeat { from, .. } => ("alive".to_owned(), setup.roles_of(from.app).collect()),
-        Message::AppReport { from, request, hints, .. } => {
+        Message::AppReport { from, request, hints, bars, .. } => {
             let hints = listed(hints.iter().map(|units| placed(setup, units)));
-            let text = format!("report: request {}; hints {hints}", counts(setup, request));
+            let mut text = format!("report: request {}; hints {hints}", counts(setup, request));
+            if !bars.is_empty() {
+                text += &format!("; bars {}", barred(setup, bars));
+            }
             (text, setup.roles_of(from.app).collect())
         }
         Message::AppChange { request, returned, .. } => {
@@ -222,6 +233,9 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
             let gives = returned.iter().map(|units| format!("return {}", placed(setup, units)));
             let roles = request.iter().map(|(role, _)| *role).chain(returned.iter().map(|units| units.role)).collect();
             (listed(wants.chain(gives)), roles)
+        }
+        Message::AppBars { from, bars, .. } => {
+            (format!("bars {}", barred(setup, bars)), setup.roles_of(from.app).collect())
         }
         Message::Ask { epoch } => (format!("FuxiMaster {epoch} asks for a report"), Vec::new()),
         Message::Caps { full, list, .. } => {
@@ -242,6 +256,7 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
         Message::Plan { role, count, .. } => (format!("plan {count} {}", name(role)), vec![*role]),
         Message::NeedPlan { role, .. } => (format!("cap without plan: {}", name(role)), vec![*role]),
         Message::Done { role, count, .. } => (format!("{count} {} done", name(role)), vec![*role]),
+        Message::Failed { role, .. } => (format!("1 {} failed", name(role)), vec![*role]),
     }
 }
 
@@ -267,7 +282,12 @@ fn tell(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Option<RoleId
         Note::Accepted(app, epoch) => (format!("accepts AM {}.{epoch}", app.0), None, setup.roles_of(*app).next()),
         Note::Started(units) => about("starts", units, ""),
         Note::Stopped(units) => about("stops", units, ""),
+        Note::Failed(units) => about("sees fail", units, ""),
         Note::Finished(units) => about("has heard the end of", units, ""),
+        Note::Barred(app) => (format!("knows what AM {} bars", app.0), None, setup.roles_of(*app).next()),
+        Note::Blamed(machine) => (format!("hears that machine {machine} is blamed"), Some(*machine), None),
+        Note::Shunned(machine) => (format!("shuns machine {machine}"), Some(*machine), None),
+        Note::Forgiven(machine) => (format!("forgives machine {machine}"), Some(*machine), None),
     }
 }
 

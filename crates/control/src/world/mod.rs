@@ -9,6 +9,7 @@
 //! applications that their jobs are, grants of the engine are inputs of FuxiMaster, and what comes of them (`places`) the
 //! engine is told. While FuxiMaster is dead or listens, no round is held.
 
+mod avoid;
 mod check;
 mod clock;
 mod desk;
@@ -23,7 +24,7 @@ mod strike;
 pub mod watch;
 pub mod work;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::app::{self, AppMaster};
 use crate::master::{self, Master, Phase};
@@ -69,6 +70,12 @@ enum Event {
     Decided(u32),
     /// The application master loses patience with a machine.
     Patience(AppId, MachineId),
+    /// A worker on a machine fails, unless others have started or stopped there since this was drawn.
+    WorkerFails(MachineId, u32),
+    /// No worker of an application has failed on a machine for long.
+    AppForgives(AppId, MachineId),
+    /// Nobody has blamed a machine for long.
+    Forgive(MachineId),
 }
 
 /// Order of what happens at one instant: what ends, then what begins, then messages, then clocks.
@@ -97,6 +104,8 @@ struct Masters {
     starts: u32,
     /// How often a failure was drawn.
     failures: u32,
+    /// When one of its workers last failed on a machine.
+    failed: BTreeMap<MachineId, Time>,
     /// Units wanted before there was any master.
     first: Vec<(RoleId, u32)>,
     /// All its tasks are over.
@@ -122,6 +131,11 @@ struct Host {
     checked: bool,
     /// The scheduler may use it.
     open: bool,
+    /// Workers there, and how often the next failure of one was drawn.
+    workers: u64,
+    drawn: u32,
+    /// When it was last blamed.
+    blamed: Time,
 }
 
 /// A role on the engine's side.
@@ -156,11 +170,13 @@ pub struct World {
     roles: HashMap<u64, RoleId>,
     lines: HashMap<RoleId, Line>,
     places: Places,
+    /// The machines that the engine keeps the tasks of a role from.
+    barred: BTreeMap<RoleId, BTreeSet<MachineId>>,
     /// Grants that wait until the Tubo has heard of what was taken back before.
     postponed: Vec<Units<u32>>,
     desk: Desk,
     /// The dice of each kind of process that fails.
-    dice: [ChaCha8Rng; 3],
+    dice: [ChaCha8Rng; 4],
     /// A machine on which recovery has brought more units back than fit.
     overfull: Option<MachineId>,
     /// Violations end the run.
@@ -204,6 +220,7 @@ impl World {
             roles: HashMap::new(),
             lines: HashMap::new(),
             places: Places::default(),
+            barred: BTreeMap::new(),
             postponed: Vec::new(),
             desk,
             dice,
@@ -275,6 +292,8 @@ impl World {
         let (requests, granted, busy, peak_requests) = (load.requests, load.granted, load.busy, load.peak);
         Carried {
             faults: self.watch.faults,
+            failed: self.watch.failed,
+            shunned: self.watch.shunned,
             messages: self.messages().0,
             requests,
             granted,
@@ -331,6 +350,9 @@ impl World {
                 }
             }
             Event::CutEnds(at) => self.heal(at),
+            Event::WorkerFails(machine, drawn) => self.worker_fails(machine, drawn),
+            Event::AppForgives(app, machine) => self.app_forgives(app, machine),
+            Event::Forgive(machine) => self.forgive(machine),
             Event::Decided(epoch) => self.decided(epoch),
             Event::Patience(app, machine) => {
                 if self.newest(app).is_some_and(|master| master.away.contains(&machine)) {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::setup::AppId;
+use crate::setup::{AppId, Blacklist};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time};
 
@@ -106,6 +106,8 @@ pub enum Fault {
     TuboDark(MachineId, Span),
     /// A machine is down for a while: its Tubo and its workers die.
     MachineDown(MachineId, Span),
+    /// One of the workers on a machine fails.
+    WorkerFailure(MachineId),
 }
 
 impl Fault {
@@ -115,7 +117,8 @@ impl Fault {
             Fault::TuboCrash(machine, _)
             | Fault::TuboCut(machine, _)
             | Fault::TuboDark(machine, _)
-            | Fault::MachineDown(machine, _) => Some(machine),
+            | Fault::MachineDown(machine, _)
+            | Fault::WorkerFailure(machine) => Some(machine),
             _ => None,
         }
     }
@@ -130,7 +133,7 @@ impl Fault {
             | Fault::TuboCut(_, span)
             | Fault::TuboDark(_, span)
             | Fault::MachineDown(_, span) => span,
-            Fault::AppLost(_) => Span::ZERO,
+            Fault::AppLost(_) | Fault::WorkerFailure(_) => Span::ZERO,
         }
     }
 }
@@ -155,19 +158,49 @@ pub struct Failures {
     pub tubo: f64,
     /// Each machine: it goes down with its workers.
     pub machine: f64,
+    /// Each worker on a machine that is sound: it fails alone.
+    pub worker: f64,
+    /// The share of machines that are faulty all the time.
+    pub faulty: f64,
+    /// Each worker on one of these, in place of `worker`.
+    pub worker_on_faulty: f64,
     /// How long a failure lasts at least and at most, short ones as likely as long ones (log-uniform).
     pub lasts: (Span, Span),
 }
 
 impl Failures {
     /// Nothing fails of itself.
-    pub const NONE: Failures =
-        Failures { master: 0.0, app: 0.0, tubo: 0.0, machine: 0.0, lasts: (Span::from_secs(1), Span::from_secs(1)) };
+    pub const NONE: Failures = Failures {
+        master: 0.0,
+        app: 0.0,
+        tubo: 0.0,
+        machine: 0.0,
+        worker: 0.0,
+        faulty: 0.0,
+        worker_on_faulty: 0.0,
+        lasts: (Span::from_secs(1), Span::from_secs(1)),
+    };
 
     /// Whether anything fails.
     pub fn any(&self) -> bool {
-        [self.master, self.app, self.tubo, self.machine].iter().any(|rate| *rate > 0.0)
+        [self.master, self.app, self.tubo, self.machine].iter().any(|rate| *rate > 0.0) || self.workers()
     }
+
+    /// Whether workers fail alone.
+    pub fn workers(&self) -> bool {
+        self.worker > 0.0 || self.faulty > 0.0 && self.worker_on_faulty > 0.0
+    }
+}
+
+/// When machines on which workers fail are avoided, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Avoidance {
+    /// The thresholds, but for [`Blacklist::most`].
+    pub limits: Blacklist,
+    /// The share of machines that are shunned at most.
+    pub share: f64,
+    /// Failures are forgotten when there was none for so long.
+    pub hold: Span,
 }
 
 /// How long FuxiMaster takes for a request.
@@ -211,6 +244,8 @@ pub struct Script {
     pub batch: Span,
     /// See [`crate::setup::Setup::order_by_hints`].
     pub order_by_hints: bool,
+    /// When machines on which workers fail are avoided; never if there is none.
+    pub avoidance: Option<Avoidance>,
     /// Seed of the delays and losses.
     pub seed: u64,
 }
@@ -227,6 +262,7 @@ impl Default for Script {
             decide: Cost::Constant(Span::ZERO),
             batch: Span::ZERO,
             order_by_hints: false,
+            avoidance: None,
             seed: 0,
         }
     }
@@ -247,7 +283,8 @@ impl Script {
     pub fn settles(&self) -> Span {
         let Timing { beat, tubo_timeout, app_timeout, window, app_start } = self.timing;
         let patience = self.patience.unwrap_or(Span::ZERO);
-        let spans = [tubo_timeout, app_timeout, app_timeout, window, app_start, patience, self.network.delay.1];
+        let hold = self.avoidance.map_or(Span::ZERO, |avoidance| avoidance.hold);
+        let spans = [tubo_timeout, app_timeout, app_timeout, window, app_start, patience, hold, self.network.delay.1];
         Span(spans.into_iter().map(|span| span.0).sum::<u64>() + 10 * beat.0)
     }
 }

@@ -5,7 +5,7 @@ use super::{Event, Host, Line, MESSAGES, Masters, STRIKES, World};
 use crate::app;
 use crate::master::{self, Contact, Master, Phase};
 use crate::message::{Position, Units};
-use crate::setup::{AppId, Role, RoleId};
+use crate::setup::{AppId, Blacklist, Role, RoleId};
 use crate::tubo::{self, Tubo};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time};
@@ -62,6 +62,7 @@ impl World {
         self.heard_app.remove(&app);
         self.cuts.retain(|(other, ..)| *other != app);
         for role in roles {
+            self.barred.remove(&role);
             if let Some(line) = self.lines.remove(&role) {
                 self.roles.remove(&line.row);
             }
@@ -82,6 +83,10 @@ impl Control for World {
         self.hosts = vec![Host { up: true, open: true, ..Host::default() }; machines.len()];
         self.heard_tubo = vec![Time::ZERO; machines.len()];
         self.watch.open(machines.len());
+        self.setup.blacklist = self.script.avoidance.map(|avoidance| {
+            let most = (avoidance.share * machines.len() as f64) as u32;
+            Blacklist { most, ..avoidance.limits }
+        });
         for at in 0..self.script.strikes.len() {
             self.schedule(self.script.strikes[at].at, STRIKES, Event::Strike(at));
         }

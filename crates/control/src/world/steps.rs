@@ -75,7 +75,7 @@ impl World {
                 Output::Note(Note::Started(Units { role, count, .. })) => {
                     self.started((machine, *role), *count);
                 }
-                Output::Note(Note::Stopped(Units { role, count, .. })) => {
+                Output::Note(Note::Stopped(Units { role, count, .. }) | Note::Failed(Units { role, count, .. })) => {
                     let (stopped, lost) = self.places.stopped((machine, *role), *count);
                     self.watch.work.lost(*role, stopped, lost);
                 }
@@ -83,6 +83,7 @@ impl World {
             }
         }
         self.after_tubo(machine, &outputs);
+        self.draw_worker_failure(machine);
         self.arm_tubo(machine);
         self.act(Node::Tubo(machine), outputs);
     }

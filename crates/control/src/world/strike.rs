@@ -1,7 +1,7 @@
 //! Faults begin and end; processes die and start.
 
 use super::plan::{Failures, Fault, Strike};
-use super::{CLOCKS, ENDS, Event, STRIKES, World};
+use super::{CLOCKS, ENDS, Event, Masters, STRIKES, World};
 use crate::app::AppMaster;
 use crate::master::Master;
 use crate::message::Node;
@@ -18,14 +18,15 @@ pub(super) enum Kind {
     Master,
     Tubo,
     Machine,
+    Worker,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Master, Kind::Tubo, Kind::Machine];
+    pub const ALL: [Kind; 4] = [Kind::Master, Kind::Tubo, Kind::Machine, Kind::Worker];
 }
 
 /// The time to the next of events that happen so often in an hour.
-fn exponential(rng: &mut ChaCha8Rng, rate: f64) -> Span {
+pub(super) fn exponential(rng: &mut ChaCha8Rng, rate: f64) -> Span {
     Span((-(1.0 - rng.random::<f64>()).ln() * 3.6e9 / rate) as u64)
 }
 
@@ -37,17 +38,23 @@ fn length_between(rng: &mut ChaCha8Rng, (from, to): (Span, Span)) -> Span {
 
 impl World {
     pub(super) fn strike(&mut self, at: usize) {
-        let fault = self.script.strikes[at].fault;
+        self.befalls(self.script.strikes[at].fault, at);
+    }
+
+    /// A fault strikes: of the script, that with this number.
+    pub(super) fn befalls(&mut self, fault: Fault, at: usize) {
         // Of an application that has not come or is over, or of what is dead already.
         let misses = match fault {
             Fault::MasterCrash(_) => self.master.is_none(),
             Fault::AppCrash(app, _) | Fault::AppLost(app) | Fault::AppCut(app, _) => self.newest(app).is_none(),
+            Fault::WorkerFailure(machine) => !self.has_workers(machine),
             _ => false,
         };
         if misses {
             return;
         }
         self.watch.struck(self.now, &self.tubos);
+        self.watch.faults += u64::from(!matches!(fault, Fault::WorkerFailure(_)));
         self.log.fault(self.now, &self.setup, fault);
         match fault {
             Fault::MasterCrash(span) => {
@@ -100,7 +107,20 @@ impl World {
                 self.kill_tubo(machine, span);
                 self.watch.machine_down(machine);
                 self.tubo_input(machine, tubo::Input::Wiped);
+                let there = |(app, masters): (&AppId, &Masters)| (masters.home == Some(machine)).then_some(*app);
+                let there: Vec<AppId> = self.apps.iter().filter_map(there).collect();
+                for app in there {
+                    // One that is about to start there does not.
+                    let called_off = self.apps.get_mut(&app).is_some_and(|masters| {
+                        masters.starts += 1;
+                        std::mem::take(&mut masters.starting)
+                    });
+                    if self.kill_app(app) || called_off {
+                        self.watch_app(app);
+                    }
+                }
             }
+            Fault::WorkerFailure(machine) => self.fail_one(machine),
         }
     }
 
@@ -123,6 +143,8 @@ impl World {
             Kind::Master => master,
             Kind::Tubo => tubo * f64::from(machines),
             Kind::Machine => machine * f64::from(machines),
+            // They are drawn machine by machine, from when a worker is there.
+            Kind::Worker => 0.0,
         };
         if rate <= 0.0 || machines == 0 {
             return;
@@ -135,6 +157,7 @@ impl World {
             let fault = match (kind, how) {
                 (Kind::Master, _) => Fault::MasterCrash(length),
                 (Kind::Machine, _) => Fault::MachineDown(machine, length),
+                (Kind::Worker, _) => Fault::WorkerFailure(machine),
                 (Kind::Tubo, 0) => Fault::TuboCrash(machine, length),
                 (Kind::Tubo, 1) => Fault::TuboCut(machine, length),
                 (Kind::Tubo, _) => Fault::TuboDark(machine, length),

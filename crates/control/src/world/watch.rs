@@ -14,6 +14,7 @@
 //! | I10 | FuxiMaster takes nothing away while it recovers |
 //! | I11 | when it has recovered it knows every stable worker, unless neither holder was there |
 //! | I12 | a new application master starts on a machine that FuxiMaster hears and that is not the last one's, if there is one |
+//! | I13 | FuxiMaster grants nothing on a machine that it shuns or that the application bars |
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +22,7 @@ use super::plan::Script;
 use super::work::Accounts;
 use crate::app::AppMaster;
 use crate::counts::Counts;
-use crate::message::{Message, Node, Note, Output, Source, Why};
+use crate::message::{Message, Node, Note, Output, Source, Units, Why};
 use crate::setup::{AppId, RoleId, Setup};
 use crate::tubo::Tubo;
 use plimsoll_base::units::{MachineId, Span, Time};
@@ -29,7 +30,7 @@ use plimsoll_base::units::{MachineId, Span, Time};
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its name: `I1` to `I12`.
+    /// Its name: `I1` to `I13`.
     pub invariant: &'static str,
     /// When.
     pub at: Time,
@@ -130,6 +131,10 @@ pub struct Watch {
     pub harmed: u64,
     /// Faults that struck.
     pub faults: u64,
+    /// Workers that failed alone.
+    pub failed: u64,
+    /// How often a machine began to be shunned.
+    pub shunned: u64,
     /// Since when no FuxiMaster decides, and for how long none did before.
     pub(super) down: (Option<Time>, Span),
     /// The work of workers.
@@ -140,6 +145,8 @@ pub struct Watch {
     pub(super) consent: Vec<Counts>,
     /// Workers that have done their tasks, whose units the newest application master has not given back: they may stop.
     pub(super) finished: Vec<Counts>,
+    /// Workers that have failed, until their units are given back or others run by them.
+    fallen: Vec<Counts>,
     /// The newest master of each application that has planned anything.
     planner: HashMap<AppId, u32>,
     /// The newest master of each application that this FuxiMaster accepted.
@@ -170,11 +177,14 @@ impl Watch {
             returned: 0,
             harmed: 0,
             faults: 0,
+            failed: 0,
+            shunned: 0,
             down: (None, Span::ZERO),
             work: Accounts::default(),
             intent: Vec::new(),
             consent: Vec::new(),
             finished: Vec::new(),
+            fallen: Vec::new(),
             planner: HashMap::new(),
             accepted: HashMap::new(),
             from_disk: Vec::new(),
@@ -189,6 +199,7 @@ impl Watch {
         self.intent = vec![Counts::default(); machines];
         self.consent = vec![Counts::default(); machines];
         self.finished = vec![Counts::default(); machines];
+        self.fallen = vec![Counts::default(); machines];
         self.from_disk = vec![false; machines];
         self.excused_machines = vec![false; machines];
     }
@@ -212,6 +223,7 @@ impl Watch {
     pub(super) fn machine_down(&mut self, machine: MachineId) {
         self.intent[machine.index()] = Counts::default();
         self.finished[machine.index()] = Counts::default();
+        self.fallen[machine.index()] = Counts::default();
         self.excused_machines[machine.index()] = true;
     }
 
@@ -241,7 +253,6 @@ impl Watch {
 
     /// A fault strikes: the first one opens the account of the workers.
     pub(super) fn struck(&mut self, now: Time, tubos: &[Tubo]) {
-        self.faults += 1;
         if self.struck.is_none() {
             self.struck = Some(now);
             self.changed = now;
@@ -286,7 +297,9 @@ impl Watch {
                         let (at, role) = (units.machine.index(), units.role);
                         self.intent[at].add(role, -(units.count as i32));
                         self.finished[at].add(role, -(units.count as i32));
-                        let given = self.consent[at].get(role) + units.count;
+                        let fallen = self.fallen[at].get(role).min(units.count);
+                        self.fallen[at].add(role, -(fallen as i32));
+                        let given = self.consent[at].get(role) + units.count - fallen;
                         let held = tubos[at].caps.get(role).max(tubos[at].running.get(role));
                         self.consent[at].set(role, given.min(held));
                         self.returned += if self.struck.is_some() { units.count } else { 0 };
@@ -343,18 +356,34 @@ impl Watch {
                 self.changed = now;
             }
             Note::MachineBack(_) | Note::AppAway(_) | Note::Requested(..) => {}
-            Note::Started(_) | Note::Stopped(_) | Note::Finished(_) => {}
+            Note::Started(_) | Note::Stopped(_) | Note::Failed(_) | Note::Finished(_) => {}
+            Note::Barred(_) | Note::Blamed(_) | Note::Shunned(_) | Note::Forgiven(_) => {}
         }
     }
 
     /// Follows what workers do.
     pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
         self.work.noted(now, note);
-        if let (Note::Stopped(units), Some(_)) = (note, self.struck) {
-            self.fates[units.role.index()].stopped += units.count;
-            self.changed = now;
+        match *note {
+            // Nobody had to consent.
+            Note::Failed(Units { machine, role, count }) => {
+                self.failed += u64::from(count);
+                self.intent[machine.index()].add(role, -(count as i32));
+                self.finished[machine.index()].add(role, -(count as i32));
+                self.fallen[machine.index()].add(role, count as i32);
+            }
+            Note::Started(Units { machine, role, count }) => {
+                self.fallen[machine.index()].add(role, -(count as i32));
+            }
+            _ => {}
         }
-        if let (Note::Started(_), Some(_)) = (note, self.struck) {
+        if self.struck.is_none() {
+            return;
+        }
+        if let Note::Stopped(units) | Note::Failed(units) = note {
+            self.fates[units.role.index()].stopped += units.count;
+        }
+        if matches!(note, Note::Started(_) | Note::Stopped(_) | Note::Failed(_)) {
             self.changed = now;
         }
     }

@@ -41,9 +41,8 @@ impl Accounts {
 
     /// Workers start or stop.
     pub(super) fn noted(&mut self, now: Time, note: &Note) {
-        let (Note::Started(Units { role, count, .. }) | Note::Stopped(Units { role, count, .. })) = *note else {
-            return;
-        };
+        let (Note::Started(units) | Note::Stopped(units) | Note::Failed(units)) = *note else { return };
+        let Units { role, count, .. } = units;
         self.count(now, role);
         if let Some(account) = self.roles.get_mut(&role) {
             let count = u64::from(count);

@@ -30,6 +30,12 @@ fn rate(run: &Run, count: fn(&Carried) -> u64) -> Option<f64> {
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[
         int("control_faults", "faults of the control plane that struck", |run| of(run, |it| it.faults)),
+        int("control_workers_failed", "workers that failed alone", |run| of(run, |it| it.failed)).lower(),
+        int(
+            "control_machines_shunned",
+            "how often a machine began to be shunned because workers had failed there",
+            |run| of(run, |it| it.shunned),
+        ),
         micros("control_down_us", "time in which no FuxiMaster decided: dead, or listening", |run| {
             of(run, |it| it.down.0)
         })

@@ -1,6 +1,6 @@
 //! Labels of machines, and the classes of machines that label expressions ask for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::expression::Expression;
 use super::scope::Members;
@@ -10,13 +10,21 @@ use plimsoll_base::units::MachineId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u32);
 
+/// The machines for which an expression holds, but some.
+#[derive(Clone, Debug)]
+struct Class {
+    expression: Expression,
+    but: BTreeSet<MachineId>,
+    members: Members,
+}
+
 /// The machines that carry each label, and those in the class of each expression that was asked for.
 ///
 /// Relabelling moves machines between classes at once: O(classes · size of their expressions) a machine.
 #[derive(Clone, Debug, Default)]
 pub struct LabelIndex {
     carriers: BTreeMap<String, Members>,
-    classes: Vec<(Expression, Members)>,
+    classes: Vec<Class>,
     /// Classes by their text as it was written.
     known: BTreeMap<String, ClassId>,
     machines: u32,
@@ -55,26 +63,43 @@ impl LabelIndex {
             let known = if known.is_empty() { "no machine has labels".to_owned() } else { known.join(", ") };
             return Err(format!("'{unknown}' is no label of any machine; known: {known}"));
         }
-        let same = self.classes.iter().position(|(other, _)| *other == expression);
-        let at = same.unwrap_or_else(|| {
-            let holds = |machine: &MachineId| expression.holds(&|label| self.carriers[label].contains(*machine));
-            let members = (0..self.machines).map(MachineId).filter(holds).collect();
-            self.classes.push((expression.clone(), members));
-            self.classes.len() - 1
-        });
-        let class = ClassId(at as u32);
+        let class = self.class_of(expression, BTreeSet::new());
         self.known.insert(text.to_owned(), class);
         Ok(class)
     }
 
+    /// The class of all machines of a class, or of all, but exactly these: those that a class left out before are back in.
+    pub fn all_but(&mut self, class: Option<ClassId>, but: BTreeSet<MachineId>) -> ClassId {
+        let all = || Expression::All(Vec::new());
+        let expression = class.map_or_else(all, |class| self.classes[class.0 as usize].expression.clone());
+        self.class_of(expression, but)
+    }
+
+    /// The machines that a class leaves out.
+    pub fn but(&self, class: ClassId) -> &BTreeSet<MachineId> {
+        &self.classes[class.0 as usize].but
+    }
+
+    fn class_of(&mut self, expression: Expression, but: BTreeSet<MachineId>) -> ClassId {
+        let same = self.classes.iter().position(|other| other.expression == expression && other.but == but);
+        let at = same.unwrap_or_else(|| {
+            let carries = |label: &str, machine| self.carriers.get(label).is_some_and(|of| of.contains(machine));
+            let holds = |m: &MachineId| expression.holds(&|label| carries(label, *m)) && !but.contains(m);
+            let members = (0..self.machines).map(MachineId).filter(holds).collect();
+            self.classes.push(Class { expression, but, members });
+            self.classes.len() - 1
+        });
+        ClassId(at as u32)
+    }
+
     /// The machines of a class.
     pub fn members(&self, class: ClassId) -> &Members {
-        &self.classes[class.0 as usize].1
+        &self.classes[class.0 as usize].members
     }
 
     /// Whether the expression of a class holds on no machine without the label.
     pub fn requires(&self, class: ClassId, label: &str) -> bool {
-        self.classes[class.0 as usize].0.requires(label)
+        self.classes[class.0 as usize].expression.requires(label)
     }
 
     /// All labels that are carried or declared, in alphabetical order.
@@ -100,8 +125,8 @@ impl LabelIndex {
             members.set(machine, labels.contains(label));
         }
         let mut moved = Moved::default();
-        for (at, (expression, members)) in self.classes.iter_mut().enumerate() {
-            let member = expression.holds(&|label| labels.iter().any(|own| own == label));
+        for (at, Class { expression, but, members }) in self.classes.iter_mut().enumerate() {
+            let member = expression.holds(&|label| labels.iter().any(|own| own == label)) && !but.contains(&machine);
             if members.set(machine, member) {
                 let list = if member { &mut moved.joined } else { &mut moved.left };
                 list.push(ClassId(at as u32));
@@ -159,6 +184,23 @@ mod tests {
             }
         }
         assert_eq!(index.class("ssd&!gpu"), Ok(classes[2]), "the same class however it is written");
+    }
+
+    /// A class that leaves machines out is the class without them, whatever labels come and go.
+    #[test]
+    fn machines_that_are_left_out_stay_out() {
+        let mut index = LabelIndex::new([list("ssd"), list("ssd gpu"), list("gpu")].iter().map(Vec::as_slice));
+        let ssd = index.class("ssd").expect("a known label");
+        let members = |index: &LabelIndex, class| index.members(class).iter().map(|m| m.0).collect::<Vec<u32>>();
+        let but = |machines: &[u32]| machines.iter().map(|machine| MachineId(*machine)).collect::<BTreeSet<_>>();
+        let (less, any) = (index.all_but(Some(ssd), but(&[1])), index.all_but(None, but(&[0])));
+        assert_eq!((members(&index, less), members(&index, any)), (vec![0], vec![1, 2]));
+        assert_eq!(index.all_but(Some(less), but(&[])), ssd, "they are back in");
+        assert_eq!(index.all_but(Some(ssd), but(&[1])), less, "the same class");
+        let moved = index.relabel(MachineId(1), &list("ssd"));
+        assert!(moved.joined.is_empty() && members(&index, less) == [0]);
+        index.relabel(MachineId(2), &list("ssd"));
+        assert_eq!((members(&index, less), members(&index, any)), (vec![0, 2], vec![1, 2]));
     }
 
     #[test]

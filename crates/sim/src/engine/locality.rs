@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::core::Core;
 use super::extension::Extension;
-use super::jobs::SetSlot;
+use super::jobs::{ActiveSet, SetSlot};
 use super::notes::Standing;
+use super::scopes::ScopeId;
 use crate::cluster::Location;
 use crate::record::Reach;
 use plimsoll_base::error::Result;
@@ -84,15 +85,32 @@ impl Extension for Falling {
 impl Core<'_> {
     /// Moves a set that waits to its user's queue for the next wider scope, in the same place in line; whether there is one.
     fn move_up(&mut self, slot: SetSlot) -> bool {
+        let old = self.work.queues.scope(self.work.sets[slot].queue);
+        let Some(scope) = self.site.scopes.up(old, self.books.dims()) else { return false };
+        self.move_to(slot, scope);
+        true
+    }
+
+    /// Moves a set that stands in line to its user's queue for another scope, in the same place.
+    pub(super) fn move_to(&mut self, slot: SetSlot, scope: ScopeId) {
         let (user, old) = (self.work.sets[slot].user, self.work.sets[slot].queue);
-        let Some(scope) = self.site.scopes.up(self.work.queues.scope(old), self.books.dims()) else { return false };
         let queue = self.work.queues.id(user, scope);
         self.round.open(self.work.queues.len());
         self.leave_queue(slot, old);
         self.work.sets[slot].queue = queue;
         self.stand_in(slot);
         self.outside.recorder.head(user);
-        true
+    }
+
+    /// No more tasks of a set start on a machine, or they do again.
+    pub(super) fn bar(&mut self, slot: SetSlot, machine: MachineId, barred: bool) {
+        let ActiveSet { user, queue, waiting, listed, .. } = self.work.sets[slot];
+        let scope = self.site.scopes.bar(self.work.queues.scope(queue), machine, barred, self.books.dims());
+        if listed && waiting > 0 {
+            return self.move_to(slot, scope);
+        }
+        self.work.sets[slot].queue = self.work.queues.id(user, scope);
+        self.round.open(self.work.queues.len());
     }
 
     /// How near to where its tasks would run best a set's task starts; nothing if they run equally well everywhere.

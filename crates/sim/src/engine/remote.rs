@@ -248,6 +248,10 @@ impl Remote {
                 core.serves_more(machine);
                 core.site.count_machine(&mut core.books, machine, true);
             }
+            Order::Bar { row, machine, barred } => {
+                let slots = self.live(core, row);
+                slots.into_iter().for_each(|slot| core.bar(slot, machine, barred));
+            }
             Order::Home { app, last } => {
                 let home = core.site.machines.home(last);
                 let home = home.or(last).unwrap_or_default();

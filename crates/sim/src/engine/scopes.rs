@@ -126,6 +126,19 @@ impl Scopes {
         scope
     }
 
+    /// The scope of the same machines but one, or that one again.
+    pub fn bar(&mut self, scope: ScopeId, machine: MachineId, barred: bool, dims: usize) -> ScopeId {
+        let Scope { class, location, .. } = self.scopes[scope.index()];
+        let mut but = class.map(|class| self.labels.but(class).clone()).unwrap_or_default();
+        if barred {
+            but.insert(machine);
+        } else {
+            but.remove(&machine);
+        }
+        let class = self.labels.all_but(class, but);
+        self.scope(Some(class), location, dims)
+    }
+
     /// The next wider scope: of the same class, a level up. `None` for the cluster's.
     pub fn up(&mut self, scope: ScopeId, dims: usize) -> Option<ScopeId> {
         let Scope { class, location, .. } = self.scopes[scope.index()];

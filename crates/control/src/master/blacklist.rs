@@ -1,0 +1,50 @@
+//! Machines on which workers fail: application masters bar them, and a machine that several blame is shunned for a while.
+//!
+//! Of the levels of Fuxi's blacklist (Zhang et al., VLDB 2014) the lower ones are the application master's, which counts failures by
+//! role; a single instance has no name in the protocol. Health scores are not modelled; a machine that is not heard is away.
+
+use std::collections::BTreeSet;
+
+use super::{Master, Turn};
+use crate::message::{Bar, Note};
+use crate::setup::AppId;
+use plimsoll_base::units::MachineId;
+
+impl Master {
+    /// An application bars exactly these machines from now on, within the window as well.
+    pub(super) fn bar(&mut self, turn: &mut Turn, app: AppId, bars: Vec<Bar>) {
+        let Some(tenant) = self.tenants.get_mut(&app) else { return };
+        let bars: BTreeSet<Bar> = bars.into_iter().collect();
+        if tenant.bars == bars {
+            return;
+        }
+        let before = std::mem::replace(&mut tenant.bars, bars);
+        turn.note(Note::Barred(app));
+        let blames: Vec<MachineId> =
+            tenant.bars.difference(&before).filter(|bar| bar.role.is_none()).map(|bar| bar.machine).collect();
+        for machine in blames {
+            self.blame(turn, app, machine);
+        }
+    }
+
+    fn blame(&mut self, turn: &mut Turn, app: AppId, machine: MachineId) {
+        let Some(limits) = turn.setup.blacklist else { return };
+        let shunned = self.sites.iter().filter(|site| site.shunned).count();
+        let site = &mut self.sites[machine.index()];
+        if site.blamed.insert(app) {
+            turn.note(Note::Blamed(machine));
+        }
+        if !site.shunned && site.blamed.len() >= limits.cluster as usize && shunned < limits.most as usize {
+            site.shunned = true;
+            turn.note(Note::Shunned(machine));
+        }
+    }
+
+    /// Forgets who blames a machine: it may be granted on again if it is heard.
+    pub(super) fn forgive(&mut self, turn: &mut Turn, machine: MachineId) {
+        let site = &mut self.sites[machine.index()];
+        site.blamed.clear();
+        site.shunned = false;
+        turn.note(Note::Forgiven(machine));
+    }
+}
