@@ -74,6 +74,7 @@ mod seams;
 mod slow;
 mod slow_checks;
 mod slow_inside;
+mod slow_memory;
 mod slow_rate;
 mod slow_ratio;
 mod solve;

@@ -6,6 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use crate::slow_inside::{Inside, Job, key};
+use crate::slow_memory::Memory;
 use crate::slow_rate::{Curve, rate};
 pub use crate::slow_ratio::Ratio;
 
@@ -31,10 +32,13 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Fifo,
+    Line,
     Slot(u64),
     MaxMin(usize),
     Asset,
     Drf,
+    LongTerm(Memory),
+    Afs(Memory),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +152,16 @@ pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
 impl Simulation<'_> {
     fn next_instant(&self) -> Option<u64> {
         let arrivals = (0..self.rows.len()).filter(|&row| !self.progress[row].arrived).map(|row| self.rows[row].submit);
-        arrivals.chain(self.running.iter().map(|task| task.finish)).min()
+        let next = arrivals.chain(self.running.iter().map(|task| task.finish)).min();
+        // While anybody waits the end of a period may change whose turn it is.
+        let waits = || (0..self.id.len()).any(|user| self.head(user).is_some());
+        match self.config.policy {
+            Policy::LongTerm(memory) | Policy::Afs(memory) if waits() => {
+                let end = (self.clock / memory.period + 1) * memory.period;
+                Some(next.map_or(end, |next| next.min(end)))
+            }
+            _ => next,
+        }
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -332,6 +345,11 @@ impl Simulation<'_> {
         if self.config.policy == Policy::Fifo {
             return (self.progress[a].released, a).cmp(&(self.progress[b].released, b));
         }
+        if self.config.policy == Policy::Line {
+            let urgency = |row: usize| if self.config.inside == Inside::Usual { self.rows[row].priority } else { 0 };
+            let place = |row: usize| (self.key(row), urgency(row), self.progress[row].released, row);
+            return place(a).cmp(&place(b));
+        }
         let (a, b) = (self.rows[a].user, self.rows[b].user);
         let count = |user: usize| self.running.iter().filter(|task| self.rows[task.row].user == user).count();
         let lower = self.id[a].cmp(&self.id[b]);
@@ -349,6 +367,30 @@ impl Simulation<'_> {
             mine.map(|task| need(&self.rows[task.row], self.config)[r]).sum()
         };
         let held: Vec<u64> = (0..self.capacity.len()).map(held).collect();
+        if let Policy::LongTerm(memory) | Policy::Afs(memory) = self.config.policy {
+            let averages = matches!(self.config.policy, Policy::Afs(_));
+            let used = |r: usize| {
+                let mine = self.outcomes.iter().filter_map(|outcome| {
+                    let (start, finish) = outcome.start.zip(outcome.finish)?;
+                    let its = |&row: &usize| {
+                        let first = self.first_task(row);
+                        self.rows[row].job == outcome.job
+                            && (first..first + self.rows[row].tasks).contains(&outcome.task)
+                    };
+                    let row = &self.rows[(0..self.rows.len()).find(its).expect("a row of its own")];
+                    (row.user == user).then(|| (need(row, self.config)[r], start, finish.min(self.clock)))
+                });
+                let mine: Vec<(u64, u64, u64)> = mine.collect();
+                if averages {
+                    return memory.average(&mine, self.clock) as u64;
+                }
+                let forecast = u128::from(held[r]) * u128::from(memory.period);
+                (memory.left(memory.past(&mine, self.clock)) + forecast) as u64
+            };
+            let used: Vec<u64> = (0..self.capacity.len()).map(used).collect();
+            let policy = if averages { Policy::Asset } else { Policy::Drf };
+            return share(&Config { policy, ..self.config.clone() }, user, &used, &self.capacity);
+        }
         share(self.config, user, &held, &self.capacity)
     }
 
@@ -397,7 +439,9 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
     };
     let mut parts = (0..capacity.len()).filter(|&r| capacity[r] > 0).map(part);
     match config.policy {
-        Policy::Fifo => unreachable!("arrival order knows no share"),
+        Policy::Fifo | Policy::Line | Policy::LongTerm(_) | Policy::Afs(_) => {
+            unreachable!("these orders know no share")
+        }
         Policy::MaxMin(r) => part(r),
         Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),
         Policy::Drf => parts.by_ref().max().unwrap_or(Ratio::ZERO),

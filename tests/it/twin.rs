@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::property::search;
 use crate::replay::{plimsoll, read_tasks, run, said};
 use crate::slow::{OnBlocked, Outcome, Placement, Policy, Ties, simulate};
+use crate::slow_memory::Memory;
 use crate::workloads::{Case, Weighting, job_name};
 
 const CASES: u32 = 110;
@@ -30,7 +31,11 @@ fn compare(draw: fn(u64) -> Case) {
 
 #[test]
 fn pooled() {
-    compare(|seed| Case::draw(seed, Weighting::None, &[Placement::Pooled]));
+    compare(|seed| {
+        let mut case = Case::draw(seed, Weighting::None, &[Placement::Pooled]);
+        case.policies.push(Policy::Line);
+        case
+    });
 }
 
 #[test]
@@ -65,6 +70,19 @@ fn weighted_by_user_and_resource() {
 fn orders_inside_users() {
     const RULES: &[Placement] = &[Placement::Pooled, Placement::FirstFit];
     compare(|seed| Case::draw(seed, Weighting::None, RULES).ordered(seed));
+}
+
+#[test]
+fn policies_with_memory() {
+    compare(|seed| {
+        let mut case = Case::draw(seed, Weighting::Vector, &[Placement::Pooled, Placement::FirstFit]);
+        let ends = case.rows.iter().map(|row| row.submit + row.duration);
+        let last = ends.max().unwrap_or(1);
+        let half_lives = [None, Some(0), Some(1 + last / 50), Some(1 + last / 7), Some(1 + 3 * last)];
+        let memory = |at: u64| Memory { half_life: half_lives[at as usize % 5], period: 1 + last / (1 + at / 5 % 60) };
+        case.policies = vec![Policy::LongTerm(memory(seed)), Policy::Afs(memory(seed / 3))];
+        case
+    });
 }
 
 #[test]

@@ -103,6 +103,7 @@ impl Case {
     /// The same with another order inside users, on what users say of their rows.
     pub fn ordered(mut self, seed: u64) -> Case {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        self.policies.push(Policy::Line);
         self.inside = pick(&mut rng, &Inside::OTHERS);
         for row in &mut self.rows {
             row.estimate = Some(row.duration * pick(&mut rng, &[1, 1, 1, 2, 3]) / pick(&mut rng, &[1, 1, 2]));
@@ -229,10 +230,13 @@ impl Case {
 pub fn policy_name(policy: Policy) -> String {
     match policy {
         Policy::Fifo => "fifo".into(),
+        Policy::Line => "line".into(),
         Policy::Slot(slots) => format!("slot:{slots}"),
         Policy::MaxMin(r) => format!("maxmin:{}", RESOURCES[r]),
         Policy::Asset => "asset".into(),
         Policy::Drf => "drf".into(),
+        Policy::Afs(memory) => format!("afs:{}", memory.text()),
+        Policy::LongTerm(memory) => format!("longterm:{}", memory.text()),
     }
 }
 

@@ -8,11 +8,15 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod afs;
 mod asset;
 mod bmf;
 mod ceei;
+mod decay;
 mod drf;
 mod fifo;
+mod line;
+mod longterm;
 mod maxmin;
 mod only;
 mod pnorm;

@@ -110,6 +110,7 @@ mod tests {
                     release: Time::ZERO,
                     place: 0,
                     priority: 0,
+                    key: None,
                 },
                 &books,
             )

@@ -72,15 +72,7 @@ impl Prices {
         limits: Limits,
     ) -> Result<Prices> {
         let dims = setup.dims.len();
-        let denominators: Vec<[u128; MAX_DIMS]> = (0..setup.weights.classes())
-            .map(|class| {
-                std::array::from_fn(|d| {
-                    let counted = d < dims.max(1) && counts(d) && setup.capacity.0[d] > 0;
-                    let weight = setup.weights.each(class)[d];
-                    if counted { u128::from(setup.capacity.0[d]) * u128::from(weight) } else { 0 }
-                })
-            })
-            .collect();
+        let denominators = denominators(setup, counts);
         let all = denominators.iter().flatten().filter(|&&denominator| denominator > 0);
         let multiple = all.clone().try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)));
         let bits = |value: U256| 256 - value.leading_zeros();
@@ -140,6 +132,58 @@ impl Prices {
     }
 }
 
+/// The same for amounts beyond what the cluster has, such as amounts times time: exact where the least common multiple of all
+/// denominators fits 124 bits, to 2^-120 elsewhere.
+#[derive(Clone, Debug)]
+pub struct UsagePrices {
+    shape: Shape,
+    narrow: Option<Vec<[u128; MAX_DIMS]>>,
+    denominators: Vec<[u128; MAX_DIMS]>,
+}
+
+impl UsagePrices {
+    /// Prices over all resources that the cluster has.
+    pub fn new(shape: Shape, setup: &Setup) -> UsagePrices {
+        let denominators = denominators(setup, |_| true);
+        let all = denominators.iter().flatten().filter(|&&denominator| denominator > 0);
+        let multiple = all.clone().try_fold(U256::ONE, |multiple, &d| lcm(multiple, U256::from(d)));
+        let multiple = multiple.filter(|multiple| multiple.leading_zeros() >= 256 - LIMITS.narrow);
+        let narrow = multiple.map(|multiple| {
+            let price = |d: u128| if d == 0 { 0 } else { (multiple / U256::from(d)).as_u128() };
+            denominators.iter().map(|row| row.map(price)).collect()
+        });
+        UsagePrices { shape, narrow, denominators }
+    }
+
+    /// The rank of a user with these amounts, below 2^125 each, and this class of weights.
+    pub fn rank(&self, amounts: impl Iterator<Item = u128>, class: usize) -> Rank {
+        let part = |(d, amount): (usize, u128)| match (&self.narrow, self.denominators[class][d]) {
+            (Some(prices), _) => U256::from(amount) * U256::from(prices[class][d]),
+            (None, 0) => U256::ZERO,
+            (None, denominator) => binary_fraction(amount, denominator, 120),
+        };
+        let parts = amounts.enumerate().map(part);
+        let value = match self.shape {
+            Shape::Largest => parts.max().unwrap_or(U256::ZERO),
+            Shape::Sum => parts.fold(U256::ZERO, |sum, part| sum + part),
+        };
+        Rank::wide(*value.high(), *value.low())
+    }
+}
+
+/// `c_r w_r` for every class of weights; 0 where a resource does not count or the cluster has none of it.
+fn denominators(setup: &Setup, counts: impl Fn(usize) -> bool) -> Vec<[u128; MAX_DIMS]> {
+    let dims = setup.dims.len();
+    let of_class = |class: usize| {
+        std::array::from_fn(|d| {
+            let counted = d < dims.max(1) && counts(d) && setup.capacity.0[d] > 0;
+            let weight = setup.weights.each(class)[d];
+            if counted { u128::from(setup.capacity.0[d]) * u128::from(weight) } else { 0 }
+        })
+    };
+    (0..setup.weights.classes()).map(of_class).collect()
+}
+
 /// The form that needs no common multiple over all users.
 fn fractions(policy: &str, shape: Shape, denominators: &[[u128; MAX_DIMS]]) -> Result<Scale> {
     let too_fine = |problem: &str| Error::CapacityTooFine { policy: policy.to_owned(), problem: problem.to_owned() };
@@ -176,8 +220,7 @@ fn fractions(policy: &str, shape: Shape, denominators: &[[u128; MAX_DIMS]]) -> R
     Ok(Scale::Places(2 * bits, fractions))
 }
 
-/// `floor(2^places * numerator / denominator)`, for a quotient below 16, a denominator below 2^125 and at most 250
-/// places.
+/// `floor(2^places * numerator / denominator)`, for a denominator below 2^125 and a result that fits.
 fn binary_fraction(numerator: u128, denominator: u128, places: u32) -> U256 {
     let whole = numerator / denominator;
     let mut rest = U256::from(numerator % denominator);

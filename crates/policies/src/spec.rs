@@ -14,12 +14,15 @@ use plimsoll_sim::books::Weights;
 /// All built-in policies, in the order in which they are listed.
 static ROWS: &[&PolicyRow] = &[
     &super::fifo::ROW,
+    &super::line::ROW,
     &super::slot::ROW,
     &super::maxmin::ROW,
     &super::only::ROW,
     &super::asset::ROW,
     &super::drf::ROW,
     &super::pnorm::ROW,
+    &super::longterm::ROW,
+    &super::afs::ROW,
     &super::ceei::ROW,
     &super::bmf::ROW,
     &super::quota::ROW,

@@ -259,8 +259,14 @@ mod tests {
         }
 
         fn rank(&self, user: u32) -> Rank {
-            let queue =
-                Queue { user: UserId(user), partition: Partition::DEFAULT, release: Time::ZERO, place: 0, priority: 0 };
+            let queue = Queue {
+                user: UserId(user),
+                partition: Partition::DEFAULT,
+                release: Time::ZERO,
+                place: 0,
+                priority: 0,
+                key: None,
+            };
             self.policy.rank(&queue, &self.books)
         }
 

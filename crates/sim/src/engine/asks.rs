@@ -11,7 +11,7 @@ use super::core::{Core, amounts};
 use super::extension::Extension;
 use super::jobs::SetSlot;
 use super::line::LineKey;
-use super::queues::{QueueId, Queues};
+use super::queues::QueueId;
 use super::running::Running;
 use super::urgent::Urgent;
 use super::victims::Victim;
@@ -328,7 +328,7 @@ impl Asks {
         let Core { outside, now, books, work, running, site, .. } = core;
         let (demand, footprint) = work.sets.needs(set);
         let ask = policy::Ask { footprint, demand, tasks: 1 };
-        let head = Queues::view(&work.sets[set]);
+        let head = work.view(set);
         // By the run's rule the more urgent task wins for good; two tasks of a policy's could stop each other for ever.
         let but_of = self.rule.is_none().then_some(*now);
         let scope = work.queues.scope(queue);
@@ -387,7 +387,7 @@ impl Core<'_> {
     /// Whether the policy admits so many tasks more of a queue's next set.
     fn admits(&self, queue: QueueId, tasks: u32) -> bool {
         let Some(head) = self.work.queues.head(queue) else { return false };
-        let view = Queues::view(&self.work.sets[head]);
+        let view = self.work.view(head);
         self.outside.policy.admit(&view, &self.ask(head, tasks), &self.books) == Verdict::Yes
     }
 }

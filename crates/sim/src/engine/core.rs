@@ -8,10 +8,10 @@ use super::arrive::Intake;
 use super::faults::Draws;
 use super::gang::Plan;
 use super::inside::Ordered;
-use super::jobs::{JobSlot, Jobs, SetSlot, Sets};
+use super::jobs::{ActiveSet, JobSlot, Jobs, SetSlot, Sets};
 use super::notes::{Notes, Standing};
 use super::parties::Parties;
-use super::queues::{QueueId, Queues, turn};
+use super::queues::{QueueId, Queues, place, turn};
 use super::round::Round;
 use super::running::Execution;
 use super::site::Site;
@@ -19,7 +19,7 @@ use super::victims::Victims;
 use super::{Options, Outcome};
 use crate::books::{Books, Weights};
 use crate::cluster::Cluster;
-use crate::policy::{Ask, Displaces, Needs};
+use crate::policy::{Ask, Displaces, Needs, Queue};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 
@@ -69,6 +69,14 @@ impl Work {
         };
         let moved = ordered.key_anew(sets, now);
         moved.into_iter().map(|queue| headed(ordered, queue)).collect()
+    }
+
+    /// A user's queue with this head, as a policy sees it.
+    pub fn view(&self, head: SetSlot) -> Queue {
+        let set = &self.sets[head];
+        let ActiveSet { user, partition, release, priority, .. } = *set;
+        let key = self.ordered.as_ref().map(|ordered| ordered.key_of(head));
+        Queue { user, partition, release, place: place(set), priority, key }
     }
 
     /// The order of a user's own heads. Where keys tie the older queue goes first.

@@ -7,7 +7,7 @@ use super::core::Core;
 use super::jobs::SetSlot;
 use super::notes::Standing;
 use super::pace;
-use super::queues::{QueueId, Queues};
+use super::queues::QueueId;
 use super::remote::{OfRow, Told};
 use super::running::Running;
 use crate::policy::Ask;
@@ -105,7 +105,7 @@ impl Core<'_> {
             (0..tasks).for_each(|_| books.launch(user, demand, footprint));
         }
         let ask = Ask { footprint, demand, tasks };
-        self.outside.policy.launched(&Queues::view(&self.work.sets[slot]), &ask, &self.books);
+        self.outside.policy.launched(&self.work.view(slot), &ask, &self.books);
         if self.work.queues.has_siblings(queue) {
             self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
         }

@@ -10,7 +10,6 @@ use prefetch_index::prefetch_index;
 
 use super::jobs::{ActiveSet, SetSlot, Sets};
 use super::scopes::ScopeId;
-use crate::policy::Queue;
 use plimsoll_base::units::{Time, UserId};
 
 /// A user's queue for a scope, dense in order of first use.
@@ -151,12 +150,6 @@ impl Queues {
     /// Whether every user has one queue.
     pub fn are_whole(&self) -> bool {
         self.scoped.is_empty()
-    }
-
-    /// A user's queue with this head, as a policy sees it.
-    pub fn view(head: &ActiveSet) -> Queue {
-        let ActiveSet { user, partition, release, priority, .. } = *head;
-        Queue { user, partition, release, place: place(head), priority }
     }
 
     /// Puts a set in its queue.

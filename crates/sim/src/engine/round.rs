@@ -9,7 +9,7 @@ use super::fresh::Fresh;
 use super::hoard::Hoards;
 use super::jobs::SetSlot;
 use super::line::LineKey;
-use super::queues::{QueueId, Queues};
+use super::queues::QueueId;
 use super::running::Running;
 use super::{OnBlocked, Ties};
 use crate::books::Partition;
@@ -166,7 +166,7 @@ impl Core<'_> {
     pub(super) fn line_key(&self, queue: QueueId) -> LineKey {
         let head = self.work.waiting_head(queue);
         let set = &self.work.sets[head];
-        let rank = self.outside.policy.rank(&Queues::view(set), &self.books);
+        let rank = self.outside.policy.rank(&self.work.view(head), &self.books);
         let id = u64::from(set.user.0);
         let tie = match self.options.ties {
             Ties::LowestId => id,
@@ -358,7 +358,7 @@ impl Core<'_> {
         let head = self.work.waiting_head(queue);
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];
-        let (view, partition) = (Queues::view(set), set.partition);
+        let (view, partition) = (self.work.view(head), set.partition);
         let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
         let (reason, waits) = match self.outside.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(false),

@@ -54,6 +54,8 @@ pub struct Queue {
     pub place: u64,
     /// Priority of that task, 0 (most urgent) to 9.
     pub priority: u8,
+    /// Its key under the run's order inside users ([`Inside::key`]); none under the usual order.
+    pub key: Option<u128>,
 }
 
 /// A user's request to start a task.

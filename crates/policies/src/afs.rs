@@ -1,0 +1,120 @@
+//! Kueue's admission fair sharing: the user with the lowest moving average of usage is next.
+//!
+//! Source: kubernetes-sigs/kueue, `pkg/util/admissionfairsharing` and KEP 4136. The average of a user is brought up to date once an
+//! interval, `c <- c / 2^(interval / half-life) + a * usage` with `a` the part that is forgotten, and an admitted workload is charged
+//! `a` times its request at once and for good, so that many admissions within an interval do not all go to one user.
+//!
+//! Departures from the source: amounts are shares of the cluster, where the source adds raw amounts with a weight a resource; a
+//! user's weight divides the sum; the interval has fixed bounds, so that a late update does not decay by more.
+
+use super::decay::{Adds, Memory, Usage};
+use super::price::UsagePrices;
+use super::{Ask, Parsed, Policy, PolicyRow, Queue, Rank, Setup, Shape, Stale};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Span, Time, UserId};
+use plimsoll_sim::books::Books;
+
+/// `afs:HALF_LIFE[:INTERVAL]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "afs",
+    spelling: "afs:HALF_LIFE[:INTERVAL]",
+    rank: "sum_r average_r / (c_r w_r), a moving average of usage with HALF_LIFE",
+    meaning: "The least average usage first, sampled once an interval; a start is charged at once.",
+    source: "Kueue's admission fair sharing (KEP 4136)",
+    example: "afs:1h",
+    checked: "afs:1h",
+    read: |given| {
+        let memory = Memory::parse(given.unwrap_or_default(), INTERVAL)?;
+        Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(Afs::new(setup, memory)))))
+    },
+};
+
+/// The source's usual sampling interval.
+const INTERVAL: Span = Span::from_secs(300);
+
+/// Serves the user with the lowest average usage.
+///
+/// Cost: as [`longterm`](super::longterm).
+struct Afs {
+    prices: UsagePrices,
+    usage: Usage,
+    /// An interval is over since ranks were last asked for.
+    stale: bool,
+}
+
+impl Afs {
+    fn new(setup: &Setup, memory: Memory) -> Afs {
+        let usage = Usage::new(Adds::Sample, memory, setup.dims.len());
+        Afs { prices: UsagePrices::new(Shape::Sum, setup), usage, stale: false }
+    }
+}
+
+impl Policy for Afs {
+    fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
+        self.usage.open();
+        Ok(())
+    }
+
+    fn prepare(&mut self, now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
+        let stale = self.usage.pass(now) | std::mem::take(&mut self.stale);
+        Ok(if stale { Stale::All } else { Stale::None })
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let average = self.usage.past(queue.user).iter().copied();
+        self.prices.rank(average, books.weight_class(queue.user))
+    }
+
+    fn launched(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
+        self.usage.charge(queue.user, ask.footprint, ask.tasks);
+    }
+
+    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
+        self.stale |= self.usage.pass(now);
+        self.usage.hold(now, changed, books);
+        Some(self.usage.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_base::units::{Dim, Resources, Unit};
+    use plimsoll_sim::books::Weights;
+
+    /// With a half-life of an interval the average of a user that runs 8 cores is 4, 6, 7, 7.5; then it runs nothing: 3.75. A
+    /// start is charged half of its request: 4, which the first sample halves.
+    #[test]
+    fn the_average_nears_what_is_run_and_a_start_is_charged() {
+        let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];
+        let (mut capacity, weights) = (Resources::ZERO, Weights::default());
+        capacity.0[0] = 100_000;
+        let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
+        let memory = Memory::parse("10s:10s", INTERVAL).expect("spans");
+        let mut policy = Afs::new(&setup, memory);
+        let mut books = Books::new(1, capacity, capacity, true, weights.clone());
+        books.open("u");
+        policy.open(UserId(0), "u").expect("a user");
+        let cores = |policy: &Afs| policy.usage.past(UserId(0))[0] as f64 / (1u64 << 32) as f64 / 1000.0;
+        books.queue(UserId(0), 1, &[8000]);
+        books.launch(UserId(0), &[8000], &[8000]);
+        policy.settled(Time::ZERO, &[UserId(0)], &books);
+        let after: Vec<f64> = (1..=4)
+            .map(|interval| {
+                policy.settled(Time(interval * 10_000_000), &[], &books);
+                cores(&policy)
+            })
+            .collect();
+        assert_eq!(after, [4.0, 6.0, 7.0, 7.5]);
+        books.finish(UserId(0), &[8000], &[8000], 1);
+        policy.settled(Time(40_000_001), &[UserId(0)], &books);
+        policy.settled(Time(50_000_000), &[], &books);
+        assert_eq!(cores(&policy), 3.75);
+        policy.usage.charge(UserId(0), &[8000], 1);
+        assert_eq!(cores(&policy), 7.75);
+        // Half a life of a week in five minutes: a = 0.00034376390587.
+        let week = Usage::new(Adds::Sample, Memory::parse("168h", INTERVAL).expect("a span"), 1);
+        let forgotten = 1.0 - week.left() as f64 / (1u64 << 32) as f64;
+        assert!((forgotten - 0.000_343_763_905_87).abs() < 1e-9, "{forgotten}");
+    }
+}

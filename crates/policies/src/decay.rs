@@ -1,0 +1,221 @@
+//! The memory of policies: the usage of each user, which is forgotten by halves.
+//!
+//! Time is cut into *periods*. Within a period the integral of what a user holds is exact; when the period is over it joins what
+//! is left of earlier ones, which shrinks by `0.5^(period / half-life)`, a factor in steps of 2^-32 that is made of integers
+//! alone, so that every platform rounds alike. Nothing shrinks in between.
+
+use plimsoll_base::units::{Span, Time, UserId};
+use plimsoll_sim::books::Books;
+
+/// A half-life, and how often what is forgotten is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// After so long half of it is forgotten: 0 remembers nothing, [`Span::ENDLESS`] everything.
+    pub half_life: Span,
+    /// Above 0.
+    pub period: Span,
+}
+
+impl Memory {
+    /// Reads `HALF_LIFE[:PERIOD]`, spans or `0` and `inf`. Errors: what is expected.
+    pub fn parse(text: &str, usual_period: Span) -> Result<Memory, String> {
+        let (half_life, period) = text.split_once(':').map_or((text, None), |(one, other)| (one, Some(other)));
+        let span = |text: &str| plimsoll_base::units::span(text).map_err(|_| expected());
+        let half_life = match half_life {
+            "0" => Span::ZERO,
+            "inf" => Span::ENDLESS,
+            text => span(text)?,
+        };
+        let period = period.map_or(Ok(usual_period), span)?;
+        if period == Span::ZERO { Err(expected()) } else { Ok(Memory { half_life, period }) }
+    }
+
+    /// The part that is left of an amount after a period, in steps of 2^-32.
+    fn left(self) -> u64 {
+        match self.half_life {
+            Span::ENDLESS => ONE,
+            Span::ZERO => 0,
+            Span(half_life) => power_of_half(self.period.0, half_life),
+        }
+    }
+}
+
+fn expected() -> String {
+    "a half-life and perhaps a period above 0, such as 1h, 7d:5m, 0 or inf".to_owned()
+}
+
+/// 1 in the integers that factors are kept in.
+const ONE: u64 = 1 << 32;
+
+/// `0.5^(over / under)` in steps of 2^-32: the binary digits of the fraction say of which roots of a half it is the product.
+fn power_of_half(over: u64, under: u64) -> u64 {
+    let whole = over / under;
+    if whole >= 64 {
+        return 0;
+    }
+    let mut rest = u128::from(over % under);
+    // In steps of 2^-62.
+    let (mut product, mut root) = (1u128 << 62, 1u128 << 61);
+    for _ in 0..62 {
+        root = (root << 62).isqrt();
+        rest *= 2;
+        if rest >= u128::from(under) {
+            rest -= u128::from(under);
+            product = (product * root) >> 62;
+        }
+    }
+    (product >> 30 >> whole) as u64
+}
+
+/// The amounts that a period adds to the usage of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adds {
+    /// The integral of the amounts that it has held, in base units times microseconds.
+    Integral,
+    /// The amounts that it holds at the end, in steps of 2^-32 of a base unit, times the part that is forgotten: an exponential
+    /// moving average.
+    Sample,
+}
+
+/// The usage that users have not forgotten.
+///
+/// Cost: O(changed users) an instant, O(users with anything left) a period.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    adds: Adds,
+    period: Span,
+    left: u64,
+    dims: usize,
+    /// The end of the present period.
+    end: Time,
+    /// The rest of earlier periods, then the present one, then the amounts held now: `dims` numbers each, by user.
+    past: Vec<u128>,
+    present: Vec<u128>,
+    held: Vec<u64>,
+    /// Until when the present period is added up.
+    since: Vec<Time>,
+    /// Users that hold or have anything left, and whether a user is one.
+    live: Vec<UserId>,
+    is_live: Vec<bool>,
+}
+
+impl Usage {
+    /// Nobody has held anything.
+    pub fn new(adds: Adds, memory: Memory, dims: usize) -> Usage {
+        Usage {
+            adds,
+            period: memory.period,
+            left: memory.left(),
+            dims,
+            end: Time::ZERO + memory.period,
+            past: Vec::new(),
+            present: Vec::new(),
+            held: Vec::new(),
+            since: Vec::new(),
+            live: Vec::new(),
+            is_live: Vec::new(),
+        }
+    }
+
+    /// The part that a period leaves, in steps of 2^-32.
+    #[cfg(test)]
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// A user appears.
+    pub fn open(&mut self) {
+        self.past.resize(self.past.len() + self.dims, 0);
+        self.present.resize(self.present.len() + self.dims, 0);
+        self.held.resize(self.held.len() + self.dims, 0);
+        self.since.push(Time::ZERO);
+        self.is_live.push(false);
+    }
+
+    /// The rest of the periods that are over.
+    pub fn past(&self, user: UserId) -> &[u128] {
+        &self.past[user.index() * self.dims..][..self.dims]
+    }
+
+    /// The same as it will be when the present period is over.
+    pub fn kept(&self, user: UserId) -> impl Iterator<Item = u128> + '_ {
+        self.past(user).iter().map(|past| forget(*past, self.left))
+    }
+
+    /// When the present period is over.
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    fn add_up(&mut self, user: UserId, now: Time) {
+        let span = now.since(std::mem::replace(&mut self.since[user.index()], now));
+        let at = user.index() * self.dims;
+        for (sum, held) in self.present[at..at + self.dims].iter_mut().zip(&self.held[at..at + self.dims]) {
+            *sum += u128::from(*held) * u128::from(span.0);
+        }
+    }
+
+    /// It is so late: closes all periods that are over by now. Whether any were.
+    pub fn pass(&mut self, now: Time) -> bool {
+        let any = self.end <= now;
+        while self.end <= now {
+            if self.live.is_empty() {
+                // Nothing changes before somebody holds something.
+                let periods = now.since(self.end).0 / self.period.0 + 1;
+                self.end = Time(self.end.0 + periods * self.period.0);
+                break;
+            }
+            let (end, live) = (self.end, std::mem::take(&mut self.live));
+            self.live = live.into_iter().filter(|user| self.close(*user, end)).collect();
+            self.end = end + self.period;
+        }
+        any
+    }
+
+    /// A period of a user is over; whether anything is left.
+    fn close(&mut self, user: UserId, end: Time) -> bool {
+        self.add_up(user, end);
+        let at = user.index() * self.dims;
+        let mut any = false;
+        for d in at..at + self.dims {
+            let held = std::mem::take(&mut self.present[d]);
+            self.past[d] = forget(self.past[d], self.left)
+                + match self.adds {
+                    Adds::Integral => held,
+                    Adds::Sample => u128::from(self.held[d]) * u128::from(ONE - self.left),
+                };
+            any |= self.past[d] > 0 || self.held[d] > 0;
+        }
+        self.is_live[user.index()] = any;
+        any
+    }
+
+    /// A user that is about to hold these amounts more is charged for them at once, as if it had held them at the end of a period.
+    pub fn charge(&mut self, user: UserId, amounts: &[u64], tasks: u32) {
+        for (past, amount) in self.past[user.index() * self.dims..].iter_mut().zip(amounts) {
+            *past += u128::from(*amount) * u128::from(tasks) * u128::from(ONE - self.left);
+        }
+        if !std::mem::replace(&mut self.is_live[user.index()], true) {
+            self.live.push(user);
+        }
+    }
+
+    /// These users hold something else from now on.
+    pub fn hold(&mut self, now: Time, changed: &[UserId], books: &Books) {
+        for &user in changed {
+            self.add_up(user, now);
+            let at = user.index() * self.dims;
+            self.held[at..at + self.dims].copy_from_slice(books.held(user));
+            let holds = self.held[at..at + self.dims].iter().any(|held| *held > 0);
+            if holds && !std::mem::replace(&mut self.is_live[user.index()], true) {
+                self.live.push(user);
+            }
+        }
+    }
+}
+
+/// A part of an amount, rounded down.
+fn forget(all: u128, left: u64) -> u128 {
+    let (high, low) = (all >> 64, all & u128::from(u64::MAX));
+    ((high * u128::from(left)) << 32) + ((low * u128::from(left)) >> 32)
+}

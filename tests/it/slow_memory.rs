@@ -1,0 +1,62 @@
+//! The slow twin's memory, from its definition alone: `docs/policies.md`, "Policies with memory".
+
+/// After how long half is forgotten (never, if absent), and the period in which that is counted, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub half_life: Option<u64>,
+    pub period: u64,
+}
+
+impl Memory {
+    /// How it is written.
+    pub fn text(self) -> String {
+        match self.half_life {
+            None => format!("inf:{}us", self.period),
+            Some(0) => format!("0:{}us", self.period),
+            Some(half_life) => format!("{half_life}us:{}us", self.period),
+        }
+    }
+
+    /// The part that a period leaves, in steps of 2^-32.
+    fn factor(self) -> u128 {
+        let factor = match self.half_life {
+            None => 1.0,
+            Some(0) => 0.0,
+            Some(half_life) => 0.5_f64.powf(self.period as f64 / half_life as f64),
+        };
+        (factor * 4_294_967_296.0) as u128
+    }
+
+    /// What is left of an amount after a period.
+    pub fn left(self, amount: u128) -> u128 {
+        (amount * self.factor()) >> 32
+    }
+
+    /// The moving average of what is held at the ends of periods, in steps of 2^-32, with the charges for what was started.
+    pub fn average(self, held: &[(u64, u64, u64)], now: u64) -> u128 {
+        let forgotten = (1 << 32) - self.factor();
+        let charges = |from: u64, to: u64| -> u128 {
+            held.iter().filter(|it| (from..to).contains(&it.1)).map(|it| u128::from(it.0) * forgotten).sum()
+        };
+        let mut average = 0;
+        for end in (self.period..=now).step_by(self.period as usize) {
+            let sample = held.iter().filter(|(_, from, to)| *from < end && end <= *to);
+            let sample: u128 = sample.map(|it| u128::from(it.0)).sum();
+            average = self.left(average + charges(end - self.period, end)) + sample * forgotten;
+        }
+        average + charges(now / self.period * self.period, now + 1)
+    }
+
+    /// What is left of the periods that are over by `now` of what was held: each as an amount, from when and until when.
+    pub fn past(self, held: &[(u64, u64, u64)], now: u64) -> u128 {
+        let mut past = 0;
+        for end in (self.period..=now).step_by(self.period as usize) {
+            let begin = end - self.period;
+            let within = |&(amount, from, to): &(u64, u64, u64)| {
+                u128::from(amount) * u128::from(to.min(end).saturating_sub(from.max(begin)))
+            };
+            past = self.left(past) + held.iter().map(within).sum::<u128>();
+        }
+        past
+    }
+}
