@@ -30,6 +30,9 @@ mod slow;
 #[path = "../it/slow_inside.rs"]
 #[allow(unused)]
 mod slow_inside;
+#[path = "../it/slow_memory.rs"]
+#[allow(unused)]
+mod slow_memory;
 #[path = "../it/slow_rate.rs"]
 #[allow(unused)]
 mod slow_rate;
