@@ -80,7 +80,7 @@ fn policies_with_memory() {
         let last = ends.max().unwrap_or(1);
         let half_lives = [None, Some(0), Some(1 + last / 50), Some(1 + last / 7), Some(1 + 3 * last)];
         let memory = |at: u64| Memory { half_life: half_lives[at as usize % 5], period: 1 + last / (1 + at / 5 % 60) };
-        case.policies = vec![Policy::LongTerm(memory(seed)), Policy::Afs(memory(seed / 3))];
+        case.policies = vec![Policy::LongTerm(memory(seed)), Policy::Afs(memory(1 + seed % 4 + seed / 16 % 100 * 5))];
         case
     });
 }

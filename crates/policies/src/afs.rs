@@ -25,6 +25,10 @@ pub static ROW: PolicyRow = PolicyRow {
     checked: "afs:1h",
     read: |given| {
         let memory = Memory::parse(given.unwrap_or_default(), INTERVAL)?;
+        if memory.half_life == Span::ENDLESS {
+            // Nothing would ever join such an average.
+            return Err("a half-life that ends, such as 168h".to_owned());
+        }
         Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(Afs::new(setup, memory)))))
     },
 };
