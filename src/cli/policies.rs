@@ -43,7 +43,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                     lines.push(vec![String::new(), format!("lowest {rank} first; {source}")]);
                 }
             }
-            for order in ORDERS {
+            for order in ORDERS.iter() {
                 lines.push(vec![format!("POLICY/{}", order.name()), order.meaning().to_owned()]);
                 lines.push(vec![String::new(), format!("order of a user's own task sets; {}", order.source())]);
             }

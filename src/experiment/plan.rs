@@ -19,7 +19,7 @@ use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::pinned::Pinned;
-use crate::policy::{NamedPolicy, QuotaFile, Registry, inside};
+use crate::policy::{NamedPolicy, QuotaFile, Registry};
 use crate::tree::Node;
 use crate::units::{Dim, Round, Span, Time, decimal};
 use crate::workload::Service;
@@ -351,12 +351,12 @@ pub fn default_tables() -> Vec<Table> {
 
 /// A policy of a plan, which has quota groups of its own.
 fn planned(name: &str, quotas: &[(String, QuotaFile)], registry: &Registry, folder: &Path) -> Result<NamedPolicy> {
-    let (policy, inside) = inside::split(name)?;
-    let Some(inline) = policy.strip_prefix(NamedPolicy::INLINE) else { return registry.policy_in(name, folder) };
-    let quota = quotas.iter().find(|(known, _)| known == inline);
-    quota.map(|(_, file)| NamedPolicy::quota(policy, file.clone()).with_inside(inside)).ok_or_else(|| {
-        let hint = did_you_mean(inline, quotas.iter().map(|(known, _)| known.as_str()));
-        Error::plan("policies", format!("'{name}'"), format!("a table [quota.{inline}] in this plan{hint}"))
+    registry.policy_of(name, folder, &|inline| {
+        let quota = quotas.iter().find(|(known, _)| known == inline);
+        quota.map(|(_, file)| file.clone()).ok_or_else(|| {
+            let hint = did_you_mean(inline, quotas.iter().map(|(known, _)| known.as_str()));
+            Error::plan("policies", format!("'{name}'"), format!("a table [quota.{inline}] in this plan{hint}"))
+        })
     })
 }
 

@@ -53,7 +53,7 @@ fn partition(dir: &Path, policy: &str) -> Result<PathBuf, String> {
 }
 
 fn decoded(name: &str) -> String {
-    name.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/")
+    name.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%3D", "=").replace("%2C", ",")
 }
 
 /// What became of each task.

@@ -4,11 +4,13 @@
 //! share-order policies on a pool or on machines. It knows nothing of the library that it checks.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
 
 use crate::slow_inside::{Inside, Job, key};
 use crate::slow_memory::Memory;
 use crate::slow_rate::{Curve, rate};
 pub use crate::slow_ratio::Ratio;
+use crate::slow_zoo::{Accounts, User, View, Zoo, pair, place, times as amounts};
 
 /// One row of a trace. Jobs, users and stages are numbers that mean nothing but themselves.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +41,7 @@ pub enum Policy {
     Drf,
     LongTerm(Memory),
     Afs(Memory),
+    Zoo(Zoo),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +127,9 @@ struct Simulation<'a> {
     running: Vec<Running>,
     outcomes: Vec<Outcome>,
     clock: u64,
+    accounts: Accounts,
+    /// Users, as rows number them, that Tetris serves first in this round.
+    eligible: Vec<usize>,
 }
 
 /// Replays `rows`: the tasks in the order of their launches, then those that never start.
@@ -140,8 +146,9 @@ pub fn simulate(rows: &[Row], config: &Config) -> Vec<Outcome> {
     let capacity: Vec<u64> = (0..offers[0].len()).map(|r| offers.iter().map(|offer| offer[r]).sum()).collect();
     let free = if config.placement == Placement::Pooled { vec![capacity.clone()] } else { offers };
     let progress = vec![Progress::default(); rows.len()];
+    let (running, outcomes, accounts, eligible) = (Vec::new(), Vec::new(), Accounts::default(), Vec::new());
     let mut simulation =
-        Simulation { rows, config, id, capacity, free, progress, running: Vec::new(), outcomes: Vec::new(), clock: 0 };
+        Simulation { rows, config, id, capacity, free, progress, running, outcomes, clock: 0, accounts, eligible };
     while let Some(now) = simulation.next_instant() {
         simulation.instant(now);
     }
@@ -155,12 +162,19 @@ impl Simulation<'_> {
         let next = arrivals.chain(self.running.iter().map(|task| task.finish)).min();
         // While anybody waits the end of a period may change whose turn it is.
         let waits = || (0..self.id.len()).any(|user| self.head(user).is_some());
-        match self.config.policy {
-            Policy::LongTerm(memory) | Policy::Afs(memory) if waits() => {
-                let end = (self.clock / memory.period + 1) * memory.period;
+        let period = match self.config.policy {
+            Policy::LongTerm(memory) | Policy::Afs(memory) => Some(memory.period),
+            Policy::Zoo(zoo) => zoo.period(),
+            _ => None,
+        };
+        // Credits may never be enough.
+        let hopeless = next.is_none() && self.accounts.idle > 300;
+        match period.filter(|_| waits() && !hopeless) {
+            Some(period) => {
+                let end = (self.clock / period + 1) * period;
                 Some(next.map_or(end, |next| next.min(end)))
             }
-            _ => next,
+            None => next,
         }
     }
 
@@ -264,6 +278,8 @@ impl Simulation<'_> {
 
     /// One scheduling round: launches one task at a time (or one gang), for the first user in line, until nobody can.
     fn round(&mut self, now: u64) {
+        self.quanta(now);
+        self.choose_eligible();
         while let Some((row, places)) = self.choose() {
             for place in places {
                 self.launch(now, row, place);
@@ -271,9 +287,113 @@ impl Simulation<'_> {
         }
     }
 
+    /// Karma's accounts, if the policy is that.
+    fn quanta(&mut self, now: u64) {
+        self.accounts.idle += 1;
+        let Policy::Zoo(Zoo::Karma(rule)) = self.config.policy else { return };
+        let demands: Vec<u64> = self.users().iter().map(|user| user.wanted[0].div_ceil(1000)).collect();
+        self.accounts.round(rule, self.capacity[0] / 1000, now, &demands);
+    }
+
+    /// The users that have appeared, in that order.
+    fn users(&self) -> Vec<User> {
+        let mut numbers: Vec<usize> = Vec::new();
+        for row in (0..self.rows.len()).filter(|&row| self.progress[row].arrived) {
+            if !numbers.contains(&self.rows[row].user) {
+                numbers.push(self.rows[row].user);
+            }
+        }
+        numbers.into_iter().map(|user| self.user(user)).collect()
+    }
+
+    fn user(&self, number: usize) -> User {
+        let mine = (0..self.rows.len()).filter(|&row| self.rows[row].user == number);
+        let dims = self.capacity.len();
+        let sum = |of: &dyn Fn(usize) -> u64| -> Vec<u64> {
+            let rows: Vec<Vec<u64>> = mine.clone().map(|row| amounts(&self.rows[row], of(row))).collect();
+            (0..dims).map(|r| rows.iter().map(|row| row[r]).sum()).collect()
+        };
+        let progress = |row: usize| &self.progress[row];
+        let memory = if let Policy::Zoo(zoo) = self.config.policy { zoo.memory() } else { None };
+        let past = |r: usize| memory.map_or(0, |memory| memory.past(&self.holdings(number, r), self.clock));
+        let head = self.head(number).map(|row| {
+            let (released, _) = self.progress[row].released.expect("a row that waits was released");
+            (self.rows[row].demand.clone(), released, self.rows[row].priority)
+        });
+        User {
+            number,
+            weights: self.config.weights.get(number).cloned().unwrap_or(vec![Ratio::ONE; dims]),
+            past: (0..dims).map(past).collect(),
+            held: sum(&|row| progress(row).launched - progress(row).ended),
+            wanted: sum(&|row| progress(row).released.map_or(0, |_| self.rows[row].tasks - progress(row).ended)),
+            head,
+        }
+    }
+
+    fn choose_eligible(&mut self) {
+        let Policy::Zoo(Zoo::Tetris(knob)) = self.config.policy else { return };
+        let drf = Config { policy: Policy::Drf, ..self.config.clone() };
+        let waits = self.users().into_iter().enumerate().filter(|(_, user)| user.head.is_some());
+        let mut waiting: Vec<(Ratio, usize, usize)> =
+            waits.map(|(at, user)| (share(&drf, user.number, &user.held, &self.capacity), at, user.number)).collect();
+        waiting.sort();
+        let part = (waiting.len() as u64 * (1000 - knob)).div_ceil(1000).max(1);
+        self.eligible = waiting.into_iter().take(part as usize).map(|(.., number)| number).collect();
+    }
+
+    /// The best pair of a user's next task and a machine with room for it.
+    fn best_pair(&self, zoo: Zoo, line: &[usize]) -> Option<(usize, Vec<usize>)> {
+        let mut pairs = Vec::new();
+        for &row in line {
+            let need = need(&self.rows[row], self.config);
+            let user = self.rows[row].user;
+            let count = self.running.iter().filter(|task| self.rows[task.row].user == user).count();
+            let tie = match self.config.ties {
+                Ties::LowestId => (0, self.id[user]),
+                Ties::HighestId => (0, usize::MAX - self.id[user]),
+                Ties::FewestRunning => (count, self.id[user]),
+            };
+            let places: Vec<Vec<usize>> = match self.together(row) > 1 {
+                true => self.places(row).into_iter().collect(),
+                false => {
+                    (0..self.free.len()).filter(|&at| times(&need, &self.free[at]) > 0).map(|at| vec![at]).collect()
+                }
+            };
+            let known = self.user(user);
+            for places in places {
+                let whole = if self.config.placement == Placement::Pooled {
+                    self.capacity.clone()
+                } else {
+                    offers(self.config)[places[0]].clone()
+                };
+                let spot = [&whole[..], &self.free[places[0]]];
+                let tasks = (&need[..], self.together(row));
+                let value = pair(zoo, tasks, &known.held, &known.weights, spot, self.eligible.contains(&user));
+                pairs.push((value, tie, places, row));
+            }
+        }
+        pairs.into_iter().min().map(|(.., places, row)| (row, places))
+    }
+
+    /// Whether the policy lets the next task of a row start, or all of a gang.
+    fn admitted(&self, row: usize) -> bool {
+        let Policy::Zoo(Zoo::Karma(_)) = self.config.policy else { return true };
+        let users = self.users();
+        let at = users.iter().position(|user| user.number == self.rows[row].user).expect("it has appeared");
+        self.accounts.admits(at, users[at].held[0], self.rows[row].demand[0] * self.together(row))
+    }
+
     fn choose(&self) -> Option<(usize, Vec<usize>)> {
         let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.head(user)).collect();
-        line.sort_by(|&a, &b| self.compare(a, b));
+        line.retain(|&row| self.admitted(row));
+        if let Policy::Zoo(zoo) = self.config.policy
+            && zoo.by_machine()
+        {
+            return self.best_pair(zoo, &line);
+        }
+        // Looked up once, not for every comparison.
+        let places = self.zoo_places(&line);
+        line.sort_by(|&a, &b| places.get(&a).cmp(&places.get(&b)).then_with(|| self.compare(a, b)));
         let tried = if self.config.on_blocked == OnBlocked::Stop { 1 } else { line.len() };
         line.into_iter().take(tried).find_map(|row| Some((row, self.places(row)?)))
     }
@@ -314,10 +434,13 @@ impl Simulation<'_> {
         }
         let its = |other: &usize| self.rows[*other].job == self.rows[row].job;
         let known = (0..self.rows.len()).filter(its).filter(|&other| self.fits_when_empty(other));
-        let mut job = Job { rows: Vec::new(), ended: Vec::new(), running: Vec::new() };
+        let submit = self.rows[row].submit;
+        let mut job = Job { rows: Vec::new(), ended: Vec::new(), running: Vec::new(), served: Vec::new(), submit };
         job.rows = known.map(|other| (&self.rows[other], self.progress[other].ended)).collect();
         for outcome in self.outcomes.iter().filter(|outcome| outcome.job == self.rows[row].job) {
             let (Some(start), Some(finish)) = (outcome.start, outcome.finish) else { continue };
+            let demand = self.row_of(outcome).demand.clone();
+            job.served.push((demand, finish.min(self.clock) - start));
             // What ends at this instant is still running if it has begun at it.
             if finish <= self.clock && !self.is_running(outcome) {
                 job.ended.push(finish - start);
@@ -326,7 +449,8 @@ impl Simulation<'_> {
             }
         }
         let released = self.progress[row].released.expect("a row that waits was released");
-        key(self.config.inside, row, &self.rows[row], released, &job)
+        let whole = (0..self.rows[row].demand.len()).map(|r| self.config.machines.iter().map(|it| it[r]).sum());
+        key(self.config.inside, row, &self.rows[row], released, &job, &whole.collect::<Vec<u64>>())
     }
 
     fn is_running(&self, outcome: &Outcome) -> bool {
@@ -353,11 +477,44 @@ impl Simulation<'_> {
         let (a, b) = (self.rows[a].user, self.rows[b].user);
         let count = |user: usize| self.running.iter().filter(|task| self.rows[task.row].user == user).count();
         let lower = self.id[a].cmp(&self.id[b]);
-        self.share(a).cmp(&self.share(b)).then(match self.config.ties {
+        let first = match self.config.policy {
+            Policy::Zoo(_) => Ordering::Equal,
+            _ => self.share(a).cmp(&self.share(b)),
+        };
+        first.then(match self.config.ties {
             Ties::LowestId => lower,
             Ties::HighestId => lower.reverse(),
             Ties::FewestRunning => count(a).cmp(&count(b)).then(lower),
         })
+    }
+
+    /// The places of the users of these rows, under a policy of the literature.
+    fn zoo_places(&self, line: &[usize]) -> HashMap<usize, Vec<u128>> {
+        let Policy::Zoo(zoo) = self.config.policy else { return HashMap::new() };
+        let users = self.users();
+        let (capacity, clock, credits) = (&self.capacity, self.clock, &self.accounts.credits);
+        let view = View { users: &users, capacity, clock, credits };
+        let at = |row: usize| users.iter().position(|it| it.number == self.rows[row].user).expect("it has appeared");
+        line.iter().map(|&row| (row, place(zoo, &view, at(row)))).collect()
+    }
+
+    /// The amounts that a user has held: how much, from when and until when.
+    fn holdings(&self, user: usize, r: usize) -> Vec<(u64, u64, u64)> {
+        let mine = self.outcomes.iter().filter_map(|outcome| {
+            let (start, finish) = outcome.start.zip(outcome.finish)?;
+            let row = self.row_of(outcome);
+            (row.user == user).then(|| (need(row, self.config)[r], start, finish.min(self.clock)))
+        });
+        mine.collect()
+    }
+
+    /// The row of a task that was launched.
+    fn row_of(&self, outcome: &Outcome) -> &Row {
+        let its = |&row: &usize| {
+            let first = self.first_task(row);
+            self.rows[row].job == outcome.job && (first..first + self.rows[row].tasks).contains(&outcome.task)
+        };
+        &self.rows[(0..self.rows.len()).find(its).expect("a row of its own")]
     }
 
     /// What a user holds, as the policy measures it, over the user's weight.
@@ -370,17 +527,7 @@ impl Simulation<'_> {
         if let Policy::LongTerm(memory) | Policy::Afs(memory) = self.config.policy {
             let averages = matches!(self.config.policy, Policy::Afs(_));
             let used = |r: usize| {
-                let mine = self.outcomes.iter().filter_map(|outcome| {
-                    let (start, finish) = outcome.start.zip(outcome.finish)?;
-                    let its = |&row: &usize| {
-                        let first = self.first_task(row);
-                        self.rows[row].job == outcome.job
-                            && (first..first + self.rows[row].tasks).contains(&outcome.task)
-                    };
-                    let row = &self.rows[(0..self.rows.len()).find(its).expect("a row of its own")];
-                    (row.user == user).then(|| (need(row, self.config)[r], start, finish.min(self.clock)))
-                });
-                let mine: Vec<(u64, u64, u64)> = mine.collect();
+                let mine = self.holdings(user, r);
                 if averages {
                     return memory.average(&mine, self.clock) as u64;
                 }
@@ -411,6 +558,7 @@ impl Simulation<'_> {
             finish: Some(finish),
         });
         self.progress[row].launched += 1;
+        self.accounts.idle = 0;
     }
 
     fn first_task(&self, row: usize) -> u64 {
@@ -439,7 +587,7 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
     };
     let mut parts = (0..capacity.len()).filter(|&r| capacity[r] > 0).map(part);
     match config.policy {
-        Policy::Fifo | Policy::Line | Policy::LongTerm(_) | Policy::Afs(_) => {
+        Policy::Fifo | Policy::Line | Policy::LongTerm(_) | Policy::Afs(_) | Policy::Zoo(_) => {
             unreachable!("these orders know no share")
         }
         Policy::MaxMin(r) => part(r),

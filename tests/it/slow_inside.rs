@@ -14,11 +14,24 @@ pub enum Inside {
     SrptTrue,
     Las,
     Edf,
+    /// Queues of jobs by service in two dimensions.
+    Tiresias,
 }
 
+/// Where queues end, in microseconds of the whole cluster.
+const QUEUES: [u64; 3] = [1, 2500, 15_000_000];
+
 impl Inside {
-    pub const OTHERS: [Inside; 7] =
-        [Inside::Fifo, Inside::Sjf, Inside::SjfTrue, Inside::Srpt, Inside::SrptTrue, Inside::Las, Inside::Edf];
+    pub const OTHERS: [Inside; 8] = [
+        Inside::Fifo,
+        Inside::Sjf,
+        Inside::SjfTrue,
+        Inside::Srpt,
+        Inside::SrptTrue,
+        Inside::Las,
+        Inside::Edf,
+        Inside::Tiresias,
+    ];
 
     /// What stands behind the policy's name.
     pub fn suffix(self) -> &'static str {
@@ -31,6 +44,7 @@ impl Inside {
             Inside::SrptTrue => "/srpt:true",
             Inside::Las => "/las",
             Inside::Edf => "/edf",
+            Inside::Tiresias => "/tiresias:1us,2500us,15s",
         }
     }
 }
@@ -41,10 +55,13 @@ pub struct Job<'a> {
     pub rows: Vec<(&'a Row, u64)>,
     pub ended: Vec<u64>,
     pub running: Vec<u64>,
+    /// The demand and the time so far of each task that was launched.
+    pub served: Vec<(Vec<u64>, u64)>,
+    pub submit: u64,
 }
 
 /// The lowest is next. `released` is when the row could have started, and 1 if a stage released it.
-pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job) -> (u128, u64) {
+pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job, capacity: &[u64]) -> (u128, u64) {
     let each = |row: &Row| match inside {
         Inside::Sjf | Inside::Srpt => row.estimate.expect("a row with an estimate"),
         _ => row.duration,
@@ -59,6 +76,16 @@ pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job)
         Inside::Sjf | Inside::SjfTrue => size(&|row, _| row.tasks),
         Inside::Srpt | Inside::SrptTrue => size(&|row, ended| row.tasks - ended).saturating_sub(elapsed),
         Inside::Las => elapsed + job.ended.iter().map(|ran| u128::from(*ran)).sum::<u128>(),
+        Inside::Tiresias => {
+            let part = |demand: u64, r: usize| (u128::from(demand) << 20).div_ceil(u128::from(capacity[r]));
+            let all = |demand: &[u64]| {
+                let parts = (0..capacity.len()).filter(|&r| capacity[r] > 0).map(|r| part(demand[r], r));
+                parts.max().unwrap_or(0).max(1)
+            };
+            let attained: u128 = job.served.iter().map(|(demand, ran)| all(demand) * u128::from(*ran)).sum();
+            let queue = QUEUES.iter().filter(|end| u128::from(**end) << 20 <= attained).count();
+            return (queue as u128, job.submit);
+        }
         Inside::Edf => row.deadline.map_or(u128::MAX, u128::from),
     };
     (first, 0)

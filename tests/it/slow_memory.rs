@@ -1,4 +1,4 @@
-//! The slow twin's memory, from its definition alone: `docs/policies.md`, "Policies with memory".
+//! The slow twin's memory, from its definition alone: `docs/memory.md`.
 
 /// After how long half is forgotten (never, if absent), and the period in which that is counted, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

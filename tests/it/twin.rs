@@ -6,6 +6,7 @@ use crate::property::search;
 use crate::replay::{plimsoll, read_tasks, run, said};
 use crate::slow::{OnBlocked, Outcome, Placement, Policy, Ties, simulate};
 use crate::slow_memory::Memory;
+use crate::slow_zoo::{Credits, Factors, Zoo};
 use crate::workloads::{Case, Weighting, job_name};
 
 const CASES: u32 = 110;
@@ -81,6 +82,49 @@ fn policies_with_memory() {
         let half_lives = [None, Some(0), Some(1 + last / 50), Some(1 + last / 7), Some(1 + 3 * last)];
         let memory = |at: u64| Memory { half_life: half_lives[at as usize % 5], period: 1 + last / (1 + at / 5 % 60) };
         case.policies = vec![Policy::LongTerm(memory(seed)), Policy::Afs(memory(1 + seed % 4 + seed / 16 % 100 * 5))];
+        case
+    });
+}
+
+#[test]
+fn policies_of_the_literature() {
+    compare(|seed| {
+        let mut case = Case::draw(seed, Weighting::Scalar, &[Placement::Pooled, Placement::FirstFit]);
+        let ends = case.rows.iter().map(|row| row.submit + row.duration);
+        let last = ends.max().unwrap_or(1);
+        let half_lives = [None, Some(0), Some(1 + last / 50), Some(1 + last / 7), Some(1 + 3 * last)];
+        let memory = |at: u64| Memory { half_life: half_lives[at as usize % 5], period: 1 + last / (1 + at / 5 % 60) };
+        let factors = Factors {
+            age: [0, 1, 1000][seed as usize % 3],
+            fairshare: [0, 1, 10_000][seed as usize / 3 % 3],
+            priority: [0, 1][seed as usize / 9 % 2],
+            max_age: 1 + last / (1 + seed % 4),
+        };
+        let credits = Credits {
+            quantum: 1 + last / (1 + seed % 50),
+            guaranteed: [500, 0, 1000, 900, 333][seed as usize / 7 % 5],
+            credits: [0, 3, 20, 1000][seed as usize / 2 % 4],
+            pool: seed % 2 == 0,
+        };
+        let zoo = [
+            Zoo::FairTree(memory(seed), seed % 2 == 0),
+            Zoo::Multifactor(memory(seed + 1), factors),
+            Zoo::TimeBased(memory(seed + 2), [0, 1000, 500, 3000][seed as usize % 4]),
+            Zoo::Karma(credits),
+            Zoo::Hdrf,
+        ];
+        case.policies = zoo.map(Policy::Zoo).to_vec();
+        case
+    });
+}
+
+#[test]
+fn policies_by_machine() {
+    compare(|seed| {
+        let mut case =
+            Case::draw(seed, Weighting::Vector, &[Placement::FirstFit, Placement::BestFit, Placement::Pooled]);
+        case.on_blocked = OnBlocked::Skip;
+        case.policies = vec![Policy::Zoo(Zoo::Psdsf), Policy::Zoo(Zoo::Tetris([0, 250, 500, 999][seed as usize % 4]))];
         case
     });
 }

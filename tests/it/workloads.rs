@@ -237,6 +237,7 @@ pub fn policy_name(policy: Policy) -> String {
         Policy::Drf => "drf".into(),
         Policy::Afs(memory) => format!("afs:{}", memory.text()),
         Policy::LongTerm(memory) => format!("longterm:{}", memory.text()),
+        Policy::Zoo(zoo) => zoo.name(),
     }
 }
 

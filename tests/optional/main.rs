@@ -39,6 +39,9 @@ mod slow_rate;
 #[path = "../it/slow_ratio.rs"]
 #[allow(unused)]
 mod slow_ratio;
+#[path = "../it/slow_zoo.rs"]
+#[allow(unused)]
+mod slow_zoo;
 #[path = "../it/study_disk.rs"]
 #[allow(unused)]
 mod study_disk;

@@ -127,7 +127,10 @@ impl Stage {
     fn policy(&self) -> Result<NamedPolicy> {
         match &self.policy {
             Rule::Named(name) => Registry::default().policy(name),
-            Rule::Quota(text) => Ok(NamedPolicy::quota("quota", QuotaFile::parse(Path::new("quota.toml"), text)?)),
+            Rule::Quota(text) => {
+                let groups = QuotaFile::parse(Path::new("quota.toml"), text)?;
+                Ok(NamedPolicy::grouped("quota:quota.toml".parse()?, groups))
+            }
         }
     }
 

@@ -30,6 +30,17 @@ impl Memory {
         if period == Span::ZERO { Err(expected()) } else { Ok(Memory { half_life, period }) }
     }
 
+    /// Reads `HALF_LIFE[:PERIOD]` and whatever stands behind the next colon. Errors: what is expected.
+    pub fn parse_before(text: &str, usual_period: Span) -> Result<(Memory, Option<&str>), String> {
+        let (half_life, rest) = text.split_once(':').map_or((text, None), |(one, other)| (one, Some(other)));
+        let Some(rest) = rest else { return Memory::parse(half_life, usual_period).map(|memory| (memory, None)) };
+        let (period, behind) = rest.split_once(':').map_or((rest, None), |(one, other)| (one, Some(other)));
+        match Memory::parse(&format!("{half_life}:{period}"), usual_period) {
+            Ok(memory) => Ok((memory, behind)),
+            Err(_) => Memory::parse(half_life, usual_period).map(|memory| (memory, Some(rest))),
+        }
+    }
+
     /// The part that is left of an amount after a period, in steps of 2^-32.
     fn left(self) -> u64 {
         match self.half_life {
@@ -45,10 +56,10 @@ fn expected() -> String {
 }
 
 /// 1 in the integers that factors are kept in.
-const ONE: u64 = 1 << 32;
+pub const ONE: u64 = 1 << 32;
 
 /// `0.5^(over / under)` in steps of 2^-32: the binary digits of the fraction say of which roots of a half it is the product.
-fn power_of_half(over: u64, under: u64) -> u64 {
+pub fn power_of_half(over: u64, under: u64) -> u64 {
     let whole = over / under;
     if whole >= 64 {
         return 0;
@@ -88,6 +99,8 @@ pub struct Usage {
     dims: usize,
     /// The end of the present period.
     end: Time,
+    /// The time of earlier periods, forgotten as amounts are.
+    elapsed: u128,
     /// The rest of earlier periods, then the present one, then the amounts held now: `dims` numbers each, by user.
     past: Vec<u128>,
     present: Vec<u128>,
@@ -108,6 +121,7 @@ impl Usage {
             left: memory.left(),
             dims,
             end: Time::ZERO + memory.period,
+            elapsed: 0,
             past: Vec::new(),
             present: Vec::new(),
             held: Vec::new(),
@@ -147,6 +161,31 @@ impl Usage {
         self.end
     }
 
+    /// When the present period began.
+    pub fn begin(&self) -> Time {
+        Time(self.end.0 - self.period.0)
+    }
+
+    /// The time of the periods that are over, in microseconds, forgotten as amounts are: usage is at most an amount held times this.
+    pub fn elapsed(&self) -> u128 {
+        self.elapsed
+    }
+
+    /// So many periods are over.
+    fn age(&mut self, periods: u64) {
+        let period = u128::from(self.period.0);
+        if self.left == ONE {
+            self.elapsed += period * u128::from(periods);
+            return;
+        }
+        for _ in 0..periods {
+            let elapsed = forget(self.elapsed, self.left) + period;
+            if std::mem::replace(&mut self.elapsed, elapsed) == elapsed {
+                break;
+            }
+        }
+    }
+
     fn add_up(&mut self, user: UserId, now: Time) {
         let span = now.since(std::mem::replace(&mut self.since[user.index()], now));
         let at = user.index() * self.dims;
@@ -163,11 +202,13 @@ impl Usage {
                 // Nothing changes before somebody holds something.
                 let periods = now.since(self.end).0 / self.period.0 + 1;
                 self.end = Time(self.end.0 + periods * self.period.0);
+                self.age(periods);
                 break;
             }
             let (end, live) = (self.end, std::mem::take(&mut self.live));
             self.live = live.into_iter().filter(|user| self.close(*user, end)).collect();
             self.end = end + self.period;
+            self.age(1);
         }
         any
     }

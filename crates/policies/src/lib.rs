@@ -11,27 +11,37 @@
 mod afs;
 mod asset;
 mod bmf;
+mod branches;
 mod ceei;
 mod decay;
 mod drf;
+mod fair_tree;
 mod fifo;
+mod hdrf;
+mod karma;
+mod keys;
 mod line;
 mod longterm;
 mod maxmin;
+mod multifactor;
 mod only;
 mod pnorm;
 mod price;
+mod psdsf;
 mod quota;
 mod registry;
 mod resolve;
 mod slot;
 mod spec;
 mod target;
+mod tetris;
+mod time_based;
 
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
     Ask, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
-    Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Stale, Unreturned, Verdict, Victims, enough,
+    Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Spot, Stale, Unreturned, Verdict, Victims,
+    enough,
 };
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};

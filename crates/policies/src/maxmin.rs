@@ -52,14 +52,19 @@ pub(super) fn named(policy: &str, given: Option<&str>) -> std::result::Result<St
 
 /// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.
 pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Result<(usize, Prices)> {
-    let Some(wanted) = setup.dims.iter().position(|dim| dim.name == resource) else {
+    let wanted = dimension(policy, setup, resource)?;
+    Ok((wanted, Prices::new(policy, Shape::Largest, setup, |dim| dim == wanted)?))
+}
+
+/// The place of a resource among the dimensions. Errors: [`Error::Plan`] if there is no such resource.
+pub(super) fn dimension(policy: &'static str, setup: &Setup, resource: &str) -> Result<usize> {
+    setup.dims.iter().position(|dim| dim.name == resource).ok_or_else(|| {
         let known: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();
         let hint = nearest(resource, known.iter().copied());
         let hint = hint.map(|hint| format!(" (did you mean '{policy}:{hint}'?)")).unwrap_or_default();
         let expected = format!("a resource of the workload or the cluster: {}{hint}", known.join(", "));
-        return Err(Error::policy(policy, format!("'{resource}'"), expected));
-    };
-    Ok((wanted, Prices::new(policy, Shape::Largest, setup, |dim| dim == wanted)?))
+        Error::policy(policy, format!("'{resource}'"), expected)
+    })
 }
 
 impl Policy for MaxMin {

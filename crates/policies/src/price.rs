@@ -221,7 +221,7 @@ fn fractions(policy: &str, shape: Shape, denominators: &[[u128; MAX_DIMS]]) -> R
 }
 
 /// `floor(2^places * numerator / denominator)`, for a denominator below 2^125 and a result that fits.
-fn binary_fraction(numerator: u128, denominator: u128, places: u32) -> U256 {
+pub(super) fn binary_fraction(numerator: u128, denominator: u128, places: u32) -> U256 {
     let whole = numerator / denominator;
     let mut rest = U256::from(numerator % denominator);
     let mut value = U256::from(whole);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Policy;
-use super::quota::{Quota, QuotaFile};
+use super::quota::QuotaFile;
 use super::spec::{PolicySpec, Setup};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_fair::quota::PerUser;
@@ -30,8 +30,8 @@ pub struct NamedPolicy {
 }
 
 impl NamedPolicy {
-    /// The prefix of policies with quota groups in the plan itself: `quota:@NAME` is its table `[quota.NAME]`.
-    pub const INLINE: &str = "quota:@";
+    /// The beginning of a file of groups that stands in the plan itself: `@NAME` is its table `[quota.NAME]`.
+    pub const INLINE: &str = "@";
 
     /// A user's own policy.
     pub fn new(
@@ -41,10 +41,10 @@ impl NamedPolicy {
         NamedPolicy { name: name.into(), files: Vec::new(), inside: None, maker: Arc::new(maker) }
     }
 
-    /// Quota groups under a name of their own.
-    pub fn quota(name: impl Into<String>, file: QuotaFile) -> NamedPolicy {
-        let files = file.files.clone();
-        let policy = NamedPolicy::new(name, move |setup| Ok(Box::new(Quota::new(&file, setup)?)));
+    /// A built-in policy that is made of groups, and these groups.
+    pub fn grouped(spec: PolicySpec, groups: QuotaFile) -> NamedPolicy {
+        let files = groups.files.clone();
+        let policy = NamedPolicy::new(spec.to_string(), move |setup| spec.build_of(&groups, setup));
         NamedPolicy { files, ..policy }
     }
 
@@ -124,23 +124,33 @@ impl Registry {
     /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at
     /// once. Errors: as [`Registry::policy`], and those of the files.
     pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
+        self.policy_of(name, folder, &|_| {
+            let expected = "a file here; only a plan has [quota.NAME] tables, and finds them itself";
+            Err(Error::plan("policy", format!("'{name}'"), expected))
+        })
+    }
+
+    /// The same in a plan, which finds its own groups by name. Errors: as [`Registry::policy_in`], and those of `find`.
+    pub fn policy_of(
+        &self,
+        name: &str,
+        folder: &Path,
+        find: &dyn Fn(&str) -> Result<QuotaFile>,
+    ) -> Result<NamedPolicy> {
         let own = |name: &str| self.own.iter().find(|own| own.name == name).cloned();
         if let Some(own) = own(name) {
             return Ok(own);
         }
         let (name, inside) = split(name)?;
-        if name.starts_with(NamedPolicy::INLINE) {
-            let expected = "quota:FILE here; only a plan has [quota.NAME] tables, and finds them itself";
-            return Err(Error::plan("policy", format!("'{name}'"), expected));
-        }
         let policy = match own(name) {
             Some(own) => own,
             None => {
                 let spec: PolicySpec = name.parse()?;
-                let named = spec.to_string();
-                match spec.file() {
-                    Some(path) => NamedPolicy::quota(named, QuotaFile::read(&folder.join(path))?),
-                    None => NamedPolicy::new(named, move |setup| spec.build(setup)),
+                let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
+                match spec.file().map(|path| (inline(path), folder.join(path))) {
+                    Some((Some(inline), _)) => NamedPolicy::grouped(spec, find(&inline)?),
+                    Some((None, path)) => NamedPolicy::grouped(spec, QuotaFile::read(&path)?),
+                    None => NamedPolicy::new(spec.to_string(), move |setup| spec.build(setup)),
                 }
             }
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::Policy;
+use super::{Policy, QuotaFile};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
@@ -23,9 +23,16 @@ static ROWS: &[&PolicyRow] = &[
     &super::pnorm::ROW,
     &super::longterm::ROW,
     &super::afs::ROW,
+    &super::fair_tree::ROW,
+    &super::multifactor::ROW,
+    &super::time_based::ROW,
+    &super::karma::ROW,
+    &super::psdsf::ROW,
+    &super::tetris::ROW,
     &super::ceei::ROW,
     &super::bmf::ROW,
     &super::quota::ROW,
+    &super::hdrf::ROW,
 ];
 
 /// The input of a policy before a run starts.
@@ -76,15 +83,23 @@ pub enum Counterpart {
 /// Makes a policy for a run.
 type Build = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
+/// Makes a policy of a file of groups.
+type BuildGrouped = dyn Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send + Sync;
+
 /// Finds the static counterpart for instances with these resources, if there is one.
 type Find = dyn Fn(&[String]) -> Result<Option<Counterpart>> + Send + Sync;
 
 /// A built-in policy with its parameters.
 pub struct Parsed {
     parameter: Option<String>,
-    file: Option<PathBuf>,
-    build: Box<Build>,
+    maker: Maker,
     counterpart: Box<Find>,
+}
+
+enum Maker {
+    Plain(Box<Build>),
+    /// Of the groups in this file.
+    Grouped(PathBuf, Box<BuildGrouped>),
 }
 
 impl Parsed {
@@ -93,7 +108,17 @@ impl Parsed {
         parameter: Option<String>,
         build: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> Parsed {
-        Parsed { parameter, file: None, build: Box::new(build), counterpart: Box::new(|_| Ok(None)) }
+        Parsed { parameter, maker: Maker::Plain(Box::new(build)), counterpart: Box::new(|_| Ok(None)) }
+    }
+
+    /// A policy that is made so of the groups in a file; `@NAME` is the table `[quota.NAME]` of a plan.
+    pub fn grouped(
+        parameter: &str,
+        path: &str,
+        build: impl Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
+    ) -> Parsed {
+        let maker = Maker::Grouped(path.into(), Box::new(build));
+        Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)) }
     }
 
     /// A policy without parameters. Errors: there is one.
@@ -111,11 +136,6 @@ impl Parsed {
     /// The same with a static counterpart.
     pub fn like(self, counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static) -> Parsed {
         Parsed { counterpart: Box::new(move |resources| counterpart(resources).map(Some)), ..self }
-    }
-
-    /// The same with a file of groups, which is read when the policy is named.
-    pub fn with_file(self, path: &str) -> Parsed {
-        Parsed { file: Some(path.into()), ..self }
     }
 }
 
@@ -137,9 +157,12 @@ impl PolicySpec {
         self.row
     }
 
-    /// The file of groups that it stands for, if it does.
-    pub(super) fn file(&self) -> Option<&Path> {
-        self.parsed.file.as_deref()
+    /// The file of groups that it is made of, if it is.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.parsed.maker {
+            Maker::Plain(_) => None,
+            Maker::Grouped(path, _) => Some(path),
+        }
     }
 
     /// The policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown
@@ -173,10 +196,21 @@ impl PolicySpec {
         })
     }
 
-    /// Makes the policy for a run. Errors: an unknown resource, unusable weights, or
-    /// [`Error::CapacityTooFine`].
+    /// Makes the policy for a run; its file of groups is read. Errors: an unknown resource, unusable weights,
+    /// [`Error::CapacityTooFine`], and those of the file.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
-        (self.parsed.build)(setup)
+        match &self.parsed.maker {
+            Maker::Plain(build) => build(setup),
+            Maker::Grouped(path, build) => build(&QuotaFile::read(path)?, setup),
+        }
+    }
+
+    /// Makes the policy for a run, of these groups if it is made of any. Errors: as [`PolicySpec::build`].
+    pub(super) fn build_of(&self, groups: &QuotaFile, setup: &Setup) -> Result<Box<dyn Policy>> {
+        match &self.parsed.maker {
+            Maker::Plain(build) => build(setup),
+            Maker::Grouped(_, build) => build(groups, setup),
+        }
     }
 }
 

@@ -50,6 +50,19 @@ impl QuotaFile {
         file::parse(path, text)
     }
 
+    /// The group of each user, by place in the file.
+    pub(crate) fn owners(&self) -> Owners {
+        let groups = self.groups.iter().enumerate();
+        let users = groups.flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
+        Owners::new(users, self.groups.iter().position(|group| group.default))
+    }
+
+    /// A user belongs to no group. Errors: always.
+    pub(crate) fn stranger<T>(&self, name: &str) -> Result<T> {
+        let expected = format!("a user of a group in {}, or a group with default = true", self.path.display());
+        Err(Error::plan("user", format!("'{name}'"), expected))
+    }
+
     /// The groups of every tree: the default one, then those of the labels.
     fn trees(&self) -> impl Iterator<Item = &[GroupEntry]> {
         std::iter::once(&*self.groups).chain(self.labels.iter().map(|tree| &*tree.groups))
@@ -67,13 +80,7 @@ pub static ROW: PolicyRow = PolicyRow {
     // Groups stand in a file, and instances have users: every user is a group then.
     checked: "quota",
     read: |given| match given.filter(|path| !path.is_empty()) {
-        Some(path) => {
-            let file = path.to_owned();
-            let build = move |setup: &Setup| -> Result<Box<dyn Policy>> {
-                Ok(Box::new(Quota::new(&QuotaFile::read(Path::new(&file))?, setup)?))
-            };
-            Ok(Parsed::new(Some(path.to_owned()), build).with_file(path))
-        }
+        Some(path) => Ok(Parsed::grouped(path, path, |groups, setup| Ok(Box::new(Quota::new(groups, setup)?)))),
         None => Err("a quota file, such as quota:groups.toml".to_owned()),
     },
 };
@@ -117,13 +124,6 @@ impl Quota {
     }
 }
 
-/// The group of each user, by place in the file.
-fn owners(file: &QuotaFile) -> Owners {
-    let users =
-        file.groups.iter().enumerate().flat_map(|(at, group)| group.users.iter().map(move |user| (at, &**user)));
-    Owners::new(users, file.groups.iter().position(|group| group.default))
-}
-
 /// The groups of a file, for recorders.
 fn group_tree(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
     let mut groups = Vec::new();
@@ -137,7 +137,7 @@ fn group_tree(file: &QuotaFile, trees: &[Sharing]) -> GroupTree {
             limits: tree.limits(at),
         }));
     }
-    GroupTree::new(file.variant.name(), groups, trees.len(), owners(file))
+    GroupTree::new(file.variant.name(), groups, trees.len(), file.owners())
 }
 
 impl Groups for Quota {
@@ -172,8 +172,7 @@ impl Policy for Quota {
 
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
         let Some(leaf) = self.about.group_of(name) else {
-            let expected = format!("a user of a group in {}, or a group with default = true", self.file.path.display());
-            return Err(Error::plan("user", format!("'{name}'"), expected));
+            return self.file.stranger(name);
         };
         debug_assert_eq!(user.index(), self.trees[0].users(), "users appear in order");
         self.trees.iter_mut().for_each(|tree| tree.open(leaf as u32));

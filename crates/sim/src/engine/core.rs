@@ -149,7 +149,7 @@ impl<'a> Core<'a> {
             (None, Displaces::Reclaims) => Some(Victims::default()),
             (None, Displaces::Never) => (eventful || options.faults.is_some()).then(Victims::default),
         };
-        let ordered = options.inside.map(Ordered::new);
+        let ordered = options.inside.map(|order| Ordered::new(order, *books.capacity()));
         let watched = cluster.memory().filter(|_| options.slowdown.is_some() && !site.pooled);
         let notes = Notes {
             freed: (options.hoard.is_some() && !site.pooled).then(Vec::new),

@@ -6,9 +6,9 @@ use super::jobs::{ActiveSet, JobSlot, SetSlot, Sets};
 use super::queues::{QueueId, place, turn};
 use super::running::Running;
 use crate::policy::Inside;
-use crate::policy::inside::{GoesBy, JobView, SetView};
+use crate::policy::inside::{GoesBy, JobView, SetView, WHOLE};
 use crate::workload::TaskSet;
-use plimsoll_base::units::{JobId, Span, Time};
+use plimsoll_base::units::{JobId, Resources, Span, Time};
 
 /// A set in its queue: key, then the usual order.
 type Stand = (QueueId, u128, (u128, u32), SetSlot);
@@ -23,6 +23,8 @@ struct SetFacts {
     deadline: Option<Time>,
     /// The part of its job's size that each task is.
     each: u64,
+    /// How much a microsecond of each task counts as service.
+    breadth: u64,
 }
 
 /// The facts of a job that an order may know.
@@ -31,13 +33,16 @@ struct JobFacts {
     id: JobId,
     waiting: u64,
     running: u64,
+    /// The service of a microsecond of all of them.
+    breadth: u128,
     size: u128,
     /// The size of its tasks that have not ended.
     open: u128,
-    /// The time for which tasks ran that run no longer.
+    /// The service of tasks that run no longer.
     attained: u128,
-    /// The sum of the instants at which its running tasks started.
+    /// The sum of the instants at which its running tasks started, and the same by breadth.
     starts: u128,
+    broad_starts: u128,
     /// Its sets in line.
     in_line: Vec<SetSlot>,
 }
@@ -50,7 +55,7 @@ impl JobFacts {
             running: self.running,
             size: self.size,
             left: self.open.saturating_sub(elapsed),
-            attained: self.attained + elapsed,
+            attained: self.attained + u128::from(now.0) * self.breadth - self.broad_starts,
         }
     }
 }
@@ -58,6 +63,7 @@ impl JobFacts {
 /// The sets of all queues in order.
 pub(super) struct Ordered {
     order: &'static dyn Inside,
+    capacity: Resources,
     line: BTreeSet<Stand>,
     sets: Vec<SetFacts>,
     jobs: Vec<JobFacts>,
@@ -66,8 +72,8 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub fn new(order: &'static dyn Inside) -> Ordered {
-        Ordered { order, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
+    pub fn new(order: &'static dyn Inside, capacity: Resources) -> Ordered {
+        Ordered { order, capacity, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
     }
 
     /// Whether a row lacks the estimate that the order goes by.
@@ -96,9 +102,20 @@ impl Ordered {
             GoesBy::Estimate => row.estimate.unwrap_or_default().0,
             GoesBy::Truth => row.duration.0,
         };
-        self.keep(slot, SetFacts { key: 0, number: 0, estimate: row.estimate, deadline: row.deadline, each });
+        let breadth = if self.order.by_demand() { self.breadth(&row.demand) } else { 1 };
+        let (estimate, deadline) = (row.estimate, row.deadline);
+        self.keep(slot, SetFacts { key: 0, number: 0, estimate, deadline, each, breadth });
         let (job, size) = (&mut self.jobs[job.index()], u128::from(each) * u128::from(row.tasks));
         (job.size, job.open) = (job.size + size, job.open + size);
+    }
+
+    /// The largest part of the cluster that a task demands of any resource, in steps of [`WHOLE`], rounded up.
+    fn breadth(&self, demand: &Resources) -> u64 {
+        let parts = demand.0.iter().zip(self.capacity.0).filter(|(_, capacity)| *capacity > 0);
+        let part = |(demand, capacity): (&u64, u64)| {
+            (u128::from(*demand) * u128::from(WHOLE)).div_ceil(u128::from(capacity)) as u64
+        };
+        parts.map(part).max().unwrap_or(0).max(1)
     }
 
     /// Tasks of a set were stopped and wait again as this one.
@@ -182,8 +199,11 @@ impl Ordered {
     }
 
     /// Tasks of a set in line are launched.
-    pub fn launched(&mut self, job: JobSlot, tasks: u32, now: Time) {
+    pub fn launched(&mut self, slot: SetSlot, job: JobSlot, tasks: u32, now: Time) {
+        let breadth = u128::from(self.sets[slot.index()].breadth) * u128::from(tasks);
         let facts = &mut self.jobs[job.index()];
+        facts.breadth += breadth;
+        facts.broad_starts += u128::from(now.0) * breadth;
         facts.waiting -= u64::from(tasks);
         facts.running += u64::from(tasks);
         facts.starts += u128::from(now.0) * u128::from(tasks);
@@ -201,10 +221,13 @@ impl Ordered {
     pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
         let count = u128::from(tasks.count.get());
         let each = if ended { u128::from(self.sets[tasks.set.index()].each) } else { 0 };
+        let breadth = u128::from(self.sets[tasks.set.index()].breadth) * count;
         let job = &mut self.jobs[tasks.job.index()];
         job.running -= u64::from(tasks.count.get());
         job.starts -= u128::from(tasks.start.0) * count;
-        job.attained += u128::from(now.since(tasks.start).0) * count;
+        job.breadth -= breadth;
+        job.broad_starts -= u128::from(tasks.start.0) * breadth;
+        job.attained += u128::from(now.since(tasks.start).0) * breadth;
         job.open -= each * count;
         self.touched.insert(tasks.job);
     }

@@ -106,6 +106,7 @@ impl Core<'_> {
         }
         let ask = Ask { footprint, demand, tasks };
         self.outside.policy.launched(&self.work.view(slot), &ask, &self.books);
+        self.round.launched = true;
         if self.work.queues.has_siblings(queue) {
             self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
         }
@@ -115,7 +116,7 @@ impl Core<'_> {
         set.waiting -= tasks;
         let job = set.job;
         if let Some(ordered) = &mut self.work.ordered {
-            ordered.launched(job, tasks, self.now);
+            ordered.launched(slot, job, tasks, self.now);
         }
         let alone = self.site.devices.is_some() || self.running.draws.is_some();
         for &(machine, count) in parts {

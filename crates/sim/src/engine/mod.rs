@@ -11,6 +11,7 @@ mod agenda;
 mod arrive;
 mod asks;
 mod backups;
+mod by_machine;
 mod core;
 mod devices;
 mod end;
@@ -113,6 +114,9 @@ fn check_with(needs: &Needs, cluster: &Cluster, options: &Options) -> Result<()>
     }
     if devices && !needs.lens.is_plain() {
         return wrong("a policy of slots knows no devices; compare it without 'devices'");
+    }
+    if needs.by_machine && options.on_blocked == OnBlocked::Stop {
+        return wrong("a policy that ranks users by machine has no first in line; expected on_blocked = 'skip'");
     }
     if let (Some(order), Some(_)) = (options.inside, options.preempt) {
         // Else a task that was stopped could be the next of its user again, before the more urgent one that asked.

@@ -19,7 +19,7 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::MachineId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+pub(super) enum Stand {
     /// Nothing waits.
     Out,
     /// The next task has not been tried.
@@ -33,22 +33,28 @@ enum Stand {
 /// The memory of rounds from one to the next.
 #[derive(Default)]
 pub struct Round {
-    stand: Vec<Stand>,
+    pub(super) stand: Vec<Stand>,
     /// Where a blocked queue stands in line.
-    keys: Vec<LineKey>,
-    fresh: Vec<QueueId>,
+    pub(super) keys: Vec<LineKey>,
+    pub(super) fresh: Vec<QueueId>,
     /// Blocked queues of users that hold something else than when they were ranked.
     rerank: Vec<QueueId>,
     /// Queues that the policy did not admit this round.
     gated: Vec<QueueId>,
     /// Machines with more room than when the lines were last searched.
-    freed: Vec<MachineId>,
+    pub(super) freed: Vec<MachineId>,
     order: Fresh,
     pub launches: Vec<Running>,
     /// The policy has told somebody to wait at some time.
     refuses: bool,
     /// The policy lets launches move others.
     moves_others: bool,
+    /// The policy prepares anew after every launch.
+    after_launches: bool,
+    /// The policy ranks users by machine.
+    by_machine: bool,
+    /// Something was launched since it was last asked to.
+    pub(super) launched: bool,
     /// Whether the policy stops running tasks.
     pub(super) displaces: Displaces,
 }
@@ -56,7 +62,13 @@ pub struct Round {
 impl Round {
     /// For a policy with these needs.
     pub fn new(needs: &Needs) -> Round {
-        Round { moves_others: needs.moves_others, displaces: needs.displaces, ..Round::default() }
+        Round {
+            moves_others: needs.moves_others,
+            after_launches: needs.after_launches,
+            by_machine: needs.by_machine,
+            displaces: needs.displaces,
+            ..Round::default()
+        }
     }
 
     /// A round in which nobody waits: nobody can use what was freed.
@@ -120,19 +132,46 @@ impl Core<'_> {
         }
     }
 
-    /// Has the policy prepare a round. Errors: the policy's.
-    pub(super) fn prepare(&mut self) -> Result<()> {
+    /// Has the policy prepare a round; whether all ranks may have changed. Errors: the policy's.
+    pub(super) fn prepare(&mut self) -> Result<bool> {
+        self.round.launched = false;
         let changed = &mut self.notes.changed;
         let stale = self.outside.policy.prepare(self.now, &self.books, &changed.since_round)?;
         changed.round_over();
+        let all = stale == Stale::All;
         self.recall(stale);
-        Ok(())
+        Ok(all)
+    }
+
+    /// Has a policy that wants it prepare anew after a launch; whether it did. Errors: the policy's.
+    fn prepared_again(&mut self) -> Result<bool> {
+        if !std::mem::take(&mut self.round.launched) || !self.round.after_launches {
+            return Ok(false);
+        }
+        if self.prepare()? {
+            while let Some((place, queue)) = self.round.order.peek() {
+                self.round.order.pop(&(place, queue));
+                self.round.fresh.push(queue);
+            }
+        }
+        self.rerank_blocked();
+        Ok(true)
+    }
+
+    /// Those that came join the order of the round.
+    fn join_fresh(&mut self) {
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.line_key(queue);
+            self.round.order.join((place, queue));
+        }
+        self.round.order.sort();
     }
 
     /// Serves queues in rank order until nobody fits, then starts what was launched.
     pub(super) fn serve(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         self.rerank_blocked();
         match self.options.on_blocked {
+            OnBlocked::Skip if self.round.by_machine => self.serve_by_machine(hoards)?,
             OnBlocked::Skip => self.serve_skip(hoards)?,
             OnBlocked::Stop => self.serve_stop(hoards)?,
         }
@@ -177,7 +216,7 @@ impl Core<'_> {
         LineKey { rank, tie, turn, number }
     }
 
-    fn block(&mut self, queue: QueueId, place: LineKey) {
+    pub(super) fn block(&mut self, queue: QueueId, place: LineKey) {
         let head = self.work.waiting_head(queue);
         let need = self.work.sets.needs(head).1;
         self.site.scopes.stand(self.work.queues.scope(queue), place, queue, need);
@@ -186,7 +225,7 @@ impl Core<'_> {
     }
 
     /// Takes a queue out of the line in which it stands at this place.
-    fn unblock(&mut self, queue: QueueId, place: &LineKey) {
+    pub(super) fn unblock(&mut self, queue: QueueId, place: &LineKey) {
         self.site.scopes.leave(self.work.queues.scope(queue), place);
     }
 
@@ -203,11 +242,13 @@ impl Core<'_> {
     }
 
     fn serve_stop(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
-        while let Some(queue) = self.round.fresh.pop() {
-            let place = self.line_key(queue);
-            self.block(queue, place);
-        }
-        while let Some((place, queue)) = self.site.scopes.first() {
+        loop {
+            self.prepared_again()?;
+            while let Some(queue) = self.round.fresh.pop() {
+                let place = self.line_key(queue);
+                self.block(queue, place);
+            }
+            let Some((place, queue)) = self.site.scopes.first() else { break };
             if self.moved(queue, place) {
                 self.unblock(queue, &place);
                 let place = self.line_key(queue);
@@ -255,17 +296,18 @@ impl Core<'_> {
     }
 
     fn serve_skip(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
-        while let Some(queue) = self.round.fresh.pop() {
-            let place = self.line_key(queue);
-            self.round.order.join((place, queue));
-        }
-        self.round.order.sort();
+        self.join_fresh();
         self.round.freed.sort_unstable();
         self.round.freed.dedup();
         self.site.scopes.freed(&self.round.freed, &self.site.machines);
         let mut from: Option<LineKey> = None;
         let mut candidate = self.site.scopes.search(None);
         loop {
+            if self.prepared_again()? {
+                self.join_fresh();
+                from = None;
+                candidate = self.site.scopes.search(None);
+            }
             let fresh = self.round.order.peek();
             match (fresh, candidate) {
                 (None, None) => break,
@@ -354,7 +396,7 @@ impl Core<'_> {
     }
 
     /// Asks the policy; whether it said no, so that the queue stands aside and, if it was in line, has to leave it.
-    fn turned_away(&mut self, queue: QueueId, place: LineKey) -> Result<bool> {
+    pub(super) fn turned_away(&mut self, queue: QueueId, place: LineKey) -> Result<bool> {
         let head = self.work.waiting_head(queue);
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];

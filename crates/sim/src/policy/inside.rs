@@ -8,8 +8,10 @@
 //! so far, added up, with the time of tasks that were stopped. Sizes go by the user's estimate (the trace's `estimate_s`);
 //! `sjf:true` and `srpt:true` go by the true duration, as an oracle would.
 
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use plimsoll_base::error::{Error, Result, nearest};
-use plimsoll_base::units::{JobId, Span, Time, UserId};
+use plimsoll_base::units::{JobId, Span, Time, UserId, span};
 
 /// A job as an order sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,9 +25,13 @@ pub struct JobView {
     /// Task-microseconds: the part of the size that is left, of tasks that have not ended, less the time that those that run
     /// have run so far; at least 0.
     pub left: u128,
-    /// Task-microseconds: the attained service.
+    /// The attained service: in task-microseconds, or in microseconds of the whole cluster times [`WHOLE`] by an order that is
+    /// [`Inside::by_demand`].
     pub attained: u128,
 }
+
+/// The whole cluster, in the steps in which the part of it is counted that a task demands.
+pub const WHOLE: u64 = 1 << 20;
 
 /// A task set that waits, as an order sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +73,7 @@ pub enum GoesBy {
 /// changes only when tasks of its job start, end or are stopped, unless [`Inside::moves`].
 pub trait Inside: Sync {
     /// How it is written behind the slash.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// A description in one sentence.
     fn meaning(&self) -> &'static str;
@@ -81,6 +87,12 @@ pub trait Inside: Sync {
     /// The durations that [`JobView::size`] and [`JobView::left`] are made of.
     fn goes_by(&self) -> GoesBy {
         GoesBy::Nothing
+    }
+
+    /// Whether a task's service counts by the largest part of the cluster that it demands of any resource: in two dimensions. A task
+    /// that demands less than a step of [`WHOLE`] counts as one.
+    fn by_demand(&self) -> bool {
+        false
     }
 
     /// Whether keys change with time while tasks of the job run: they are computed anew before every round then.
@@ -114,7 +126,7 @@ struct Order {
 }
 
 impl Inside for Order {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.name
     }
 
@@ -197,8 +209,67 @@ static EDF: Order = Order {
     key: |set, _| set.deadline.map_or(u128::MAX, |deadline| u128::from(deadline.0)),
 };
 
-/// All orders but the usual one.
-pub static ORDERS: [&dyn Inside; 7] = [&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF];
+/// Two-dimensional attained service in queues, as in Tiresias: a job falls into the next queue at each of these amounts of
+/// service, and within a queue jobs go by arrival.
+struct Queues {
+    name: String,
+    /// In microseconds of the whole cluster, rising.
+    thresholds: Vec<u64>,
+}
+
+impl Inside for Queues {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meaning(&self) -> &'static str {
+        "The job in the first of several queues, by arrival; it falls into the next after so much of the cluster for so long."
+    }
+
+    fn source(&self) -> &'static str {
+        "Gu et al., NSDI 2019 (Tiresias: discretised two-dimensional least attained service)"
+    }
+
+    fn key(&self, set: &SetView, _now: Time) -> u128 {
+        let attained = set.job.attained / u128::from(WHOLE);
+        let queue = self.thresholds.iter().take_while(|threshold| u128::from(**threshold) <= attained).count();
+        (queue as u128) << 64 | u128::from(set.submit.0)
+    }
+
+    fn by_demand(&self) -> bool {
+        true
+    }
+
+    fn moves(&self) -> bool {
+        true
+    }
+}
+
+const QUEUES: &str = "tiresias:";
+
+/// The order `tiresias:SPAN[,SPAN...]`, which lives as long as the program: each once. Errors: what is expected.
+fn queues(name: &str) -> Result<&'static dyn Inside> {
+    static KNOWN: Mutex<Vec<&'static Queues>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(order) = known.iter().find(|order| order.name == name) {
+        return Ok(*order);
+    }
+    let spans = name.trim_start_matches(QUEUES).split(',').map(|text| span(text).map(|span| span.0));
+    let thresholds = spans.collect::<std::result::Result<Vec<u64>, _>>().unwrap_or_default();
+    if thresholds.is_empty() || thresholds[0] == 0 || !thresholds.is_sorted_by(|a, b| a < b) {
+        let expected = "rising spans above 0 for which a job may have the whole cluster, such as tiresias:10s,2m";
+        return Err(Error::plan("policy", format!("'{name}'"), expected));
+    }
+    let order: &'static Queues = Box::leak(Box::new(Queues { name: name.to_owned(), thresholds }));
+    known.push(order);
+    Ok(order)
+}
+
+/// All orders but the usual one, as they are listed, and one with parameters for each that has any.
+pub static ORDERS: LazyLock<Vec<&'static dyn Inside>> = LazyLock::new(|| {
+    let tiresias = queues("tiresias:10s,2m").expect("rising spans");
+    vec![&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF, tiresias]
+});
 
 /// A policy's name without the order behind its last slash, and the order; `None` is the usual one. What stands behind a slash
 /// and is no order belongs to the name behind a colon, such as a file of quotas. Errors: [`Error::Plan`] for one that is no order
@@ -207,6 +278,9 @@ pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
     let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };
     if suffix == USUAL {
         return Ok((policy, None));
+    }
+    if suffix.starts_with(QUEUES) {
+        return queues(suffix).map(|order| (policy, Some(order)));
     }
     if let Some(order) = ORDERS.iter().find(|order| order.name() == suffix) {
         return Ok((policy, Some(*order)));
@@ -235,5 +309,10 @@ mod tests {
         assert_eq!(of("drf/srpt:true").expect("a name"), ("drf", Some("srpt:true")));
         let message = split("drf/srtp").unwrap_err().to_string();
         assert!(message.contains("did you mean 'drf/srpt'"), "{message}");
+        assert_eq!(of("line/tiresias:10s,1h").expect("a name"), ("line", Some("tiresias:10s,1h")));
+        for bad in ["line/tiresias:", "line/tiresias:1h,10s", "line/tiresias:0s", "line/tiresias:x"] {
+            let message = split(bad).err().expect("no spans").to_string();
+            assert!(message.contains("rising spans"), "{message}");
+        }
     }
 }

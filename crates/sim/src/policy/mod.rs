@@ -85,6 +85,15 @@ pub enum Reason {
     Rule(&'static str),
 }
 
+/// A machine that a task might start on; a pool is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot<'a> {
+    /// Its capacity, through the policy's lens.
+    pub capacity: &'a [u64],
+    /// The part of it that is free.
+    pub free: &'a [u64],
+}
+
 /// A policy's answer to an ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -161,6 +170,11 @@ pub struct Needs {
     pub integrals: bool,
     /// A launch may move others than the user that was served, within the round and only further behind.
     pub moves_others: bool,
+    /// [`Policy::prepare`] is called after every launch as well, so that ranks may change in any way within a round.
+    pub after_launches: bool,
+    /// It ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it the
+    /// first in rank order is served, whatever the placement rule.
+    pub by_machine: bool,
     /// Whether it stops running tasks ([`Policy::preemption`]): a list of them is kept then.
     pub displaces: Displaces,
 }
@@ -179,8 +193,8 @@ pub enum Displaces {
 
 /// An allocation policy. Only [`Policy::rank`] has no default.
 ///
-/// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`]; values
-/// that depend on all users are recomputed in [`Policy::prepare`].
+/// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`] or
+/// [`Needs::after_launches`]; values that depend on all users are recomputed in [`Policy::prepare`].
 pub trait Policy: Send {
     /// The things it needs; asked before the run, and the same whenever asked.
     fn needs(&self) -> Needs {
@@ -194,7 +208,7 @@ pub trait Policy: Send {
 
     /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the
     /// users that changed since the last one, and returns the other users with a rank that may have changed. Called again
-    /// in the same round when running tasks were stopped.
+    /// in the same round when running tasks were stopped, and after launches ([`Needs::after_launches`]).
     ///
     /// Errors end the run: a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
@@ -203,6 +217,12 @@ pub trait Policy: Send {
 
     /// Place in line of a user's next task, lowest first; equal ranks go by the run's tie rule.
     fn rank(&self, queue: &Queue, books: &Books) -> Rank;
+
+    /// The place in line of a user's next task on a machine ([`Needs::by_machine`]). Within a round it may only fall back where
+    /// others start there.
+    fn rank_on(&self, queue: &Queue, _ask: &Ask, _spot: &Spot, books: &Books) -> Rank {
+        self.rank(queue, books)
+    }
 
     /// May this head start now? Asked before every launch, whether or not there is room.
     fn admit(&self, _queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {

@@ -1,0 +1,169 @@
+//! The division of one resource among queues with deserved amounts, over-quota weights and past usage, as the KAI scheduler does it.
+//!
+//! Every queue first gets what it deserves, as far as it requests it, even if that exceeds the total. The rest goes to queues by
+//! priority, the highest first; among those of one priority in rounds, each in proportion to
+//! `max(0, W + k (W - U))`, with `W` its part of the weights of those that want more and `U` its past usage: a queue takes what it
+//! still requests if that is less, else its part rounded down to whole units. Another round follows if a queue took less than its
+//! part. Whatever rounding has left is offered to the next priority; at last it is handed out, at most a unit a queue, by priority,
+//! then by the fraction that was cut off, then to the older queue.
+//!
+//! Source: NVIDIA/KAI-Scheduler, `resource_division.go` and the design document of its time-based fair share.
+
+/// A queue's claim to a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// What it gets before all others.
+    pub deserved: u64,
+    /// Its weight in the rest.
+    pub weight: u64,
+    /// The most that it may get; `None` is without end.
+    pub limit: Option<u64>,
+    /// What it holds and waits for.
+    pub request: u64,
+    /// The larger goes first.
+    pub priority: i64,
+    /// Its past usage, as part of the whole resource over that time: in steps of 2^-20.
+    pub usage: u64,
+}
+
+impl Claim {
+    fn most(&self) -> u64 {
+        self.request.min(self.limit.unwrap_or(u64::MAX))
+    }
+}
+
+/// One, in steps of past usage.
+pub const USAGE_ONE: u64 = 1 << 20;
+
+/// The fair share of each queue, older queues first, and what is left; `k`, in thousandths, is how much the past counts.
+///
+/// Parts are products of integers of 64 bits; where weights are so large that they do not fit, they are all rounded down to that.
+/// Cost: O(rounds * queues), a round for each queue that requests less than its part at most.
+pub fn divide(total: u64, unit: u64, k: u64, claims: &[Claim]) -> (Vec<u64>, u64) {
+    let mut shares: Vec<u64> = claims.iter().map(|claim| claim.deserved.min(claim.most())).collect();
+    let mut left = total.saturating_sub(shares.iter().fold(0u64, |sum, share| sum.saturating_add(*share)));
+    // By the fraction that was cut off, in steps of 2^-32 of a unit.
+    let mut cut = vec![0u64; claims.len()];
+    let mut priorities: Vec<i64> = claims.iter().map(|claim| claim.priority).collect();
+    priorities.sort_unstable_by(|a, b| b.cmp(a));
+    priorities.dedup();
+    for priority in &priorities {
+        let mut again = left > 0;
+        while again {
+            let open: Vec<usize> = (0..claims.len())
+                .filter(|&at| claims[at].priority == *priority && shares[at] < claims[at].most())
+                .collect();
+            let parts = parts(k, &open.iter().map(|&at| &claims[at]).collect::<Vec<_>>());
+            let sum: u128 = parts.iter().map(|part| u128::from(*part)).sum();
+            again = false;
+            if sum == 0 {
+                break;
+            }
+            let amount = left;
+            for (&at, part) in open.iter().zip(parts) {
+                let (product, open) = (u128::from(amount) * u128::from(part), claims[at].most() - shares[at]);
+                let unit = u128::from(unit);
+                if u128::from(open) * sum <= product {
+                    again |= u128::from(open) * sum < product;
+                    (shares[at], left, cut[at]) = (shares[at] + open, left - open, 0);
+                } else {
+                    let units = product / sum / unit;
+                    cut[at] = (((product - units * unit * sum) << 8) / (sum * unit >> 24).max(1)) as u64;
+                    let whole = (units * unit) as u64;
+                    (shares[at], left) = (shares[at] + whole, left - whole);
+                }
+            }
+            again &= left > 0;
+        }
+    }
+    let mut order: Vec<usize> = (0..claims.len()).filter(|&at| cut[at] > 0).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse((claims[at].priority, cut[at])), at));
+    for at in order {
+        let more = left.min(unit).min(claims[at].most() - shares[at]);
+        (shares[at], left) = (shares[at] + more, left - more);
+    }
+    (shares, left)
+}
+
+/// `max(0, W + k (W - U))` of each claim, times one number for all.
+fn parts(k: u64, claims: &[&Claim]) -> Vec<u64> {
+    let weights: i128 = claims.iter().map(|claim| i128::from(claim.weight)).sum();
+    let part = |claim: &&Claim| {
+        let weight = i128::from(claim.weight) * i128::from(USAGE_ONE);
+        (weight * 1000 + i128::from(k) * (weight - i128::from(claim.usage) * weights)).max(0) as u128
+    };
+    let parts: Vec<u128> = claims.iter().map(part).collect();
+    let bits = 128 - parts.iter().copied().max().unwrap_or(0).leading_zeros();
+    // So that a part times an amount, and the sum of parts times an amount, fit.
+    parts.into_iter().map(|part| (part >> bits.saturating_sub(44)) as u64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(deserved: u64, weight: u64, request: u64) -> Claim {
+        Claim { deserved, weight, request, ..Claim::default() }
+    }
+
+    fn of(total: u64, claims: &[Claim]) -> (Vec<u64>, u64) {
+        divide(total, 1, 0, claims)
+    }
+
+    /// `resource_division_test.go` of the KAI scheduler: deserved 2, weight 2 and request 6 unless said.
+    #[test]
+    fn the_source_s_own_cases() {
+        let two = [claim(2, 2, 6), claim(2, 2, 6)];
+        assert_eq!(of(15, &two), (vec![6, 6], 3));
+        assert_eq!(of(12, &two), (vec![6, 6], 0));
+        assert_eq!(of(11, &two), (vec![6, 5], 0), "the older queue first");
+        assert_eq!(of(8, &[claim(2, 1, 6), claim(2, 3, 6)]), (vec![3, 5], 0));
+        let of_priorities = [Claim { priority: 1, ..claim(2, 2, 6) }, Claim { priority: 2, ..claim(2, 2, 6) }];
+        assert_eq!(of(4, &of_priorities), (vec![2, 2], 0));
+        let three = [
+            Claim { priority: 2, ..claim(2, 2, 5) },
+            Claim { priority: 2, ..claim(2, 2, 5) },
+            Claim { priority: 1, ..claim(1, 2, 0) },
+        ];
+        assert_eq!(of(5, &three), (vec![3, 2, 0], 0));
+        // What is deserved may exceed the total.
+        assert_eq!(of(1, &[claim(3, 0, 2)]), (vec![2], 0));
+        assert_eq!(of(7, &[claim(3, 0, 5)]), (vec![3], 4), "without a weight the rest goes to nobody");
+        assert_eq!(divide(2000, 1000, 0, &[claim(1500, 2, 6000)]), (vec![2000], 0));
+        assert_eq!(divide(2000, 1000, 0, &[claim(1500, 0, 6000)]).0, [1500]);
+        let cpu = [claim(5000, 1, 7000), claim(5000, 1, 2000), claim(5000, 1, 2000)];
+        assert_eq!(of(10_000, &cpu), (vec![6000, 2000, 2000], 0));
+    }
+
+    /// What the floors leave goes to the next priority before anything else: 8 GPUs, weights 1 and 2 above weight 1.
+    #[test]
+    fn what_is_cut_off_goes_to_the_next_priority_first() {
+        let high = |weight| Claim { priority: 2, ..claim(0, weight, 8) };
+        assert_eq!(of(8, &[high(1), high(2), Claim { priority: 1, ..claim(0, 1, 8) }]), (vec![2, 5, 1], 0));
+    }
+
+    /// The example of the source's issue 143: 5 GPUs; A deserves 1 and asks 1, B deserves 1 and asks 3, C asks 2.
+    #[test]
+    fn the_documented_example() {
+        let claims = [Claim { priority: 2, ..claim(1, 1, 1) }, claim(1, 2, 3), claim(0, 1, 2)];
+        let (shares, left) = of(5, &claims);
+        assert_eq!((shares.iter().sum::<u64>() + left, shares[0]), (5, 1));
+        assert_eq!(shares, [1, 3, 1]);
+    }
+
+    /// 16 GPUs, equal weights, usage 0.3 and 0, k = 1: P is 0.7 and 1, so 6.588 and 9.412 before rounding; derived from the formula
+    /// of the source's design document.
+    #[test]
+    fn past_usage_counts() {
+        let used = Claim { usage: USAGE_ONE * 3 / 10, ..claim(0, 1, 16_000) };
+        let (shares, _) = divide(16_000, 1, 1000, &[used.clone(), claim(0, 1, 16_000)]);
+        assert_eq!(shares, [6588, 9412]);
+        // In whole GPUs: 6 and 9, and the one that was cut off more gets the last.
+        let whole = |claim: &Claim| Claim { request: 16, ..claim.clone() };
+        assert_eq!(divide(16, 1, 1000, &[whole(&used), whole(&claim(0, 1, 16))]).0, [7, 9]);
+        // Whoever has used more than its part may get nothing, and without anybody else the rest stays.
+        let all = Claim { usage: USAGE_ONE, ..claim(0, 1, 16) };
+        assert_eq!(divide(16, 1, 1000, &[Claim { usage: 2 * USAGE_ONE, ..all.clone() }]), (vec![0], 16));
+        assert_eq!(divide(16, 1, 1000, &[all, claim(0, 1, 16)]).0, [0, 16]);
+    }
+}

@@ -1,0 +1,271 @@
+//! Slurm's fair tree: groups that have used little for their share go first, and inside a group users likewise.
+//!
+//! At the end of every period users are ranked anew. Among siblings the *level share* decides: the share of a group or user among
+//! its siblings, over its part of their decayed usage; 0 without a share, endless without usage. The tree is walked from the
+//! cluster down, siblings with the larger level share first, users before groups where they tie. Users that tie share a rank;
+//! groups that tie have their children put together in one list, each with the level share that it has among its own siblings; a
+//! user that ties with a group has the rank of the group's best user. Ranks behind a tie are left out.
+//!
+//! Source: SchedMD, "Fair Tree Fairshare Algorithm" and `fair_tree.c` of Slurm (Cox and Morrison, Brigham Young University).
+//!
+//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights;
+//! users are known from their first task on; equal groups are merged, as the text has it, which the program fails to do.
+
+use std::cmp::Ordering;
+
+use ethnum::U256;
+
+use super::branches::Branches;
+use super::decay::{Adds, Memory, Usage};
+use super::{Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Resources, Span, Time, UserId};
+use plimsoll_sim::books::Books;
+
+/// `fair-tree:HALF_LIFE[:PERIOD][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "fair-tree",
+    spelling: "fair-tree:HALF_LIFE[:PERIOD][:FILE]",
+    rank: "place in the walk down the tree by share / decayed usage among siblings",
+    meaning: "Ranks of users in a tree of groups, made anew every PERIOD of what they have used lately.",
+    source: "Slurm's fair tree (Cox and Morrison)",
+    example: "fair-tree:1h",
+    checked: "fair-tree:1h",
+    read: |given| {
+        let given = given.unwrap_or_default();
+        let (memory, file) = Memory::parse_before(given, PERIOD)?;
+        Ok(match file {
+            None => Parsed::new(Some(given.to_owned()), move |setup| Ok(Box::new(FairTree::new(setup, memory, None)))),
+            Some(file) => Parsed::grouped(given, file, move |groups, setup| {
+                Ok(Box::new(FairTree::new(setup, memory, Some(groups))))
+            }),
+        })
+    },
+};
+
+/// Slurm's usual `PriorityCalcPeriod`.
+pub(super) const PERIOD: Span = Span::from_secs(300);
+
+/// Serves users by rank; users of one rank go by the run's tie rule.
+///
+/// Cost: O(1) per rank; O(users log users) a period, and whenever users appear.
+struct FairTree {
+    branches: Branches,
+    usage: Usage,
+    capacity: Resources,
+    ranks: Vec<u32>,
+    /// A period is over, or a user has appeared, since ranks were made.
+    stale: bool,
+}
+
+impl FairTree {
+    fn new(setup: &Setup, memory: Memory, groups: Option<&QuotaFile>) -> FairTree {
+        let flat = || Branches::flat(setup.weights);
+        FairTree {
+            branches: groups.map_or_else(flat, |groups| Branches::of(groups, setup.weights)),
+            usage: Usage::new(Adds::Integral, memory, setup.dims.len()),
+            capacity: setup.capacity,
+            ranks: Vec::new(),
+            stale: false,
+        }
+    }
+}
+
+impl Policy for FairTree {
+    fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
+        self.usage.open();
+        self.stale = true;
+        self.branches.open(name)
+    }
+
+    fn prepare(&mut self, now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
+        self.stale |= self.usage.pass(now);
+        if !std::mem::take(&mut self.stale) {
+            return Ok(Stale::None);
+        }
+        let of = |user: usize| cluster_time(self.usage.past(UserId(user as u32)), &self.capacity);
+        let usage: Vec<u64> = (0..self.branches.users().len()).map(of).collect();
+        self.ranks = ranks(&self.branches, &usage);
+        Ok(Stale::All)
+    }
+
+    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
+        Rank::new(self.ranks[queue.user.index()].into())
+    }
+
+    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
+        self.stale |= self.usage.pass(now);
+        self.usage.hold(now, changed, books);
+        Some(self.usage.end())
+    }
+}
+
+/// Amounts times time as the time for which they are the whole cluster, added up over resources: in steps of 2^-10 microseconds, each
+/// resource rounded down.
+pub(super) fn cluster_time(amounts: &[u128], capacity: &Resources) -> u64 {
+    let parts = amounts.iter().zip(capacity.0).filter(|(_, capacity)| *capacity > 0);
+    let sum: u128 = parts.map(|(amount, capacity)| amount.saturating_mul(1 << 10) / u128::from(capacity)).sum();
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}
+
+/// A child of a group; users go before groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    User(u32),
+    Group(u32),
+}
+
+/// A child with its level share: the class (no share, a number, no usage), then the number as a fraction.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    at: Node,
+    class: u8,
+    over: U256,
+    under: U256,
+}
+
+impl Child {
+    /// The larger level share first, then users before groups.
+    fn order(&self, other: &Child) -> Ordering {
+        self.tie(other).then(self.at.cmp(&other.at))
+    }
+
+    fn tie(&self, other: &Child) -> Ordering {
+        other.class.cmp(&self.class).then_with(|| (other.over * self.under).cmp(&(self.over * other.under)))
+    }
+}
+
+/// The rank of every user, 0 first, given what each has used.
+fn ranks(branches: &Branches, usage: &[u64]) -> Vec<u32> {
+    let mut sums = vec![0u128; branches.groups().len()];
+    for (user, (group, _)) in branches.users().iter().enumerate() {
+        sums[*group as usize] += u128::from(usage[user]);
+    }
+    for group in branches.upwards() {
+        let parent = branches.groups()[group as usize].parent;
+        if group > 0 {
+            sums[parent as usize] += sums[group as usize];
+        }
+    }
+    let mut walk = Walk { branches, usage, sums, ranks: vec![0; usage.len()], next: 0 };
+    let children = walk.children(0);
+    walk.place(children, None);
+    walk.ranks
+}
+
+struct Walk<'a> {
+    branches: &'a Branches,
+    usage: &'a [u64],
+    /// The usage of each group.
+    sums: Vec<u128>,
+    ranks: Vec<u32>,
+    /// How many users have a rank.
+    next: u32,
+}
+
+impl Walk<'_> {
+    /// The children of a group with their level shares.
+    fn children(&self, group: u32) -> Vec<Child> {
+        let branch = &self.branches.groups()[group as usize];
+        let users = branch.users.iter().map(|user| {
+            (Node::User(user.0), self.branches.users()[user.index()].1, u128::from(self.usage[user.index()]))
+        });
+        let of_group = |&at: &u32| (Node::Group(at), self.branches.groups()[at as usize].share, self.sums[at as usize]);
+        let all: Vec<(Node, u64, u128)> = users.chain(branch.groups.iter().map(of_group)).collect();
+        let shares: u128 = all.iter().map(|(_, share, _)| u128::from(*share)).sum();
+        let used: u128 = all.iter().map(|(_, _, used)| used).sum();
+        let child = |(at, share, usage): (Node, u64, u128)| Child {
+            at,
+            class: if share == 0 { 0 } else { 1 + u8::from(usage == 0) },
+            over: if usage == 0 || share == 0 { U256::ONE } else { U256::from(share) * U256::from(used) },
+            under: if usage == 0 || share == 0 { U256::ONE } else { U256::from(shares) * U256::from(usage) },
+        };
+        all.into_iter().map(child).collect()
+    }
+
+    /// Ranks the users in and under a list; the best of them have the rank of a user that tied with their group.
+    fn place(&mut self, mut list: Vec<Child>, mut tied: Option<u32>) {
+        list.sort_by(Child::order);
+        for run in list.chunk_by(|one, other| one.tie(other).is_eq()) {
+            let first = self.next;
+            let rank = tied.unwrap_or(first);
+            let mut below = Vec::new();
+            for child in run {
+                match child.at {
+                    Node::User(user) => (self.ranks[user as usize], self.next) = (rank, self.next + 1),
+                    Node::Group(group) => below.extend(self.children(group)),
+                }
+            }
+            if self.next > first {
+                tied = Some(rank);
+            }
+            self.place(below, tied);
+            if self.next > first {
+                tied = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// The ranks of users under this file, whose usage is given by name in order of appearance.
+    fn of(groups: &str, users: &[(&str, u64)]) -> Vec<u32> {
+        let file = QuotaFile::parse(Path::new("tree.toml"), groups).expect("a good file");
+        let mut branches = Branches::of(&file, &Default::default());
+        users.iter().for_each(|(name, _)| branches.open(name).expect("a user of a group"));
+        ranks(&branches, &users.iter().map(|(_, usage)| *usage).collect::<Vec<_>>())
+    }
+
+    const TWO: &str = "[[group]]\nname = 'A'\nusers = ['a*']\n[[group]]\nname = 'B'\nusers = ['b*', 'c']\n";
+
+    /// Level shares 1.25 and 0.83, then 2 and 0.67: factors 3/3, 2/3 and 1/3 by the formula of Slurm's text.
+    #[test]
+    fn the_tree_is_walked_by_level_shares() {
+        assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 60)]), [0, 1, 2]);
+        assert_eq!(of(TWO, &[("a1", 50), ("a2", 30), ("b1", 60)]), [2, 1, 0]);
+        // Without usage the level share is endless.
+        assert_eq!(of(TWO, &[("a1", 50), ("a2", 0), ("b1", 60)]), [1, 0, 2]);
+    }
+
+    #[test]
+    fn ties_share_ranks_and_merge_groups() {
+        // Users that tie, and the rank behind them is left out.
+        assert_eq!(of(TWO, &[("a1", 20), ("a2", 20), ("b1", 60)]), [0, 0, 2]);
+        // Groups that tie: their users stand in one list, by their level shares 2, 2/3 and 4, 4/7.
+        assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 5), ("b2", 35)]), [1, 2, 0, 3]);
+        // In the merged list users of both groups may tie: 2, 2/3 and 2, 2/3.
+        assert_eq!(of(TWO, &[("a1", 10), ("a2", 30), ("b1", 10), ("b2", 30)]), [0, 2, 0, 2]);
+        // Nobody has used anything.
+        assert_eq!(of(TWO, &[("a1", 0), ("b1", 0), ("c", 0)]), [0, 0, 0]);
+        let three = "[[group]]\nname = 'A'\nratio = 0\nusers = ['a']\n[[group]]\nname = 'B'\nusers = ['b']\n\
+                     [[group]]\nname = 'C'\n[[group]]\nname = 'D'\nparent = 'C'\nusers = ['d*']\n";
+        // No share comes last; the group in the middle has users two levels down.
+        assert_eq!(of(three, &[("a", 1), ("b", 30), ("d1", 10), ("d2", 9)]), [3, 2, 1, 0]);
+    }
+
+    /// A user that ties with a group has the rank of the group's best user.
+    #[test]
+    fn a_user_may_tie_with_a_group() {
+        let mut branches = Branches::flat(&Default::default());
+        let file = QuotaFile::parse(Path::new("tree.toml"), TWO).expect("a good file");
+        branches.open("u").expect("no groups");
+        let mut tree = Branches::of(&file, &Default::default());
+        ["a1", "a2", "b1"].iter().for_each(|name| tree.open(name).expect("a user of a group"));
+        let walk = |list: Vec<Child>| {
+            let (usage, sums) = ([10, 30, 60], vec![100, 40, 60]);
+            let mut walk = Walk { branches: &tree, usage: &usage, sums, ranks: vec![9; 4], next: 0 };
+            walk.place(list, None);
+            walk.ranks
+        };
+        let child = |at: Node, over: u64| Child { at, class: 1, over: over.into(), under: U256::ONE };
+        // The fourth user stands beside the groups, and ties with the first.
+        assert_eq!(
+            walk(vec![child(Node::Group(2), 1), child(Node::Group(1), 2), child(Node::User(3), 2)]),
+            [0, 2, 3, 0]
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! Hierarchical Dominant Resource Fairness, with rescaled vectors and blocked nodes.
+//!
+//! From the cluster down, the child with the least dominant share over its weight is followed, until a user is reached, whose
+//! next task starts. A user is blocked while nothing of it waits or its next task demands more than is free, a group while all
+//! its children are. The vector of a group adds up its children's: those that are not blocked scaled to the least weighted
+//! dominant share among them, so that a group is not charged for what its children could not balance, and blocked ones as they
+//! are. A resource is used up when none of it is free, or less than any waiting task that demands it: it does not count for the
+//! dominant share of a group.
+//!
+//! Source: Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013.
+//!
+//! Departures from the source: tasks are whole, so that both definitions go by what fits; shares are rounded to 2^-36 of the
+//! cluster where two are compared, and groups that tie go in the order of the file.
+
+use super::branches::Branches;
+use super::{Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_sim::books::{Books, WEIGHT_ONE};
+
+/// `hdrf:FILE`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "hdrf",
+    spelling: "hdrf:FILE",
+    rank: "down the tree, the least dominant share / ratio of rescaled vectors",
+    meaning: "Dominant Resource Fairness in a tree of groups; no group is charged for children that cannot go on.",
+    source: "Bhattacharya et al., SoCC 2013",
+    example: "hdrf:experiments/quota/two-groups.toml",
+    // Without groups it is this.
+    checked: "drf",
+    read: |given| match given.filter(|path| !path.is_empty()) {
+        Some(path) => Ok(Parsed::grouped(path, path, |groups, setup| Ok(Box::new(Hdrf::new(groups, setup)?)))),
+        None => Err("a file of groups, such as hdrf:groups.toml".to_owned()),
+    },
+};
+
+/// Shares of the cluster, by resource, in steps of 2^-60.
+type Vector = [u128; MAX_DIMS];
+
+/// Levels of groups under the cluster that a rank has places for, beside one for the user.
+const LEVELS: usize = 3;
+/// Bits of a group's number, and of its share, in a place of a rank.
+const NUMBER_BITS: u32 = 20;
+const SHARE_BITS: u32 = 64 - NUMBER_BITS;
+
+/// Serves the user at the end of the walk.
+///
+/// Cost: O(users * resources) a launch, and every rank anew.
+struct Hdrf {
+    branches: Branches,
+    upwards: Vec<u32>,
+    dims: usize,
+    /// By group: its weighted dominant share, as it is compared.
+    shares: Vec<u64>,
+}
+
+/// A child of a group, as the group sees it.
+struct Child {
+    vector: Vector,
+    /// Its dominant share over its weight.
+    share: u128,
+    blocked: bool,
+}
+
+impl Hdrf {
+    fn new(file: &QuotaFile, setup: &Setup) -> Result<Hdrf> {
+        let branches = Branches::of(file, setup.weights);
+        let above = |group: &u32| Some(branches.groups()[*group as usize].parent).filter(|_| *group > 0);
+        let depth = |group: u32| std::iter::successors(Some(group), above).count() - 1;
+        let (groups, deepest) = (branches.groups().len(), (0..branches.groups().len() as u32).map(depth).max());
+        if deepest > Some(LEVELS) || groups >= 1 << NUMBER_BITS {
+            let expected = format!("at most {LEVELS} levels of groups and {} groups", (1 << NUMBER_BITS) - 2);
+            return Err(Error::policy("hdrf", format!("{}", file.path.display()), expected));
+        }
+        let upwards = branches.upwards();
+        Ok(Hdrf { upwards, dims: setup.dims.len(), shares: vec![0; groups], branches })
+    }
+
+    /// A user as its group sees it.
+    fn user(&self, user: UserId, free: &Resources, books: &Books) -> Child {
+        let vector = shares(books.held(user), books.offered());
+        let weight = self.branches.users()[user.index()].1;
+        let fits = || books.head(user).iter().zip(free.0).all(|(need, free)| *need <= free);
+        let blocked = books.waiting(user) == 0 || !fits();
+        Child { vector, share: over(vector.into_iter().max().unwrap_or(0), weight), blocked }
+    }
+
+    /// The weighted shares of all groups, given the books.
+    fn look(&self, books: &Books) -> Vec<u64> {
+        let mut free = *books.offered();
+        free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free = free.saturating_sub(held));
+        let mut least = [u64::MAX; MAX_DIMS];
+        let users = (0..self.branches.users().len() as u32).map(UserId);
+        for user in users.filter(|user| books.waiting(*user) > 0) {
+            let needs = books.head(user).iter().zip(&mut least);
+            needs.filter(|(need, _)| **need > 0).for_each(|(need, least)| *least = (*least).min(*need));
+        }
+        let used_up = |d: usize| free.0[d] == 0 || least[d] != u64::MAX && least[d] > free.0[d];
+        let mut children: Vec<Vec<Child>> = self.branches.groups().iter().map(|_| Vec::new()).collect();
+        let mut compared = vec![0; children.len()];
+        for &group in &self.upwards {
+            let branch = &self.branches.groups()[group as usize];
+            let mut below = std::mem::take(&mut children[group as usize]);
+            below.extend(branch.users.iter().map(|user| self.user(*user, &free, books)));
+            let blocked = below.iter().all(|child| child.blocked);
+            let vector = together(&below, self.dims);
+            let counted = (0..self.dims).filter(|d| !used_up(*d)).map(|d| vector[d]).max();
+            let share = over(counted.unwrap_or(0), branch.share.max(1));
+            compared[group as usize] = place(share, group);
+            if group > 0 {
+                children[branch.parent as usize].push(Child { vector, share, blocked });
+            }
+        }
+        compared
+    }
+}
+
+/// Amounts as shares of the cluster, rounded down.
+fn shares(held: &[u64], capacity: &Resources) -> Vector {
+    let share = |d: usize| match (held.get(d), capacity.0[d]) {
+        (None, _) | (_, 0) => 0,
+        (Some(held), capacity) => (u128::from(*held) << 60) / u128::from(capacity),
+    };
+    std::array::from_fn(share)
+}
+
+/// A share over a weight in millionths.
+fn over(share: u128, weight: u64) -> u128 {
+    share * u128::from(WEIGHT_ONE) / u128::from(weight)
+}
+
+/// The vector of a group with these children.
+fn together(children: &[Child], dims: usize) -> Vector {
+    let least = children.iter().filter(|child| !child.blocked).map(|child| child.share).min();
+    let mut sum = [0; MAX_DIMS];
+    for child in children {
+        for d in 0..dims {
+            sum[d] += match least {
+                Some(least) if !child.blocked && child.share > 0 => scaled(child.vector[d], least, child.share),
+                _ => child.vector[d],
+            };
+        }
+    }
+    sum
+}
+
+/// `part * least / share`, `least` being the smaller one, rounded down.
+fn scaled(part: u128, least: u128, share: u128) -> u128 {
+    (ethnum::U256::from(part) * ethnum::U256::from(least) / ethnum::U256::from(share)).as_u128()
+}
+
+/// A share in steps of 2^-36.
+fn nearest(share: u128) -> u64 {
+    u64::try_from((share >> 23).div_ceil(2)).unwrap_or(u64::MAX)
+}
+
+/// A weighted share and a number, as one place in a rank.
+fn place(share: u128, number: u32) -> u64 {
+    let share = nearest(share).min((1 << SHARE_BITS) - 1);
+    share << NUMBER_BITS | u64::from(number)
+}
+
+impl Policy for Hdrf {
+    fn needs(&self) -> Needs {
+        Needs { after_launches: true, ..Needs::default() }
+    }
+
+    fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
+        self.branches.open(name)
+    }
+
+    fn prepare(&mut self, _now: Time, books: &Books, _changed: &[UserId]) -> Result<Stale> {
+        let shares = self.look(books);
+        let same = std::mem::replace(&mut self.shares, shares) == self.shares;
+        Ok(if same { Stale::None } else { Stale::All })
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let (group, weight) = self.branches.users()[queue.user.index()];
+        let own = over(shares(books.held(queue.user), books.offered()).into_iter().max().unwrap_or(0), weight);
+        // The groups from the top down, then the user.
+        let mut places = [0u64; LEVELS + 1];
+        let above = |group: &u32| Some(self.branches.groups()[*group as usize].parent);
+        let path = std::iter::successors(Some(group), above).take_while(|group| *group > 0);
+        let levels = path.clone().count();
+        places[levels] = nearest(own);
+        path.zip(places[..levels].iter_mut().rev()).for_each(|(group, place)| *place = self.shares[group as usize]);
+        let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
+        Rank::wide(wide(places[0], places[1]), wide(places[2], places[3]))
+    }
+}

@@ -1,0 +1,51 @@
+//! Per-server dominant share fairness: on every machine the user with the least virtual dominant share there.
+//!
+//! The virtual dominant share of a user on a machine is the number of all its tasks over the number that it could run alone on
+//! that machine: the dominant share of all that it holds, as if it were held there. Of all users and machines with room the pair
+//! is served that has the least of it with one task more, so that a user's tasks go where it could run most of them.
+//!
+//! Source: Khamse-Ashari et al., "Per-Server Dominant-Share Fairness (PS-DSF)", arXiv 1611.00404.
+//!
+//! Departure from the source: tasks are whole and come one by one; only resources that the next task demands count.
+
+use super::price::binary_fraction;
+use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot};
+use plimsoll_sim::books::Books;
+
+/// `psdsf`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "psdsf",
+    spelling: "psdsf",
+    rank: "on each machine i: max_r (u_r + d_r) / (c_ir w_r)",
+    meaning: "Equal dominant shares on every machine by itself, of all that a user holds.",
+    source: "Khamse-Ashari et al. (arXiv 1611.00404)",
+    example: "psdsf",
+    checked: "psdsf",
+    read: |given| Parsed::plain("psdsf", given, |_| Ok(Box::new(Psdsf))),
+};
+
+/// Serves the user and machine with the least virtual dominant share, in steps of 2^-100.
+///
+/// Cost: O(resources) per rank; see [`Needs::by_machine`].
+struct Psdsf;
+
+impl Policy for Psdsf {
+    fn needs(&self) -> Needs {
+        Needs { by_machine: true, ..Needs::default() }
+    }
+
+    fn rank(&self, _queue: &Queue, _books: &Books) -> Rank {
+        Rank::default()
+    }
+
+    fn rank_on(&self, queue: &Queue, ask: &Ask, spot: &Spot, books: &Books) -> Rank {
+        let (held, weights) = (books.held(queue.user), books.weights().each(books.weight_class(queue.user)));
+        let part = |d: usize| {
+            let with = u128::from(held[d]) + u128::from(ask.footprint[d]) * u128::from(ask.tasks);
+            binary_fraction(with, u128::from(spot.capacity[d]) * u128::from(weights[d]), 100)
+        };
+        let demanded = (0..held.len()).filter(|d| ask.footprint[*d] > 0);
+        let value = demanded.map(part).max().unwrap_or_default();
+        Rank::wide(*value.high(), *value.low())
+    }
+}

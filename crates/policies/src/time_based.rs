@@ -1,0 +1,123 @@
+//! The KAI scheduler's time-based fair share: every user's fair share of each resource, less for those that have used much lately.
+//!
+//! The division and its source stand in [`plimsoll_fair::divide`]. Users are its queues: a user requests what it holds and waits
+//! for, its weight is its over-quota weight, and its past usage is what it has held, halved every half-life, as part of what the
+//! whole cluster would have been. Shares are made anew in every round; the user with the least of its share is next.
+//!
+//! Departures from the source: nothing is deserved, all users have one priority, and nothing is taken back from those above their
+//! share; shares are divided down to the base unit of a resource.
+
+use super::decay::{Adds, Memory, Usage};
+use super::keys::{Keys, decimal};
+use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup, Stale};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Resources, Span, Time, UserId};
+use plimsoll_fair::{Claim, USAGE_ONE, divide};
+use plimsoll_sim::books::Books;
+
+/// `time-based:HALF_LIFE[:PERIOD][:k=K]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "time-based",
+    spelling: "time-based:HALF_LIFE[:PERIOD][:k=K]",
+    rank: "max_r u_r / share_r, shares of requests by weight, less K times what past usage exceeds it by",
+    meaning: "The least of a fair share first, which shrinks with what a user has used lately.",
+    source: "the KAI scheduler's time-based fair share (NVIDIA)",
+    example: "time-based:1h",
+    checked: "time-based:1h",
+    read: |given| {
+        let mut keys = Keys::new(given, &["k"])?;
+        let memory = keys.memory(PERIOD)?;
+        let k = keys.read("k", "K, a number from 0 to 1000", |text| decimal(text, 1000).filter(|k| *k <= 1_000_000))?;
+        keys.end()?;
+        let k = k.unwrap_or(1000);
+        Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(TimeBased::new(setup, memory, k)))))
+    },
+};
+
+/// How often past usage is brought up to date, if nothing else is said.
+const PERIOD: Span = Span::from_secs(60);
+
+/// Serves the user that holds the least of its fair share.
+///
+/// Cost: O(users * resources) a round, and every rank anew where a share has changed.
+struct TimeBased {
+    usage: Usage,
+    capacity: Resources,
+    dims: usize,
+    /// In thousandths.
+    k: u64,
+    /// The fair shares of each user, by resource.
+    shares: Vec<u64>,
+    /// A period is over since shares were made.
+    stale: bool,
+}
+
+impl TimeBased {
+    fn new(setup: &Setup, memory: Memory, k: u64) -> TimeBased {
+        let dims = setup.dims.len();
+        TimeBased {
+            usage: Usage::new(Adds::Integral, memory, dims),
+            capacity: setup.capacity,
+            dims,
+            k,
+            shares: Vec::new(),
+            stale: false,
+        }
+    }
+
+    /// The fair shares of all users in one resource.
+    fn divide(&self, d: usize, books: &Books) -> Vec<u64> {
+        let whole = u128::from(self.capacity.0[d]).saturating_mul(self.usage.elapsed());
+        let claim = |user: usize| {
+            let user = UserId(user as u32);
+            let used = self.usage.past(user)[d].saturating_mul(USAGE_ONE.into()).checked_div(whole).unwrap_or(0);
+            Claim {
+                weight: books.weights().each(books.weight_class(user))[d],
+                request: u64::try_from(books.wanted(user, d)).unwrap_or(u64::MAX),
+                usage: u64::try_from(used).unwrap_or(u64::MAX),
+                ..Claim::default()
+            }
+        };
+        let claims: Vec<Claim> = (0..books.users()).map(claim).collect();
+        divide(self.capacity.0[d], 1, self.k, &claims).0
+    }
+}
+
+impl Policy for TimeBased {
+    fn needs(&self) -> Needs {
+        Needs { waiting_demand: true, ..Needs::default() }
+    }
+
+    fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
+        self.usage.open();
+        Ok(())
+    }
+
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+        self.stale |= self.usage.pass(now);
+        if !std::mem::take(&mut self.stale) && changed.is_empty() {
+            return Ok(Stale::None);
+        }
+        let by_resource: Vec<Vec<u64>> = (0..self.dims).map(|d| self.divide(d, books)).collect();
+        let shares = (0..books.users()).flat_map(|user| by_resource.iter().map(move |shares| shares[user])).collect();
+        let same = std::mem::replace(&mut self.shares, shares) == self.shares;
+        Ok(if same { Stale::None } else { Stale::All })
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let shares = &self.shares[queue.user.index() * self.dims..][..self.dims];
+        let (held, head) = (books.held(queue.user), books.head(queue.user));
+        let part = |d: usize| match (held[d], head[d], shares[d]) {
+            (0, 0, _) => 0,
+            (_, _, 0) => u128::MAX,
+            (held, _, share) => (u128::from(held) << 64) / u128::from(share),
+        };
+        Rank::new((0..self.dims).map(part).max().unwrap_or(0))
+    }
+
+    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
+        self.stale |= self.usage.pass(now);
+        self.usage.hold(now, changed, books);
+        Some(self.usage.end())
+    }
+}

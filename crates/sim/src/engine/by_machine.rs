@@ -1,0 +1,139 @@
+//! Rounds of policies that rank users by machine: of all pairs of a next task and a machine with room for it, the first is served.
+//!
+//! A user that was blocked before this round fits on no machine but those freed since. Where others start a pair only falls back, so
+//! that the best pair of a user is looked for again only when something starts on its machine, or the user itself has launched.
+//!
+//! Cost: O(waiting users * freed machines + launches * (users + machines)) a round, and O(machines) for each user that came.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::core::Core;
+use super::hoard::Hoards;
+use super::line::LineKey;
+use super::queues::QueueId;
+use super::round::Stand;
+use crate::policy::{Ask, Spot};
+use crate::record::Turn;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::MachineId;
+
+/// The best pair of each queue, in the order of service.
+#[derive(Default)]
+struct Pairs {
+    order: BTreeSet<(LineKey, MachineId, QueueId)>,
+    of: HashMap<QueueId, (LineKey, MachineId)>,
+}
+
+impl Pairs {
+    fn set(&mut self, queue: QueueId, best: Option<(LineKey, MachineId)>) {
+        if let Some((place, machine)) = self.of.remove(&queue) {
+            self.order.remove(&(place, machine, queue));
+        }
+        if let Some((place, machine)) = best {
+            self.of.insert(queue, (place, machine));
+            self.order.insert((place, machine, queue));
+        }
+    }
+
+    fn on(&self, machines: &[MachineId]) -> Vec<QueueId> {
+        let mut queues: Vec<QueueId> =
+            self.of.iter().filter(|(_, best)| machines.contains(&best.1)).map(|(at, _)| *at).collect();
+        queues.sort_unstable();
+        queues
+    }
+}
+
+impl Core<'_> {
+    pub(super) fn serve_by_machine(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
+        let mut came = HashSet::new();
+        while let Some(queue) = self.round.fresh.pop() {
+            let place = self.line_key(queue);
+            self.block(queue, place);
+            came.insert(queue);
+        }
+        let all: Vec<MachineId> = (0..self.site.machines.len() as u32).map(MachineId).collect();
+        self.round.freed.sort_unstable();
+        self.round.freed.dedup();
+        let freed = self.round.freed.clone();
+        let mut pairs = Pairs::default();
+        let blocked = self.site.scopes.blocked();
+        let mut gangs: BTreeSet<QueueId> = blocked.iter().filter(|queue| self.has_gang(**queue)).copied().collect();
+        for queue in blocked {
+            let best = self.best_on(queue, if came.contains(&queue) { &all } else { &freed }, hoards);
+            pairs.set(queue, best);
+        }
+        while let Some((place, machine, queue)) = pairs.order.first().copied() {
+            pairs.set(queue, None);
+            let stood = self.round.keys[queue.index()];
+            if self.turned_away(queue, place)? {
+                self.unblock(queue, &stood);
+                continue;
+            }
+            let head = self.work.waiting_head(queue);
+            // The plan of a gang is made anew: another user's may have been made since.
+            if self.work.sets[head].gang && self.room(head, hoards).is_none() {
+                continue;
+            }
+            let gang = self.work.sets[head].gang;
+            let machines = if gang { self.plan.iter().map(|(at, _)| *at).collect() } else { vec![machine] };
+            self.unblock(queue, &stood);
+            self.tell(queue, place, Turn::Launched(Some(machine)))?;
+            self.launch(queue, machine);
+            gangs.remove(&queue);
+            if self.work.queues.head(queue).is_some() {
+                let place = self.line_key(queue);
+                self.block(queue, place);
+                came.insert(queue);
+                if self.has_gang(queue) {
+                    gangs.insert(queue);
+                }
+                let best = self.best_on(queue, &all, hoards);
+                pairs.set(queue, best);
+            } else {
+                self.round.stand[queue.index()] = Stand::Out;
+            }
+            let mut moved = pairs.on(&machines);
+            // The plan of a gang may be another one wherever something starts.
+            moved.extend(gangs.iter().filter(|gang| **gang != queue && pairs.of.contains_key(gang)));
+            for other in moved {
+                let best = self.best_on(other, if came.contains(&other) { &all } else { &freed }, hoards);
+                pairs.set(other, best);
+            }
+        }
+        Ok(())
+    }
+
+    fn has_gang(&self, queue: QueueId) -> bool {
+        self.work.sets[self.work.waiting_head(queue)].gang
+    }
+
+    /// The machine among these on which a queue's next task stands first, and its place; ties go to the first machine.
+    fn best_on(
+        &mut self,
+        queue: QueueId,
+        machines: &[MachineId],
+        hoards: &mut Option<Hoards>,
+    ) -> Option<(LineKey, MachineId)> {
+        let head = self.work.waiting_head(queue);
+        let usual = self.line_key(queue);
+        // A gang goes where the placement rule has it, and ranks as on its first machine.
+        let gang = if self.work.sets[head].gang { Some(self.room(head, hoards)?) } else { None };
+        let (demand, footprint) = self.work.sets.needs(head);
+        let set = &self.work.sets[head];
+        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let (view, scope, dims) = (self.work.view(head), self.work.queues.scope(queue), self.books.dims());
+        let site = &self.site;
+        let there = gang.as_slice();
+        let machines = if gang.is_some() { there } else { machines };
+        let fits = |machine: &&MachineId| {
+            gang.is_some() || site.machines.fits(**machine, footprint) && site.scopes.holds(scope, **machine)
+        };
+        let place = |machine: &MachineId| {
+            let (capacity, free) = (site.machines.capacity(*machine), site.machines.free(*machine));
+            let spot = Spot { capacity: capacity.slice(dims), free: free.slice(dims) };
+            (self.outside.policy.rank_on(&view, &ask, &spot, &self.books), *machine)
+        };
+        let (rank, machine) = machines.iter().filter(fits).map(place).min()?;
+        Some((LineKey { rank, ..usual }, machine))
+    }
+}

@@ -1,0 +1,97 @@
+//! Vectors of the literature, through runs of the program.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::replay::{plimsoll, read_tasks, run, said};
+
+/// How many tasks of each job start at which second.
+fn starts(trace: &str, machines: &str, policy: &str, groups: Option<&str>) -> BTreeMap<(String, u64), u64> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("trace.csv"), trace).expect("a temporary file is writable");
+    let mut policy = policy.to_owned();
+    if let Some(groups) = groups {
+        std::fs::write(path("groups.toml"), groups).expect("a temporary file is writable");
+        policy += &format!(":{}", path("groups.toml").display());
+    }
+    let mut command = plimsoll(&["replay"]);
+    command.arg(path("trace.csv")).args(["--machines", machines, "--policy", &policy, "--tasks", "-o"]);
+    let output = run(command.arg(path("out")));
+    assert!(output.status.success(), "{}", said(&output));
+    let mut counts = BTreeMap::new();
+    for (job, task) in read_tasks(&path("out"), &policy).expect("a table of tasks") {
+        let start = task.start.expect("every task starts") / 1_000_000;
+        *counts.entry((job, start)).or_default() += 1;
+    }
+    counts
+}
+
+/// How many tasks of each job start at once.
+fn first(trace: &str, machines: &str, policy: &str, groups: &str) -> Vec<(String, u64)> {
+    let all = starts(trace, machines, policy, Some(groups));
+    all.into_iter().filter(|((_, start), _)| *start == 0).map(|((job, _), count)| (job, count)).collect()
+}
+
+/// The source's five quanta (`karma_e2e_one` of resource-disaggregation/karma) in a run: 33 cores of which 3 are public, ten
+/// credits each, tasks of one core that last a quantum. Two tasks of C are not served in the fourth quantum, and are part of
+/// its demand in the fifth.
+#[test]
+fn karma_s_five_quanta() {
+    let demands = [[10, 10, 10], [2, 12, 16], [6, 12, 6], [18, 5, 12], [10, 10, 8]];
+    let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
+    for (quantum, demands) in demands.iter().enumerate() {
+        for (user, tasks) in ["a", "b", "c"].iter().zip(demands) {
+            trace += &format!("{user}{quantum},{user},{},60,{tasks},1,1\n", 60 * quantum);
+        }
+    }
+    let policy = "karma:cpu:60s:guaranteed=0.92:credits=10:free=pool";
+    let all = starts(&trace, "1x33c100g", policy, None);
+    let of = |user: &str, quantum: u64| -> u64 {
+        all.iter().filter(|((job, start), _)| job.starts_with(user) && *start == 60 * quantum).map(|(_, n)| n).sum()
+    };
+    let allocated = [[10, 10, 10], [2, 12, 16], [6, 12, 6], [18, 5, 10], [10, 10, 10]];
+    for (quantum, expected) in allocated.iter().enumerate() {
+        assert_eq!(["a", "b", "c"].map(|user| of(user, quantum as u64)), *expected, "quantum {quantum}");
+    }
+}
+
+const GROUPS: &str =
+    "[[group]]\nname = 'n1'\nratio = 50\nusers = ['n1']\n[[group]]\nname = 'n2'\nratio = 50\nusers = ['n2*']\n";
+
+/// The example of rescaling: 10 CPU and 10 GB, n1 demands (1, 1), beside n2 with n21 (1, 0) and n22 (0, 1); five tasks each
+/// (Bhattacharya et al., SoCC 2013, by the rule; volcano-sh/volcano, `docs/design/hdrf.md`).
+#[test]
+fn hdrf_rescales() {
+    let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n\
+                 a,n1,0,60,10,1,1\nb,n21,0,60,10,1,0\nc,n22,0,60,10,0,1\n";
+    let five = |job: &str| (job.to_owned(), 5);
+    assert_eq!(first(trace, "1x10c10g", "hdrf", GROUPS), ["a", "b", "c"].map(five));
+}
+
+/// The example of blocked nodes: when the CPUs are used up, groups whose other child demands GPUs alone go on. Three groups share
+/// the CPUs in equal parts, two of them the GPUs (sources as above, with 30 of each so that thirds are whole).
+#[test]
+fn hdrf_does_not_charge_for_blocked_children() {
+    let trace = "job,user,submit_s,duration_s,tasks,cpu,gpu\n\
+                 a,n1,0,60,40,1,0\nb,n21,0,60,40,1,0\nc,n22,0,60,40,0,1\nd,n31,0,60,40,1,0\ne,n32,0,60,40,0,1\n";
+    let groups = format!("{GROUPS}[[group]]\nname = 'n3'\nratio = 50\nusers = ['n3*']\n");
+    let expected = [("a", 10), ("b", 10), ("c", 15), ("d", 10), ("e", 15)];
+    assert_eq!(first(trace, "1x30c30gpu", "hdrf", &groups), expected.map(|(job, tasks)| (job.to_owned(), tasks)));
+}
+
+/// Users of a trace whom no group names end a run under a policy that has groups.
+#[test]
+fn users_without_a_group_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a writable file");
+    write("trace.csv", "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,stranger,0,60,1,1,1\n");
+    write("groups.toml", GROUPS);
+    let path = |name: &str| Path::new(dir.path()).join(name).display().to_string();
+    for policy in ["hdrf", "fair-tree:1h"] {
+        let mut command = plimsoll(&["replay", &path("trace.csv"), "--machines", "1x10c10g"]);
+        let output = run(command.args(["--policy", &format!("{policy}:{}", path("groups.toml"))]));
+        let said = said(&output);
+        assert!(output.status.code() == Some(2) && said.contains("stranger") && said.contains("groups.toml"), "{said}");
+    }
+}
