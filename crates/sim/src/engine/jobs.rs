@@ -7,7 +7,7 @@ use prefetch_index::prefetch_index;
 use super::queues::QueueId;
 use super::scopes::ScopeId;
 use crate::books::Partition;
-use crate::record::{JobRecord, Named};
+use crate::record::{JobRecord, Named, Salvage};
 use crate::workload::{JobName, JobNames, Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
@@ -90,6 +90,8 @@ pub struct ActiveSet {
     pub listed: bool,
     /// How long its tasks take as their user sees it; zero if that is not known.
     pub normal: Span,
+    /// For how long its tasks ran in attempts before this one up to their last checkpoint: `duration` is without that.
+    pub kept: Span,
 }
 
 const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
@@ -148,6 +150,7 @@ impl Sets {
             backup: false,
             listed: true,
             normal: row.estimate.unwrap_or_default(),
+            kept: Span::ZERO,
             released: false,
             awaits_stage: false,
             live: true,
@@ -174,10 +177,13 @@ impl Sets {
         SetSlot(u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows"))
     }
 
-    /// A set of tasks of `from` that were stopped at `now` and are to start anew.
-    pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time) -> SetSlot {
+    /// A set of tasks of `from` that were stopped at `now` and are to start anew, with what they keep of their work.
+    pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time, keep: &Salvage) -> SetSlot {
         let old = &self[from];
         let set = ActiveSet {
+            // What has no end is no shorter for it: nothing of it is saved.
+            duration: Span(old.duration.0 - keep.saved.0),
+            kept: Span(old.kept.0.saturating_add(keep.kept.0)),
             since: now,
             waiting: tasks,
             left: tasks,
