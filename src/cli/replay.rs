@@ -70,12 +70,27 @@ pub struct Args {
     /// Let gangs hold room that is not enough yet, for so long at most; otherwise they hold nothing until there is enough
     #[arg(long, value_name = "SPAN")]
     hoard: Option<String>,
-    /// Let more urgent tasks ask less urgent ones for their room, and stop them after this span (0s: at once)
+    /// Let tasks ask others for their room, and stop these after this span (0s: at once)
     #[arg(long, value_name = "SPAN")]
     preempt: Option<String>,
-    /// The tasks that may be asked: any, same-user, same-group or above-quota
+    /// The tasks that ask: urgent (more urgent ones) or share (those of users that are behind by the policy's shares)
+    #[arg(long, value_name = "TASKS", requires = "preempt")]
+    preempt_for: Option<String>,
+    /// The tasks that may be asked by urgent ones: any, same-user, same-group or above-quota
     #[arg(long, value_name = "TASKS", requires = "preempt")]
     preempt_from: Option<String>,
+    /// Stop no task by choice that has run less than this
+    #[arg(long, value_name = "SPAN")]
+    min_run: Option<String>,
+    /// Stop no more tasks by choice than so many within a span, such as 10/60s
+    #[arg(long, value_name = "LIMIT")]
+    stop_limit: Option<String>,
+    /// Let tasks that were stopped resume from where they were after the last multiple of this span
+    #[arg(long, value_name = "SPAN")]
+    checkpoint: Option<String>,
+    /// How long a task that was stopped takes to resume, besides
+    #[arg(long, value_name = "SPAN")]
+    restart_delay: Option<String>,
     /// A CSV of weights: user,weight or user and a column a resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -169,7 +184,12 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         hoard: args.hoard.clone(),
         devices: args.devices.clone(),
         preempt: args.preempt.clone(),
+        preempt_for: args.preempt_for.clone(),
         preempt_from: args.preempt_from.clone(),
+        min_run: args.min_run.clone(),
+        stop_limit: args.stop_limit.clone(),
+        checkpoint: args.checkpoint.clone(),
+        restart_delay: args.restart_delay.clone(),
         fall_back: text(&args.fall_back),
         audit: args.audit,
         ..ClusterFile::default()
@@ -230,7 +250,12 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("devices", args.devices.clone(), None),
         ("hoard", one(&args.hoard), None),
         ("preempt", one(&args.preempt), None),
+        ("preempt-for", one(&args.preempt_for), None),
         ("preempt-from", one(&args.preempt_from), None),
+        ("min-run", one(&args.min_run), None),
+        ("stop-limit", one(&args.stop_limit), None),
+        ("checkpoint", one(&args.checkpoint), None),
+        ("restart-delay", one(&args.restart_delay), None),
         ("weights", file(&args.weights), None),
         ("until", one(&args.until), None),
         ("thin", number(args.thin.map(|thin| thin.to_string())), None),

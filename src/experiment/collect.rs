@@ -20,7 +20,7 @@ use crate::metrics::{
     fixed_share,
 };
 use crate::output::schema::Table;
-use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Decision, Fate, JobRecord, Launch, Recorder, Salvage, State, Stuck, StuckRecord, TaskRecord};
 use crate::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use crate::workload::{NameList, TaskSet};
 
@@ -338,31 +338,34 @@ impl Recorder for Collector<'_> {
         let ran = end.since(tasks.start);
         self.totals.tasks(tasks, ran);
         self.users[tasks.user.index()].tasks(tasks, ran, self.window.holds(tasks.release));
-        if let (true, Some(groups)) = (tasks.fate.is_stopped(), &mut self.groups) {
-            groups.stopped(tasks, ran);
+        if let Some(groups) = &mut self.groups {
+            groups.tasks(tasks, ran);
         }
         let at = tasks.user.index() * self.dims;
         let measured = u128::from(self.window.part(tasks.start, end).0) * u128::from(count);
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
             *sum += u128::from(*demand) * measured;
         }
+        let Salvage { delay, kept, saved, .. } = tasks.salvage;
+        let (resumed, whole) = (tasks.start + delay, (tasks.submit, tasks.duration));
         let served = match tasks.fate {
             // Of two instances that run the first counts.
             Fate::Running if tasks.backup => None,
-            Fate::Finished | Fate::Running => Some((tasks.start, end)),
+            Fate::Finished | Fate::Running => Some((whole, (resumed, end))),
             // Its work is never done, and nobody waits for it from now on.
-            Fate::Lost | Fate::GivenUp => Some((end, end)),
-            // This attempt has served nothing: the task is served when it runs again, or was in its other instance.
+            Fate::Lost | Fate::GivenUp => Some((whole, (end, end))),
+            // This attempt has served what its task need not do again. The rest of it is served when it runs again, or was in its
+            // other instance.
             Fate::Reclaimed
             | Fate::Preempted
             | Fate::MachineFailed
             | Fate::Failed
             | Fate::Superseded
             | Fate::Revoked
-            | Fate::Moved => None,
+            | Fate::Moved => (saved > Span::ZERO).then_some(((tasks.submit, saved), (resumed, resumed + kept))),
         };
-        if let Some(span) = served {
-            self.served(tasks.user, (tasks.demand, count), (tasks.submit, tasks.duration), span);
+        if let Some((work, span)) = served {
+            self.served(tasks.user, (tasks.demand, count), work, span);
         }
         if !self.sinks.wants(Table::Tasks) {
             return Ok(());

@@ -84,10 +84,15 @@ impl GroupWatch {
         }
     }
 
-    /// Tasks of a user were stopped after they had `ran` so long.
-    pub fn stopped(&mut self, tasks: &TaskRecord, ran: Span) {
+    /// Tasks of a user that `ran` so long have ended or were stopped.
+    pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
+        let (stopped, lost) = (if tasks.fate.is_stopped() { tasks.count } else { 0 }, tasks.lost(ran));
+        if stopped == 0 && lost == Span::ZERO {
+            return;
+        }
         if let Some(group) = self.owner[tasks.user.index()] {
-            self.log.stopped(self.tree.place_in(group, tasks.partition), tasks.count, ran, tasks.demand);
+            let at = self.tree.place_in(group, tasks.partition);
+            self.log.lost(at, (tasks.count, stopped), lost, tasks.demand);
         }
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::settings::{Stands, horizon, positive_span};
 use crate::cluster::{ClusterSpec, MachineGroup, Placement, Speed, events, file};
-use crate::engine::{OnBlocked, OnFailure, Options, Preempt, PreemptFrom, Ties};
+use crate::engine::{Displacing, OnBlocked, OnFailure, Options, Preempt, PreemptFor, PreemptFrom, Ties};
 use crate::error::{Error, Result, nearest};
 use crate::units::{Dim, Round, Span, decimal, span};
 
@@ -41,10 +41,20 @@ pub struct ClusterFile {
     /// Resources that are made of identified devices, such as `gpu`.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// For how long tasks may go on after more urgent ones have asked for their room; none are asked if absent.
+    /// For how long tasks may go on after others have asked for their room; none are asked if absent.
     pub preempt: Option<String>,
+    /// `urgent` or `share`.
+    pub preempt_for: Option<String>,
     /// `any`, `same-user`, `same-group` or `above-quota`.
     pub preempt_from: Option<String>,
+    /// How long tasks must have run to be stopped by choice.
+    pub min_run: Option<String>,
+    /// The most tasks stopped by choice within a span, such as `10/60s`; `none` for any number.
+    pub stop_limit: Option<String>,
+    /// After every so long of running a stopped task can resume from there.
+    pub checkpoint: Option<String>,
+    /// How long a task that was stopped takes to resume.
+    pub restart_delay: Option<String>,
     /// After how long a task that waits for its location may start a level up: a span, or `never`.
     pub fall_back: Option<String>,
     /// Add the books up again after every round.
@@ -115,21 +125,43 @@ fn hoard(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<S
 /// delay scheduling (Zaharia et al., EuroSys 2010) in its evaluation.
 pub const FALL_BACK: &str = "5s";
 
-/// How urgent tasks come by room: a span, and which tasks may be asked. Errors: the second without the first.
+/// How tasks come by room: a span, which tasks ask, and which may be asked. Errors: the others without the first, and a choice of
+/// whom to ask where shares decide that.
 fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
-    let keys = ["cluster.preempt", "cluster.preempt_from"].map(|name| stands.key(name));
-    let from = named(&file.preempt_from, |text| PreemptFrom::parse(&keys[1], text))?;
-    match (&file.preempt, &file.preempt_from) {
-        (None, None) => Ok(None),
-        (None, Some(from)) => {
-            Err(Error::plan(keys[1].as_str(), format!("'{from}'"), format!("a span in {} too", keys[0])))
-        }
-        (Some(text), _) => {
-            let expected = "a time span such as 0s, 30s or 2m";
-            let within = span(text).map_err(|_| Error::plan(keys[0].as_str(), format!("'{text}'"), expected))?;
-            Ok(Some(Preempt { within, from }))
-        }
+    let [key, for_key, from_key] =
+        ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| stands.key(name));
+    let whom = named(&file.preempt_for, |text| PreemptFor::parse(&for_key, text))?;
+    let from = named(&file.preempt_from, |text| PreemptFrom::parse(&from_key, text))?;
+    let Some(text) = &file.preempt else {
+        let others = [(&for_key, &file.preempt_for), (&from_key, &file.preempt_from)];
+        let other = others.into_iter().find_map(|(key, text)| Some((key, text.as_ref()?)));
+        return other.map_or(Ok(None), |(other, text)| {
+            Err(Error::plan(other.as_str(), format!("'{text}'"), format!("a span in {key} too")))
+        });
+    };
+    if whom == PreemptFor::Share && from != PreemptFrom::Any {
+        let expected = format!("'any', or 'urgent' in {for_key}: shares decide whom a user asks");
+        return Err(Error::plan(from_key, format!("'{}'", from.name()), expected));
     }
+    Ok(Some(Preempt { within: any_span(&key, text)?, whom, from }))
+}
+
+/// A span, perhaps 0.
+fn any_span(key: &str, text: &str) -> Result<Span> {
+    span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 30s or 2m"))
+}
+
+/// Limits and costs of stopping tasks.
+fn displacing(file: &ClusterFile, stands: Stands) -> Result<Displacing> {
+    let key = |name: &str| stands.key(&format!("cluster.{name}"));
+    let read = |name, text: &Option<String>| text.as_ref().map_or(Ok(Span::ZERO), |text| any_span(&key(name), text));
+    let limit = file.stop_limit.clone().filter(|text| text != "none");
+    Ok(Displacing {
+        min_run: read("min_run", &file.min_run)?,
+        limit: parsed(&key("stop_limit"), &limit).map_err(|error| error.or("none"))?,
+        checkpoint: read("checkpoint", &file.checkpoint)?,
+        restart_delay: read("restart_delay", &file.restart_delay)?,
+    })
 }
 
 /// A span, or `never`.
@@ -160,6 +192,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result
         ties: named(&cluster.ties, |text| Ties::parse(&key("ties"), text))?,
         hoard: hoard(&key("hoard"), cluster.hoard.as_deref(), placement)?,
         preempt: preempt(cluster, stands)?,
+        displacing: displacing(cluster, stands)?,
         fall_back: fall_back(&key("fall_back"), cluster.fall_back.as_deref().unwrap_or(FALL_BACK))?,
         on_failure: named(&cluster.on_failure, |text| OnFailure::parse(&key("on_failure"), text))?,
         until: until.map(|text| horizon(&stands.key("until"), text)).transpose()?,

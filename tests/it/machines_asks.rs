@@ -6,14 +6,14 @@
 use std::cmp::Reverse;
 
 use crate::machines_slow::{Run, Simulation, State, minus};
-use crate::machines_world::Location;
+use crate::machines_world::{Location, Whom};
 use crate::slow::need;
 
 /// Tasks of one set that started together on one machine: asked as one, the last of them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    set: usize,
-    machine: usize,
+    pub set: usize,
+    pub machine: usize,
     round: u64,
     /// Where each task has a fate of its own it is a batch of its own.
     alone: Option<usize>,
@@ -22,13 +22,13 @@ pub struct Batch {
 /// A task's asking for room on a machine.
 #[derive(Clone, Debug)]
 pub struct Request {
-    set: usize,
-    place: Location,
-    machine: usize,
+    pub set: usize,
+    pub place: Location,
+    pub machine: usize,
     pub deadline: u64,
-    asked: Vec<(Batch, usize)>,
+    pub asked: Vec<(Batch, usize)>,
     /// Those who were asked have been stopped.
-    forced: bool,
+    pub forced: bool,
 }
 
 impl Simulation<'_> {
@@ -72,9 +72,20 @@ impl Simulation<'_> {
                 self.requests.remove(at);
             }
             self.spare();
-            let due = |at: &usize| self.requests[*at].deadline <= now && !self.requests[*at].forced;
-            let due: Vec<usize> = (0..self.requests.len()).filter(due).collect();
-            for &at in &due {
+            let due = |this: &Self| {
+                let due = |at: &usize| this.requests[*at].deadline <= now && !this.requests[*at].forced;
+                (0..this.requests.len()).find(due)
+            };
+            let mut any = false;
+            while let Some(at) = due(self) {
+                if !self.is_fair(at) {
+                    self.requests.remove(at);
+                    continue;
+                }
+                if !self.count_stops(at, now) {
+                    break;
+                }
+                any = true;
                 self.requests[at].forced = true;
                 for (batch, count) in self.requests[at].asked.clone() {
                     let members = self.members(batch);
@@ -82,7 +93,7 @@ impl Simulation<'_> {
                     self.stop(&last, now, "preempted");
                 }
             }
-            if due.is_empty() {
+            if !any {
                 return;
             }
         }
@@ -121,7 +132,7 @@ impl Simulation<'_> {
         least(&self.need_of_set(self.requests[at].set), &free)
     }
 
-    fn need_of_set(&self, set: usize) -> Vec<u64> {
+    pub fn need_of_set(&self, set: usize) -> Vec<u64> {
         need(&self.rows[self.sets[set]], &self.world.config)
     }
 
@@ -133,7 +144,7 @@ impl Simulation<'_> {
     }
 
     /// Whom an ask still asks: those who are gone are not, nor are, from the last to the first, those who are needless.
-    fn spared(&self, request: &Request, reserved: &[u64]) -> Vec<(Batch, usize)> {
+    pub fn spared(&self, request: &Request, reserved: &[u64]) -> Vec<(Batch, usize)> {
         let wanted = self.need_of_set(request.set);
         let mut asked = request.asked.clone();
         asked.iter_mut().for_each(|(batch, count)| *count = (*count).min(self.members(*batch).len()));
@@ -161,7 +172,7 @@ impl Simulation<'_> {
         self.spare();
         let mut at = 0;
         while at < self.requests.len() {
-            let Request { set, machine, deadline, .. } = self.requests[at];
+            let Request { set, machine, forced, .. } = self.requests[at];
             if self.reserved(at) == self.need_of_set(set) {
                 // Asks of a set are made for its tasks in their order.
                 let wanted = self.wanted(at);
@@ -172,7 +183,7 @@ impl Simulation<'_> {
                 };
                 let next = (0..self.tasks.len()).find(waits).filter(|_| wanted);
                 next.into_iter().for_each(|task| self.launch(now, task, machine));
-            } else if deadline <= now {
+            } else if forced {
                 self.requests.remove(at);
             } else {
                 at += 1;
@@ -182,11 +193,14 @@ impl Simulation<'_> {
 
     /// Who fits nowhere asks, the most urgent first; whether anybody does.
     fn make_asks(&mut self, now: u64) -> bool {
-        let Some((span, _)) = self.world.preempt else { return false };
+        let Some((span, rule)) = self.world.preempt else { return false };
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
         line.retain(|&head| self.admitted(head, self.together(head).len()));
         line.truncate(self.tried(line.len()));
+        if rule == Whom::Share {
+            return self.ask_for_shares(line, now + span);
+        }
         line.sort_by_key(|&head| self.rows[self.tasks[head].row].priority);
         let (mut any, quotas) = (false, self.quotas());
         for head in line {
@@ -203,6 +217,9 @@ impl Simulation<'_> {
                 let place = self.tasks[head].place;
                 let mut request = Request { set, place, machine, deadline: now + span, asked, forced: false };
                 request.asked = self.spared(&request, &self.unreserved(machine));
+                if !self.could(&request) {
+                    break;
+                }
                 self.requests.push(request);
                 any = true;
             }
@@ -222,6 +239,7 @@ impl Simulation<'_> {
                 && self.may_ask(row.user, other.user, quotas)
                 && self.will_do(head, run.machine)
                 && !self.is_asked(task)
+                && self.may_go(task)
         };
         let mut victims: Vec<usize> = (0..self.tasks.len()).filter(eligible).collect();
         victims.sort_by_key(|&task| {
@@ -251,7 +269,7 @@ impl Simulation<'_> {
     }
 
     /// Whether a running task is asked already: of a batch the last are.
-    fn is_asked(&self, task: usize) -> bool {
+    pub fn is_asked(&self, task: usize) -> bool {
         let Some(batch) = self.batch(task) else { return false };
         let all = self.requests.iter().flat_map(|request| &request.asked);
         let count: usize = all.filter(|(other, _)| *other == batch).map(|(_, count)| count).sum();
@@ -264,6 +282,6 @@ fn least(a: &[u64], b: &[u64]) -> Vec<u64> {
     a.iter().zip(b).map(|(a, b)| *a.min(b)).collect()
 }
 
-fn enough(room: &[u64], wanted: &[u64]) -> bool {
+pub fn enough(room: &[u64], wanted: &[u64]) -> bool {
     room.iter().zip(wanted).all(|(room, wanted)| room >= wanted)
 }

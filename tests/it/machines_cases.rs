@@ -10,6 +10,7 @@ use plimsoll::engine::Draws;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::machines_displacing::Displacing;
 use crate::machines_faults::Faults;
 use crate::machines_slow::{Outcome, simulate};
 use crate::machines_world::{Ask, Change, Event, Expression, Location, Site, Whom, World};
@@ -34,6 +35,8 @@ pub struct Draw {
     pub lose: bool,
     /// How long those who are asked may go on, and whose may be asked.
     pub preempt: Option<(u64, Whom)>,
+    /// Limits and costs of stopping tasks.
+    pub displacing: Displacing,
     /// A file of quota groups, instead of the policies.
     pub quota: Option<String>,
     /// For how long gangs hold what is not enough.
@@ -77,6 +80,7 @@ impl Draw {
             fall_back: None,
             lose: chance(&mut rng, 30),
             preempt: None,
+            displacing: Displacing::default(),
             quota: None,
             hoard: None,
             faults: None,
@@ -130,38 +134,8 @@ impl Draw {
         draw
     }
 
-    /// A draw whose tasks fail, straggle and are backed up; half of them with all that [`Draw::urgent`] and [`Draw::hoarding`] do.
-    pub fn faulty(seed: u64) -> Draw {
-        let mut draw = match seed % 4 {
-            0 | 1 => Draw::new(seed),
-            2 => Draw::urgent(seed),
-            _ => Draw::hoarding(seed),
-        };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(5);
-        draw.lose &= chance(&mut rng, 50);
-        let mut parts = Vec::new();
-        if chance(&mut rng, 70) {
-            parts.push(format!("fail={}", pick(&mut rng, &["0.05", "0.3", "0.9"])));
-            parts.push(format!("retries={}", pick(&mut rng, &[0, 1, 3])));
-        }
-        if chance(&mut rng, 80) {
-            parts.push(format!("straggle={}x{}", pick(&mut rng, &["0.1", "0.4"]), pick(&mut rng, &["2", "7.5"])));
-        }
-        if parts.is_empty() || (!draw.lose && chance(&mut rng, 80)) {
-            draw.lose = false;
-            parts.push(format!("backup={}x{}", pick(&mut rng, &["0.1", "0.5", "0.9"]), pick(&mut rng, &["1", "1.5"])));
-        }
-        draw.faults = Some(parts.join(","));
-        for row in &mut draw.case.rows {
-            row.gang &= chance(&mut rng, 50);
-            row.estimate = chance(&mut rng, 50).then(|| pick(&mut rng, &[0, 3 * row.duration]));
-        }
-        draw
-    }
-
     /// The time from any arrival to any possible end, and some that are none of these.
-    fn spans(&self) -> Vec<u64> {
+    pub fn spans(&self) -> Vec<u64> {
         self.case.rows.iter().flat_map(|row| [row.duration, row.duration, row.duration / 2]).collect()
     }
 
@@ -269,6 +243,7 @@ impl Draw {
             fall_back: self.fall_back,
             lose: self.lose,
             preempt: self.preempt,
+            displacing: self.displacing,
             quota: self.quota_file(),
             hoard: self.hoard,
             faults: self.faults.as_deref().map(twin_of),

@@ -60,6 +60,7 @@ impl Simulation<'_> {
                 continue;
             }
             self.end(task, now, fate);
+            self.keep(task, now);
             // Where each task has a fate of its own it waits alone.
             let alone = self.world.faults.is_some() && !self.gang(row);
             if alone || before.is_none_or(|before| before + 1 != task) {

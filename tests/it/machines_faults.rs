@@ -5,9 +5,13 @@
 use std::cmp::Reverse;
 
 use plimsoll::engine::Draws;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
+use crate::machines_cases::Draw;
 use crate::machines_slow::{Simulation, State, Task};
 use crate::slow::ONE;
+use crate::workloads::{chance, pick};
 
 /// How tasks fail, straggle and are backed up.
 #[derive(Clone, Debug)]
@@ -130,10 +134,43 @@ impl Simulation<'_> {
                 set: self.sets.len() - 1,
                 number,
                 attempt: self.next_attempt(task),
+                saved: 0,
                 place,
                 state: State::Waiting(now),
                 devices: Vec::new(),
             });
         }
+    }
+}
+
+impl Draw {
+    /// A draw whose tasks fail, straggle and are backed up; half of them with all that [`Draw::urgent`] and [`Draw::hoarding`] do.
+    pub fn faulty(seed: u64) -> Draw {
+        let mut draw = match seed % 4 {
+            0 | 1 => Draw::new(seed),
+            2 => Draw::urgent(seed),
+            _ => Draw::hoarding(seed),
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(5);
+        draw.lose &= chance(&mut rng, 50);
+        let mut parts = Vec::new();
+        if chance(&mut rng, 70) {
+            parts.push(format!("fail={}", pick(&mut rng, &["0.05", "0.3", "0.9"])));
+            parts.push(format!("retries={}", pick(&mut rng, &[0, 1, 3])));
+        }
+        if chance(&mut rng, 80) {
+            parts.push(format!("straggle={}x{}", pick(&mut rng, &["0.1", "0.4"]), pick(&mut rng, &["2", "7.5"])));
+        }
+        if parts.is_empty() || (!draw.lose && chance(&mut rng, 80)) {
+            draw.lose = false;
+            parts.push(format!("backup={}x{}", pick(&mut rng, &["0.1", "0.5", "0.9"]), pick(&mut rng, &["1", "1.5"])));
+        }
+        draw.faults = Some(parts.join(","));
+        for row in &mut draw.case.rows {
+            row.gang &= chance(&mut rng, 50);
+            row.estimate = chance(&mut rng, 50).then(|| pick(&mut rng, &[0, 3 * row.duration]));
+        }
+        draw
     }
 }

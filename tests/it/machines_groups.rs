@@ -131,7 +131,7 @@ impl Simulation<'_> {
                 let groups = self.groups(quota, other);
                 groups.into_iter().any(|group| (0..quotas[group].len()).any(|d| above(group, d)))
             }
-            (Whom::Any, _) | (_, None) => true,
+            (Whom::Any | Whom::Share, _) | (_, None) => true,
         }
     }
 }

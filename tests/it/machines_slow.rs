@@ -61,6 +61,8 @@ pub struct Task {
     pub set: usize,
     pub number: u64,
     pub attempt: u64,
+    /// How much of its work attempts before this one have saved.
+    pub saved: u64,
     pub place: Location,
     pub state: State,
     /// What it has while it runs.
@@ -98,10 +100,12 @@ pub struct Simulation<'a> {
     pub runtime: Vec<Vec<u64>>,
     rounds: u64,
     /// The last instant.
-    clock: Option<u64>,
+    pub clock: Option<u64>,
     /// Tasks that failed, each time, by row and number; and the row of each that finished, and how long it ran.
     pub failures: Vec<(usize, u64)>,
     pub finished: Vec<(usize, u64)>,
+    /// When tasks were stopped by choice, each time.
+    pub stops: Vec<u64>,
     outcomes: Vec<Outcome>,
 }
 
@@ -141,6 +145,7 @@ impl<'a> Simulation<'a> {
                 set: at,
                 number,
                 attempt: 0,
+                saved: 0,
                 place: asks[at].place,
                 state: State::Outside,
                 devices: Vec::new(),
@@ -174,6 +179,7 @@ impl<'a> Simulation<'a> {
             clock: None,
             failures: Vec::new(),
             finished: Vec::new(),
+            stops: Vec::new(),
             outcomes: Vec::new(),
         }
     }
@@ -184,10 +190,18 @@ impl<'a> Simulation<'a> {
         let events = self.world.events.iter().map(|event| event.at).filter(|&at| new(at));
         let finishes = self.tasks.iter().filter_map(|task| Some(task.run()?.finish));
         let falls = self.tasks.iter().filter_map(|task| self.falls_back(task));
-        let deadlines = self.requests.iter().map(|request| request.deadline);
+        let deadlines = self.requests.iter().map(|request| request.deadline).filter(|&at| new(at));
         let patience = self.hoards.iter().map(|hoard| hoard.gives_up);
         let backups = self.next_backup().into_iter();
-        submits.chain(events).chain(finishes).chain(falls).chain(deadlines).chain(patience).chain(backups).min()
+        submits
+            .chain(events)
+            .chain(finishes)
+            .chain(falls)
+            .chain(deadlines)
+            .chain(patience)
+            .chain(backups)
+            .chain(self.looks_again())
+            .min()
     }
 
     /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
@@ -354,11 +368,11 @@ impl<'a> Simulation<'a> {
     }
 
     pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
-        let Task { row, number, attempt, .. } = self.tasks[task];
-        let whole = Attempt { span: Span(self.rows[row].duration), fails: false };
+        let Task { row, number, attempt, saved, .. } = self.tasks[task];
+        let whole = Attempt { span: Span(self.rows[row].duration - saved), fails: false };
         let drawn = |faults: &Faults| faults.draws.attempt(row as u64, number as u32, attempt as u32, whole.span);
         let Attempt { span, fails } = self.world.faults.as_ref().map_or(whole, drawn);
-        let left = u128::from(span.0) * ONE;
+        let left = u128::from(span.0 + self.delay(attempt)) * ONE;
         let round = self.rounds;
         let need = &self.rows[self.tasks[task].row].demand;
         self.tasks[task].devices = self.parts(machine, need, &self.free(machine), &[]);
@@ -424,7 +438,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// What each running task of a user holds.
-    fn held_by(&self, user: usize) -> impl Iterator<Item = Vec<u64>> {
+    pub fn held_by(&self, user: usize) -> impl Iterator<Item = Vec<u64>> {
         let mine = move |task: &&Task| task.run().is_some() && self.rows[task.row].user == user;
         self.tasks.iter().filter(mine).map(|task| need(&self.rows[task.row], &self.world.config))
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::machines_cases::Draw;
+use crate::machines_displacing::Displacing;
 use crate::machines_slow::Outcome;
 use crate::machines_world::{Change, Location, Whom};
 use crate::property::search;
@@ -58,6 +59,11 @@ fn tasks_fail_straggle_and_are_backed_up_as_in_the_slow_twin() {
     compare(Draw::faulty);
 }
 
+#[test]
+fn tasks_are_displaced_as_in_the_slow_twin() {
+    compare(Draw::displacing);
+}
+
 /// Draws cases and compares them.
 fn compare(draw: fn(u64) -> Draw) {
     // A smaller case must differ in the same way.
@@ -105,13 +111,20 @@ pub fn command(draw: &Draw, dir: &Path) -> Command {
     command.args(["--fall-back", &draw.fall_back.map_or("never".to_owned(), |span| format!("{span}us"))]);
     if let Some((span, whom)) = draw.preempt {
         let from = match whom {
-            Whom::Any => "any",
+            Whom::Any | Whom::Share => "any",
             Whom::SameUser => "same-user",
             Whom::SameGroup => "same-group",
             Whom::AboveQuota => "above-quota",
         };
         command.args(["--preempt", &format!("{span}us"), "--preempt-from", from]);
+        command.args(["--preempt-for", if whom == Whom::Share { "share" } else { "urgent" }]);
     }
+    let Displacing { min_run, limit, checkpoint, delay } = draw.displacing;
+    for (option, span) in [("--min-run", min_run), ("--checkpoint", checkpoint), ("--restart-delay", delay)] {
+        command.args([option, &format!("{span}us")]);
+    }
+    command.arg("--stop-limit");
+    command.arg(limit.map_or("none".to_owned(), |(most, within)| format!("{most}/{within}us")));
     if let Some(span) = draw.hoard {
         command.args(["--hoard", &format!("{span}us")]);
     }
@@ -330,6 +343,24 @@ fn the_draws_reach_the_corners() {
         ("one's own", 20, decides(all, |draw| from(draw, Whom::SameUser))),
         ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
         ("events", 20, decides(all, |draw| draw.events.clear())),
+    ]);
+    let displacing: Vec<Draw> = (0..150).map(Draw::displacing).collect();
+    let all = displacing.as_slice();
+    let shares = |draw: &mut Draw| {
+        if draw.preempt.is_some_and(|(_, whom)| whom == Whom::Share) {
+            draw.preempt = None;
+        }
+    };
+    often(&[
+        ("preempted", 20, occurs(all, any("preempted"))),
+        ("stopped twice", 15, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
+        ("shares", 15, decides(all, shares)),
+        ("a span", 5, decides(all, |draw| span(draw, 0))),
+        ("a minimum", 6, decides(all, |draw| draw.displacing.min_run = 0)),
+        ("a limit", 4, decides(all, |draw| draw.displacing.limit = None)),
+        ("checkpoints", 8, decides(all, |draw| draw.displacing.checkpoint = 0)),
+        ("a delay", 10, decides(all, |draw| draw.displacing.delay = 0)),
+        ("gangs", 5, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);
     let hoarding: Vec<Draw> = (0..150).map(Draw::hoarding).collect();
     let all = hoarding.as_slice();

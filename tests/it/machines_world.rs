@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use plimsoll::policy::QuotaFile;
 
+use crate::machines_displacing::Displacing;
 use crate::machines_faults::Faults;
 use crate::slow::Config;
 
@@ -76,6 +77,8 @@ pub enum Whom {
     SameUser,
     SameGroup,
     AboveQuota,
+    /// Those of users that are further ahead by the policy's shares, asked for a user that is behind.
+    Share,
 }
 
 /// Everything but the rows.
@@ -90,6 +93,8 @@ pub struct World {
     pub lose: bool,
     /// How long running tasks that are asked for their room may go on, and whose may be asked.
     pub preempt: Option<(u64, Whom)>,
+    /// Limits and costs of stopping tasks.
+    pub displacing: Displacing,
     /// Groups with quotas, instead of the policy.
     pub quota: Option<QuotaFile>,
     /// For how long gangs hold room that is not enough yet; `None`: they hold none.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::books::{Books, Partition, Weights};
 use plimsoll::cluster::{Change, Cluster, ClusterSpec, LabelIndex, MachineEvent, MachineEvents, Placement};
-use plimsoll::engine::{self, Options, Preempt, PreemptFrom};
+use plimsoll::engine::{self, Options, Preempt, PreemptFor, PreemptFrom};
 use plimsoll::error::Result;
 use plimsoll::policy::{Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, State, StuckRecord, TaskRecord};
@@ -482,7 +482,8 @@ fn who_is_above_its_quota_of_a_label_is_asked_for_no_other_room() {
     let toml = TWO.replace("name = 'a'\nmin = { cpu = 2 }\n", "name = 'a'\n") + "min = { cpu = 6 }\n";
     let rows = "1,a,0,9,4,1,1,9,g\n2,a,0,9,4,1,1,9,\n3,b,1,9,6,1,1,0,g\n";
     let mut case = by_hand(&["g", ""], Vec::new());
-    case.options.preempt = Some(Preempt { within: Span::ZERO, from: PreemptFrom::AboveQuota });
+    case.options.preempt =
+        Some(Preempt { within: Span::ZERO, whom: PreemptFor::Urgent, from: PreemptFrom::AboveQuota });
     let heard = replay(&toml, rows, &case, false).expect("a run");
     assert_eq!(starts(&heard, "2"), [Some((0, 0)); 4]);
     assert_eq!(starts(&heard, "3"), [1, 1, 1, 1, 9, 9].map(|at| Some((at, 0))));

@@ -36,6 +36,7 @@ const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test i
 /// Plans that take more than a second or two, and how they are cut for the quick test. All others are run as they stand.
 const QUICK: &[(&str, &[&str])] = &[
     ("complementary", &["seeds=2", "workload.hours=0.5"]),
+    ("displacing", &["seeds=1"]),
     ("facebook", &["seeds=2", "workload.hours=0.1"]),
     ("failures", &["seeds=1", "workload.hours=0.1"]),
     ("figures", &["seeds=2"]),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement, Shortage};
-use plimsoll::engine::{self, Options, Outcome, Parties, Preempt, PreemptFrom};
+use plimsoll::engine::{self, Options, Outcome, Parties, Preempt, PreemptFor, PreemptFrom};
 use plimsoll::error::Result;
 use plimsoll::policy::inside::ORDERS;
 use plimsoll::policy::{
@@ -181,7 +181,7 @@ fn attained_service_grows_while_a_job_waits() {
 #[test]
 fn urgent_tasks_and_other_orders_do_not_go_together() {
     let options = Options {
-        preempt: Some(Preempt { within: Span::ZERO, from: PreemptFrom::Any }),
+        preempt: Some(Preempt { within: Span::ZERO, whom: PreemptFor::Urgent, from: PreemptFrom::Any }),
         inside: ORDERS.first().copied(),
         ..Options::default()
     };

@@ -13,7 +13,7 @@ use super::world::watch::Violation;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time};
 use plimsoll_sim::cluster::Placement;
-use plimsoll_sim::engine::{Options, Preempt, PreemptFrom};
+use plimsoll_sim::engine::{Options, Preempt, PreemptFor, PreemptFrom};
 use plimsoll_sim::workload::synthetic::random::stream;
 
 /// A cluster and what is done to it.
@@ -53,7 +53,7 @@ impl Chaos {
         let placement = placements[rng.random_range(0..placements.len())];
         let preempt = (rng.random_range(0..3) == 0).then(|| {
             let within = Span::from_secs([0, 10][rng.random_range(0..2)]);
-            Preempt { within, from: PreemptFrom::Any }
+            Preempt { within, whom: PreemptFor::Urgent, from: PreemptFrom::Any }
         });
         let options = Options { placement, preempt, seed, audit: machines <= 100, ..Options::default() };
         let mut rng = stream(seed, "control/faults");

@@ -12,13 +12,13 @@
 /// A queue's claim to a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// What it gets before all others.
+    /// The amount that it gets before all others.
     pub deserved: u64,
     /// Its weight in the rest.
     pub weight: u64,
     /// The most that it may get; `None` is without end.
     pub limit: Option<u64>,
-    /// What it holds and waits for.
+    /// The amount that it holds and waits for.
     pub request: u64,
     /// The larger goes first.
     pub priority: i64,
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(of(10_000, &cpu), (vec![6000, 2000, 2000], 0));
     }
 
-    /// What the floors leave goes to the next priority before anything else: 8 GPUs, weights 1 and 2 above weight 1.
+    /// The amount that floors leave goes to the next priority before anything else: 8 GPUs, weights 1 and 2 above weight 1.
     #[test]
     fn what_is_cut_off_goes_to_the_next_priority_first() {
         let high = |weight| Claim { priority: 2, ..claim(0, weight, 8) };

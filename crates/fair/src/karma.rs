@@ -45,7 +45,7 @@ impl Karma {
         &self.credits
     }
 
-    /// What the public slices have earned and nobody was given yet.
+    /// The credits that public slices have earned and nobody was given yet.
     pub fn pool(&self) -> u64 {
         self.pool
     }

@@ -48,7 +48,7 @@ pub struct GroupSums {
     pub short_us: u128,
     /// For how long it was, in microseconds.
     pub below_us: u64,
-    /// The use of tasks that were stopped before their end: lost work.
+    /// The use of tasks while they ran in vain: lost work.
     pub lost_us: u128,
     /// The amount that it held above its runtime quota although it was due to be taken back.
     pub unreturned_us: u128,
@@ -183,14 +183,15 @@ impl GroupLog {
         }
     }
 
-    /// Equal tasks of a user of a group were stopped after they had `ran` so long: that is lost to it and all above it.
-    pub fn stopped(&mut self, group: usize, count: u32, ran: Span, demand: &[u64]) {
+    /// Equal tasks of a user of a group, of which so many were stopped, ran `lost` so long in vain: that is lost to it and all
+    /// above it.
+    pub fn lost(&mut self, group: usize, (count, stopped): (u32, u32), lost: Span, demand: &[u64]) {
         let mut next = Some(group);
         while let Some(at) = next {
             for (account, &demand) in self.accounts[at * self.dims..][..self.dims].iter_mut().zip(demand) {
-                account.sums.lost_us += u128::from(demand) * u128::from(ran.0) * u128::from(count);
+                account.sums.lost_us += u128::from(demand) * u128::from(lost.0) * u128::from(count);
             }
-            self.groups[at].times.stopped += u64::from(count);
+            self.groups[at].times.stopped += u64::from(stopped);
             next = self.groups[at].parent;
         }
     }
@@ -377,8 +378,8 @@ mod tests {
     #[test]
     fn what_stopped_tasks_had_done_is_lost_to_all_above() {
         let mut told = Told::new(&[promise(None, 6, u64::MAX), promise(Some(0), 4, 5), promise(None, 0, 1)]);
-        told.log.stopped(1, 3, Span(7 * S), &[2]);
-        told.log.stopped(0, 1, Span(S), &[5]);
+        told.log.lost(1, (3, 3), Span(7 * S), &[2]);
+        told.log.lost(0, (1, 1), Span(S), &[5]);
         let lost = |group: usize| (told.log.sums(group, 0).lost_us / u128::from(S), told.log.times(group).stopped);
         assert_eq!([lost(0), lost(1), lost(2)], [(47, 4), (42, 3), (0, 0)]);
     }

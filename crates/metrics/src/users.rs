@@ -25,7 +25,7 @@ pub struct UserTotals {
     /// Of tasks released in the window, how many were launched and how long they waited.
     waited: u64,
     task_wait_us: u128,
-    /// Tasks stopped before their end, and for how long they and lost ones had run.
+    /// Tasks stopped before their end, and for how long tasks ran in vain.
     stopped: u64,
     lost_us: u128,
     /// Of jobs submitted in the window, how many have finished, and their delays.
@@ -47,8 +47,8 @@ impl UserTotals {
         }
         if tasks.fate.is_stopped() {
             self.stopped += if tasks.fate.starts_anew() { count } else { 0 };
-            self.lost_us += u128::from(ran.0) * u128::from(count);
         }
+        self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
     }
 
     /// A job of it has ended, or was cut off; `measured` if it ended and was submitted in the window.
@@ -186,6 +186,6 @@ static COLUMNS: [C; 20] = [
         |user| user.fair_service_delay,
     ),
     C::int("tasks_stopped", "tasks of it stopped before their end", |user| Some(user.totals.stopped)).lower(),
-    C::seconds("lost_s", "seconds that tasks had run which were stopped before their end, added up", |user| Some(user.totals.lost_us as f64 / 1e6))
+    C::seconds("lost_s", "seconds that tasks ran in vain, added up: until they were stopped (from their last checkpoint on), and to resume", |user| Some(user.totals.lost_us as f64 / 1e6))
         .lower(),
 ];

@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §5.1. It has neither sharing incentive nor bottleneck fairness (theorems 1, 2).
 
-use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
 use plimsoll_base::error::Result;
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
@@ -38,6 +38,10 @@ impl Asset {
 
 impl Policy for Asset {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+        self.prices.of(queue.user, books.held(queue.user), books)
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        Some(&self.prices)
     }
 }

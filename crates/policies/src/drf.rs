@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §4.1 Algorithm 1 and §4.3 (weights).
 
-use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
 use plimsoll_base::error::Result;
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
@@ -39,6 +39,10 @@ impl Drf {
 
 impl Policy for Drf {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+        self.prices.of(queue.user, books.held(queue.user), books)
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        Some(&self.prices)
     }
 }

@@ -40,8 +40,8 @@ mod time_based;
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
     Ask, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
-    Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Spot, Stale, Unreturned, Verdict, Victims,
-    enough,
+    Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Shares, Spot, Stale, Unreturned, Verdict,
+    Victims, enough,
 };
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};

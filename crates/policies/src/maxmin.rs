@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §7.2 ("CPU-fair").
 
-use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::Books;
@@ -69,6 +69,10 @@ pub(super) fn dimension(policy: &'static str, setup: &Setup, resource: &str) -> 
 
 impl Policy for MaxMin {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+        self.prices.of(queue.user, books.held(queue.user), books)
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        Some(&self.prices)
     }
 }

@@ -5,7 +5,7 @@
 //! the run's `slowdown`.
 
 use super::maxmin::{named, single};
-use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup};
+use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shares};
 use plimsoll_base::error::Result;
 use plimsoll_sim::books::Books;
 
@@ -42,7 +42,11 @@ impl Only {
 
 impl Policy for Only {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+        self.prices.of(queue.user, books.held(queue.user), books)
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        Some(&self.prices)
     }
 
     fn needs(&self) -> Needs {

@@ -6,9 +6,9 @@
 //! Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and
 //! §5.1.
 
-use super::{Counterpart, Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::MAX_DIMS;
+use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Norm;
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
 
@@ -70,7 +70,17 @@ impl PNorm {
 
 impl Policy for PNorm {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let (held, class) = (books.held(queue.user), books.weight_class(queue.user));
+        self.of(queue.user, books.held(queue.user), books)
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        Some(self)
+    }
+}
+
+impl Shares for PNorm {
+    fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
+        let class = books.weight_class(user);
         match &self.level {
             Level::Exact(prices) => prices.rank(held, class),
             Level::Power(norm, inverse) => {

@@ -8,9 +8,10 @@
 
 use ethnum::U256;
 
-use super::{Rank, Setup};
+use super::{Rank, Setup, Shares};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::MAX_DIMS;
+use plimsoll_base::units::{MAX_DIMS, UserId};
+use plimsoll_sim::books::Books;
 
 /// How the shares of a user in several resources make one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +130,12 @@ impl Prices {
                 Rank::wide(*value.high(), *value.low())
             }
         }
+    }
+}
+
+impl Shares for Prices {
+    fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
+        self.rank(held, books.weight_class(user))
     }
 }
 

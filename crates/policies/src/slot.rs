@@ -4,7 +4,7 @@
 //! above it; both are reported. How machines slow down then is the run's `slowdown`.
 //! Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, §7.2 and §7.3.
 
-use super::{Counterpart, Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape};
+use super::{Counterpart, Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shape, Shares};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Resources;
 use plimsoll_fair::Slots;
@@ -53,7 +53,11 @@ impl Slot {
 
 impl Policy for Slot {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank(books.held(queue.user), books.weight_class(queue.user))
+        self.prices.of(queue.user, books.held(queue.user), books)
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        Some(&self.prices)
     }
 
     fn needs(&self) -> Needs {

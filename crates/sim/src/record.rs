@@ -151,10 +151,36 @@ pub struct TaskRecord<'a> {
     pub finish: Option<Time>,
     /// Their fate.
     pub fate: Fate,
-    /// How long each runs if nothing stops it.
+    /// How long each runs if nothing stops it: with checkpoints what was left of it, and without the time to resume.
     pub duration: Span,
+    /// The part of their time that counts for nothing, and the part that later attempts are spared.
+    pub salvage: Salvage,
     /// The true need of each.
     pub demand: &'a [u64],
+}
+
+impl TaskRecord<'_> {
+    /// How long each of them, which ran so long, ran in vain: to resume, and after its last checkpoint if it was stopped.
+    pub fn lost(&self, ran: Span) -> Span {
+        let Salvage { delay, kept, forfeited, .. } = self.salvage;
+        if !self.fate.is_stopped() {
+            return delay;
+        }
+        Span((ran.0 - kept.0).saturating_add(forfeited.0))
+    }
+}
+
+/// How the time of a running task counts, with checkpoints and a delay after every stop; all zero without these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Salvage {
+    /// How long it took at first to resume.
+    pub delay: Span,
+    /// How long it ran from then to its last checkpoint, if it was stopped and waits again.
+    pub kept: Span,
+    /// How long its next attempt is shorter for that, at full speed.
+    pub saved: Span,
+    /// How long earlier attempts ran up to their last checkpoints, if there is none to come.
+    pub forfeited: Span,
 }
 
 /// How near to where it would run best a task starts.

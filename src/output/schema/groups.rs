@@ -105,7 +105,7 @@ impl Row for Group<'static> {
                 |row| Some(row.times.stopped),
             )
             .lower(),
-            C::area("lost_s", "the use of those tasks until then, times seconds", |row| row.area(row.sums.lost_us))
+            C::area("lost_s", "the use of its tasks while they ran in vain, until they were stopped (from their last checkpoint on) and to resume, times seconds", |row| row.area(row.sums.lost_us))
             .lower(),
             C::area(
                 "unreturned_s",

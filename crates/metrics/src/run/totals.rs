@@ -32,7 +32,7 @@ pub struct Totals {
     pub(super) gang_tasks: u64,
     pub(super) gang_wait_us: u128,
     pub(super) gang_wait_max: Span,
-    /// Tasks stopped before their end, those lost with their machine, and for how long both had run.
+    /// Tasks stopped before their end, those lost with their machine, and for how long tasks ran in vain.
     pub(super) stopped: u64,
     pub(super) lost: u64,
     pub(super) lost_us: u128,
@@ -117,7 +117,8 @@ impl Totals {
         match tasks.fate {
             // On a fast machine a task may take less.
             Fate::Finished => {
-                self.slowed_us += u128::from(ran.0.saturating_sub(tasks.duration.0)) * u128::from(count);
+                let full = tasks.duration.0.saturating_add(tasks.salvage.delay.0);
+                self.slowed_us += u128::from(ran.0.saturating_sub(full)) * u128::from(count);
             }
             // A task that was superseded has ended.
             Fate::Running | Fate::Superseded => {}
@@ -126,9 +127,7 @@ impl Totals {
                 self.stopped += count
             }
         }
-        if tasks.fate.is_stopped() {
-            self.lost_us += u128::from(ran.0) * u128::from(count);
-        }
+        self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
     }
 
     /// A job has ended, or was cut off.

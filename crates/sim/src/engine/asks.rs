@@ -4,7 +4,8 @@
 //! task asks is the rule's to propose ([`Preemption`]); gangs do not ask. The rules are in `docs/cluster.md`, "Priorities and
 //! giving back".
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use super::agenda::Ticket;
 use super::core::{Core, amounts};
@@ -12,31 +13,22 @@ use super::extension::Extension;
 use super::jobs::SetSlot;
 use super::line::LineKey;
 use super::queues::QueueId;
-use super::running::Running;
+use super::request::{Request, pending};
+use super::share::{self, Share};
+use super::stop::Choice;
 use super::urgent::Urgent;
 use super::victims::Victim;
 use super::view::{Asker, View};
-use super::{OnBlocked, Preempt};
-use crate::policy::{self, Preemption, Room, Verdict};
+use super::{OnBlocked, Preempt, PreemptFor};
+use crate::policy::{self, Pending, Preemption, Rank, Room, Verdict};
 use crate::record::{Fate, Turn};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Span, Time};
+use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
-/// A request of a waiting task for room.
-#[derive(Debug)]
-struct Request {
-    queue: QueueId,
-    set: SetSlot,
-    /// The set's row, and since when it waits: its slot may have been given to another set.
-    waits: (u64, Time),
-    machine: MachineId,
-    /// The amount reserved on the machine.
-    reserved: Resources,
-    /// The tasks that are asked, by entry, and how many of each.
-    asked: Vec<(Victim, u32)>,
-    /// The use of their room.
-    room: Room,
-    deadline: Time,
+/// The run's rule for who may ask whom.
+enum Rule {
+    Urgent(Urgent),
+    Share(Share),
 }
 
 /// All that is asked for.
@@ -44,7 +36,7 @@ pub(super) struct Asks {
     /// How long tasks that are asked may go on.
     within: Span,
     /// The run's rule; the policy's own if there is none.
-    rule: Option<Urgent>,
+    rule: Option<Rule>,
     /// In the order in which they were made.
     open: BTreeMap<u64, Request>,
     made: u64,
@@ -54,6 +46,8 @@ pub(super) struct Asks {
     /// How many tasks of each entry are asked.
     asked: HashMap<Victim, u32>,
     due: BTreeSet<(Time, u64)>,
+    /// The first of these waits until so many tasks may be stopped as it takes, and the others behind it.
+    held: bool,
 }
 
 impl Asks {
@@ -61,7 +55,11 @@ impl Asks {
     pub fn new(rule: Option<Preempt>) -> Asks {
         let (open, of_queue, asked, due) = Default::default();
         let within = rule.map_or(Span::ZERO, |rule| rule.within);
-        Asks { within, rule: rule.map(|rule| Urgent::new(rule.from)), open, made: 0, rounds: 0, of_queue, asked, due }
+        let rule = rule.map(|rule| match rule.whom {
+            PreemptFor::Urgent => Rule::Urgent(Urgent::new(rule.from)),
+            PreemptFor::Share => Rule::Share(Share::default()),
+        });
+        Asks { within, rule, open, made: 0, rounds: 0, of_queue, asked, due, held: false }
     }
 
     /// Forgets a request and all that it asked.
@@ -90,7 +88,7 @@ fn spare(all: &mut HashMap<Victim, u32>, victim: &Victim, count: u32) {
 
 impl Extension for Asks {
     fn next(&self) -> Option<Time> {
-        self.due.first().map(|(time, _)| *time)
+        self.due.first().map(|(time, _)| *time).filter(|_| !self.held)
     }
 
     fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
@@ -107,9 +105,12 @@ impl Extension for Asks {
         }
         self.reserve(core);
         let before = core.outcome.forced;
-        while let Some((_, id)) = self.due.first().filter(|(at, _)| *at <= core.now).copied() {
-            self.due.pop_first();
-            self.force(core, id)?;
+        self.held = false;
+        while let Some((at, id)) = self.due.first().filter(|(at, _)| *at <= core.now && !self.held).copied() {
+            self.held = !self.force(core, id)?;
+            if !self.held {
+                self.due.remove(&(at, id));
+            }
         }
         Ok(core.outcome.forced > before)
     }
@@ -123,7 +124,7 @@ impl Extension for Asks {
             request.top_up(core);
             if request.room == Room::Kept && request.missing(core) == Resources::ZERO {
                 self.start_one(core, id)?;
-            } else if request.deadline <= core.now {
+            } else if !self.due.contains(&(request.deadline, id)) {
                 self.withdraw(core, id);
             }
         }
@@ -136,71 +137,6 @@ impl Extension for Asks {
     /// ask, and what is to stop at once stops in the next round.
     fn after_round(&mut self, core: &mut Core) -> Result<bool> {
         Ok(self.ids().into_iter().any(|id| !self.still_wanted(core, id)) || self.make(core)?)
-    }
-}
-
-impl Request {
-    /// The amount that it lacks until its task can start.
-    fn missing(&self, core: &Core) -> Resources {
-        let mut missing = amounts(core.work.sets.needs(self.set).1);
-        missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
-        if self.room == Room::Open {
-            // Nothing is held for it, but what is free need not be asked for.
-            let free = core.site.machines.free(self.machine);
-            missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
-        }
-        missing
-    }
-
-    /// Reserves what is free on its machine, as far as it is missing.
-    fn top_up(&mut self, core: &mut Core) {
-        if self.room == Room::Open {
-            return;
-        }
-        let mut more = self.missing(core);
-        let free = core.site.machines.free(self.machine);
-        more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
-        if more != Resources::ZERO {
-            core.site.machines.reserve(self.machine, &more);
-            self.reserved.0.iter_mut().zip(more.0).for_each(|(reserved, more)| *reserved += more);
-        }
-    }
-
-    /// The running tasks of an entry that it asks, and their ticket.
-    fn tasks<'c>(&self, core: &'c Core, victim: &Victim) -> Option<(Ticket, &'c Running)> {
-        let ticket = core.running.victims.as_ref()?.find(self.machine, victim)?;
-        Some((ticket, core.running.get(ticket)?))
-    }
-
-    /// Takes out tasks that are gone, then from the last to the first those that are needed no more. Returns the tasks that
-    /// it asks no longer.
-    fn spare(&mut self, core: &Core) -> Vec<(Victim, u32)> {
-        let before = self.asked.clone();
-        let missing = self.missing(core);
-        let mut surplus = [0u64; MAX_DIMS];
-        let mut asked = std::mem::take(&mut self.asked);
-        for (victim, count) in &mut asked {
-            let tasks = self.tasks(core, victim);
-            *count = tasks.map_or(0, |(_, tasks)| tasks.count.get().min(*count));
-            if let Some((_, tasks)) = tasks {
-                let footprint = core.work.sets.needs(tasks.set).1;
-                surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(*count));
-            }
-        }
-        surplus.iter_mut().zip(missing.0).for_each(|(sum, missing)| *sum = sum.saturating_sub(missing));
-        for (victim, count) in asked.iter_mut().rev().filter(|(_, count)| *count > 0) {
-            let Some((_, tasks)) = self.tasks(core, victim) else { continue };
-            let footprint = core.work.sets.needs(tasks.set).1;
-            let held = footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
-            let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(u64::MAX).min(u64::from(*count));
-            surplus.iter_mut().zip(footprint).for_each(|(surplus, each)| *surplus -= each * spared);
-            *count -= spared as u32;
-        }
-        let spared = before.iter().zip(&asked).map(|((victim, before), (_, now))| (*victim, before - now));
-        let spared = spared.filter(|(_, count)| *count > 0).collect();
-        asked.retain(|(_, count)| *count > 0);
-        self.asked = asked;
-        spared
     }
 }
 
@@ -240,19 +176,37 @@ impl Asks {
         }
     }
 
-    /// The deadline of a request has come: stops what it asked and still runs.
-    fn force(&mut self, core: &mut Core, id: u64) -> Result<()> {
-        let Some(request) = self.open.get(&id) else { return Ok(()) };
-        for (victim, count) in &request.asked {
-            let Some((ticket, tasks)) = request.tasks(core, victim).map(|(ticket, tasks)| (ticket, *tasks)) else {
-                continue;
-            };
-            let all = core.all_of(ticket, &tasks);
-            let (tickets, count) = if all.whole { (all.tickets, all.count) } else { (vec![ticket], *count) };
-            core.outcome.forced += u64::from(count);
+    /// The deadline of a request has come: stops what it asked and still runs, unless that is not fair any more. Returns false if
+    /// too many were stopped of late.
+    fn force(&mut self, core: &mut Core, id: u64) -> Result<bool> {
+        let Some(request) = self.open.get(&id) else { return Ok(true) };
+        let choices = request.choices(core);
+        let count = choices.iter().map(|choice| choice.count).sum();
+        if matches!(self.rule, Some(Rule::Share(_))) && !self.is_fair(core, id, request) {
+            self.withdraw(core, id);
+            return Ok(true);
+        }
+        if core.choosing.room(count) < count {
+            return Ok(false);
+        }
+        core.choosing.stop(count);
+        core.outcome.forced += u64::from(count);
+        for Choice { tickets, count, .. } in choices {
             core.stop(&tickets, count, Fate::Preempted)?;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the user that asks stays behind those that give, with all that was taken for it and not started yet.
+    fn is_fair(&self, core: &Core, id: u64, request: &Request) -> bool {
+        let user = core.work.sets[request.set].user;
+        let taken =
+            |(other, request): &(&u64, &Request)| !self.due.contains(&(request.deadline, **other)) || **other == id;
+        let taken = self.open.iter().filter(taken).map(|(_, request)| request);
+        let gains = pending(core, taken).get(&user).map(|pending| pending.gains).unwrap_or_default();
+        let mut givers = pending(core, std::iter::once(request));
+        givers.remove(&user);
+        core.stays_behind(user, gains, &givers)
     }
 
     /// Starts a task for which everything is reserved, if the policy still admits it.
@@ -283,30 +237,58 @@ impl Asks {
             // Who stands behind the first that does not fit has not been tried.
             OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };
-        let mut askers: Vec<(u8, LineKey, QueueId)> = Vec::new();
+        let mut changes = self.changes(core);
+        let mut askers: BinaryHeap<Reverse<(Rank, LineKey, QueueId)>> = BinaryHeap::new();
         for queue in queues {
             let Some(head) = core.work.queues.head(queue) else { continue };
             let set = &core.work.sets[head];
-            // By the run's rule nobody asks a task that is as urgent.
-            let useless = self.rule.is_some() && least.is_none_or(|least| set.priority >= least);
+            // Nobody asks a task that is as urgent.
+            let useless = matches!(self.rule, Some(Rule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
             if !set.gang && !useless {
-                askers.push((set.priority, core.line_key(queue), queue));
+                askers.push(Reverse((self.turn(core, head, &changes), core.line_key(queue), queue)));
             }
         }
-        askers.sort_unstable();
         let mut any = false;
-        for (_, _, queue) in askers {
+        while let Some(Reverse((turn, place, queue))) = askers.pop() {
             let Some(set) = core.work.queues.head(queue) else { continue };
-            let count = |asks: &Asks| asks.of_queue.get(&queue).map_or(0, Vec::len);
-            while count(self) < core.work.sets[set].waiting as usize
-                && core.admits(queue, count(self) as u32 + 1)
-                && let Some(request) = self.request(core, queue, set)?
+            let asks = self.of_queue.get(&queue).map_or(0, Vec::len);
+            if asks < core.work.sets[set].waiting as usize
+                && core.admits(queue, asks as u32 + 1)
+                && let Some(request) = self.request(core, queue, set, &changes)?
             {
                 self.open(core, request);
+                askers.push(Reverse((turn, place, queue)));
                 any = true;
+                if matches!(self.rule, Some(Rule::Share(_))) {
+                    // Some will have more now, and some less.
+                    changes = self.changes(core);
+                    let again = |Reverse((turn, place, queue))| {
+                        let head = core.work.queues.head(queue);
+                        Reverse((head.map_or(turn, |head| self.turn(core, head, &changes)), place, queue))
+                    };
+                    askers = std::mem::take(&mut askers).into_iter().map(again).collect();
+                }
             }
         }
         Ok(any && self.within == Span::ZERO)
+    }
+
+    /// The place of a queue's next set among those that ask: by urgency, or by what its user will hold.
+    fn turn(&self, core: &Core, set: SetSlot, changes: &HashMap<UserId, Pending>) -> Rank {
+        let set = &core.work.sets[set];
+        match self.rule {
+            Some(Rule::Share(_)) => {
+                let pending = changes.get(&set.user).copied().unwrap_or_default();
+                share::turn(&*core.outside.policy, set.user, pending, &core.books)
+            }
+            _ => Rank::new(set.priority.into()),
+        }
+    }
+
+    /// The changes that all requests together will make, if the rule goes by them.
+    fn changes(&self, core: &Core) -> HashMap<UserId, Pending> {
+        let goes_by_it = matches!(self.rule, Some(Rule::Share(_)));
+        pending(core, self.open.values().filter(|_| goes_by_it))
     }
 
     fn open(&mut self, core: &mut Core, request: Request) {
@@ -324,18 +306,29 @@ impl Asks {
 
     /// The request that the rule proposes for the next task of a set. Errors: the rule's, and [`Error::Mismatch`] for a
     /// proposal that makes no sense.
-    fn request(&mut self, core: &mut Core, queue: QueueId, set: SetSlot) -> Result<Option<Request>> {
-        let Core { outside, now, books, work, running, site, .. } = core;
+    fn request(
+        &mut self,
+        core: &mut Core,
+        queue: QueueId,
+        set: SetSlot,
+        pending: &HashMap<UserId, Pending>,
+    ) -> Result<Option<Request>> {
+        let Core { outside, now, books, work, running, site, choosing, .. } = core;
         let (demand, footprint) = work.sets.needs(set);
         let ask = policy::Ask { footprint, demand, tasks: 1 };
         let head = work.view(set);
-        // By the run's rule the more urgent task wins for good; two tasks of a policy's could stop each other for ever.
-        let but_of = self.rule.is_none().then_some(*now);
+        // The more urgent task wins for good; others could stop each other for ever.
+        let but_of = (!matches!(self.rule, Some(Rule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
-        let asker = Asker { scope, asked: &self.asked, version: self.rounds, but_of };
-        let view = View::new(work, running, site, &*outside.source);
+        let asker = Asker { scope, asked: &self.asked, pending, version: self.rounds, but_of };
+        let view = View::new(work, running, site, &*outside.source, choosing);
         let proposal = match &mut self.rule {
-            Some(rule) => rule.propose(&head, &ask, &view.for_asker(asker, outside.policy.groups()), books)?,
+            Some(Rule::Urgent(rule)) => {
+                rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
+            }
+            Some(Rule::Share(rule)) => {
+                rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
+            }
             None => match outside.policy.preemption() {
                 Some(rule) => rule.propose(&head, &ask, &view.for_asker(asker, None), books)?,
                 None => None,
@@ -375,7 +368,8 @@ impl Asks {
         if request.asked.is_empty() && self.rule.is_none() {
             return Err(senseless("tasks that hold nothing that is short"));
         }
-        Ok(Some(request))
+        let stops = request.choices(core).iter().map(|choice| choice.count).sum();
+        Ok(core.choosing.could(stops).then_some(request))
     }
 }
 

@@ -11,7 +11,7 @@ use super::jobs::{ActiveSet, SetSlot};
 use super::pace::ONE;
 use super::running::Running;
 use super::victims::{Victim, may_be_stopped};
-use crate::record::Fate;
+use crate::record::{Fate, Salvage};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
 
@@ -298,7 +298,7 @@ fn may_have(set: &ActiveSet) -> bool {
 impl Core<'_> {
     /// Puts a second instance of a running task in line.
     fn second(&mut self, of: SetSlot, number: u32, attempt: u32) -> SetSlot {
-        let slot = self.work.sets.again(of, number, 1, self.now);
+        let slot = self.work.sets.again(of, number, 1, self.now, &Salvage::default());
         let set = &mut self.work.sets[slot];
         (set.attempt, set.backup) = (attempt, true);
         let (job, stage) = (set.job, set.stage);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::arrive::Intake;
+use super::displacing::Choosing;
 use super::faults::Draws;
 use super::gang::Plan;
 use super::inside::Ordered;
@@ -114,6 +115,8 @@ pub(super) struct Core<'a> {
     pub intake: Intake,
     pub running: Execution,
     pub round: Round,
+    /// Tasks that it is too early to stop by choice.
+    pub choosing: Choosing,
     /// Where the tasks of the gang that was tried last would start.
     pub plan: Plan,
     pub notes: Notes,
@@ -169,6 +172,7 @@ impl<'a> Core<'a> {
             intake: Intake::default(),
             running: Execution::new(victims, options.faults.map(|faults| Draws::new(faults, options.seed))),
             round: Round::new(needs),
+            choosing: Choosing::new(&options.displacing),
             plan: Plan::default(),
             notes,
             outcome: Outcome::default(),

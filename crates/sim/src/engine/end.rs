@@ -7,9 +7,9 @@ use super::notes::Standing;
 use super::remote::Told;
 use super::running::Running;
 use crate::books::Partition;
-use crate::record::{Fate, Stuck, StuckRecord, TaskRecord};
+use crate::record::{Fate, Salvage, Stuck, StuckRecord, TaskRecord};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 
 /// Room that is held, and by whom.
 #[derive(Clone, Debug)]
@@ -158,8 +158,25 @@ impl Core<'_> {
         }
     }
 
-    /// Tells of tasks that ran until `finish`, or still run.
+    /// Tells of tasks that ran until `finish`, or still run, and do not start anew.
     pub(super) fn report(&mut self, tasks: &Running, finish: Option<Time>, fate: Fate) -> Result<()> {
+        let given_up = matches!(fate, Fate::Lost | Fate::GivenUp);
+        let salvage = Salvage {
+            delay: Span(self.delay_of(tasks).0.min(self.now.since(tasks.start).0)),
+            forfeited: if given_up { self.work.sets[tasks.set].kept } else { Span::ZERO },
+            ..Salvage::default()
+        };
+        self.report_with(tasks, finish, fate, salvage)
+    }
+
+    /// Tells of tasks, and how their time counts.
+    pub(super) fn report_with(
+        &mut self,
+        tasks: &Running,
+        finish: Option<Time>,
+        fate: Fate,
+        salvage: Salvage,
+    ) -> Result<()> {
         let set = &self.work.sets[tasks.set];
         self.outside.recorder.tasks(&TaskRecord {
             name: self.work.jobs.name(set.job, self.outside.source.job_names()),
@@ -177,6 +194,7 @@ impl Core<'_> {
             finish,
             fate,
             duration: set.duration,
+            salvage,
             demand: self.work.sets.needs(tasks.set).0,
         })
     }

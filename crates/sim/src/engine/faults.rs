@@ -123,6 +123,12 @@ impl Draws {
         Draws { faults, stream: stream(seed, "faults of tasks") }
     }
 
+    /// How long an attempt would run if it did not fail.
+    pub(super) fn whole(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span {
+        let never = Draws { faults: Faults { fail: 0, ..self.faults }, stream: self.stream.clone() };
+        never.attempt(row, number, attempt, span).span
+    }
+
     /// The course of an attempt of a task (its row in the trace, its number within its job) that would take `span`. Spans are
     /// rounded up to the microsecond.
     pub fn attempt(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {

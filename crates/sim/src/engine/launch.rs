@@ -47,6 +47,7 @@ impl Core<'_> {
             }
             _ => span,
         };
+        let span = Span(span.0.saturating_add(self.delay_of(&launch).0));
         let end = Time(self.now.0.saturating_add(span.0));
         self.within_time(launch.set, end)?;
         let (user, gang, wait, count) = (set.user, set.gang, self.now.since(set.since), launch.count.get());

@@ -14,6 +14,7 @@ mod backups;
 mod by_machine;
 mod core;
 mod devices;
+mod displacing;
 mod end;
 mod extension;
 mod faults;
@@ -35,9 +36,12 @@ mod parties;
 mod partitions;
 mod queues;
 mod remote;
+mod request;
 mod round;
 mod running;
 mod scopes;
+mod sets;
+mod share;
 mod site;
 mod slowdown;
 mod stop;
@@ -46,10 +50,11 @@ mod victims;
 mod view;
 
 pub use agenda::{Agenda, EventKey, Ticket};
+pub use displacing::{Displacing, StopLimit};
 pub use faults::{Attempt, Draws, Faults};
 pub use line::{Line, LineKey};
 pub use offers::Offers;
-pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, Ties};
+pub use options::{OnBlocked, OnFailure, Options, Outcome, Preempt, PreemptFor, Ties};
 pub use pace::Distance;
 pub use parties::Parties;
 pub use queues::QueueId;
@@ -60,7 +65,7 @@ use std::sync::Arc;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
-use crate::policy::{Displaces, Needs, Policy};
+use crate::policy::{Displaces, Policy};
 use crate::record::Recorder;
 use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
@@ -99,10 +104,7 @@ pub fn run_with(
 /// Checks whether a policy can run on a cluster in this way, as [`run`] does first. Errors: [`Error::Mismatch`] for options
 /// that do not go together, and for labels of the policy that no machine carries.
 pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
-    check_with(&policy.needs(), cluster, options)
-}
-
-fn check_with(needs: &Needs, cluster: &Cluster, options: &Options) -> Result<()> {
+    let needs = &policy.needs();
     let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
     if options.slowdown.is_some() && cluster.memory().is_none() {
         return wrong("machines slow down by the memory that tasks use, and there is none in the workload");
@@ -118,7 +120,25 @@ fn check_with(needs: &Needs, cluster: &Cluster, options: &Options) -> Result<()>
     if needs.by_machine && options.on_blocked == OnBlocked::Stop {
         return wrong("a policy that ranks users by machine has no first in line; expected on_blocked = 'skip'");
     }
-    if let (Some(order), Some(_)) = (options.inside, options.preempt) {
+    let share = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Share);
+    if share && policy.shares().is_none() {
+        return wrong(
+            "tasks are stopped for fair shares (preempt_for = 'share'), and this policy's ranks are no shares; expected drf, \
+             asset, maxmin, only, pnorm or slot, or preempt_for = 'urgent'",
+        );
+    }
+    if options.displacing.costs() && options.slowdown.is_some() {
+        return wrong(
+            "what a stopped task has done is not known on machines that slow down; leave out slowdown, or checkpoint and \
+             restart_delay",
+        );
+    }
+    if options.displacing.costs() && options.faults.is_some_and(|faults| faults.backup.is_some()) {
+        return wrong(
+            "a backup instance would begin at no checkpoint; leave out 'backup' in faults, or checkpoint and restart_delay",
+        );
+    }
+    if let (Some(order), Some(_), false) = (options.inside, options.preempt, share) {
         // Else a task that was stopped could be the next of its user again, before the more urgent one that asked.
         let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
         return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));
@@ -142,6 +162,8 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
         "machines slow down (slowdown)"
     } else if options.faults.is_some() {
         "tasks fail of themselves (faults)"
+    } else if options.displacing.costs() {
+        "tasks resume from checkpoints (checkpoint, restart_delay)"
     } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
         "machines fail, leave and join by a file of events; the control plane has failures of its own"
     } else {
@@ -174,7 +196,7 @@ impl<'a> Engine<'a> {
         options: &Options,
     ) -> Result<Engine<'a>> {
         let (needs, cluster) = (parties.policy.needs(), cluster.into());
-        check_with(&needs, &cluster, options)?;
+        check(&*parties.policy, &cluster, options)?;
         if parties.control.is_some() {
             check_control(&cluster, options)?;
         }
@@ -236,8 +258,11 @@ impl<'a> Engine<'a> {
         let sooner = |next: Time, other: Option<Time>| next.min(other.unwrap_or(Time::NEVER));
         let (arrival, end) = (self.core.next_arrival()?, self.core.running.next_time());
         let next = [arrival, end].into_iter().fold(Time::NEVER, sooner);
-        let next =
-            if self.decides() { [wake, self.extensions.next(&self.core)].into_iter().fold(next, sooner) } else { next };
+        let next = if self.decides() {
+            [wake, self.extensions.next(&self.core), self.core.choosing.next()].into_iter().fold(next, sooner)
+        } else {
+            next
+        };
         // What a control does of itself matters as long as anything is to come, waits, or is on its way.
         let horizon = self.core.options.until.is_some();
         let busy = waiting || self.extensions.remote.as_ref().is_some_and(|remote| remote.is_busy(horizon));
@@ -299,6 +324,7 @@ impl<'a> Engine<'a> {
     /// One scheduling round.
     fn round(&mut self) -> Result<()> {
         let core = &mut self.core;
+        core.choosing.begin(core.now);
         while {
             core.prepare()?;
             core.reclaim()? || self.extensions.stop(core)?

@@ -1,6 +1,6 @@
 //! How a run goes about it, and the counts that it ends with.
 
-use super::{Distance, Faults, PreemptFrom, Slowdown};
+use super::{Displacing, Distance, Faults, PreemptFrom, Slowdown};
 use crate::cluster::Placement;
 use crate::policy::Inside;
 use plimsoll_base::named;
@@ -49,20 +49,32 @@ pub struct Options {
     pub fall_back: Option<Span>,
     /// For how long gangs hold room that is not enough yet; they hold none if absent.
     pub hoard: Option<Span>,
-    /// How urgent tasks come by the room of others; not at all if absent.
+    /// How tasks come by the room of others; not at all if absent.
     pub preempt: Option<Preempt>,
+    /// Limits and costs of stopping tasks.
+    pub displacing: Displacing,
     /// When to end though work is left.
     pub until: Option<Time>,
     /// Add the books up again after every round.
     pub audit: bool,
 }
 
-/// How urgent tasks come by the room of others.
+named! {
+    /// The tasks that may ask for the room of others.
+    PreemptFor {
+        Urgent "urgent": "More urgent tasks",
+        Share "share": "Tasks of users that are behind by the policy's shares, as long as they stay behind those who give",
+    }
+}
+
+/// How tasks come by the room of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preempt {
     /// How long tasks that are asked may go on; zero stops them at once.
     pub within: Span,
-    /// The users that may be asked.
+    /// The tasks that ask.
+    pub whom: PreemptFor,
+    /// The users that may be asked, by urgent tasks.
     pub from: PreemptFrom,
 }
 

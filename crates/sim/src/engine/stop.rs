@@ -9,7 +9,7 @@ use super::running::Running;
 use super::victims::may_be_stopped;
 use super::view::View;
 use crate::policy::{Displaces, Victims};
-use crate::record::Fate;
+use crate::record::{Fate, Salvage};
 use plimsoll_base::error::{Error, Result};
 
 /// Tasks that may be stopped: the last of one entry, or a whole gang.
@@ -27,17 +27,23 @@ impl Core<'_> {
         if self.round.displaces == Displaces::Never {
             return Ok(false);
         }
-        let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source);
+        let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing);
         let policy = self.outside.policy.preemption();
         let proposals = policy.map(|policy| policy.reclaim(self.now, &view, &self.books)).unwrap_or_default();
         let mut any = false;
         for Victims { tasks, .. } in &proposals {
             for (key, count) in tasks {
-                any = true;
                 let ticket = Ticket::of(*key);
                 let tasks = self.displaceable(ticket, *count)?;
                 let all = self.all_of(ticket, &tasks);
                 let count = if all.whole { all.count } else { *count };
+                let now = self.choosing.room(count);
+                let count = if all.whole && now < count { 0 } else { now };
+                if count == 0 {
+                    continue;
+                }
+                any = true;
+                self.choosing.stop(count);
                 self.stop(&all.tickets, count, Fate::Reclaimed)?;
             }
         }
@@ -89,39 +95,44 @@ impl Core<'_> {
     }
 
     /// Tasks of one set, which have left the agenda, are stopped and wait again in their place in line.
-    pub(super) fn start_anew(&mut self, mut stopped: Vec<Running>, fate: Fate) -> Result<()> {
-        for tasks in &stopped {
+    pub(super) fn start_anew(&mut self, stopped: Vec<Running>, fate: Fate) -> Result<()> {
+        let kept = self.salvage(&stopped);
+        let mut stopped: Vec<(Running, Salvage)> = stopped.into_iter().zip(kept).collect();
+        for (tasks, keep) in &stopped {
             if let Some(ordered) = &mut self.work.ordered {
                 ordered.over(tasks, false, self.now);
             }
             self.free(tasks);
-            self.report(tasks, Some(self.now), fate)?;
+            self.report_with(tasks, Some(self.now), fate, *keep)?;
             self.release(tasks);
             if !matches!(fate, Fate::Revoked | Fate::Moved) {
                 self.notes.tell(Told::Stopped(self.of_row(tasks)));
             }
         }
-        stopped.sort_unstable_by_key(|tasks| tasks.first);
+        stopped.sort_unstable_by_key(|(tasks, _)| tasks.first);
         // One set for each run of numbers: what is left of a gang may have lost some to their end. Where each task has a fate of
-        // its own it may wait without those beside it.
+        // its own it may wait without those beside it, as do those that keep unlike amounts of their work.
         let alone = self.running.draws.is_some();
-        let together =
-            |a: &Running, b: &Running| a.first + a.count.get() == b.first && (!alone || self.work.sets[a.set].gang);
-        let runs: Vec<&[Running]> = stopped.chunk_by(together).collect();
+        let together = |(a, keep): &(Running, Salvage), (b, other): &(Running, Salvage)| {
+            let alike = keep.kept == other.kept && keep.saved == other.saved;
+            a.first + a.count.get() == b.first && (self.work.sets[a.set].gang || (!alone && alike))
+        };
+        let runs: Vec<&[(Running, Salvage)]> = stopped.chunk_by(together).collect();
         for run in runs {
-            let tasks = run.iter().map(|tasks| tasks.count.get()).sum();
-            let again = self.work.sets.again(run[0].set, run[0].first, tasks, self.now);
+            let tasks = run.iter().map(|(tasks, _)| tasks.count.get()).sum();
+            let (Running { set, first, .. }, keep) = run[0];
+            let again = self.work.sets.again(set, first, tasks, self.now, &keep);
             if let Some(ordered) = &mut self.work.ordered {
-                ordered.again(run[0].set, again);
+                ordered.again(set, again);
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
-            self.notes.again(run[0].set, again);
+            self.notes.again(set, again);
             self.notes.tell(Told::Again(again));
             if self.work.sets[again].listed {
                 self.enqueue(again);
             }
         }
-        stopped.first().into_iter().for_each(|tasks| self.leave_set(tasks.set));
+        stopped.first().into_iter().for_each(|(tasks, _)| self.leave_set(tasks.set));
         Ok(())
     }
 }

@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 
 use super::agenda::Ticket;
 use super::core::Work;
+use super::displacing::Choosing;
 use super::jobs::SetSlot;
 use super::running::Execution;
 use super::scopes::ScopeId;
 use super::site::Site;
 use super::victims::Victim;
-use crate::policy::{Gang, Groups, RunningTasks, RunningView};
+use crate::policy::{Gang, Groups, Pending, Policy, RunningTasks, RunningView, Shares};
 use crate::workload::Source;
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
@@ -20,7 +21,8 @@ pub(super) struct View<'a> {
     running: &'a Execution,
     site: &'a Site,
     source: &'a dyn Source,
-    groups: Option<&'a dyn Groups>,
+    choosing: &'a Choosing,
+    policy: Option<&'a dyn Policy>,
     asker: Option<Asker<'a>>,
 }
 
@@ -30,6 +32,8 @@ pub(super) struct Asker<'a> {
     pub scope: ScopeId,
     /// How many tasks of each entry are asked for by others.
     pub asked: &'a HashMap<Victim, u32>,
+    /// Amounts that are to change hands, by user.
+    pub pending: &'a HashMap<UserId, Pending>,
     /// See [`RunningView::version`].
     pub version: u64,
     /// Tasks that started at this instant are not shown.
@@ -38,13 +42,20 @@ pub(super) struct Asker<'a> {
 
 impl<'a> View<'a> {
     /// All that may be stopped by choice.
-    pub fn new(work: &'a Work, running: &'a Execution, site: &'a Site, source: &'a dyn Source) -> View<'a> {
-        View { work, running, site, source, groups: None, asker: None }
+    pub fn new(
+        work: &'a Work,
+        running: &'a Execution,
+        site: &'a Site,
+        source: &'a dyn Source,
+        choosing: &'a Choosing,
+    ) -> View<'a> {
+        View { work, running, site, source, choosing, policy: None, asker: None }
     }
 
-    /// The tasks that nobody else has asked for, on the machines that an asker may use.
-    pub fn for_asker(self, asker: Asker<'a>, groups: Option<&'a dyn Groups>) -> View<'a> {
-        View { groups, asker: Some(asker), ..self }
+    /// The tasks that nobody else has asked for, on the machines that an asker may use; for a rule that is not the policy's, with
+    /// what that says of its users.
+    pub fn for_asker(self, asker: Asker<'a>, policy: Option<&'a dyn Policy>) -> View<'a> {
+        View { policy, asker: Some(asker), ..self }
     }
 
     fn tell(
@@ -55,10 +66,7 @@ impl<'a> View<'a> {
         let (victim, ticket) = entry;
         let Some(tasks) = self.running.get(*ticket) else { return ControlFlow::Continue(()) };
         let mut count = tasks.count.get();
-        if let Some(Asker { scope, asked, but_of, .. }) = &self.asker {
-            if *but_of == Some(tasks.start) {
-                return ControlFlow::Continue(());
-            }
+        if let Some(Asker { scope, asked, .. }) = &self.asker {
             count -= asked.get(victim).copied().unwrap_or(0).min(count);
             let machine = tasks.machine;
             if count == 0 || !self.site.machines.is_present(machine) || !self.site.scopes.holds(*scope, machine) {
@@ -66,6 +74,14 @@ impl<'a> View<'a> {
             }
         }
         let set = &self.work.sets[tasks.set];
+        let gang = set.gang.then(|| self.gang(tasks.set));
+        let start = gang.map_or(tasks.start, |(_, start)| start);
+        if self.choosing.spares(start) || gang.is_some_and(|(gang, _)| !self.choosing.could(gang.tasks)) {
+            return ControlFlow::Continue(());
+        }
+        if self.asker.as_ref().and_then(|asker| asker.but_of) == Some(tasks.start) {
+            return ControlFlow::Continue(());
+        }
         hear(&RunningTasks {
             key: ticket.key(),
             user: set.user,
@@ -75,13 +91,17 @@ impl<'a> View<'a> {
             start: tasks.start,
             count,
             footprint: self.work.sets.needs(tasks.set).1,
-            gang: set.gang.then(|| Gang { number: tasks.set.index() as u32, tasks: self.in_gang(tasks.set) }),
+            gang: gang.map(|(gang, _)| gang),
         })
     }
 
-    fn in_gang(&self, set: SetSlot) -> u32 {
+    /// The running tasks of a gang, and when the last of them started.
+    fn gang(&self, set: SetSlot) -> (Gang, Time) {
         let parts = self.running.victims.iter().flat_map(|victims| victims.parts(set));
-        parts.filter_map(|ticket| self.running.get(ticket)).map(|tasks| tasks.count.get()).sum()
+        let parts = parts.filter_map(|ticket| self.running.get(ticket));
+        let (tasks, start) =
+            parts.fold((0, Time::ZERO), |(tasks, start), part| (tasks + part.count.get(), start.max(part.start)));
+        (Gang { number: set.index() as u32, tasks }, start)
     }
 }
 
@@ -105,7 +125,15 @@ impl RunningView for View<'_> {
     }
 
     fn groups(&self) -> Option<&dyn Groups> {
-        self.groups
+        self.policy?.groups()
+    }
+
+    fn shares(&self) -> Option<&dyn Shares> {
+        self.policy?.shares()
+    }
+
+    fn pending(&self, user: UserId) -> Pending {
+        self.asker.as_ref().and_then(|asker| asker.pending.get(&user)).copied().unwrap_or_default()
     }
 
     fn version(&self) -> u64 {

@@ -9,7 +9,7 @@ mod preemption;
 
 pub use groups::{GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Owners, Unreturned};
 pub use inside::Inside;
-pub use preemption::{Gang, Preemption, Room, RunningTasks, RunningView, Victims, enough};
+pub use preemption::{Gang, Pending, Preemption, Room, RunningTasks, RunningView, Shares, Victims, enough};
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
@@ -244,6 +244,11 @@ pub trait Policy: Send {
 
     /// Its half that stops running tasks, if it has one; see [`Needs::displaces`].
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
+        None
+    }
+
+    /// Its ranks of what users might hold, if a user's rank is a share: for a rule that stops tasks for fairness.
+    fn shares(&self) -> Option<&dyn Shares> {
         None
     }
 

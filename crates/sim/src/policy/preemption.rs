@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Ask, Groups, Queue};
+use super::{Ask, Groups, Queue, Rank};
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
@@ -61,9 +61,30 @@ pub trait RunningView {
     /// The groups of users that the policy keeps, if it does and the rule is not its own.
     fn groups(&self) -> Option<&dyn Groups>;
 
+    /// The policy's shares, if its ranks are such and the rule is not its own.
+    fn shares(&self) -> Option<&dyn Shares>;
+
+    /// The amounts that a user has asked for and not got yet, and those of its running tasks that were asked for.
+    fn pending(&self, user: UserId) -> Pending;
+
     /// A number that changes whenever tasks may have been started or stopped while tasks are proposed for others: what a rule has
     /// worked out holds as long.
     fn version(&self) -> u64;
+}
+
+/// The amounts that are to change hands, through the policy's lens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Of the tasks that a user will start.
+    pub gains: Resources,
+    /// Of its running tasks that will be stopped; of a gang all of them.
+    pub losses: Resources,
+}
+
+/// A policy whose rank of a user is a share: it goes by what the user holds and by nothing else.
+pub trait Shares {
+    /// The rank of a user if it held these amounts, through the policy's lens. More of anything ranks no earlier.
+    fn of(&self, user: UserId, held: &[u64], books: &Books) -> Rank;
 }
 
 /// The use of the room of stopped tasks.

@@ -1,0 +1,132 @@
+//! One request of a waiting task for room on a machine: what it lacks, what is reserved for it, and whom it asks.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::agenda::Ticket;
+use super::core::{Core, amounts};
+use super::jobs::SetSlot;
+use super::queues::QueueId;
+use super::running::Running;
+use super::stop::Choice;
+use super::victims::Victim;
+use crate::policy::{Pending, Room};
+use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+
+/// A request of a waiting task for room.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub queue: QueueId,
+    pub set: SetSlot,
+    /// The set's row, and since when it waits: its slot may have been given to another set.
+    pub waits: (u64, Time),
+    pub machine: MachineId,
+    /// The amount reserved on the machine.
+    pub reserved: Resources,
+    /// The tasks that are asked, by entry, and how many of each.
+    pub asked: Vec<(Victim, u32)>,
+    /// The use of their room.
+    pub room: Room,
+    pub deadline: Time,
+}
+
+impl Request {
+    /// The amount that it lacks until its task can start.
+    pub fn missing(&self, core: &Core) -> Resources {
+        let mut missing = amounts(core.work.sets.needs(self.set).1);
+        missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
+        if self.room == Room::Open {
+            // Nothing is held for it, but what is free need not be asked for.
+            let free = core.site.machines.free(self.machine);
+            missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
+        }
+        missing
+    }
+
+    /// Reserves what is free on its machine, as far as it is missing.
+    pub fn top_up(&mut self, core: &mut Core) {
+        if self.room == Room::Open {
+            return;
+        }
+        let mut more = self.missing(core);
+        let free = core.site.machines.free(self.machine);
+        more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
+        if more != Resources::ZERO {
+            core.site.machines.reserve(self.machine, &more);
+            self.reserved.0.iter_mut().zip(more.0).for_each(|(reserved, more)| *reserved += more);
+        }
+    }
+
+    /// The running tasks of an entry that it asks, and their ticket.
+    fn tasks<'c>(&self, core: &'c Core, victim: &Victim) -> Option<(Ticket, &'c Running)> {
+        let ticket = core.running.victims.as_ref()?.find(self.machine, victim)?;
+        Some((ticket, core.running.get(ticket)?))
+    }
+
+    /// All that is stopped with the tasks that it asks.
+    pub fn choices(&self, core: &Core) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        for (victim, count) in &self.asked {
+            let Some((ticket, tasks)) = self.tasks(core, victim) else { continue };
+            let all = core.all_of(ticket, tasks);
+            // Of a gang there may be several entries here.
+            if !choices.iter().any(|choice| choice.tickets.contains(&ticket)) {
+                choices.push(if all.whole { all } else { Choice { count: *count, ..all } });
+            }
+        }
+        choices
+    }
+
+    /// Takes out tasks that are gone, then from the last to the first those that are needed no more. Returns the tasks that
+    /// it asks no longer.
+    pub fn spare(&mut self, core: &Core) -> Vec<(Victim, u32)> {
+        let before = self.asked.clone();
+        let missing = self.missing(core);
+        let mut surplus = [0u64; MAX_DIMS];
+        let mut asked = std::mem::take(&mut self.asked);
+        for (victim, count) in &mut asked {
+            let tasks = self.tasks(core, victim);
+            *count = tasks.map_or(0, |(_, tasks)| tasks.count.get().min(*count));
+            if let Some((_, tasks)) = tasks {
+                let footprint = core.work.sets.needs(tasks.set).1;
+                surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(*count));
+            }
+        }
+        surplus.iter_mut().zip(missing.0).for_each(|(sum, missing)| *sum = sum.saturating_sub(missing));
+        for (victim, count) in asked.iter_mut().rev().filter(|(_, count)| *count > 0) {
+            let Some((_, tasks)) = self.tasks(core, victim) else { continue };
+            let footprint = core.work.sets.needs(tasks.set).1;
+            let held = footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
+            let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(u64::MAX).min(u64::from(*count));
+            surplus.iter_mut().zip(footprint).for_each(|(surplus, each)| *surplus -= each * spared);
+            *count -= spared as u32;
+        }
+        let spared = before.iter().zip(&asked).map(|((victim, before), (_, now))| (*victim, before - now));
+        let spared = spared.filter(|(_, count)| *count > 0).collect();
+        asked.retain(|(_, count)| *count > 0);
+        self.asked = asked;
+        spared
+    }
+}
+
+/// The changes that requests will make, by user.
+pub(super) fn pending<'r>(core: &Core, requests: impl Iterator<Item = &'r Request>) -> HashMap<UserId, Pending> {
+    let mut pending: HashMap<UserId, Pending> = HashMap::new();
+    let mut add = |set: SetSlot, gains: u32, losses: u32| {
+        let Pending { gains: gained, losses: lost } = pending.entry(core.work.sets[set].user).or_default();
+        for (d, each) in core.work.sets.needs(set).1.iter().enumerate() {
+            gained.0[d] += each * u64::from(gains);
+            lost.0[d] += each * u64::from(losses);
+        }
+    };
+    let mut gangs = BTreeSet::new();
+    for request in requests {
+        add(request.set, 1, 0);
+        for choice in request.choices(core) {
+            let set = choice.tickets.first().and_then(|ticket| core.running.get(*ticket)).map(|tasks| tasks.set);
+            if let Some(set) = set.filter(|set| !choice.whole || gangs.insert(*set)) {
+                add(set, 0, choice.count);
+            }
+        }
+    }
+    pending
+}

@@ -1,0 +1,164 @@
+//! Tasks of users that are behind may have tasks of users that are ahead stopped, as long as they stay behind those who give.
+//!
+//! A user takes room only if its share with the task is at most that of each user that gives, without the tasks that it gives: the
+//! first of the strategies for fair sharing of Kueue ("LessThanOrEqualToFinalShare"), here by the policy's own ranks. Who gave is
+//! not behind who took, so it takes nothing back from it until something else has changed.
+//! The rules are in `docs/cluster.md`, "Room for fair shares".
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use super::core::{Core, amounts};
+use crate::books::Books;
+use crate::policy::{Ask, Pending, Policy, Preemption, Queue, Rank, Room, RunningTasks, RunningView, Shares, Victims};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Resources, UserId};
+
+/// Users by their shares, the one that is furthest ahead first.
+#[derive(Default)]
+pub(super) struct Share {
+    /// As of this version of the running tasks, of all that run any.
+    ahead: (Option<u64>, Vec<(Rank, UserId)>),
+}
+
+/// The room that one machine has and would get.
+struct Offer {
+    room: Resources,
+    asked: Vec<(u64, u32)>,
+}
+
+/// The tasks that one user would give on one machine.
+#[derive(Default)]
+struct Given {
+    amounts: Resources,
+    gangs: HashSet<u32>,
+}
+
+/// The share of a user that gets and gives so much, and the amounts that it holds then.
+fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> (Rank, Resources) {
+    let mut held = amounts(books.held(user));
+    add(&mut held, &pending.gains.0, 1);
+    take(&mut held, &pending.losses.0, 1);
+    (shares.of(user, held.slice(books.dims()), books), held)
+}
+
+/// The place of a user among those that ask: its share with all that it has asked for.
+pub(super) fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &Books) -> Rank {
+    policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
+}
+
+fn add(sum: &mut Resources, each: &[u64], count: u32) {
+    sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * u64::from(count));
+}
+
+fn take(sum: &mut Resources, each: &[u64], count: u32) {
+    sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum = sum.saturating_sub(each * u64::from(count)));
+}
+
+fn covers(room: &Resources, need: &[u64]) -> bool {
+    need.iter().zip(room.0).all(|(need, room)| *need <= room)
+}
+
+impl Share {
+    /// The users that are ahead of a share without what they are to give, the furthest first; of equal ones the last to appear.
+    fn ahead_of(&mut self, share: Rank, shares: &dyn Shares, running: &dyn RunningView, books: &Books) -> Vec<UserId> {
+        let users = || (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
+        if self.ahead.0 != Some(running.version()) {
+            let rank = |user| (after(shares, user, Pending::default(), books).0, user);
+            self.ahead = (Some(running.version()), users().map(rank).collect());
+            self.ahead.1.sort_unstable_by_key(|at| Reverse(*at));
+        }
+        let held = self.ahead.1.iter().take_while(|(rank, _)| *rank > share);
+        let left = |(rank, user): &(Rank, UserId)| match running.pending(*user).losses {
+            Resources::ZERO => (*rank, *user),
+            losses => (after(shares, *user, Pending { losses, ..Pending::default() }, books).0, *user),
+        };
+        let mut ahead: Vec<(Rank, UserId)> = held.map(left).filter(|(rank, _)| *rank > share).collect();
+        ahead.sort_unstable_by_key(|at| Reverse(*at));
+        ahead.into_iter().map(|(_, user)| user).collect()
+    }
+}
+
+impl Preemption for Share {
+    fn propose(
+        &mut self,
+        queue: &Queue,
+        ask: &Ask,
+        running: &dyn RunningView,
+        books: &Books,
+    ) -> Result<Option<Victims>> {
+        let Some(shares) = running.shares() else { return Ok(None) };
+        let (now, mut then) = after(shares, queue.user, running.pending(queue.user), books);
+        add(&mut then, ask.footprint, 1);
+        // Whoever would hold more than there is leaves nothing for the task, whatever others give.
+        if !covers(books.offered(), &then.0) {
+            return Ok(None);
+        }
+        let with = shares.of(queue.user, then.slice(books.dims()), books);
+        let mut there: HashMap<MachineId, Offer> = HashMap::new();
+        for user in self.ahead_of(now, shares, running, books) {
+            let losses = running.pending(user).losses;
+            let mut given: HashMap<MachineId, Given> = HashMap::new();
+            let mut found = None;
+            running.of(&[user], &mut |tasks| {
+                let offer = || Offer { room: running.free(tasks.machine), asked: Vec::new() };
+                let offer = there.entry(tasks.machine).or_insert_with(offer);
+                let given = given.entry(tasks.machine).or_default();
+                let fair = |amounts: Resources| {
+                    let mut losses = losses;
+                    add(&mut losses, &amounts.0, 1);
+                    after(shares, user, Pending { losses, ..Pending::default() }, books).0 >= with
+                };
+                if give(tasks, offer, given, ask.footprint, fair) && covers(&offer.room, ask.footprint) {
+                    found = Some(std::mem::take(&mut offer.asked));
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            });
+            if let Some(tasks) = found {
+                return Ok(Some(Victims { tasks, room: Room::Kept }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Adds as many of a user's tasks to what a machine would get as are needed and fair; whether any are.
+fn give(
+    tasks: &RunningTasks,
+    offer: &mut Offer,
+    given: &mut Given,
+    need: &[u64],
+    fair: impl Fn(Resources) -> bool,
+) -> bool {
+    let short = need.iter().zip(offer.room.0).zip(tasks.footprint);
+    let short = short.filter(|((need, room), each)| *need > room && **each > 0);
+    let short = short.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0);
+    let most = short.min(u64::from(tasks.count)) as u32;
+    let with = |count: u32| {
+        let mut amounts = given.amounts;
+        match tasks.gang {
+            Some(gang) if given.gangs.contains(&gang.number) => {}
+            Some(gang) => add(&mut amounts, tasks.footprint, gang.tasks),
+            None => add(&mut amounts, tasks.footprint, count),
+        }
+        amounts
+    };
+    let Some(count) = (1..=most).rev().find(|count| fair(with(*count))) else { return false };
+    given.amounts = with(count);
+    given.gangs.extend(tasks.gang.map(|gang| gang.number));
+    add(&mut offer.room, tasks.footprint, count);
+    offer.asked.push((tasks.key, count));
+    true
+}
+
+impl Core<'_> {
+    /// Whether a user that gets so much would still be behind all of these after they have given so much.
+    pub(super) fn stays_behind(&self, user: UserId, gains: Resources, givers: &HashMap<UserId, Pending>) -> bool {
+        let Some(shares) = self.outside.policy.shares() else { return false };
+        let with = after(shares, user, Pending { gains, ..Pending::default() }, &self.books).0;
+        let without = |(giver, pending): (&UserId, &Pending)| after(shares, *giver, *pending, &self.books).0;
+        givers.iter().map(without).all(|without| without >= with)
+    }
+}
