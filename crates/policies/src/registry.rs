@@ -106,6 +106,15 @@ impl Registry {
         }
     }
 
+    /// Checks that a policy has this name and these parameters; whether it has a static mechanism for an instance is seen
+    /// there. Errors: as [`Registry::mechanism`].
+    pub fn check_mechanism(&self, name: &str) -> Result<()> {
+        match name == QUOTA || self.own_mechanisms.iter().any(|(own, _)| own == name) {
+            true => Ok(()),
+            false => plain(name)?.parse::<PolicySpec>().map(drop),
+        }
+    }
+
     /// The program's own mechanisms.
     pub fn own_mechanisms(&self) -> &[(String, Arc<dyn Mechanism>)] {
         &self.own_mechanisms
@@ -137,6 +146,7 @@ impl Registry {
             Some(own) => own,
             None => {
                 let spec: PolicySpec = name.parse()?;
+                spec.runs()?;
                 let named = spec.to_string();
                 match spec.file() {
                     Some(path) => NamedPolicy::quota(named, QuotaFile::read(&folder.join(path))?),

@@ -25,6 +25,10 @@ static ROWS: &[&PolicyRow] = &[
     &super::afs::ROW,
     &super::ceei::ROW,
     &super::bmf::ROW,
+    &super::across::DRFH,
+    &super::across::TSF,
+    &super::across::CMMF,
+    &super::across::PSDSF,
     &super::quota::ROW,
 ];
 
@@ -83,7 +87,7 @@ type Find = dyn Fn(&[String]) -> Result<Option<Counterpart>> + Send + Sync;
 pub struct Parsed {
     parameter: Option<String>,
     file: Option<PathBuf>,
-    build: Box<Build>,
+    build: std::result::Result<Box<Build>, String>,
     counterpart: Box<Find>,
 }
 
@@ -93,7 +97,17 @@ impl Parsed {
         parameter: Option<String>,
         build: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> Parsed {
-        Parsed { parameter, file: None, build: Box::new(build), counterpart: Box::new(|_| Ok(None)) }
+        Parsed { parameter, file: None, build: Ok(Box::new(build)), counterpart: Box::new(|_| Ok(None)) }
+    }
+
+    /// A static allocation that no run has, and the policies that a run may have instead.
+    pub fn only_static(
+        parameter: Option<String>,
+        instead: impl Into<String>,
+        counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static,
+    ) -> Parsed {
+        let build = Err(instead.into());
+        Parsed { parameter, file: None, build, counterpart: Box::new(|_| Ok(None)) }.like(counterpart)
     }
 
     /// A policy without parameters. Errors: there is one.
@@ -104,8 +118,13 @@ impl Parsed {
     ) -> std::result::Result<Parsed, String> {
         match given {
             None => Ok(Parsed::new(None, build)),
-            Some(_) => Err(format!("just '{name}', which has no parameter")),
+            Some(_) => Err(Parsed::no_parameter(name)),
         }
+    }
+
+    /// The expected spelling of a policy without parameters.
+    pub(super) fn no_parameter(name: &str) -> String {
+        format!("just '{name}', which has no parameter")
     }
 
     /// The same with a static counterpart.
@@ -173,10 +192,23 @@ impl PolicySpec {
         })
     }
 
-    /// Makes the policy for a run. Errors: an unknown resource, unusable weights, or
+    /// Whether a run can have it; what has a static allocation only is for `solve` and `check`. Errors: [`Error::Plan`]
+    /// with what a run can have instead.
+    pub fn runs(&self) -> Result<()> {
+        self.maker().map(drop)
+    }
+
+    fn maker(&self) -> Result<&Build> {
+        self.parsed.build.as_deref().map_err(|instead| {
+            let expected = format!("a policy for a run, which this static allocation is not: {instead}");
+            Error::plan("policy", format!("'{self}'"), expected)
+        })
+    }
+
+    /// Makes the policy for a run. Errors: those of [`PolicySpec::runs`], an unknown resource, unusable weights, or
     /// [`Error::CapacityTooFine`].
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
-        (self.parsed.build)(setup)
+        self.maker()?(setup)
     }
 }
 
@@ -254,6 +286,8 @@ mod tests {
             "pnorm:nan",
             "ceei:60s",
             "bmf:every:0s",
+            "drfh:cpu",
+            "cmmf",
             "quota",
             "quota:",
         ] {
