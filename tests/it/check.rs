@@ -245,7 +245,7 @@ impl Mechanism for Rule {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let tasks = self.0(instance);
         let limits = vec![Limit::WholeTask; tasks.len()];
-        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+        Ok(Allocation::new(Tasks::Exact(tasks), limits))
     }
 }
 
@@ -314,7 +314,7 @@ fn nonsense_is_told() {
     impl Mechanism for Nonsense {
         fn allocate(&self, instance: &Instance) -> Result<Allocation> {
             let tasks = Tasks::Float(vec![self.0; instance.users().len() + self.1]);
-            Ok(Allocation { tasks, limits: Vec::new(), prices: None, certificate: None })
+            Ok(Allocation::new(tasks, Vec::new()))
         }
     }
     for senseless in [f64::NAN, f64::INFINITY, -1.0] {

@@ -23,7 +23,7 @@ const CASES: u32 = 150;
 
 /// All policies, and slots few enough to queue for.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
-    let mut policies = PolicySpec::all();
+    let mut policies: Vec<PolicySpec> = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok()).collect();
     policies.push("slot:1".parse().expect("a policy"));
     for dim in dims {
         let spec: PolicySpec = format!("maxmin:{}", dim.name).parse().expect("a policy");

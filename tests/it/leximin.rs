@@ -41,7 +41,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
         };
         // Around what there would be for everybody.
         let tasks = rng.random_bool(finite).then(|| Exact::ratio(rng.random_range(0..=200), users as i64));
-        User { name: format!("user {i}"), demand, weight, tasks }
+        User { weight, tasks, ..User::new(format!("user {i}"), demand) }
     };
     let users = (0..users).map(|i| user(i, rng)).collect();
     let names = (0..dims).map(|r| format!("resource {r}")).collect();
@@ -187,7 +187,7 @@ fn unusable_numbers_are_errors() {
 }
 
 /// Maximises `objective . x` where each row `(a, b)` asks for `a . x <= b`; the solution, and a multiplier a row.
-fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f64>) {
+pub fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f64>) {
     let size = objective.len();
     let costs: Vec<f64> = objective.iter().map(|value| -value).collect();
     let matrix = CscMatrix::from(rows.iter().map(|(row, _)| row));
@@ -290,7 +290,7 @@ impl Leximin {
     }
 }
 
-fn unit_row(size: usize, at: usize, value: f64) -> Vec<f64> {
+pub fn unit_row(size: usize, at: usize, value: f64) -> Vec<f64> {
     let mut row = vec![0.0; size];
     row[at] = value;
     row

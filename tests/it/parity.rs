@@ -122,10 +122,9 @@ impl Backlog {
     fn instance(&self) -> Instance {
         let exact = |values: &[u64]| values.iter().map(|&value| Exact::from(value)).collect::<Vec<_>>();
         let user = |i: usize| User {
-            name: format!("u{i}"),
-            demand: exact(&self.demand[i]),
             weight: vec![&Exact::from(self.weight[i]) / &Exact::from(WEIGHT_ONE); self.dims()],
             tasks: Some(Exact::from(self.tasks[i])),
+            ..User::new(format!("u{i}"), exact(&self.demand[i]))
         };
         let names = RESOURCES[..self.dims()].iter().map(|name| (*name).to_owned()).collect();
         let capacity: Vec<u64> = (0..self.dims()).map(|r| self.total(r)).collect();
@@ -135,8 +134,9 @@ impl Backlog {
     /// What the policy's own mechanism gives each user with divisible tasks.
     fn divisible(&self, spec: &PolicySpec) -> Vec<f64> {
         let capacity = self.capacity.iter().map(|&amount| Exact::from(amount)).collect();
-        let machines = vec![Machines { count: self.machines, capacity }];
-        let instance = self.instance().with_machines(machines).expect("machines of that capacity");
+        let machines = vec![Machines { name: "m".to_owned(), count: self.machines, capacity }];
+        let (resources, users) = (self.instance().resources().to_vec(), self.instance().users().to_vec());
+        let instance = Instance::on_machines(resources, machines, users).expect("good machines");
         let mechanism = spec.mechanism(instance.resources()).expect("a static counterpart");
         mechanism.allocate(&instance).expect("a solution").tasks.floats()
     }

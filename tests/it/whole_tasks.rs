@@ -16,7 +16,7 @@ fn draw(rng: &mut ChaCha8Rng) -> Instance {
         demand[i % dims] = Exact::from(rng.random_range(1..6));
         let weight = vec![Exact::ratio(rng.random_range(1..4), 2); dims];
         let tasks = rng.random_bool(0.4).then(|| Exact::ratio(rng.random_range(0..20), 2));
-        User { name: format!("user {i}"), demand, weight, tasks }
+        User { weight, tasks, ..User::new(format!("user {i}"), demand) }
     };
     let users: Vec<User> = (0..6).map(user).collect();
     Instance::new((0..dims).map(|r| format!("resource {r}")).collect(), capacity, users).expect("a good instance")
@@ -165,16 +165,17 @@ fn theorem_7_holds_machine_by_machine() {
     let mut several = 0;
     for case in 0..500 {
         let machine = |rng: &mut ChaCha8Rng| (0..2).map(|_| Exact::from(rng.random_range(9..40))).collect::<Vec<_>>();
-        let machines: Vec<Machines> =
-            (0..3).map(|_| Machines { count: rng.random_range(1..5), capacity: machine(&mut rng) }).collect();
-        let sum =
-            |r: usize| machines.iter().fold(Exact::ZERO, |sum, m| &sum + &(&m.capacity[r] * &Exact::from(m.count)));
+        let group = |at: usize, rng: &mut ChaCha8Rng| Machines {
+            name: format!("m{at}"),
+            count: rng.random_range(1..5),
+            capacity: machine(rng),
+        };
+        let machines: Vec<Machines> = (0..3).map(|at| group(at, &mut rng)).collect();
         let demand = |rng: &mut ChaCha8Rng| (0..2).map(|_| Exact::from(rng.random_range(1..10))).collect();
         let count = rng.random_range(1..6);
         let users = (0..count).map(|i| User::new(format!("user {i}"), demand(&mut rng))).collect();
         let names = vec!["cpu".to_owned(), "memory".to_owned()];
-        let pool = Instance::new(names, vec![sum(0), sum(1)], users).expect("a good instance");
-        let instance = pool.with_machines(machines).expect("they add up");
+        let instance = Instance::on_machines(names, machines, users).expect("a good instance");
         let whole = before(Norm::Largest, Onto::EachMachine);
         let tasks = whole.allocate(&instance).expect("it ends").tasks.floats();
         let unit: Vec<f64> =

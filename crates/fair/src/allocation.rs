@@ -9,6 +9,11 @@ pub trait Mechanism: Send + Sync {
     /// The allocation. Errors: an instance that the mechanism is not defined for, or
     /// [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     fn allocate(&self, instance: &Instance) -> Result<Allocation>;
+
+    /// Whether it tells machines apart: it says where tasks run, and runs none where they may not.
+    fn places(&self) -> bool {
+        false
+    }
 }
 
 /// How many tasks each user runs.
@@ -47,6 +52,8 @@ pub enum Limit {
     Resource(usize),
     /// All slots are taken.
     Slots,
+    /// On each machine where it may run, something that it needs is used up; not the same on all.
+    Machines,
     /// Nothing within the mechanism's view of a whole task: the next one does not fit.
     WholeTask,
 }
@@ -67,6 +74,8 @@ pub struct Allocation {
     pub tasks: Tasks,
     /// The constraint that kept each user from more.
     pub limits: Vec<Limit>,
+    /// How many tasks of each user run on each entry of machines, `users x machines`, for mechanisms that tell them apart.
+    pub spread: Option<Vec<Vec<Exact>>>,
     /// The price of a unit of each resource, for mechanisms that have prices.
     pub prices: Option<Vec<f64>>,
     /// For solutions that are converged rather than exact.
@@ -74,6 +83,11 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// So many tasks and these limits, and nothing else to say.
+    pub fn new(tasks: Tasks, limits: Vec<Limit>) -> Allocation {
+        Allocation { tasks, limits, spread: None, prices: None, certificate: None }
+    }
+
     /// Each user's amount of each resource, `users x resources`: tasks times demand.
     pub fn bundles<N: Number>(instance: &Instance, tasks: &[N]) -> Vec<Vec<N>> {
         let bundle = |(user, tasks): (&super::User, &N)| {

@@ -94,18 +94,15 @@ impl Mechanism for Filling {
         let small = instance.users().len() <= EXACT_USERS;
         if small && let Some(filled) = self.exact(instance) {
             let tasks = Tasks::Exact(filled.tasks);
-            return Ok(Allocation { tasks, limits: filled.limits, prices: None, certificate: None });
+            return Ok(Allocation::new(tasks, filled.limits));
         }
         if !small && let Ok(problem) = Problem::of(instance) {
             let mut levels = Levels::new();
             levels.norm(&problem, self.norm)?;
             let limit = |(i, user)| instance.lacking(user).map_or(levels.limit(i), Limit::Resource);
-            return Ok(Allocation {
-                limits: instance.users().iter().enumerate().map(limit).collect(),
-                tasks: Tasks::Float(levels.tasks().to_vec()),
-                prices: None,
-                certificate: Some(levels.certificate()),
-            });
+            let limits = instance.users().iter().enumerate().map(limit).collect();
+            let certificate = Some(levels.certificate());
+            return Ok(Allocation { certificate, ..Allocation::new(Tasks::Float(levels.tasks().to_vec()), limits) });
         }
         let length = |norm: &Norm, user: &User| norm.float(weighted_shares(instance, user).into_iter());
         let filled = self.filled::<f64>(instance, length);
@@ -115,7 +112,7 @@ impl Mechanism for Filling {
             return Err(Error::NotConverged { solver: "max-min filling".to_owned(), problem });
         }
         let certificate = Some(Certificate { residual, gap: 0.0 });
-        Ok(Allocation { tasks: Tasks::Float(filled.tasks), limits: filled.limits, prices: None, certificate })
+        Ok(Allocation { certificate, ..Allocation::new(Tasks::Float(filled.tasks), filled.limits) })
     }
 }
 

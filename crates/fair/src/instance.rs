@@ -16,28 +16,48 @@ pub struct User {
     pub weight: Vec<Exact>,
     /// How many tasks it has; `None` is without end.
     pub tasks: Option<Exact>,
+    /// The machines that its tasks may run on, as indices into those of the instance; `None` is all.
+    pub on: Option<Vec<usize>>,
 }
 
 impl User {
-    /// A user of weight 1 without end of tasks.
+    /// A user of weight 1 without end of tasks, which may run anywhere.
     pub fn new(name: impl Into<String>, demand: Vec<Exact>) -> User {
         let weight = vec![Exact::ONE; demand.len()];
-        User { name: name.into(), demand, weight, tasks: None }
+        User { name: name.into(), demand, weight, tasks: None, on: None }
     }
 
     /// Its one weight; `None` if its weights differ by resource.
     pub fn one_weight(&self) -> Option<&Exact> {
         self.weight.first().filter(|first| self.weight.iter().all(|weight| weight == *first))
     }
+
+    /// The same for a mechanism that needs one. Errors: [`Error::Plan`] when its weights differ by resource; `why` is said
+    /// behind "one weight per user".
+    pub fn scalar_weight(&self, why: &str) -> Result<&Exact> {
+        self.one_weight().ok_or_else(|| {
+            let expected = format!("one weight per user {why}");
+            Error::plan(format!("user '{}', weight", self.name), "one by resource", expected)
+        })
+    }
 }
 
-/// Equal machines, for mechanisms that count machines or slots.
+/// Equal machines, for mechanisms that count machines or tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
+    /// Their name, unique in the instance.
+    pub name: String,
     /// How many.
     pub count: u64,
     /// The capacity of each, for every resource.
     pub capacity: Vec<Exact>,
+}
+
+impl Machines {
+    /// The capacity of all of them.
+    fn together(&self) -> Vec<Exact> {
+        self.capacity.iter().map(|each| each * &Exact::from(self.count)).collect()
+    }
 }
 
 /// A static allocation problem, checked: resources, users, and machines where they matter.
@@ -62,23 +82,30 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The same instance on machines. Errors: [`Error::Plan`] for negative amounts and for machines that do not add up
-    /// to the capacity.
-    pub fn with_machines(mut self, machines: Vec<Machines>) -> Result<Instance> {
-        for (r, name) in self.resources.iter().enumerate() {
-            let mut sum = Exact::ZERO;
-            for group in &machines {
-                let each = group.capacity.get(r).cloned().unwrap_or(Exact::ZERO);
-                at_least_zero(&each, || format!("machines, {name}"))?;
-                sum = &sum + &(&each * &Exact::from(group.count));
+    /// The same on machines, which together are the capacity. Errors: as [`Instance::new`], and for no machines, names
+    /// that stand twice, and users that may run on no machine or on one that there is not.
+    pub fn on_machines(resources: Vec<String>, machines: Vec<Machines>, users: Vec<User>) -> Result<Instance> {
+        if machines.is_empty() {
+            return Err(Error::plan("machine", "no machine", "at least one [[machine]] with a capacity"));
+        }
+        let mut names = HashSet::new();
+        for group in &machines {
+            if !names.insert(group.name.as_str()) {
+                return Err(Error::plan("machine", format!("'{}' twice", group.name), "one entry per name"));
             }
-            if sum != self.capacity[r] {
-                let expected = format!("the capacity, {}", self.capacity[r]);
-                return Err(Error::plan(format!("machines, sum of {name}"), sum, expected));
+            if group.capacity.len() != resources.len() {
+                let expected = format!("{} amounts", resources.len());
+                return Err(Error::plan(format!("machine '{}'", group.name), group.capacity.len(), expected));
+            }
+            for (name, each) in resources.iter().zip(&group.capacity) {
+                at_least_zero(each, || format!("machine '{}', {name}", group.name))?;
             }
         }
-        self.machines = machines;
-        Ok(self)
+        let rooms: Vec<Vec<Exact>> = machines.iter().map(Machines::together).collect();
+        let capacity = (0..resources.len()).map(|r| rooms.iter().map(|room| &room[r]).sum()).collect();
+        let instance = Instance { resources, capacity, users, machines };
+        instance.check()?;
+        Ok(instance)
     }
 
     /// The same resources and machines with other users. Errors: as [`Instance::new`].
@@ -106,6 +133,19 @@ impl Instance {
     /// The machines; empty when the capacity is one pool.
     pub fn machines(&self) -> &[Machines] {
         &self.machines
+    }
+
+    /// The capacity of each entry of machines, all its machines together; a pool is one entry.
+    pub fn rooms(&self) -> Vec<Vec<Exact>> {
+        match self.machines.is_empty() {
+            true => vec![self.capacity.clone()],
+            false => self.machines.iter().map(Machines::together).collect(),
+        }
+    }
+
+    /// Whether a user may run on an entry of machines.
+    pub fn may_run(&self, user: usize, machine: usize) -> bool {
+        self.users[user].on.as_ref().is_none_or(|on| on.contains(&machine))
     }
 
     /// How many machines there are; a pool counts as one.
@@ -146,6 +186,13 @@ impl Instance {
                 at_least_zero(demand, || place(&format!("demand of {name}")))?;
                 if !weight.is_positive() {
                     return Err(Error::plan(place(&format!("weight for {name}")), weight, "a number above 0"));
+                }
+            }
+            if let Some(on) = &user.on {
+                let known = self.machines.len();
+                if on.is_empty() || on.iter().any(|&machine| machine >= known) {
+                    let expected = format!("some of the {known} entries of machines, by index");
+                    return Err(Error::plan(place("on"), format!("{on:?}"), expected));
                 }
             }
             match &user.tasks {

@@ -1,7 +1,7 @@
 //! The static question in floats, laid out for speed: one column a resource.
 
 use super::{Instance, Number};
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 
 /// Users, their shares a task, weights and numbers of tasks, in floats.
 ///
@@ -35,10 +35,7 @@ impl Problem {
             for (r, capacity) in instance.capacity().iter().enumerate().filter(|(_, capacity)| !capacity.is_zero()) {
                 problem.demand[r * users + i] = (&user.demand[r] / capacity).to_f64();
             }
-            let weight = user.one_weight().ok_or_else(|| {
-                Error::plan(format!("user '{}', weight", user.name), "one a resource", "one number for this policy")
-            })?;
-            problem.weight.push(weight.to_f64());
+            problem.weight.push(user.scalar_weight("for this policy")?.to_f64());
             let tasks = user.tasks.as_ref().map_or(f64::INFINITY, |tasks| tasks.to_f64());
             problem.tasks.push(if instance.lacking(user).is_some() { 0.0 } else { tasks });
         }

@@ -5,7 +5,7 @@
 //! capacity 0 gets nothing. Source: Hadoop's fair scheduler as in Ghodsi et al., NSDI 2011, 7.2 and 7.3.
 
 use super::{Allocation, Exact, Instance, Limit, Mechanism, Number, Tasks, User};
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 
 /// Weighted max-min fairness in slots, exact: `x_i = min(tasks_i, level w_i)`. Cost: O(users log users).
 ///
@@ -24,10 +24,7 @@ impl Slots {
 
     /// The user's one weight. Errors: [`Error::Plan`] when its weights differ by resource.
     pub(super) fn weight(user: &User) -> Result<&Exact> {
-        user.one_weight().ok_or_else(|| {
-            let expected = "one weight per user for slots, since a slot is not a resource";
-            Error::plan(format!("user '{}', weight", user.name), "one by resource", expected)
-        })
+        user.scalar_weight("for slots, since a slot is not a resource")
     }
 }
 
@@ -65,7 +62,7 @@ impl Mechanism for Slots {
             tasks[i] = &(&slots * weight) / &weight_left;
             limits[i] = Limit::Slots;
         }
-        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+        Ok(Allocation::new(Tasks::Exact(tasks), limits))
     }
 }
 
@@ -80,16 +77,15 @@ mod tests {
         let mut numbers = |below: u64| Exact::from(rng.random_range(1..below));
         let each = vec![numbers(30), numbers(30)];
         let count = numbers(9);
-        let capacity = each.iter().map(|each| each * &count).collect();
         let users = (0..rng.random_range(1..12)).map(|i| {
             let demand = vec![Exact::from(rng.random_range(0..4)), Exact::from(rng.random_range(1..5))];
             let weight = vec![Exact::ratio(rng.random_range(1..5), rng.random_range(1..4)); 2];
             let tasks = rng.random_bool(0.6).then(|| Exact::ratio(rng.random_range(0..40), rng.random_range(1..4)));
-            User { demand, weight, tasks, name: format!("user {i}") }
+            User { weight, tasks, ..User::new(format!("user {i}"), demand) }
         });
-        let instance = Instance::new(vec!["cpu".into(), "memory".into()], capacity, users.collect());
-        let machines = vec![Machines { count: count.parts().expect("small").0 as u64, capacity: each }];
-        instance.and_then(|instance| instance.with_machines(machines)).expect("a good instance")
+        let users = users.collect();
+        let machines = Machines { name: "m".to_owned(), count: count.parts().expect("small").0 as u64, capacity: each };
+        Instance::on_machines(vec!["cpu".into(), "memory".into()], vec![machines], users).expect("a good instance")
     }
 
     /// Slots are one resource of which a task takes one.

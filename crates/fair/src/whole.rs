@@ -74,7 +74,7 @@ impl Mechanism for WholeTasks {
         pool.fill(self, |_| {});
         let limits = (0..instance.users().len()).map(|i| pool.limit(i, instance)).collect();
         let tasks = pool.tasks.iter().map(|&tasks| Exact::from(tasks)).collect();
-        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+        Ok(Allocation::new(Tasks::Exact(tasks), limits))
     }
 }
 
@@ -362,7 +362,7 @@ mod tests {
     impl Mechanism for Fixed {
         fn allocate(&self, instance: &Instance) -> Result<Allocation> {
             let limits = vec![Limit::Demand; instance.users().len()];
-            Ok(Allocation { tasks: self.0.clone(), limits, prices: None, certificate: None })
+            Ok(Allocation::new(self.0.clone(), limits))
         }
     }
 

@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod across;
 mod afs;
 mod asset;
 mod bmf;

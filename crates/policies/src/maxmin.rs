@@ -20,13 +20,7 @@ pub static ROW: PolicyRow = PolicyRow {
         let resource = named("maxmin", given)?;
         let wanted = resource.clone();
         let parsed = Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(MaxMin::new(setup, &wanted)?)));
-        Ok(parsed.like(move |resources| match resources.iter().position(|known| *known == resource) {
-            Some(r) => Ok(Counterpart::Norm(Norm::Single(r))),
-            None => {
-                let expected = format!("maxmin: and one of {}", resources.join(", "));
-                Err(Error::plan("policy", format!("'maxmin:{resource}'"), expected))
-            }
-        }))
+        Ok(parsed.like(move |known| Ok(Counterpart::Norm(Norm::Single(place("maxmin", &resource, known)?)))))
     },
 };
 
@@ -48,6 +42,14 @@ impl MaxMin {
 pub(super) fn named(policy: &str, given: Option<&str>) -> std::result::Result<String, String> {
     let given = given.filter(|resource| !resource.is_empty());
     given.map(str::to_owned).ok_or_else(|| format!("a resource, such as {policy}:cpu"))
+}
+
+/// The place of the resource among these. Errors: it is none of them.
+pub(super) fn place(policy: &str, resource: &str, known: &[String]) -> Result<usize> {
+    known.iter().position(|known| known == resource).ok_or_else(|| {
+        let expected = format!("{policy}: and one of {}", known.join(", "));
+        Error::plan("policy", format!("'{policy}:{resource}'"), expected)
+    })
 }
 
 /// One resource and its prices, for the policy of this name. Errors: [`Error::Plan`] if there is no such resource.

@@ -8,8 +8,11 @@
 //!
 //! Departure from the source: tasks are whole and come one by one; only resources that the next task demands count.
 
+use std::sync::Arc;
+
 use super::price::binary_fraction;
-use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot};
+use super::{Ask, Counterpart, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot};
+use plimsoll_fair::PsDsf;
 use plimsoll_sim::books::Books;
 
 /// `psdsf`
@@ -21,7 +24,10 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Khamse-Ashari et al. (arXiv 1611.00404)",
     example: "psdsf",
     checked: "psdsf",
-    read: |given| Parsed::plain("psdsf", given, |_| Ok(Box::new(Psdsf))),
+    read: |given| {
+        let parsed = Parsed::plain("psdsf", given, |_| Ok(Box::new(Psdsf)))?;
+        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(PsDsf)))))
+    },
 };
 
 /// Serves the user and machine with the least virtual dominant share, in steps of 2^-100.

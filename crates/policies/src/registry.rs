@@ -106,6 +106,15 @@ impl Registry {
         }
     }
 
+    /// Checks that a policy has this name and these parameters; whether it has a static mechanism for an instance is seen
+    /// there. Errors: as [`Registry::mechanism`].
+    pub fn check_mechanism(&self, name: &str) -> Result<()> {
+        match name == QUOTA || self.own_mechanisms.iter().any(|(own, _)| own == name) {
+            true => Ok(()),
+            false => plain(name)?.parse::<PolicySpec>().map(drop),
+        }
+    }
+
     /// The program's own mechanisms.
     pub fn own_mechanisms(&self) -> &[(String, Arc<dyn Mechanism>)] {
         &self.own_mechanisms
@@ -146,6 +155,7 @@ impl Registry {
             Some(own) => own,
             None => {
                 let spec: PolicySpec = name.parse()?;
+                spec.runs()?;
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
                 match spec.file().map(|path| (inline(path), folder.join(path))) {
                     Some((Some(inline), _)) => NamedPolicy::grouped(spec, find(&inline)?),

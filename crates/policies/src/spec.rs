@@ -31,6 +31,9 @@ static ROWS: &[&PolicyRow] = &[
     &super::tetris::ROW,
     &super::ceei::ROW,
     &super::bmf::ROW,
+    &super::across::DRFH,
+    &super::across::TSF,
+    &super::across::CMMF,
     &super::quota::ROW,
     &super::hdrf::ROW,
 ];
@@ -100,6 +103,8 @@ enum Maker {
     Plain(Box<Build>),
     /// Of the groups in this file.
     Grouped(PathBuf, Box<BuildGrouped>),
+    /// There is a static allocation only; runs may have this instead.
+    None(String),
 }
 
 impl Parsed {
@@ -121,6 +126,16 @@ impl Parsed {
         Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)) }
     }
 
+    /// A static allocation that no run has, and the policies that a run may have instead.
+    pub fn only_static(
+        parameter: Option<String>,
+        instead: impl Into<String>,
+        counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static,
+    ) -> Parsed {
+        let maker = Maker::None(instead.into());
+        Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)) }.like(counterpart)
+    }
+
     /// A policy without parameters. Errors: there is one.
     pub fn plain(
         name: &str,
@@ -129,8 +144,13 @@ impl Parsed {
     ) -> std::result::Result<Parsed, String> {
         match given {
             None => Ok(Parsed::new(None, build)),
-            Some(_) => Err(format!("just '{name}', which has no parameter")),
+            Some(_) => Err(Parsed::no_parameter(name)),
         }
+    }
+
+    /// The expected spelling of a policy without parameters.
+    pub(super) fn no_parameter(name: &str) -> String {
+        format!("just '{name}', which has no parameter")
     }
 
     /// The same with a static counterpart.
@@ -160,7 +180,7 @@ impl PolicySpec {
     /// The file of groups that it is made of, if it is.
     pub fn file(&self) -> Option<&Path> {
         match &self.parsed.maker {
-            Maker::Plain(_) => None,
+            Maker::Plain(_) | Maker::None(_) => None,
             Maker::Grouped(path, _) => Some(path),
         }
     }
@@ -196,20 +216,35 @@ impl PolicySpec {
         })
     }
 
-    /// Makes the policy for a run; its file of groups is read. Errors: an unknown resource, unusable weights,
-    /// [`Error::CapacityTooFine`], and those of the file.
+    /// Whether a run can have it; what has a static allocation only is for `solve` and `check`. Errors: [`Error::Plan`]
+    /// with what a run can have instead.
+    pub fn runs(&self) -> Result<()> {
+        match &self.parsed.maker {
+            Maker::None(instead) => self.no_run(instead),
+            Maker::Plain(_) | Maker::Grouped(..) => Ok(()),
+        }
+    }
+
+    fn no_run<T>(&self, instead: &str) -> Result<T> {
+        let expected = format!("a policy for a run, which this static allocation is not: {instead}");
+        Err(Error::plan("policy", format!("'{self}'"), expected))
+    }
+
+    /// Makes the policy for a run; its file of groups is read. Errors: those of [`PolicySpec::runs`], an unknown resource,
+    /// unusable weights, [`Error::CapacityTooFine`], and those of the file.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
         match &self.parsed.maker {
             Maker::Plain(build) => build(setup),
             Maker::Grouped(path, build) => build(&QuotaFile::read(path)?, setup),
+            Maker::None(instead) => self.no_run(instead),
         }
     }
 
     /// Makes the policy for a run, of these groups if it is made of any. Errors: as [`PolicySpec::build`].
     pub(super) fn build_of(&self, groups: &QuotaFile, setup: &Setup) -> Result<Box<dyn Policy>> {
         match &self.parsed.maker {
-            Maker::Plain(build) => build(setup),
             Maker::Grouped(_, build) => build(groups, setup),
+            Maker::Plain(_) | Maker::None(_) => self.build(setup),
         }
     }
 }
@@ -288,6 +323,8 @@ mod tests {
             "pnorm:nan",
             "ceei:60s",
             "bmf:every:0s",
+            "drfh:cpu",
+            "cmmf",
             "quota",
             "quota:",
         ] {

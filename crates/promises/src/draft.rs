@@ -46,10 +46,9 @@ impl Draft {
     /// As an instance with resources of these names, of which there are enough. Errors: as [`Instance::new`].
     pub fn instance(&self, resources: &[String]) -> Result<Instance> {
         let user = |(at, user): (usize, &DraftUser)| User {
-            name: user_name(at),
-            demand: exact(&user.demand),
             weight: exact(&user.weight),
             tasks: user.tasks.map(Exact::from),
+            ..User::new(user_name(at), exact(&user.demand))
         };
         let users = self.users.iter().enumerate().map(user).collect();
         Instance::new(resources[..self.capacity.len()].to_vec(), exact(&self.capacity), users)

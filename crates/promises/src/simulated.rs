@@ -79,7 +79,7 @@ impl Mechanism for Simulated {
             _ => Limit::WholeTask,
         };
         let limits = instance.users().iter().zip(&tasks).map(limit).collect();
-        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+        Ok(Allocation::new(Tasks::Exact(tasks), limits))
     }
 }
 

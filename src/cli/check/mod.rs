@@ -221,7 +221,9 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, stands: Sta
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    let mut names: Vec<String> = PolicySpec::all().iter().map(|policy| policy.row().checked.to_owned()).collect();
+    // Its instances are one pool, where what tells machines apart gives what others give: that is for those who ask.
+    let runs = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok());
+    let mut names: Vec<String> = runs.map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));
     let (mut candidates, mut others) = (Vec::<Candidate>::new(), Vec::new());
     for name in names {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::outcome::{Amount, Holding, Outcome};
-use crate::fair::{Exact, Instance, Limit};
+use crate::fair::{Exact, Instance, Limit, User};
 
 /// One outcome. See docs/solve.md for the keys.
 pub fn json(instance: &Instance, outcome: &Outcome) -> Value {
@@ -12,7 +12,9 @@ pub fn json(instance: &Instance, outcome: &Outcome) -> Value {
     object.insert("policy".to_owned(), outcome.policy.clone().into());
     let users = instance.users().iter().zip(&outcome.users);
     let weighted = instance.users().iter().any(|user| user.one_weight() != Some(&Exact::ONE));
-    let users: Vec<Value> = users.map(|(user, holding)| one(&user.name, resources, holding, weighted)).collect();
+    let machines: Vec<String> = instance.machines().iter().map(|machine| machine.name.clone()).collect();
+    let one = |(user, holding): (&User, &Holding)| one(&user.name, (resources, &machines), holding, weighted);
+    let users: Vec<Value> = users.map(one).collect();
     object.insert("users".to_owned(), users.into());
     if let Some(prices) = &outcome.allocation.prices {
         let prices = prices.iter().map(|price| Some(Amount::Float(*price))).collect::<Vec<_>>();
@@ -27,11 +29,14 @@ pub fn json(instance: &Instance, outcome: &Outcome) -> Value {
     Value::Object(object)
 }
 
-fn one(name: &str, resources: &[String], holding: &Holding, weighted: bool) -> Value {
+fn one(name: &str, (resources, machines): (&[String], &[String]), holding: &Holding, weighted: bool) -> Value {
     let mut object = Map::new();
     let some = |amounts: &[Amount]| amounts.iter().cloned().map(Some).collect::<Vec<_>>();
     object.insert("name".to_owned(), name.into());
     put(&mut object, "tasks", &holding.tasks);
+    if !holding.on.is_empty() {
+        put_vector(&mut object, "machines", machines, &some(&holding.on));
+    }
     put_vector(&mut object, "allocation", resources, &some(&holding.allocation));
     put_vector(&mut object, "shares", resources, &holding.shares);
     put(&mut object, "dominant_share", &holding.dominant_share);
@@ -44,6 +49,7 @@ fn one(name: &str, resources: &[String], holding: &Holding, weighted: bool) -> V
         Limit::Demand => "demand".to_owned(),
         Limit::Resource(r) => format!("resource:{}", resources[r]),
         Limit::Slots => "slots".to_owned(),
+        Limit::Machines => "machines".to_owned(),
         Limit::WholeTask => "whole-task".to_owned(),
     };
     object.insert("stopped_by".to_owned(), stopped_by.into());
@@ -58,11 +64,11 @@ fn put(object: &mut Map<String, Value>, key: &str, amount: &Amount) {
     }
 }
 
-/// The same, with a number a resource; null for those without one.
-pub(super) fn put_vector(object: &mut Map<String, Value>, key: &str, resources: &[String], amounts: &[Option<Amount>]) {
+/// The same, with a number a resource or a machine; null for those without one.
+pub(super) fn put_vector(object: &mut Map<String, Value>, key: &str, names: &[String], amounts: &[Option<Amount>]) {
     let named = |value: &dyn Fn(&Amount) -> Value| -> Value {
         let values = amounts.iter().map(|amount| amount.as_ref().map_or(Value::Null, value));
-        Value::Object(resources.iter().cloned().zip(values).collect())
+        Value::Object(names.iter().cloned().zip(values).collect())
     };
     object.insert(key.to_owned(), named(&number));
     if amounts.iter().flatten().any(|amount| amount.exact().is_some()) {

@@ -44,6 +44,10 @@ An instance (TOML or JSON; docs/solve.md has all of it):
   demand = { cpu = 1, memory = 4 }  # what one task needs
   weight = 2                        # optional, or { cpu = 2, memory = 1 }
   tasks = 100                       # optional: how many it has
+  on = [\"m1\"]                       # optional: the machines it may run on
+  [[machine]]                       # optional, instead of [capacity]
+  name = \"m1\"
+  capacity = { cpu = 9, memory = 18 }
 
 or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
   [[group]]
@@ -145,14 +149,20 @@ fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outc
     policies.iter().map(|name| solved(instance, name, args, context)).collect()
 }
 
-/// The outcome under every policy that needs no parameter and is defined for this instance.
+/// The outcome under every policy that needs no parameter and is defined for this instance: one that tells machines
+/// apart if there are machines to tell apart, and all others unless somebody may not run everywhere.
 fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
     let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
     let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
     let mut outcomes: Vec<Outcome> = Vec::new();
     for name in built_in.chain(own) {
         let known = outcomes.iter().any(|outcome| outcome.policy == name);
-        if known || context.registry.mechanism(&name, instance.resources()).is_err() {
+        let Ok(mechanism) = context.registry.mechanism(&name, instance.resources()) else { continue };
+        let suits = match mechanism.places() {
+            true => !instance.machines().is_empty(),
+            false => constrained(instance).is_none(),
+        };
+        if known || !suits {
             continue;
         }
         match solved(instance, &name, args, context) {
@@ -167,8 +177,22 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
     Ok(outcomes)
 }
 
+/// A user that may not run everywhere.
+fn constrained(instance: &Instance) -> Option<&str> {
+    instance.users().iter().find(|user| user.on.is_some()).map(|user| user.name.as_str())
+}
+
+/// Errors: those of the mechanism, and users that may not run everywhere under one that sees a single pool.
 fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Result<Outcome> {
     let mechanism = args.whole.mechanism(context.registry, name, instance).map_err(|error| error.under("--policy"))?;
+    if let Some(user) = constrained(instance).filter(|_| !mechanism.places()) {
+        let whole = if args.whole.given() { " with --whole-tasks" } else { "" };
+        let problem = format!(
+            "policy '{name}'{whole} sees the machines as one pool, and user '{user}' may run on some of them only; \
+             leave out its `on`, or ask for a policy that tells machines apart, such as drfh, without --whole-tasks"
+        );
+        return Err(Error::Mismatch { problem });
+    }
     let outcome = Outcome::new(name, instance, mechanism.allocate(instance)?);
     for (r, resource) in instance.resources().iter().enumerate() {
         let used = outcome.utilisation[r].as_ref().map_or(0.0, |used| used.float());
@@ -206,7 +230,8 @@ mod tests {
         let Ok(Question::Users(instance)) = read::parse(Path::new("i"), text) else { panic!("a good instance") };
         let prices = Some(vec![0.2, 0.0]);
         let certificate = Some(Certificate { residual: 2.5e-13, gap: 0.0 });
-        let outcome = Outcome::new("mine", &instance, Allocation { tasks, limits, prices, certificate });
+        let outcome =
+            Outcome::new("mine", &instance, Allocation { prices, certificate, ..Allocation::new(tasks, limits) });
         (instance, outcome)
     }
 

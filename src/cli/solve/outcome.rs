@@ -58,6 +58,8 @@ pub struct Holding {
     pub dominant_share: Amount,
     /// The largest share over its weight.
     pub level: Amount,
+    /// How many of its tasks run on each entry of machines; none under policies that do not tell them apart.
+    pub on: Vec<Amount>,
     /// The limit that kept it from more.
     pub limit: Limit,
 }
@@ -86,8 +88,11 @@ impl Outcome {
             Tasks::Float(tasks) => tasks.iter().map(|tasks| Amount::Float(tasks + 0.0)).collect(),
         };
         let parts = instance.users().iter().zip(tasks).zip(&allocation.limits);
-        let users: Vec<Holding> =
+        let mut users: Vec<Holding> =
             parts.map(|((user, tasks), limit)| Holding::new(instance, user, tasks, *limit)).collect();
+        for (user, on) in users.iter_mut().zip(allocation.spread.iter().flatten()) {
+            user.on = on.iter().cloned().map(Amount::Exact).collect();
+        }
         let dims = instance.resources().len();
         let sum = |part: &dyn Fn(&Holding) -> Option<Amount>| {
             let mut parts = users.iter().filter_map(part);
@@ -117,6 +122,7 @@ impl Holding {
             dominant_share: tasks.times(dominant.as_ref().map_or(&Exact::ZERO, |(_, share)| share)),
             level: tasks.times(&weighted.unwrap_or(Exact::ZERO)),
             tasks,
+            on: Vec::new(),
             limit,
         }
     }

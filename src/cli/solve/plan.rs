@@ -92,10 +92,8 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
     if solve.instances.is_empty() {
         return Err(Error::plan("solve.instances", "[]", "at least one file with an instance"));
     }
-    each(&solve.policies, |name| match name == quota::POLICY {
-        true => Ok(()),
-        // Whether it is defined for an instance is seen there.
-        false => context.registry.policy(name).map(drop).map_err(|error| error.of_key("solve.policies")),
+    each(&solve.policies, |name| {
+        context.registry.check_mechanism(name).map_err(|error| error.of_key("solve.policies"))
     })?;
     let mut asked = Vec::new();
     for (at, file) in solve.instances.iter().enumerate() {

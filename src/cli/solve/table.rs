@@ -23,6 +23,10 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     if weighted {
         columns.push(("/ weight".to_owned(), Side::Right));
     }
+    let placed = outcome.allocation.spread.is_some();
+    if placed {
+        columns.push(("runs on".to_owned(), Side::Left));
+    }
     columns.push(("stopped by".to_owned(), Side::Left));
 
     let mut rows = Vec::new();
@@ -38,11 +42,15 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
         if weighted {
             row.push(percent(&Some(holding.level.clone())));
         }
+        if placed {
+            row.push(machines(instance, &holding.on));
+        }
         row.push(match holding.limit {
             Limit::Demand => "all its tasks run".to_owned(),
             Limit::Resource(r) if instance.capacity()[r].is_positive() => format!("{} is used up", resources[r]),
             Limit::Resource(r) => format!("there is no {}", resources[r]),
             Limit::Slots => "all slots are taken".to_owned(),
+            Limit::Machines => "its machines are full".to_owned(),
             Limit::WholeTask => "one more task does not fit".to_owned(),
         });
         rows.push(row);
@@ -64,6 +72,18 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
         text += &format!("certified: residual {:.1e}, gap {:.1e}\n", certificate.residual, certificate.gap);
     }
     text
+}
+
+/// The machines on which tasks run, each with their number; JSON has them all.
+fn machines(instance: &Instance, on: &[Amount]) -> String {
+    const SHOWN: usize = 4;
+    let some = instance.machines().iter().zip(on).filter(|(_, tasks)| tasks.float() > 0.0);
+    let mut all: Vec<String> = some.map(|(machine, tasks)| format!("{}: {}", machine.name, shown(tasks))).collect();
+    if all.len() > SHOWN {
+        let more = all.split_off(SHOWN).len();
+        all.push(format!("{more} more"));
+    }
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 fn shown(amount: &Amount) -> String {

@@ -22,7 +22,7 @@ pub(super) fn allocate(instance: &Instance, shape: &Shape, source: &[usize]) -> 
         // Resources that are used up by chance may be bottlenecks too, of lower index.
         limits = limits_of(instance, &tasks)?;
     }
-    Some(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+    Some(Allocation::new(Tasks::Exact(tasks), limits))
 }
 
 /// The tasks of a user that does not compete.

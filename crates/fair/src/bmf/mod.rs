@@ -56,12 +56,9 @@ impl Mechanism for Bmf {
                 }
             }
         }
-        Ok(Allocation {
-            tasks: Tasks::Float(shape.tasks(&at.units)),
-            limits: float_limits(instance, &shape, &at),
-            prices: None,
-            certificate: Some(Certificate { residual: found.residual, gap: 0.0 }),
-        })
+        let (tasks, limits) = (Tasks::Float(shape.tasks(&at.units)), float_limits(instance, &shape, &at));
+        let certificate = Some(Certificate { residual: found.residual, gap: 0.0 });
+        Ok(Allocation { certificate, ..Allocation::new(tasks, limits) })
     }
 }
 

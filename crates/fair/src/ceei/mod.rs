@@ -31,7 +31,7 @@ impl Mechanism for Ceei {
         Ok(match rational::recognise(instance, &problem, &market) {
             Some((tasks, prices)) => {
                 let prices = Some(prices.iter().map(Exact::to_f64).collect());
-                Allocation { tasks: Tasks::Exact(tasks), limits, prices, certificate: None }
+                Allocation { prices, ..Allocation::new(Tasks::Exact(tasks), limits) }
             }
             None => {
                 // From the price of a whole resource to that of a unit.
@@ -39,7 +39,7 @@ impl Mechanism for Ceei {
                     |(price, capacity): (&f64, &Exact)| if *price > 0.0 { price / capacity.to_f64() } else { 0.0 };
                 let prices = Some(market.prices().iter().zip(instance.capacity()).map(unit).collect());
                 let tasks = Tasks::Float(market.tasks().to_vec());
-                Allocation { tasks, limits, prices, certificate: Some(market.certificate()) }
+                Allocation { prices, certificate: Some(market.certificate()), ..Allocation::new(tasks, limits) }
             }
         })
     }

@@ -46,7 +46,7 @@ impl Mechanism for PerUser {
             tasks.push(runs);
             limits.push(limit);
         }
-        Ok(Allocation { tasks: Tasks::Exact(tasks), limits, prices: None, certificate: None })
+        Ok(Allocation::new(Tasks::Exact(tasks), limits))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
                     let demand = numbers(&[rng.random_range(0..4), rng.random_range(1..4)]);
                     let weight = numbers(&[rng.random_range(1..4), rng.random_range(1..4)]);
                     let tasks = rng.random_bool(0.5).then(|| Exact::ratio(rng.random_range(0..30), 2));
-                    User { demand, weight, tasks, name: format!("user {i}") }
+                    User { weight, tasks, ..User::new(format!("user {i}"), demand) }
                 })
                 .collect();
             let asks = |user: &User, r: usize| match &user.tasks {

@@ -4,12 +4,13 @@
 //! no quotient of three of them leaves the range of floats. See docs/solve.md and docs/quota.md for the formats.
 
 mod groups;
+mod machines;
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use super::quota::GroupInstance;
-use super::{Exact, Instance, Machines, User};
+use super::{Exact, Instance, User};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::rows::{read_text, text_of};
 use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
@@ -54,16 +55,12 @@ pub fn parse(name: &Path, text: &str) -> Result<Question> {
     })
 }
 
-/// The keys of a whole instance, of a user, and of a group of machines.
-const TOP: [&str; 4] = ["capacity", "user", "machines", "group"];
-const OF_USER: [&str; 4] = ["name", "demand", "weight", "tasks"];
-const OF_MACHINES: [&str; 2] = ["count", "capacity"];
+/// The keys of a whole instance, and of a user.
+const TOP: [&str; 4] = ["capacity", "user", "machine", "group"];
+const OF_USER: [&str; 5] = ["name", "demand", "weight", "tasks", "on"];
 
 /// The largest amount, and the reciprocal of the smallest above 0.
 const LARGEST: f64 = 1e100;
-
-/// The most machines a group has.
-const MACHINES_MAX: u64 = 1_000_000_000;
 
 const AN_AMOUNT: &str = "a number of at least 0";
 const A_WEIGHT: &str = "a number above 0";
@@ -82,28 +79,23 @@ fn question(tree: &Node) -> Result<Question> {
 
 fn instance_in(tree: &Node) -> Result<Instance> {
     tree.known(&TOP, "", "")?;
-    let machines = tree.get("machines");
-    let (resources, capacity) = match (tree.get("capacity"), machines) {
-        (Some(entry), _) => capacity_in(&entry.node, "capacity")?,
-        (None, Some(entry)) => sum_of_machines(&entry.node)?,
-        (None, None) => {
-            return Err(tree
-                .place
-                .wrong("capacity", "is missing; expected [capacity] with resources, such as cpu = 9"));
-        }
+    let capacity = tree.get("capacity").map(|entry| capacity_in(&entry.node, "capacity")).transpose()?;
+    let Some(entry) = tree.get("machine") else {
+        let (resources, capacity) = capacity.ok_or_else(|| {
+            let problem =
+                "is missing; expected [capacity] with resources, such as cpu = 9, or [[machine]]s with theirs";
+            tree.place.wrong("capacity", problem)
+        })?;
+        let users = users_in(tree, &resources, &[])?;
+        return Instance::new(resources, capacity, users);
     };
-    let users = users_in(tree, &resources)?;
-    let instance = Instance::new(resources, capacity, users)?;
-    match machines {
-        None => Ok(instance),
-        Some(entry) => {
-            let machines = machines_in(&entry.node, &instance)?;
-            instance.with_machines(machines)
-        }
-    }
+    let (resources, machines) = machines::machines_in(entry, capacity)?;
+    let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+    let users = users_in(tree, &resources, &names)?;
+    Instance::on_machines(resources, machines, users)
 }
 
-fn users_in(tree: &Node, resources: &[String]) -> Result<Vec<User>> {
+fn users_in(tree: &Node, resources: &[String], machines: &[&str]) -> Result<Vec<User>> {
     const EXPECTED: &str = "expected at least one [[user]] with a demand";
     let Some(entry) = tree.get("user") else { return Err(tree.place.wrong("user", format!("is missing; {EXPECTED}"))) };
     let Value::List(list) = &entry.node.value else {
@@ -116,7 +108,7 @@ fn users_in(tree: &Node, resources: &[String]) -> Result<Vec<User>> {
     let mut names = HashSet::new();
     let mut users = Vec::with_capacity(list.len());
     for (at, node) in list.iter().enumerate() {
-        let (user, place) = user_in(at, node, resources)?;
+        let (user, place) = user_in(at, node, resources, machines)?;
         if !names.insert(user.name.clone()) {
             let problem = format!("user {} has the name of an earlier one; expected a name of its own", at + 1);
             return Err(place.wrong(&format!("user '{}'", user.name), problem));
@@ -127,13 +119,10 @@ fn users_in(tree: &Node, resources: &[String]) -> Result<Vec<User>> {
 }
 
 /// A user, and the place of its name.
-fn user_in(at: usize, node: &Node, resources: &[String]) -> Result<(User, Place)> {
+fn user_in(at: usize, node: &Node, resources: &[String], machines: &[&str]) -> Result<(User, Place)> {
     let number = format!("user {}", at + 1);
-    table(node, &number, "name, demand, and optionally weight and tasks")?;
-    let (name, place) = match node.get("name") {
-        None => (number.clone(), node.place.clone()),
-        Some(entry) => (name_in(entry, &format!("{number}, name"))?, entry.node.place.clone()),
-    };
+    table(node, &number, "name, demand, and optionally weight, tasks and on")?;
+    let (name, place) = named(node, &number)?;
     let whom = format!("user '{name}'");
     node.known(&OF_USER, &whom, "")?;
     let under = |what: &str| format!("{whom}, {what}");
@@ -157,7 +146,16 @@ fn user_in(at: usize, node: &Node, resources: &[String]) -> Result<(User, Place)
         let problem = "is 0 with endless tasks; expected an amount above 0, or a number of `tasks`";
         return Err(demand.node.place.wrong(&under("demand"), problem));
     }
-    Ok((User { name, demand: demands, weight, tasks }, place))
+    let on = node.get("on").map(|entry| machines::on(entry, &under("on"), machines)).transpose()?;
+    Ok((User { name, demand: demands, weight, tasks, on }, place))
+}
+
+/// The name of an item of a list, or else this one, and its place.
+fn named(node: &Node, otherwise: &str) -> Result<(String, Place)> {
+    Ok(match node.get("name") {
+        None => (otherwise.to_owned(), node.place.clone()),
+        Some(entry) => (name_in(entry, &format!("{otherwise}, name"))?, entry.node.place.clone()),
+    })
 }
 
 fn name_in(entry: &Entry, key: &str) -> Result<String> {
@@ -230,70 +228,6 @@ fn amount(node: &Node, key: &str, expected: &str) -> Result<Exact> {
         return wrong("is beyond 1e-100 to 1e100");
     }
     Ok(number)
-}
-
-/// The capacity of a list of machines, and its resources in order of appearance.
-fn sum_of_machines(node: &Node) -> Result<(Vec<String>, Vec<Exact>)> {
-    let Value::List(groups) = &node.value else {
-        let problem = "needs a [capacity] to divide; expected it, or [[machines]] with count and capacity";
-        return Err(node.place.wrong("machines", problem));
-    };
-    let (mut resources, mut sums): (Vec<String>, Vec<Exact>) = (Vec::new(), Vec::new());
-    for (at, node) in groups.iter().enumerate() {
-        let key = format!("machines, group {}", at + 1);
-        let (count, capacity) = machine_group(node, &key)?;
-        let (names, amounts) = capacity_in(&capacity.node, &format!("{key}, capacity"))?;
-        for (name, amount) in names.into_iter().zip(amounts) {
-            let amount = &amount * &Exact::from(count);
-            match resources.iter().position(|known| *known == name) {
-                Some(r) => sums[r] = &sums[r] + &amount,
-                None => {
-                    resources.push(name);
-                    sums.push(amount);
-                }
-            }
-        }
-    }
-    if resources.is_empty() {
-        return Err(node.place.wrong("machines", "the list is empty; expected count and capacity of a group"));
-    }
-    Ok((resources, sums))
-}
-
-/// Groups of machines, or so many equal parts of the capacity.
-fn machines_in(node: &Node, instance: &Instance) -> Result<Vec<Machines>> {
-    let Value::List(groups) = &node.value else {
-        let count = count_in(node, "machines")?;
-        let part = |whole: &Exact| whole / &Exact::from(count);
-        return Ok(vec![Machines { count, capacity: instance.capacity().iter().map(part).collect() }]);
-    };
-    let group = |(at, node): (usize, &Node)| {
-        let key = format!("machines, group {}", at + 1);
-        let (count, capacity) = machine_group(node, &key)?;
-        let key = format!("{key}, capacity");
-        let capacity = vector(&capacity.node, &key, instance.resources(), Exact::ZERO, AN_AMOUNT)?;
-        Ok(Machines { count, capacity })
-    };
-    groups.iter().enumerate().map(group).collect()
-}
-
-/// How many machines a group has, and the capacity of each.
-fn machine_group<'n>(node: &'n Node, key: &str) -> Result<(u64, &'n Entry)> {
-    table(node, key, "count and capacity")?;
-    node.known(&OF_MACHINES, key, "")?;
-    let count = node.get("count").map_or(Ok(1), |entry| count_in(&entry.node, &format!("{key}, count")))?;
-    let missing = || node.place.wrong(key, "capacity is missing; expected the capacity of one machine");
-    Ok((count, node.get("capacity").ok_or_else(missing)?))
-}
-
-fn count_in(node: &Node, key: &str) -> Result<u64> {
-    let number = exact(node);
-    let whole = number.as_ref().and_then(|number| number.parts().filter(|(_, denominator)| *denominator == 1));
-    let count = whole.and_then(|(count, _)| u64::try_from(count).ok());
-    count.filter(|count| (1..=MACHINES_MAX).contains(count)).ok_or_else(|| {
-        let problem = format!("{} is no number of machines; expected 1 to {MACHINES_MAX}", node.shown());
-        node.place.wrong(key, problem)
-    })
 }
 
 fn table<'n>(node: &'n Node, key: &str, expected: &str) -> Result<&'n [Entry]> {
@@ -374,21 +308,6 @@ mod tests {
             {"name": "A", "demand": {"cpu": 1, "memory": 0.1}, "weight": {"cpu": 2}, "tasks": 1.5},
             {"demand": {"cpu": "1/3"}, "weight": 3}]}"#;
         assert_eq!(read(json).expect("the same"), instance);
-    }
-
-    #[test]
-    fn machines_are_listed_or_counted() {
-        let user = "[[user]]\ndemand = { cpu = 1 }\n";
-        let listed = read(&format!(
-            "{user}[[machines]]\ncount = 3\ncapacity = {{ cpu = 8 }}\n[[machines]]\ncapacity = {{ cpu = 4, gpu = 1 }}\n"
-        ));
-        let listed = listed.expect("a good instance");
-        assert_eq!((listed.resources(), listed.machine_count()), (&["cpu".to_owned(), "gpu".to_owned()][..], 4));
-        assert_eq!(listed.capacity(), [Exact::ratio(28, 1), Exact::ONE]);
-        let counted = read(&format!("machines = 8\n[capacity]\ncpu = 4\n{user}")).expect("a good instance");
-        assert_eq!(counted.machines(), [Machines { count: 8, capacity: vec![Exact::ratio(1, 2)] }]);
-        let wrong = read(&format!("{user}[capacity]\ncpu = 9\n[[machines]]\ncount = 2\ncapacity = {{ cpu = 4 }}\n"));
-        assert!(wrong.unwrap_err().to_string().contains("sum of cpu: 8 is not accepted; expected the capacity, 9"));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::ops::{Index, IndexMut};
 use prefetch_index::prefetch_index;
 
 use super::sets::NO_STAGE;
-
 pub use super::sets::{ActiveSet, SetSlot, Sets};
 use crate::record::{JobRecord, Named};
 use crate::workload::{JobName, JobNames, Source, TaskSet};

@@ -1,0 +1,170 @@
+//! Linear programs in fractions, one after another over what is left of the optimum of those before.
+//!
+//! The revised simplex method: the inverse of the basis is kept, and columns stay as sparse as they were given. The steepest
+//! column is raised, but after many steps that gain nothing the first one that gains, until a step gains something: so it ends
+//! (Bland, Mathematics of Operations Research 1977). A column with a price is shut when a program ends: it is 0 wherever
+//! that program has its optimum, so the next one stays among these points without a new start. Nothing is rounded, so none
+//! of it is a matter of tolerance.
+
+use crate::{Exact, Number};
+
+/// Numbers by row or column; those that are not named are 0.
+pub type Sparse = Vec<(usize, Exact)>;
+
+/// Steps in a row that gain nothing, after which the first column that gains is raised. It may be any number; the first
+/// column makes for many more steps.
+const PATIENCE: usize = 30;
+
+/// The points `x >= 0` with `row . x <= bound` for all rows, and a corner of it.
+#[derive(Clone, Debug)]
+pub struct Polytope {
+    /// The entries of each column in the rows as they were given. The first are those of what is left of each bound.
+    columns: Vec<Sparse>,
+    /// Columns that stay 0.
+    shut: Vec<bool>,
+    /// The column that each row gives the value of, and that value.
+    basis: Vec<usize>,
+    values: Vec<Exact>,
+    inverse: Vec<Vec<Exact>>,
+}
+
+impl Polytope {
+    /// With these bounds, at least 0, and no variables yet but what is left of each bound: columns 0, 1, ... as the rows.
+    pub fn new(bounds: Vec<Exact>) -> Polytope {
+        let rows = bounds.len();
+        let unit = |row: usize| (0..rows).map(|at| if at == row { Exact::ONE } else { Exact::ZERO }).collect();
+        Polytope {
+            columns: (0..rows).map(|row| vec![(row, Exact::ONE)]).collect(),
+            shut: vec![false; rows],
+            basis: (0..rows).collect(),
+            values: bounds,
+            inverse: (0..rows).map(unit).collect(),
+        }
+    }
+
+    /// One more variable with these entries in the rows; its column.
+    pub fn add(&mut self, entries: Sparse) -> usize {
+        self.columns.push(entries);
+        self.shut.push(false);
+        self.columns.len() - 1
+    }
+
+    /// Whether a column stays 0 from now on.
+    pub fn is_shut(&self, column: usize) -> bool {
+        self.shut[column]
+    }
+
+    /// The value of a column at the present corner.
+    pub fn value(&self, column: usize) -> Exact {
+        let row = self.basis.iter().position(|&of| of == column);
+        row.map_or(Exact::ZERO, |row| self.values[row].clone())
+    }
+
+    /// Goes to a corner where the sum of these columns is largest, and stays where it is.
+    ///
+    /// Panics: where there is no largest one (a programmer error).
+    pub fn raise(&mut self, objective: &Sparse) {
+        let mut worth = vec![Exact::ZERO; self.columns.len()];
+        objective.iter().for_each(|(column, value)| worth[*column] = value.clone());
+        let mut prices = vec![Exact::ZERO; self.basis.len()];
+        for (row, &of) in self.inverse.iter().zip(&self.basis) {
+            add(&mut prices, &worth[of], row);
+        }
+        let mut idle = 0;
+        loop {
+            let gain = |column: usize| &worth[column] - &times(&self.columns[column], &prices);
+            let gains = (0..worth.len()).filter(|&column| !self.shut[column]).map(|column| (gain(column), column));
+            let mut gaining = gains.filter(|(gain, _)| gain.is_positive());
+            let steepest = |best: (Exact, usize), next: (Exact, usize)| if next.0 > best.0 { next } else { best };
+            let entering = if idle > PATIENCE { gaining.next() } else { gaining.reduce(steepest) };
+            let Some((gain, entering)) = entering else { break };
+            let falls: Vec<Exact> = self.inverse.iter().map(|row| times(&self.columns[entering], row)).collect();
+            let leaving = self.leaving(&falls).expect("every column is bounded");
+            idle = if self.values[leaving].is_zero() { idle + 1 } else { 0 };
+            self.pivot(leaving, entering, &falls);
+            add(&mut prices, &gain, &self.inverse[leaving]);
+        }
+        for (column, worth) in worth.iter().enumerate() {
+            self.shut[column] |= (worth - &times(&self.columns[column], &prices)).is_negative();
+        }
+    }
+
+    /// The row that ends first when the values of the basis fall so fast; of equals the one of the lowest column.
+    fn leaving(&self, falls: &[Exact]) -> Option<usize> {
+        let falling = (0..falls.len()).filter(|&row| falls[row].is_positive());
+        falling.map(|row| (&self.values[row] / &falls[row], self.basis[row], row)).min().map(|(.., row)| row)
+    }
+
+    fn pivot(&mut self, leaving: usize, entering: usize, falls: &[Exact]) {
+        let part = &Exact::ONE / &falls[leaving];
+        let mut top = std::mem::take(&mut self.inverse[leaving]);
+        top.iter_mut().filter(|value| !value.is_zero()).for_each(|value| *value = &*value * &part);
+        let rise = &self.values[leaving] * &part;
+        for (row, fall) in falls.iter().enumerate().filter(|(row, fall)| *row != leaving && !fall.is_zero()) {
+            let less = &Exact::ZERO - fall;
+            add(&mut self.inverse[row], &less, &top);
+            self.values[row] = &self.values[row] - &(fall * &rise);
+        }
+        (self.inverse[leaving], self.values[leaving], self.basis[leaving]) = (top, rise, entering);
+    }
+}
+
+/// The sum of the products.
+fn times(sparse: &Sparse, dense: &[Exact]) -> Exact {
+    let products: Vec<Exact> = sparse.iter().map(|(at, value)| value * &dense[*at]).collect();
+    products.iter().sum()
+}
+
+/// Adds so much of other numbers.
+fn add(numbers: &mut [Exact], factor: &Exact, others: &[Exact]) {
+    if factor.is_zero() {
+        return;
+    }
+    for (number, other) in numbers.iter_mut().zip(others).filter(|(_, other)| !other.is_zero()) {
+        *number = &*number + &(factor * other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A polytope of these columns, and the first of them.
+    fn polytope(bounds: &[i64], columns: &[&[(i64, i64)]]) -> Polytope {
+        let mut polytope = Polytope::new(bounds.iter().map(|&bound| Exact::ratio(bound, 1)).collect());
+        for column in columns {
+            polytope.add(column.iter().map(|&(above, below)| Exact::ratio(above, below)).enumerate().collect());
+        }
+        polytope
+    }
+
+    /// Beale, Naval Research Logistics Quarterly 1955: the steepest column alone would go round in circles.
+    #[test]
+    fn it_ends_where_the_steepest_column_alone_does_not() {
+        let columns: [&[(i64, i64)]; 4] = [
+            &[(1, 4), (1, 2), (0, 1)],
+            &[(-60, 1), (-90, 1), (0, 1)],
+            &[(-1, 25), (-1, 50), (1, 1)],
+            &[(9, 1), (3, 1), (0, 1)],
+        ];
+        let mut polytope = polytope(&[0, 0, 1], &columns);
+        let worth = [(3, 4), (-150, 1), (1, 50), (-6, 1)];
+        polytope.raise(
+            &worth.iter().enumerate().map(|(at, &(above, below))| (3 + at, Exact::ratio(above, below))).collect(),
+        );
+        let expected = [(1, 25), (0, 1), (1, 1), (0, 1)].map(|(above, below)| Exact::ratio(above, below));
+        assert_eq!([3, 4, 5, 6].map(|column| polytope.value(column)), expected);
+    }
+
+    #[test]
+    fn a_second_program_stays_at_the_optimum_of_the_first() {
+        // x + y <= 4, x <= 3: first x + y, then a new variable that takes of the second row as well as x does.
+        let mut polytope = polytope(&[4, 3], &[&[(1, 1), (1, 1)], &[(1, 1), (0, 1)]]);
+        polytope.raise(&vec![(2, Exact::ONE), (3, Exact::ONE)]);
+        assert!(polytope.is_shut(0) && !polytope.is_shut(1));
+        let new = polytope.add(vec![(1, Exact::from(2))]);
+        polytope.raise(&vec![(new, Exact::ONE)]);
+        let found = [new, 2, 3].map(|column| polytope.value(column));
+        assert_eq!(found, [Exact::ratio(3, 2), Exact::ZERO, Exact::from(4)]);
+    }
+}
