@@ -39,6 +39,7 @@ const QUICK: &[(&str, &[&str])] = &[
     ("displacing", &["seeds=1"]),
     ("facebook", &["seeds=2", "workload.hours=0.1"]),
     ("failures", &["seeds=1", "workload.hours=0.1"]),
+    ("field", &["seeds=1", "until=15m", "measure.from=5m", "measure.to=15m"]),
     ("figures", &["seeds=2"]),
     ("gangs", &["seeds=2", "workload.jobs=300"]),
     ("load-sweep", &["seeds=2", "workload.hours=0.3", "measure.from=5m"]),
@@ -56,8 +57,8 @@ const QUICK: &[(&str, &[&str])] = &[
     ("paper/fuxi-failover", &["failover.recovery.scenarios=[\"fm-failover\"]"]),
 ];
 
-/// What is no plan that runs from a clone: two tables of benchmarks, and a plan of files that are elsewhere.
-const OTHERS: &[&str] = &["quota-levels", "scale", "openb"];
+/// What is no plan that runs from a clone: two tables of benchmarks, and plans of files that are elsewhere.
+const OTHERS: &[&str] = &["quota-levels", "scale", "openb", "field-traces"];
 
 /// So many random plans.
 const RANDOM: u64 = 40;

@@ -18,7 +18,7 @@ use plimsoll_sim::books::Books;
 /// `karma:RESOURCE:QUANTUM[:guaranteed=G][:credits=N][:free=public|pool]`
 pub static ROW: PolicyRow = PolicyRow {
     name: "karma",
-    spelling: "karma:RESOURCE:QUANTUM[:guaranteed=G][:credits=N][:free=public|pool]",
+    spelling: "karma:RESOURCE:QUANTUM[:KEY=VALUE]",
     rank: "the most credits first, within what the user was allocated for the quantum",
     meaning: "A guaranteed part each; more is borrowed for credits, which its donors earn.",
     source: "Vuppalapati et al., OSDI 2023",

@@ -22,7 +22,7 @@ use plimsoll_sim::books::{Books, Weights};
 /// `multifactor:HALF_LIFE[:PERIOD][:age=W][:fairshare=W][:priority=W][:max-age=SPAN]`
 pub static ROW: PolicyRow = PolicyRow {
     name: "multifactor",
-    spelling: "multifactor:HALF_LIFE[:PERIOD][:age=W][:fairshare=W][:priority=W][:max-age=SPAN]",
+    spelling: "multifactor:HALF_LIFE[:KEY=VALUE]",
     rank: "the largest sum of weighted factors: age, 2^-(usage / share), priority",
     meaning: "Jobs by a sum of their age, what their user has used lately, and their priority.",
     source: "Slurm's multifactor priority plugin (SchedMD)",
