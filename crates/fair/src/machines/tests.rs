@@ -1,3 +1,5 @@
+//! Allocations on machines that differ: vectors of the literature, laws, and agreement with one machine.
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

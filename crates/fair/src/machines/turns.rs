@@ -3,7 +3,7 @@
 use super::Site;
 use crate::Exact;
 
-/// Who runs where, who has all its tasks, and the resource that stops each of the others on each machine.
+/// The users that run on each machine, those that have all their tasks, and the resource that stops each of the others there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// User and machine.
@@ -58,7 +58,7 @@ impl Turns<'_> {
 
     /// Progressive filling of one machine from the shares that users have by what they run elsewhere.
     fn fill(&mut self, m: usize) {
-        /// What happens next to a user or a resource.
+        /// The next thing that happens to a user or a resource.
         enum Next {
             Starts(usize),
             Content(usize),
@@ -106,7 +106,7 @@ impl Turns<'_> {
         }
     }
 
-    /// What the present state says, where shares below `least` are taken for none.
+    /// The facts of the present state, where shares below `least` are taken for none.
     pub fn reading(&self, least: f64) -> Reading {
         let users = 0..self.runs.len();
         let pairs = || users.clone().flat_map(|i| self.site.places(i).map(move |m| (i, m)));
