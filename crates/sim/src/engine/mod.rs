@@ -10,6 +10,7 @@
 mod agenda;
 mod arrive;
 mod asks;
+mod backfill;
 mod backups;
 mod core;
 mod devices;
@@ -129,6 +130,9 @@ fn check_with(needs: &Needs, cluster: &Cluster, options: &Options) -> Result<()>
             "a pooled cluster has no machines to tell apart, and these have speeds; expected another placement",
         );
     }
+    if options.on_blocked.backfills() {
+        backfill::check(needs, options)?;
+    }
     Partitions::check(&needs.labels, cluster, options.placement)
 }
 
@@ -138,6 +142,8 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
         "machines slow down (slowdown)"
     } else if options.faults.is_some() {
         "tasks fail of themselves (faults)"
+    } else if options.on_blocked.backfills() {
+        "tasks start ahead of others (on_blocked), by when those that run are expected to end"
     } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
         "machines fail, leave and join by a file of events; the control plane has failures of its own"
     } else {
