@@ -127,7 +127,7 @@ impl Case {
             let wanted = row.demand.iter().zip(&total).filter(|(need, _)| **need > 0);
             let room = wanted.map(|(need, total)| total / need).min().unwrap_or(9);
             // All tasks that were no gang in half of the cases are one if they may be.
-            row.gang |= seed % 2 == 0 && row.tasks <= room;
+            row.gang |= seed.is_multiple_of(2) && row.tasks <= room;
         }
         self
     }
