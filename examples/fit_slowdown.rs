@@ -130,7 +130,7 @@ pub fn of_plan(seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
 fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper/drf-fig9-12.toml");
     let plan = Plan::read(&plan, set, &Registry::default())?;
-    let WorkloadPlan::Generator(generator) = &plan.workload else { unreachable!("the plan has a generator") };
+    let WorkloadPlan::Generator(generator, _) = &plan.workload else { unreachable!("the plan has a generator") };
     let mut schemes = [[0.0; 4]; 6];
     for (policy, scheme) in plan.policies.iter().zip(&mut schemes) {
         let (mut done, mut seconds) = ([0.0; 2], [0.0; 2]);

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ArgGroup;
+
 use super::trace::Rows;
 use super::{Context, Format, run, threads};
 use crate::cluster::Placement;
@@ -19,6 +21,7 @@ use crate::workload::formats::FormatOptions;
 
 /// Replay one trace under some policies
 #[derive(clap::Args, Debug)]
+#[command(group(ArgGroup::new("drawn").args(["thin", "estimates"]).multiple(true)))]
 #[command(after_help = "Examples:
   plimsoll replay trace.csv --machines 400x16c32g --policy drf
   plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu \\
@@ -38,7 +41,8 @@ pub struct Args {
     policies: Vec<String>,
     #[arg(long, default_value = Placement::default().name(), help = Placement::names())]
     placement: String,
-    /// The rule when the next task in line does not fit: skip (try the next user) or stop
+    /// The rule when the next task in line does not fit: skip (try the next user), stop, or backfill by estimates: easy or
+    /// conservative (docs/policies.md)
     #[arg(long, default_value = "skip")]
     on_blocked: String,
     /// The user that goes first among those of equal rank: lowest-id, highest-id or fewest-running
@@ -100,8 +104,12 @@ pub struct Args {
     /// Keep this share of the jobs, chosen by --seed
     #[arg(long, value_name = "SHARE")]
     thin: Option<f64>,
-    /// Seed of --thin
-    #[arg(long, default_value_t = 1, requires = "thin")]
+    /// How users estimate durations: as-given (in the trace; the default), exact, uniform:F (up to F times too long) or
+    /// lognormal:S, drawn by --seed (docs/traces.md)
+    #[arg(long, value_name = "MODEL")]
+    estimates: Option<String>,
+    /// Seed of --thin and --estimates
+    #[arg(long, default_value_t = 1, requires = "drawn")]
     seed: u64,
     #[command(flatten)]
     rows: Rows,
@@ -199,6 +207,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         format: args.rows.from.clone(),
         tenants: args.rows.tenants.clone(),
         thin: args.thin,
+        estimates: args.estimates.clone(),
         options: Some(FormatOptions { strict: args.rows.strict, ..FormatOptions::default() }),
         resources: args.rows.resource.clone(),
     };
@@ -235,6 +244,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
     let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
+    let drawn = args.thin.is_some() || args.estimates.is_some();
     vec![
         ("machines", vec![shell::path(&args.machines)], None),
         ("policy", args.policies.clone(), None),
@@ -259,7 +269,8 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("weights", file(&args.weights), None),
         ("until", one(&args.until), None),
         ("thin", number(args.thin.map(|thin| thin.to_string())), None),
-        ("seed", number(args.thin.map(|_| args.seed.to_string())), None),
+        ("estimates", one(&args.estimates), None),
+        ("seed", drawn.then(|| args.seed.to_string()).into_iter().collect(), None),
         ("from", one(&args.rows.from), None),
         ("tenants", one(&args.rows.tenants), None),
         ("resource", args.rows.resource.clone(), None),

@@ -56,7 +56,7 @@ pub(super) fn workloads(study: &Study) -> (Vec<usize>, Vec<usize>) {
 /// The knowledge of a workload; none of a trace that can be read only once.
 fn known(plan: &Plan) -> Result<Option<Known>> {
     match &plan.workload {
-        WorkloadPlan::Generator(generator) => {
+        WorkloadPlan::Generator(generator, _) => {
             Ok(Some(Known { outline: generator.outline(plan.seeds[0])?, is_whole: true }))
         }
         WorkloadPlan::Trace { path, format, options, .. } if path.is_file() => {

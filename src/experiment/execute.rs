@@ -400,9 +400,12 @@ impl WorkloadPlan {
     /// The same; `open` opens a trace.
     fn supply_from(&self, seed: u64, open: &dyn Fn(&Path) -> Result<Input>) -> Result<Supply> {
         match self {
-            WorkloadPlan::Generator(generator) => Supply::generate(generator, seed),
-            WorkloadPlan::Trace { path, format, options, thin } => {
-                let supply = Supply::input(open(path)?, *format, options)?;
+            WorkloadPlan::Generator(generator, estimates) => {
+                Ok(Supply::generate(generator, seed)?.estimated(*estimates, seed))
+            }
+            WorkloadPlan::Trace { path, format, options, thin, estimates } => {
+                // Before jobs are left out, so that those that are kept have the estimates that they would have.
+                let supply = Supply::input(open(path)?, *format, options)?.estimated(*estimates, seed);
                 Ok(match thin {
                     Some(share) => supply.thinned(*share, seed),
                     None => supply,
@@ -414,7 +417,7 @@ impl WorkloadPlan {
     /// The generator's name, or the trace's file name.
     pub fn name(&self) -> String {
         match self {
-            WorkloadPlan::Generator(generator) => generator.name().to_owned(),
+            WorkloadPlan::Generator(generator, _) => generator.name().to_owned(),
             WorkloadPlan::Trace { path, .. } => {
                 path.file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
             }
@@ -423,11 +426,14 @@ impl WorkloadPlan {
 
     /// Whether submissions depend on the policy, as those of a closed loop do: then runs of one seed are no pairs.
     pub fn submissions_depend_on_policy(&self) -> bool {
-        matches!(self, WorkloadPlan::Generator(generator) if generator.submissions_depend_on_policy())
+        matches!(self, WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
     }
 
     /// Whether seeds make a difference.
     pub fn is_seeded(&self) -> bool {
-        !matches!(self, WorkloadPlan::Trace { thin: None, .. })
+        match self {
+            WorkloadPlan::Generator(..) => true,
+            WorkloadPlan::Trace { thin, estimates, .. } => thin.is_some() || estimates.are_drawn(),
+        }
     }
 }

@@ -21,7 +21,7 @@ pub struct ClusterFile {
     pub group: Vec<toml::Table>,
     /// The name of a placement rule.
     pub placement: Option<String>,
-    /// `skip` or `stop`.
+    /// `skip`, `stop`, `easy` or `conservative`.
     pub on_blocked: Option<String>,
     /// `lowest-id`, `highest-id` or `fewest-running`.
     pub ties: Option<String>,
@@ -175,11 +175,29 @@ fn only_placed(key: &str, placement: Placement) -> Result<()> {
     if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
 }
 
+/// Errors: tasks are to be backfilled where it cannot be told when others will end, or machines are told apart.
+fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, cluster: &ClusterFile) -> Result<()> {
+    let wrong = |with: &str, expected: &str| Err(Error::plan(key, format!("'{}' with {with}", rule.name()), expected));
+    match (placement, &cluster.faults, &cluster.preempt) {
+        (Placement::Pooled, None, None) => Ok(()),
+        (Placement::Pooled, Some(_), _) => wrong("faults", "skip or stop where tasks fail of themselves"),
+        (Placement::Pooled, None, Some(_)) => wrong("preempt", "skip or stop where tasks are stopped"),
+        _ => wrong(
+            &format!("placement '{}'", placement.name()),
+            "placement pooled: reservations are of one pool; or skip or stop",
+        ),
+    }
+}
+
 /// How the engine goes about it.
 fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result<Options> {
     let key = |name| stands.key(&format!("cluster.{name}"));
     let placement =
         named(&cluster.placement, |text| text.parse().map_err(|error: Error| error.under(&key("placement"))))?;
+    let on_blocked = named(&cluster.on_blocked, |text| OnBlocked::parse(&key("on_blocked"), text))?;
+    if on_blocked.backfills() {
+        goes_with_backfilling(&key("on_blocked"), on_blocked, placement, cluster)?;
+    }
     Ok(Options {
         // Each run has its own seed, each policy its own order.
         seed: 0,
@@ -188,7 +206,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, stands: Stands) -> Result
         slowdown: placed(&key("slowdown"), &cluster.slowdown, placement)?,
         distance: placed(&key("distance"), &cluster.distance, placement)?,
         faults: parsed(&key("faults"), &cluster.faults)?,
-        on_blocked: named(&cluster.on_blocked, |text| OnBlocked::parse(&key("on_blocked"), text))?,
+        on_blocked,
         ties: named(&cluster.ties, |text| Ties::parse(&key("ties"), text))?,
         hoard: hoard(&key("hoard"), cluster.hoard.as_deref(), placement)?,
         preempt: preempt(cluster, stands)?,

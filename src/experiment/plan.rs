@@ -22,9 +22,9 @@ use crate::pinned::Pinned;
 use crate::policy::{NamedPolicy, QuotaFile, Registry};
 use crate::tree::Node;
 use crate::units::{Dim, Round, Span, Time, decimal};
-use crate::workload::Service;
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
+use crate::workload::{Estimates, Service};
 
 /// A plan as it is written.
 #[derive(Clone, Debug, Deserialize)]
@@ -118,6 +118,8 @@ pub struct TraceFile {
     pub tenants: Option<String>,
     /// The share of jobs that is kept.
     pub thin: Option<f64>,
+    /// How users estimate durations: `as-given`, `exact`, `uniform:3` or `lognormal:0.5`.
+    pub estimates: Option<String>,
     /// How it is imported.
     pub options: Option<FormatOptions>,
     /// Resources of a canonical trace beside the usual ones and those of the machines.
@@ -128,8 +130,8 @@ pub struct TraceFile {
 /// A workload as it is written in `[workload]`.
 #[derive(Clone, Debug)]
 pub enum WorkloadFile {
-    /// A generator with its parameters.
-    Generator(Generator),
+    /// A generator with its parameters, and how users estimate durations.
+    Generator(Generator, Option<String>),
     /// A trace.
     Trace(TraceFile),
 }
@@ -142,7 +144,12 @@ impl WorkloadFile {
         }
         let names = Generator::NAMES.join(", ");
         match table.get("generator").map(|entry| entry.node.text()) {
-            Some(Some(name)) if Generator::NAMES.contains(&name) => table.read().map(WorkloadFile::Generator),
+            Some(Some(name)) if Generator::NAMES.contains(&name) => {
+                // Of the workload, not of any generator.
+                let mut parameters = table.clone();
+                let estimates = parameters.take("estimates").map(|entry| entry.node.read()).transpose()?;
+                Ok(WorkloadFile::Generator(parameters.read()?, estimates))
+            }
             Some(Some(name)) => Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}"))),
             given => {
                 let (key, given) = match given {
@@ -157,9 +164,12 @@ impl WorkloadFile {
     /// The workload that it describes; paths in it are relative to `folder`, and `resources` are those of the machines.
     fn plan(self, folder: &Path, resources: Vec<String>, stands: Stands) -> Result<WorkloadPlan> {
         let file = match self {
-            WorkloadFile::Generator(generator) => return Ok(WorkloadPlan::Generator(generator)),
+            WorkloadFile::Generator(generator, text) => {
+                return Ok(WorkloadPlan::Generator(generator, estimates(text.as_deref(), stands)?));
+            }
             WorkloadFile::Trace(file) => file,
         };
+        let estimates = estimates(file.estimates.as_deref(), stands)?;
         let mut options = file.options.unwrap_or_default();
         options.resources = file.resources.into_iter().chain(resources).collect();
         if let Some(rule) = &file.tenants {
@@ -171,15 +181,21 @@ impl WorkloadFile {
             return Err(Error::plan(stands.key("workload.thin"), share, expected));
         }
         let path = if file.trace == Path::new("-") { file.trace } else { folder.join(file.trace) };
-        Ok(WorkloadPlan::Trace { path, format: format.transpose()?, options, thin: file.thin })
+        Ok(WorkloadPlan::Trace { path, format: format.transpose()?, options, thin: file.thin, estimates })
     }
+}
+
+/// How users estimate durations. Errors: [`Error::Plan`].
+pub fn estimates(text: Option<&str>, stands: Stands) -> Result<Estimates> {
+    let read = |text: &str| text.parse().map_err(|error: Error| error.under(&stands.key("workload.estimates")));
+    text.map_or(Ok(Estimates::AsGiven), read)
 }
 
 /// The workload that arrives.
 #[derive(Clone, Debug)]
 pub enum WorkloadPlan {
-    /// A generator, run with every seed.
-    Generator(Generator),
+    /// A generator, run with every seed, and how users estimate durations.
+    Generator(Generator, Estimates),
     /// A trace, the same for every seed.
     Trace {
         /// The file, or `-`.
@@ -190,6 +206,8 @@ pub enum WorkloadPlan {
         options: FormatOptions,
         /// The share of jobs that is kept, chosen by seed; all if absent.
         thin: Option<f64>,
+        /// How users estimate durations.
+        estimates: Estimates,
     },
 }
 
@@ -276,19 +294,15 @@ impl Plan {
         let control = file.control.as_ref().map(|file| ControlPlan::check(file, count, pooled)).transpose()?;
         let missing = || Error::plan("workload", "nothing", "a generator or a trace");
         let workload = file.workload.ok_or_else(missing)?.plan(folder, cluster.resources(), stands)?;
-        let replicated = match &workload {
-            WorkloadPlan::Generator(_) => true,
-            WorkloadPlan::Trace { thin, .. } => thin.is_some(),
-        };
         let (count, precision) = match file.seeds {
             Seeds::Fixed(count) => (count, None),
             Seeds::Until(precision) => (precision.most, Some(precision)),
         };
-        if !(1..=100_000).contains(&count) || (count > 1 && !replicated) {
+        if !(1..=100_000).contains(&count) || (count > 1 && !workload.is_seeded()) {
             return Err(Error::plan(
                 "seeds",
                 count,
-                "1 to 100000; 1 for a trace that is not thinned, which is always the same",
+                "1 to 100000; 1 for a trace of which nothing is drawn (thin, estimates), which is always the same",
             ));
         }
         let seeds = (0..count)

@@ -10,7 +10,7 @@ use crate::output::trace::ParquetTrace;
 use crate::units::Dim;
 use crate::workload::formats::{self, Format, FormatOptions};
 use crate::workload::synthetic::{Generated, Generator};
-use crate::workload::{CsvTrace, InMemory, Input, Quality, Source, Thinned, Workload};
+use crate::workload::{CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload};
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {
@@ -24,6 +24,8 @@ pub enum Supply {
     Generated(Generated),
     /// Some of another supply's jobs, chosen by seed.
     Thinned(Box<Supply>, f64, u64),
+    /// Another supply with estimates by a model and a seed.
+    Estimated(Box<Supply>, Estimates, u64),
 }
 
 /// A supply that several runs share: made when it is first needed, and dropped when no run needs it any more unless it
@@ -78,6 +80,14 @@ impl Supply {
         Supply::Thinned(Box::new(self), share, seed)
     }
 
+    /// The same with estimates by a model and a seed.
+    pub fn estimated(self, model: Estimates, seed: u64) -> Supply {
+        match model {
+            Estimates::AsGiven => self,
+            model => Supply::Estimated(Box::new(self), model, seed),
+        }
+    }
+
     /// A fresh source from the start.
     pub fn source(&self) -> Result<Box<dyn Source + '_>> {
         Ok(match self {
@@ -86,6 +96,7 @@ impl Supply {
             Supply::Imported(workload) => Box::new(workload.source()) as Box<InMemory>,
             Supply::Generated(generated) => generated.source(),
             Supply::Thinned(supply, share, seed) => Box::new(Thinned::new(supply.source()?, *share, *seed)?),
+            Supply::Estimated(supply, model, seed) => Box::new(Estimated::new(supply.source()?, *model, *seed)),
         })
     }
 
@@ -116,6 +127,7 @@ impl Supply {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => {
                 Some(workload.sets.iter().map(|set| u64::from(set.tasks)).sum())
             }
+            Supply::Estimated(supply, ..) => supply.tasks(),
             _ => None,
         }
     }
@@ -124,7 +136,7 @@ impl Supply {
     pub fn quality(&self) -> Option<&Quality> {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),
-            Supply::Thinned(supply, ..) => supply.quality(),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.quality(),
             Supply::Csv(..) | Supply::Parquet(..) | Supply::Generated(Generated::Loop(_)) => None,
         }
     }

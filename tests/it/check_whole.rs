@@ -1,7 +1,7 @@
 //! `plimsoll check` on whole tasks: policies of the simulation, and their promises up to one task.
 
 use plimsoll::books::Books;
-use plimsoll::engine::OnBlocked;
+use plimsoll::fair::OnBlocked;
 use plimsoll::fair::{self, Exact, Mechanism, Norm, Order, Tasks, WholeTasks};
 use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
 use plimsoll::promises::{Candidate, Domain, Draft, DraftUser, Finding, Promise, Property, Reading};

@@ -148,7 +148,7 @@ impl Laws {
         self.policy.needs().lens.demand(whole)
     }
 
-    /// Nobody waits for what is free: no waiting head fits (skip), or not all of them do (stop).
+    /// Nobody waits for what is free: no waiting head fits (skip), or not all of them do (all others).
     fn conserves_work(&self, books: &Books, machines: Option<&Machines>, now: Time) {
         let fits = |user: UserId| {
             let need = self.footprint(books.head(user));
@@ -162,7 +162,7 @@ impl Laws {
         let mut waiting = (0..books.users()).map(|user| UserId(user as u32)).filter(|&user| books.waiting(user) > 0);
         match self.options.on_blocked {
             OnBlocked::Skip => assert_eq!(waiting.find(|&user| fits(user)), None, "a waiting head fits at {now:?}"),
-            OnBlocked::Stop => {
+            OnBlocked::Stop | OnBlocked::Easy | OnBlocked::Conservative => {
                 let mut waiting = waiting.peekable();
                 let anybody = waiting.peek().is_some();
                 assert!(!anybody || !waiting.all(fits), "every waiting head fits at {now:?}");

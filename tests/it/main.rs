@@ -2,6 +2,7 @@
 //!
 //! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
 
+mod backfill;
 mod bundle;
 mod bundle_again;
 mod bundle_bytes;
@@ -17,6 +18,7 @@ mod deviation;
 mod displacing;
 mod docs;
 mod errors;
+mod estimates;
 mod failover;
 mod failover_cli;
 mod failover_model;
@@ -75,6 +77,7 @@ mod report;
 mod results_folder;
 mod seams;
 mod slow;
+mod slow_backfill;
 mod slow_checks;
 mod slow_inside;
 mod slow_memory;

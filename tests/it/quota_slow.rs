@@ -349,6 +349,7 @@ impl Slow<'_> {
         match on_blocked {
             OnBlocked::Skip => may.find(|&row| fits(row)),
             OnBlocked::Stop => may.next().filter(|&row| fits(row)),
+            rule => unreachable!("this twin knows no {}", rule.name()),
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
+use crate::slow_backfill::{Held, earliest, expected_end};
 use crate::slow_inside::{Inside, Job, key};
 use crate::slow_memory::Memory;
 use crate::slow_rate::{Curve, rate};
@@ -60,6 +61,8 @@ pub enum Placement {
 pub enum OnBlocked {
     Skip,
     Stop,
+    Easy,
+    Conservative,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,6 +283,9 @@ impl Simulation<'_> {
     fn round(&mut self, now: u64) {
         self.quanta(now);
         self.choose_eligible();
+        if matches!(self.config.on_blocked, OnBlocked::Easy | OnBlocked::Conservative) {
+            return self.backfill(now);
+        }
         while let Some((row, places)) = self.choose() {
             for place in places {
                 self.launch(now, row, place);
@@ -383,6 +389,43 @@ impl Simulation<'_> {
         self.accounts.admits(at, users[at].held[0], self.rows[row].demand[0] * self.together(row))
     }
 
+    /// A round in which everybody in line is asked, and what does not start may get a reservation.
+    fn backfill(&mut self, now: u64) {
+        let estimate = |row: usize| self.rows[row].estimate.expect("backfilling needs estimates");
+        let box_of = |task: &Running| {
+            let from = self.outcomes[task.outcome].start.expect("it runs");
+            Held {
+                from,
+                until: expected_end(from, estimate(task.row), now),
+                need: need(&self.rows[task.row], self.config),
+            }
+        };
+        let mut held: Vec<Held> = self.running.iter().map(box_of).collect();
+        let (mut asked, mut reserved) = (Vec::new(), false);
+        loop {
+            let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.next(user, &asked)).collect();
+            line.sort_by(|&a, &b| self.compare(a, b));
+            let Some(&row) = line.first() else { return };
+            let need: Vec<u64> =
+                need(&self.rows[row], self.config).iter().map(|amount| amount * self.together(row)).collect();
+            let first = earliest(&self.capacity, &held, &need, self.rows[row].estimate.unwrap(), now);
+            if first.from == now {
+                held.push(first);
+                (0..self.together(row)).for_each(|_| self.launch(now, row, 0));
+                continue;
+            }
+            asked.push(row);
+            if self.config.on_blocked == OnBlocked::Conservative {
+                for _ in 0..(self.rows[row].tasks - self.progress[row].launched) / self.together(row) {
+                    held.push(earliest(&self.capacity, &held, &need, self.rows[row].estimate.unwrap(), now));
+                }
+            } else if !reserved {
+                reserved = true;
+                held.push(first);
+            }
+        }
+    }
+
     fn choose(&self) -> Option<(usize, Vec<usize>)> {
         let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.head(user)).collect();
         line.retain(|&row| self.admitted(row));
@@ -418,12 +461,17 @@ impl Simulation<'_> {
 
     /// The row of a user's next task.
     fn head(&self, user: usize) -> Option<usize> {
+        self.next(user, &[])
+    }
+
+    /// The same if those that were asked before stood aside.
+    fn next(&self, user: usize, asked: &[usize]) -> Option<usize> {
         let waits = |row: usize| {
             let progress = &self.progress[row];
             progress.released.is_some() && progress.launched < self.rows[row].tasks
         };
         (0..self.rows.len())
-            .filter(|&row| self.rows[row].user == user && waits(row))
+            .filter(|&row| self.rows[row].user == user && waits(row) && !asked.contains(&row))
             .min_by_key(|&row| (self.key(row), self.rows[row].priority, self.progress[row].released, row))
     }
 

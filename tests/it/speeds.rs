@@ -2,6 +2,7 @@
 
 use plimsoll::experiment::WorkloadPlan;
 use plimsoll::output::schema::partition;
+use plimsoll::workload::Estimates;
 use plimsoll::workload::formats::FormatOptions;
 
 use crate::frame::Frame;
@@ -119,10 +120,15 @@ fn a_task_that_is_stopped_is_served_when_it_runs_again() {
 
 #[test]
 fn only_closed_loops_depend_on_the_policy() {
-    let plan = |text: &str| WorkloadPlan::Generator(toml::from_str(text).expect("a generator"));
+    let plan = |text: &str| WorkloadPlan::Generator(toml::from_str(text).expect("a generator"), Estimates::AsGiven);
     assert!(!plan("generator = 'facebook'").submissions_depend_on_policy());
-    let trace =
-        WorkloadPlan::Trace { path: "a.csv".into(), format: None, options: FormatOptions::default(), thin: None };
+    let trace = WorkloadPlan::Trace {
+        path: "a.csv".into(),
+        format: None,
+        options: FormatOptions::default(),
+        thin: None,
+        estimates: Estimates::AsGiven,
+    };
     assert!(!trace.submissions_depend_on_policy());
     let closed = "generator = 'closed-loop'\nuntil = 40\n[[class]]\nname = 'a'\nduration = 10\ndemand = { cpu = 1 }\n";
     assert!(plan(closed).submissions_depend_on_policy());

@@ -130,6 +130,16 @@ fn policies_by_machine() {
 }
 
 #[test]
+fn backfilling_first_come_first_served() {
+    compare(|seed| Case::draw(seed, Weighting::None, &[Placement::Pooled]).backfilled(seed));
+}
+
+#[test]
+fn backfilling_in_the_order_of_other_policies() {
+    compare(|seed| Case::draw(seed, Weighting::Scalar, &[Placement::Pooled]).ordered(seed).backfilled(seed));
+}
+
+#[test]
 fn machines_of_unlike_speed() {
     const RULES: &[Placement] = &[Placement::FirstFit, Placement::BestFit, Placement::WorstFit];
     compare(|seed| Case::draw(seed, Weighting::None, RULES).on_unlike_machines(seed).ordered(seed));
@@ -151,7 +161,12 @@ pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command
         Ties::HighestId => "highest-id",
         Ties::FewestRunning => "fewest-running",
     };
-    let on_blocked = if case.on_blocked == OnBlocked::Skip { "skip" } else { "stop" };
+    let on_blocked = match case.on_blocked {
+        OnBlocked::Skip => "skip",
+        OnBlocked::Stop => "stop",
+        OnBlocked::Easy => "easy",
+        OnBlocked::Conservative => "conservative",
+    };
     let mut command = plimsoll(&["replay"]);
     command.arg(dir.join("trace.csv")).args(["--machines", machines, "--placement", placement]);
     command.args(["--on-blocked", on_blocked, "--ties", ties, "--tasks", "-o"]).arg(dir.join("out"));

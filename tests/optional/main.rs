@@ -27,6 +27,9 @@ mod report;
 #[path = "../it/slow.rs"]
 #[allow(unused)]
 mod slow;
+#[path = "../it/slow_backfill.rs"]
+#[allow(unused)]
+mod slow_backfill;
 #[path = "../it/slow_inside.rs"]
 #[allow(unused)]
 mod slow_inside;

@@ -49,7 +49,7 @@ macro_rules! named {
 }
 
 named! {
-    /// The rule for a next task that does not fit: of the engine, and of static allocations of whole tasks.
+    /// The rule for a next task that does not fit, where nothing ever ends: of static allocations of whole tasks.
     OnBlocked {
         Skip "skip": "The next user in rank order is tried",
         Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::simulated::Simulated;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources};
-use plimsoll_fair::{Allocation, Instance, Mechanism};
+use plimsoll_fair::{Allocation, Instance, Mechanism, OnBlocked};
 use plimsoll_policies::{NamedPolicy, Registry, Setup};
 use plimsoll_sim::books::Weights;
-use plimsoll_sim::engine::OnBlocked;
 
 /// The most resources of an instance that is tried.
 pub(super) const MOST_RESOURCES: usize = 4;

@@ -6,11 +6,11 @@
 use super::domain::Domain;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources, Span, Time, UserId};
-use plimsoll_fair::{Allocation, Exact, Instance, Limit, Mechanism, Tasks};
+use plimsoll_fair::{Allocation, Exact, Instance, Limit, Mechanism, OnBlocked, Tasks};
 use plimsoll_policies::{NamedPolicy, Setup};
 use plimsoll_sim::books::{WEIGHT_ONE, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement};
-use plimsoll_sim::engine::{self, OnBlocked, Options};
+use plimsoll_sim::engine::{self, Options};
 use plimsoll_sim::record::{Launch, Recorder};
 use plimsoll_sim::workload::{TaskSet, Workload};
 
@@ -62,7 +62,7 @@ impl Mechanism for Simulated {
         let mut policy = self.policy.build(&setup)?;
         let options = Options {
             placement: Placement::Pooled,
-            on_blocked: self.on_blocked,
+            on_blocked: self.on_blocked.into(),
             until: Some(Time::ZERO),
             inside: self.policy.inside,
             ..Options::default()

@@ -13,9 +13,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::tame;
 use super::{Context, Format, interrupt, threads};
-use crate::engine::OnBlocked;
 use crate::error::{Error, Result, each};
 use crate::experiment::settings::Stands;
+use crate::fair::OnBlocked;
 use crate::output::file::Written;
 use crate::output::folder::check_output;
 use crate::output::picture::Picture;

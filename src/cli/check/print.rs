@@ -6,9 +6,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
 use super::{Column, Matrix};
-use crate::engine::OnBlocked;
 use crate::error::{Error, Result};
-use crate::fair::{self, Instance, Mechanism, Number, Tasks};
+use crate::fair::{self, Instance, Mechanism, Number, OnBlocked, Tasks};
 use crate::output::file::Written;
 use crate::output::shell::quoted;
 use crate::policy::PolicySpec;

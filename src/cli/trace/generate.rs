@@ -11,7 +11,8 @@ use super::{Context, report};
 use crate::error::{Error, Result, did_you_mean};
 use crate::experiment::Supply;
 use crate::experiment::changes::{apply, put_at};
-use crate::experiment::plan::WorkloadFile;
+use crate::experiment::plan::{WorkloadFile, estimates};
+use crate::experiment::settings::Stands;
 use crate::rows::read_text;
 use crate::tree::{Node, Place, Value};
 use crate::workload::synthetic::classes::bench_workload;
@@ -142,8 +143,9 @@ fn bench(table: &Node, seed: u64) -> Result<Supply> {
 
 fn planned_supply(table: &Node, seed: u64) -> Result<Supply> {
     match WorkloadFile::read(table)? {
-        WorkloadFile::Generator(generator @ (Generator::Facebook(_) | Generator::Synthetic(_))) => {
-            Supply::generate(&generator, seed)
+        WorkloadFile::Generator(generator @ (Generator::Facebook(_) | Generator::Synthetic(_)), text) => {
+            let estimates = estimates(text.as_deref(), Stands::InPlan)?;
+            Ok(Supply::generate(&generator, seed)?.estimated(estimates, seed))
         }
         _ => Err(Error::plan("workload", "this table", "a generator that knows its jobs beforehand")),
     }

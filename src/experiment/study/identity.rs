@@ -144,7 +144,7 @@ fn all_inputs(plan: &Plan) -> impl Iterator<Item = (Role<'_>, &Path)> {
 fn trace(plan: &Plan) -> Option<&Path> {
     match &plan.workload {
         WorkloadPlan::Trace { path, .. } => Some(path),
-        WorkloadPlan::Generator(_) => None,
+        WorkloadPlan::Generator(..) => None,
     }
 }
 

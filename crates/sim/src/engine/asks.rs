@@ -233,7 +233,7 @@ impl Asks {
         self.rounds += 1;
         let least = core.running.victims.as_ref().and_then(|victims| victims.least_urgent());
         let queues = match core.options.on_blocked {
-            OnBlocked::Skip => core.site.scopes.blocked(),
+            OnBlocked::Skip | OnBlocked::Easy | OnBlocked::Conservative => core.site.scopes.blocked(),
             // Who stands behind the first that does not fit has not been tried.
             OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };

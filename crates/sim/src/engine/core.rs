@@ -97,6 +97,14 @@ impl Work {
         heads.min_by_key(|head| self.turn(*head))
     }
 
+    /// The sets that wait in a queue, in order.
+    pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
+        match &self.ordered {
+            None => self.queues.in_order(&self.sets, queue),
+            Some(ordered) => ordered.in_order(queue),
+        }
+    }
+
     /// The set whose task a queue launches next. Panics: when nothing waits in it (a programmer error).
     pub fn waiting_head(&self, queue: QueueId) -> SetSlot {
         self.queues.head(queue).expect("a queue in line has a head")

@@ -189,8 +189,17 @@ impl Ordered {
 
     /// The set that a queue launches next.
     pub fn head(&self, queue: QueueId) -> Option<SetSlot> {
+        self.of(queue).next()
+    }
+
+    /// The sets of a queue, in order.
+    pub fn in_order(&self, queue: QueueId) -> Vec<SetSlot> {
+        self.of(queue).collect()
+    }
+
+    fn of(&self, queue: QueueId) -> impl Iterator<Item = SetSlot> {
         let least = (queue, 0, (0, 0), SetSlot::FIRST);
-        self.line.range(least..).next().filter(|(of, ..)| *of == queue).map(|(.., slot)| *slot)
+        self.line.range(least..).take_while(move |(of, ..)| *of == queue).map(|(.., slot)| *slot)
     }
 
     /// The key of a set in line.

@@ -10,6 +10,7 @@
 mod agenda;
 mod arrive;
 mod asks;
+mod backfill;
 mod backups;
 mod by_machine;
 mod core;
@@ -117,8 +118,13 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
     if devices && !needs.lens.is_plain() {
         return wrong("a policy of slots knows no devices; compare it without 'devices'");
     }
-    if needs.by_machine && options.on_blocked == OnBlocked::Stop {
+    if needs.by_machine && options.on_blocked != OnBlocked::Skip {
         return wrong("a policy that ranks users by machine has no first in line; expected on_blocked = 'skip'");
+    }
+    if needs.after_launches && options.on_blocked.backfills() {
+        return wrong(
+            "this policy ranks anew after every launch, and backfilling does not; expected on_blocked = 'skip' or 'stop'",
+        );
     }
     let share = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Share);
     if share && policy.shares().is_none() {
@@ -153,6 +159,9 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
             "a pooled cluster has no machines to tell apart, and these have speeds; expected another placement",
         );
     }
+    if options.on_blocked.backfills() {
+        backfill::check(needs, options)?;
+    }
     Partitions::check(&needs.labels, cluster, options.placement)
 }
 
@@ -164,6 +173,8 @@ pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
         "tasks fail of themselves (faults)"
     } else if options.displacing.costs() {
         "tasks resume from checkpoints (checkpoint, restart_delay)"
+    } else if options.on_blocked.backfills() {
+        "tasks start ahead of others (on_blocked), by when those that run are expected to end"
     } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
         "machines fail, leave and join by a file of events; the control plane has failures of its own"
     } else {

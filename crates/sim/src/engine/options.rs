@@ -4,8 +4,35 @@ use super::{Displacing, Distance, Faults, PreemptFrom, Slowdown};
 use crate::cluster::Placement;
 use crate::policy::Inside;
 use plimsoll_base::named;
-pub use plimsoll_base::named::OnBlocked;
 use plimsoll_base::units::{Span, Time};
+
+named! {
+    /// The rule for when the next task in line does not fit.
+    OnBlocked {
+        Skip "skip": "The next user in rank order is tried",
+        Stop "stop": "The round ends, as in the DRF paper's Algorithm 1",
+        /// See `backfill`.
+        Easy "easy": "The first in line gets a reservation, and others may start if they do not delay it",
+        /// See `backfill`.
+        Conservative "conservative": "All in line get reservations, and others may start if they delay none before them",
+    }
+}
+
+impl OnBlocked {
+    /// Whether tasks start ahead of others by what is known of the ends of those that run.
+    pub fn backfills(self) -> bool {
+        matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
+    }
+}
+
+impl From<named::OnBlocked> for OnBlocked {
+    fn from(rule: named::OnBlocked) -> OnBlocked {
+        match rule {
+            named::OnBlocked::Skip => OnBlocked::Skip,
+            named::OnBlocked::Stop => OnBlocked::Stop,
+        }
+    }
+}
 
 named! {
     /// The order among users of equal rank.

@@ -137,6 +137,14 @@ impl Queues {
         (first != NONE).then_some(first)
     }
 
+    /// The sets of a queue that is threaded, in order.
+    pub fn in_order(&self, sets: &Sets, queue: QueueId) -> Vec<SetSlot> {
+        let Entry { front, others, .. } = &self.all[queue.index()];
+        let threads = std::iter::once(front).chain(others.iter().flat_map(|others| others.iter()));
+        let some = |slot: SetSlot| (slot != NONE).then_some(slot);
+        threads.flat_map(|thread| std::iter::successors(some(thread.first), |slot| some(sets[*slot].next))).collect()
+    }
+
     /// Sets the head of a queue that is not threaded.
     pub fn set_head(&mut self, queue: QueueId, head: Option<SetSlot>) {
         self.all[queue.index()].front.first = head.unwrap_or(NONE);

@@ -96,6 +96,11 @@ impl Round {
         }
     }
 
+    /// Takes out all queues whose next task has not been tried.
+    pub(super) fn take_fresh(&mut self) -> Vec<QueueId> {
+        std::mem::take(&mut self.fresh)
+    }
+
     /// A queue's rank may have changed, or it was told to wait and may be asked again.
     fn recall(&mut self, queue: QueueId) {
         if self.stand[queue.index()] == Stand::Refused {
@@ -174,6 +179,7 @@ impl Core<'_> {
             OnBlocked::Skip if self.round.by_machine => self.serve_by_machine(hoards)?,
             OnBlocked::Skip => self.serve_skip(hoards)?,
             OnBlocked::Stop => self.serve_stop(hoards)?,
+            OnBlocked::Easy | OnBlocked::Conservative => self.serve_backfill()?,
         }
         self.round.freed.clear();
         self.site.scopes.round_over();
@@ -203,7 +209,11 @@ impl Core<'_> {
     }
 
     pub(super) fn line_key(&self, queue: QueueId) -> LineKey {
-        let head = self.work.waiting_head(queue);
+        self.place_of(self.work.waiting_head(queue))
+    }
+
+    /// The place in line of a set that waits, as if it were the next of its queue.
+    pub(super) fn place_of(&self, head: SetSlot) -> LineKey {
         let set = &self.work.sets[head];
         let rank = self.outside.policy.rank(&self.work.view(head), &self.books);
         let id = u64::from(set.user.0);
@@ -214,6 +224,13 @@ impl Core<'_> {
         };
         let (turn, number) = self.work.turn(head);
         LineKey { rank, tie, turn, number }
+    }
+
+    /// After a round that tried all of a queue: the next tries them again.
+    pub(super) fn stand_fresh(&mut self, queue: QueueId) {
+        let waits = self.work.queues.head(queue).is_some();
+        self.round.stand[queue.index()] = if waits { Stand::Fresh } else { Stand::Out };
+        self.round.fresh.extend(waits.then_some(queue));
     }
 
     pub(super) fn block(&mut self, queue: QueueId, place: LineKey) {
@@ -282,7 +299,14 @@ impl Core<'_> {
         if !self.outside.recorder.wants_decisions() {
             return Ok(());
         }
-        let head = self.work.waiting_head(queue);
+        self.tell_of(self.work.waiting_head(queue), place, turn)
+    }
+
+    /// The same of a set that need not be the next of its queue.
+    pub(super) fn tell_of(&mut self, head: SetSlot, place: LineKey, turn: Turn) -> Result<()> {
+        if !self.outside.recorder.wants_decisions() {
+            return Ok(());
+        }
         let set = &self.work.sets[head];
         let name = self.work.jobs.name(set.job, self.outside.source.job_names());
         let turn = match turn {

@@ -8,6 +8,7 @@
 mod assemble;
 mod columns;
 pub mod curves;
+mod estimates;
 pub mod formats;
 pub mod inspect;
 mod names;
@@ -22,6 +23,7 @@ pub mod write;
 
 pub use assemble::{Assembler, shorten};
 pub use columns::{Column, Columns};
+pub use estimates::{Estimated, Estimates};
 pub use names::{JobName, JobNames, Names};
 pub use plimsoll_base::names::NameList;
 pub use services::{Service, WithServices};
@@ -63,7 +65,7 @@ pub struct TaskSet {
     pub location: Option<u32>,
     /// The tasks are never stopped by choice: neither to take back quota nor for the room of more urgent tasks.
     pub stable: bool,
-    /// How long each task runs as its user estimates it; only orders inside a user go by it.
+    /// How long each task runs as its user estimates it: orders inside a user, backups and backfilling go by it.
     pub estimate: Option<Span>,
     /// By when its tasks should have ended; only orders inside a user go by it.
     pub deadline: Option<Time>,

@@ -89,6 +89,7 @@ const RUN: Column<'_> = Column::new(3, "run_time");
 const ALLOCATED: Column<'_> = Column::new(4, "allocated_processors");
 const USED_MEMORY: Column<'_> = Column::new(6, "used_memory");
 const REQUESTED: Column<'_> = Column::new(7, "requested_processors");
+const ESTIMATE: Column<'_> = Column::new(8, "requested_time");
 const REQUESTED_MEMORY: Column<'_> = Column::new(9, "requested_memory");
 const STATUS: Column<'_> = Column::new(10, "status");
 const USER: Column<'_> = Column::new(11, "user_id");
@@ -178,6 +179,8 @@ impl Log {
         let number = row.whole(JOB, "a job number")?;
         let submit = known(row, SUBMIT, US_PER_S, Round::Nearest, SECONDS)?;
         let run = known(row, RUN, US_PER_S, Round::Nearest, SECONDS)?;
+        // Nobody asks for no time: a zero is as good as nothing.
+        let estimate = known(row, ESTIMATE, US_PER_S, Round::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
         self.waits_known += u64::from(known(row, WAIT, US_PER_S, Round::Nearest, SECONDS)?.is_some());
         let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);
         let procs = requested.filter(|&procs| procs > 0).or(allocated).filter(|&procs| procs > 0);
@@ -206,7 +209,9 @@ impl Log {
                     return Err(row.error(REQUESTED_MEMORY.name, problem));
                 }
                 self.seen.check(row, JOB, &number.to_string())?;
-                self.keep(number, user, Time(submit), Span(run), (procs, memory));
+                let set =
+                    TaskSet { submit: Time(submit), duration: Span(run), tasks: 1, estimate, ..TaskSet::default() };
+                self.keep(number, user, set, (procs, memory));
                 return Ok(());
             }
         };
@@ -214,7 +219,7 @@ impl Log {
         Ok(())
     }
 
-    fn keep(&mut self, number: u64, user: Option<u64>, submit: Time, duration: Span, size: (u32, Option<u64>)) {
+    fn keep(&mut self, number: u64, user: Option<u64>, set: TaskSet, size: (u32, Option<u64>)) {
         let job = self.workload.job(&number.to_string());
         let user = match (self.tenants, user) {
             (Tenants::Column, Some(user)) => user.to_string(),
@@ -222,7 +227,7 @@ impl Log {
             _ => number.to_string(),
         };
         let user = UserId(self.workload.users.intern(&user));
-        self.workload.sets.push(TaskSet { job, user, submit, duration, tasks: 1, ..TaskSet::default() });
+        self.workload.sets.push(TaskSet { job, user, ..set });
         self.sizes.push(size);
     }
 
@@ -257,6 +262,9 @@ impl Log {
             SwfParallel::Gang => "a gang of P tasks of one core",
         };
         self.assume("swf.parallel", parallel.to_owned());
+        let (kept, estimated) =
+            (self.sizes.len(), self.workload.sets.iter().filter(|set| set.estimate.is_some()).count());
+        self.assume("swf.estimates", format!("requested time, which {estimated} of {kept} kept rows have"));
         if let Some(procs) = self.max_procs {
             self.assume("swf.header.MaxProcs", procs.to_string());
         }

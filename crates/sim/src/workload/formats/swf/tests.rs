@@ -55,6 +55,21 @@ fn jobs_are_single_tasks_of_their_processors() {
 }
 
 #[test]
+fn the_requested_time_is_the_estimate() {
+    let row = |number: u32, requested: &str| {
+        format!("{number} {number} 0 60 4 -1 -1 4 {requested} -1 1 3 1 -1 -1 -1 -1 -1\n")
+    };
+    let log: String =
+        ["3600", "-1", "0", "90.5", "-1.0"].iter().zip(1..).map(|(time, number)| row(number, time)).collect();
+    let workload = import(Format::Swf, &log).expect("readable");
+    let estimates: Vec<_> = workload.sets.iter().map(|set| set.estimate.map(|estimate| estimate.0)).collect();
+    assert_eq!(estimates, [Some(3_600_000_000), None, None, Some(90_500_000), None]);
+    let told = ("swf.estimates".to_owned(), "requested time, which 2 of 5 kept rows have".to_owned());
+    assert!(workload.quality.assumptions.contains(&told), "{:?}", workload.quality.assumptions);
+    assert!(strict_refusal(Format::Swf, &(row(1, "60") + &row(2, "soon"))).contains("requested_time"));
+}
+
+#[test]
 fn gangs_and_other_users_are_options() {
     let options = FormatOptions {
         tenants: Some(Tenants::Job),

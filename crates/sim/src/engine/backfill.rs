@@ -1,0 +1,245 @@
+//! Backfilling: tasks start ahead of others in line if that delays no reservation (`on_blocked` easy and conservative).
+//!
+//! A round asks all task sets that wait, not only the next of each queue: a set that does not start steps aside, and the next one of
+//! its queue, in the order inside users, stands in line as if it were its user's next. Sets are asked in rank order. What has room for
+//! as long as its estimate, beside all reservations so far, starts. Of the others the first (`easy`: Lifka, JSSPP 1995) or every one
+//! (`conservative`: Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest time, as long as its estimate, in which it
+//! fits. A gang is reserved for as a whole, tasks of other sets one by one.
+//!
+//! Reservations are for one round: the next makes them anew, in the rank order of then. So ends that come early are made use of at
+//! once, by the first in line then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of
+//! zero counts as one microsecond. A set that the policy tells to wait is passed over, and asked again in the next round.
+//!
+//! There are no machines to tell apart (placement `pooled`). Cost of a round: O(w log w) for w waiting task sets, and where one has room
+//! behind one that has none, O(r log r + v p) more for r running task sets, v reservations and sets with room, and a profile of p
+//! instants, at most one a running set and two a reservation. Each task of a set that is no gang has a reservation of its own.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::core::Core;
+use super::jobs::SetSlot;
+use super::line::LineKey;
+use super::{OnBlocked, Options};
+use crate::cluster::Placement;
+use crate::policy::{Displaces, Needs, Reason, Verdict};
+use crate::record::Turn;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Span, Time};
+
+/// The pool.
+const POOL: MachineId = MachineId(0);
+
+/// Why a task that fits does not start.
+const DELAYS: Reason = Reason::Rule("it would delay a reservation");
+
+/// Checks whether tasks can be backfilled in such a run. Errors: [`Error::Mismatch`].
+pub(super) fn check(needs: &Needs, options: &Options) -> Result<()> {
+    let why = if options.placement != Placement::Pooled {
+        "machines are told apart (placement): expected 'pooled'"
+    } else if options.preempt.is_some() {
+        "urgent tasks ask for the room of others (preempt), and so stop what was expected to run"
+    } else if needs.displaces != Displaces::Never {
+        "the policy stops running tasks, which were expected to run on"
+    } else if options.faults.is_some() {
+        "tasks fail of themselves (faults)"
+    } else {
+        return Ok(());
+    };
+    let rule = options.on_blocked.name();
+    Err(Error::Mismatch { problem: format!("on_blocked '{rule}' does not go with a run in which {why}") })
+}
+
+/// The amounts that are expected to be free, from now on.
+struct Profile {
+    dims: usize,
+    /// Instants at which they change, the first being now.
+    times: Vec<Time>,
+    /// One instant after the other: the amounts from then on.
+    free: Vec<u64>,
+}
+
+impl Profile {
+    /// The amounts that are free now; nothing ends.
+    fn new(now: Time, free: &[u64]) -> Profile {
+        Profile { dims: free.len(), times: vec![now], free: free.to_vec() }
+    }
+
+    fn free(&self, at: usize) -> &[u64] {
+        &self.free[at * self.dims..][..self.dims]
+    }
+
+    /// Tasks that run are expected to end behind all instants that are known so far, or at the last of them.
+    fn give(&mut self, end: Time, need: &[u64], tasks: u32) {
+        let last = self.times.len() - 1;
+        if self.times[last] < end {
+            self.times.push(end);
+            self.free.extend_from_within(last * self.dims..);
+        }
+        let last = self.free.len() - self.dims;
+        self.free[last..].iter_mut().zip(need).for_each(|(free, need)| *free += need * u64::from(tasks));
+    }
+
+    /// The first instant, if there is any, in the time from `at` to `end` from which on there is too little.
+    fn lacking(&self, at: usize, end: Time, need: &[u64]) -> Option<usize> {
+        (at..self.times.len())
+            .take_while(|at| self.times[*at] < end)
+            .find(|at| need.iter().zip(self.free(*at)).any(|(need, free)| need > free))
+    }
+
+    /// The first instant from `at` on from which so much is free for so long.
+    fn earliest(&self, mut at: usize, need: &[u64], span: Span) -> Option<usize> {
+        while at < self.times.len() {
+            match self.lacking(at, end_of(self.times[at], span), need) {
+                None => return Some(at),
+                Some(lacking) => at = lacking + 1,
+            }
+        }
+        None
+    }
+
+    /// Takes so much from the instant `at` to `end`, where it is free.
+    fn take(&mut self, at: usize, end: Time, need: &[u64]) {
+        let behind = self.times.partition_point(|time| *time < end);
+        if end < Time::NEVER && self.times.get(behind) != Some(&end) {
+            self.times.insert(behind, end);
+            let from = self.free(behind - 1).to_vec();
+            self.free.splice(behind * self.dims..behind * self.dims, from);
+        }
+        for free in self.free[at * self.dims..behind * self.dims].chunks_exact_mut(self.dims) {
+            free.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
+        }
+    }
+}
+
+/// When a task that starts then is expected to end: later, however short it is.
+fn end_of(start: Time, span: Span) -> Time {
+    Time(start.0.saturating_add(span.0.max(1)))
+}
+
+/// The sets of a queue that have not been asked in this round, the next one first.
+type Walk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
+
+/// What a round has come to so far.
+#[derive(Default)]
+struct Ahead {
+    /// Sets that get reservations once a profile is needed, and how many each, in rank order.
+    wanted: Vec<(SetSlot, u32)>,
+    /// What has been started: when it ends, the set and how many tasks.
+    started: Vec<(Time, SetSlot, u32)>,
+    /// The amounts beside all that runs and all reservations; made for the first set that has room and might be in the way of one.
+    profile: Option<Profile>,
+}
+
+impl Core<'_> {
+    /// Asks all sets that wait, in rank order, and starts what delays no reservation.
+    pub(super) fn serve_backfill(&mut self) -> Result<()> {
+        let queues = self.round.take_fresh();
+        let mut walks: Vec<Walk> =
+            queues.iter().map(|queue| self.work.in_order(*queue).into_iter().peekable()).collect();
+        let mut line = BinaryHeap::with_capacity(walks.len());
+        for (at, walk) in walks.iter_mut().enumerate() {
+            line.extend(walk.peek().map(|slot| Reverse((self.place_of(*slot), at))));
+        }
+        let mut ahead = Ahead::default();
+        while let Some(Reverse((place, at))) = line.pop() {
+            let Some(&slot) = walks[at].peek() else { continue };
+            // Launches may have moved others.
+            if self.place_of(slot) == place {
+                let started = self.try_ahead(slot, place, &mut ahead)?;
+                if !started || self.work.sets[slot].waiting == 0 {
+                    walks[at].next();
+                }
+            }
+            line.extend(walks[at].peek().map(|slot| Reverse((self.place_of(*slot), at))));
+        }
+        queues.into_iter().for_each(|queue| self.stand_fresh(queue));
+        Ok(())
+    }
+
+    /// Starts the next task of a set, or all of a gang, if that delays no reservation; else it may get one. Whether it started.
+    fn try_ahead(&mut self, slot: SetSlot, place: LineKey, ahead: &mut Ahead) -> Result<bool> {
+        let set = &self.work.sets[slot];
+        let together = if set.gang { set.waiting } else { 1 };
+        let ask = self.ask(slot, together);
+        if let Verdict::No(reason) | Verdict::Wait(reason) =
+            self.outside.policy.admit(&self.work.view(slot), &ask, &self.books)
+        {
+            self.tell_of(slot, place, Turn::NotAdmitted(reason))?;
+            return Ok(false);
+        }
+        let free = self.site.machines.free(POOL);
+        let fits = self.need_of(slot).iter().zip(free.0).all(|(need, free)| *need <= free);
+        // What runs ends, so that there is room later, too, unless for a reservation.
+        if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
+            let end = end_of(self.now, self.expected(slot));
+            match &mut ahead.profile {
+                Some(profile) => profile.take(0, end, &self.need_of(slot)),
+                None => ahead.started.push((end, slot, together)),
+            }
+            self.tell_of(slot, place, Turn::Launched(Some(POOL)))?;
+            self.launch_set(slot, &[(POOL, together)]);
+            return Ok(true);
+        }
+        self.tell_of(slot, place, if fits { Turn::NotAdmitted(DELAYS) } else { Turn::Blocked(None) })?;
+        let conservative = self.options.on_blocked == OnBlocked::Conservative;
+        if conservative || ahead.wanted.is_empty() {
+            let set = &self.work.sets[slot];
+            let count = if conservative && !set.gang { set.waiting } else { 1 };
+            ahead.wanted.push((slot, count));
+            if let Some(profile) = &mut ahead.profile {
+                self.reserve(profile, slot, count);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a set that has room now would be in the way of no reservation.
+    fn delays_none(&self, slot: SetSlot, ahead: &mut Ahead) -> bool {
+        let Ahead { wanted, started, profile } = ahead;
+        let profile = profile.get_or_insert_with(|| {
+            let mut profile = self.profile(started);
+            wanted.iter().for_each(|(slot, times)| self.reserve(&mut profile, *slot, *times));
+            profile
+        });
+        profile.lacking(0, end_of(self.now, self.expected(slot)), &self.need_of(slot)).is_none()
+    }
+
+    /// Reserves for so many tasks of a set, or for a gang: the earliest times in which they fit, if there are any.
+    fn reserve(&self, profile: &mut Profile, slot: SetSlot, times: u32) {
+        let (need, span) = (self.need_of(slot), self.expected(slot));
+        let mut from = 0;
+        for _ in 0..times {
+            // Equal tasks fit no earlier than the one before.
+            let Some(at) = profile.earliest(from, &need, span) else { return };
+            profile.take(at, end_of(profile.times[at], span), &need);
+            from = at;
+        }
+    }
+
+    /// The need of what a set starts at once: of its next task, or of a gang.
+    fn need_of(&self, slot: SetSlot) -> Vec<u64> {
+        let set = &self.work.sets[slot];
+        let together = if set.gang { u64::from(set.waiting) } else { 1 };
+        self.work.sets.needs(slot).1.iter().map(|need| need * together).collect()
+    }
+
+    /// How long each task of a set is expected to run.
+    fn expected(&self, slot: SetSlot) -> Span {
+        let set = &self.work.sets[slot];
+        if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
+    }
+
+    /// The amounts that are expected to be free, by the estimates of what runs and of what was started in this round.
+    fn profile(&self, started: &[(Time, SetSlot, u32)]) -> Profile {
+        let next = end_of(self.now, Span::ZERO);
+        let end = |set: SetSlot, start: Time| end_of(start, self.expected(set)).max(next);
+        let running = self.running.iter().map(|tasks| (end(tasks.set, tasks.start), tasks.set, tasks.count.get()));
+        let mut ends: Vec<(Time, SetSlot, u32)> = running.chain(started.iter().copied()).collect();
+        ends.retain(|(end, ..)| *end < Time::NEVER);
+        ends.sort_unstable();
+        let mut profile = Profile::new(self.now, self.site.machines.free(POOL).slice(self.books.dims()));
+        ends.into_iter().for_each(|(end, set, tasks)| profile.give(end, self.work.sets.needs(set).1, tasks));
+        profile
+    }
+}

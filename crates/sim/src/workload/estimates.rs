@@ -1,0 +1,263 @@
+//! The durations that users state beforehand, made from the true ones by a model of their error.
+//!
+//! Most traces have no estimates, and questions about them (what are they worth, and how do policies bear wrong ones) need errors that
+//! are known. Each task set draws once, from a random stream of its own under the seed, numbered by its user and by how many sets that
+//! user has had: estimates depend neither on the policy nor, in a closed loop, on when others submit.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
+
+use super::names::{JobName, Names};
+use super::synthetic::random::{numbered, stream};
+use super::{Source, TaskSet, Texts};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, JobId, Round, Span, Time, UserId, decimal};
+
+/// One, in millionths.
+const ONE: u64 = 1_000_000;
+
+/// The most that a factor may be.
+const FACTOR_MOST: u64 = 1000 * ONE;
+
+/// The most that a sigma may be.
+const SIGMA_MOST: u64 = 5 * ONE;
+
+/// The longest estimate: tables hold no more microseconds.
+const LONGEST: u64 = i64::MAX as u64;
+
+/// How users estimate. As text: `as-given`, `exact`, `uniform:3`, `lognormal:0.5`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Estimates {
+    /// As the workload has them, if it has any.
+    #[default]
+    AsGiven,
+    /// The true duration.
+    Exact,
+    /// The true duration times a number drawn evenly from 1 up to a factor, in millionths: nobody estimates too little. This is the
+    /// f-model of Mu'alem and Feitelson (IEEE TPDS 2001), whose f is the factor less 1. Computed in whole numbers, and rounded down
+    /// to the microsecond.
+    Uniform(u64),
+    /// The true duration times e to the power of a normally distributed number with mean 0 and this standard deviation, in
+    /// millionths: half of all estimates are too low, and the median error is none. Rounded to the nearest microsecond.
+    Lognormal(u64),
+}
+
+impl Estimates {
+    /// Whether they differ from seed to seed.
+    pub fn are_drawn(self) -> bool {
+        matches!(self, Estimates::Uniform(_) | Estimates::Lognormal(_))
+    }
+
+    /// The estimate of a task set that takes so long, with draws of its own; at least a microsecond where it takes any time.
+    fn of(self, set: &TaskSet, draws: impl FnOnce() -> ChaCha8Rng) -> Option<Span> {
+        let duration = set.duration.0;
+        let estimate = match self {
+            Estimates::AsGiven => return set.estimate,
+            Estimates::Exact => return Some(set.duration),
+            Estimates::Uniform(factor) => {
+                let more =
+                    u128::from(duration.min(LONGEST)) * u128::from(factor - ONE) * u128::from(draws().random::<u32>());
+                let more = (more >> 32) / u128::from(ONE);
+                u64::try_from(more).unwrap_or(LONGEST).saturating_add(duration)
+            }
+            Estimates::Lognormal(sigma) => {
+                let normal: f64 = draws().sample(StandardNormal);
+                // A cast of a float that is too large gives the largest number.
+                (duration as f64 * (normal * sigma as f64 / ONE as f64).exp()).round() as u64
+            }
+        };
+        Some(Span(estimate.clamp(duration.min(1), LONGEST)))
+    }
+}
+
+impl std::fmt::Display for Estimates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = |value: u64| value as f64 / ONE as f64;
+        match self {
+            Estimates::AsGiven => f.write_str("as-given"),
+            Estimates::Exact => f.write_str("exact"),
+            Estimates::Uniform(factor) => write!(f, "uniform:{}", number(*factor)),
+            Estimates::Lognormal(sigma) => write!(f, "lognormal:{}", number(*sigma)),
+        }
+    }
+}
+
+impl std::str::FromStr for Estimates {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Estimates> {
+        let wrong = |expected: &str| Error::plan("estimates", format!("'{text}'"), expected);
+        let number = |text: &str, range: std::ops::RangeInclusive<u64>, expected| {
+            decimal(text.as_bytes(), ONE, Round::Nearest)
+                .ok()
+                .filter(|value| range.contains(value))
+                .ok_or_else(|| wrong(expected))
+        };
+        match text.split_once(':') {
+            None if text == "as-given" => Ok(Estimates::AsGiven),
+            None if text == "exact" => Ok(Estimates::Exact),
+            Some(("uniform", factor)) => {
+                number(factor, ONE..=FACTOR_MOST, "uniform:F with a factor F from 1 to 1000").map(Estimates::Uniform)
+            }
+            Some(("lognormal", sigma)) => {
+                number(sigma, 0..=SIGMA_MOST, "lognormal:S with a standard deviation S from 0 to 5")
+                    .map(Estimates::Lognormal)
+            }
+            _ => Err(wrong("as-given, exact, uniform:F or lognormal:S")),
+        }
+    }
+}
+
+/// A source with estimates by a model in place of its own.
+pub struct Estimated<'a> {
+    source: Box<dyn Source + 'a>,
+    model: Estimates,
+    draws: ChaCha8Rng,
+    /// How many task sets of each user were taken.
+    taken: Vec<u32>,
+    /// The next row, once it was looked at.
+    ahead: Option<TaskSet>,
+}
+
+impl<'a> Estimated<'a> {
+    /// Gives a source the estimates of a seed.
+    pub fn new(source: Box<dyn Source + 'a>, model: Estimates, seed: u64) -> Estimated<'a> {
+        Estimated { source, model, draws: stream(seed, "estimates"), taken: Vec::new(), ahead: None }
+    }
+
+    /// The number of a user's next task set among all substreams.
+    fn substream(&self, user: UserId) -> u64 {
+        u64::from(user.0) << 32 | u64::from(self.taken.get(user.index()).copied().unwrap_or(0))
+    }
+}
+
+impl Source for Estimated<'_> {
+    fn dims(&self) -> &[Dim] {
+        self.source.dims()
+    }
+
+    fn peek(&mut self) -> Result<Option<&TaskSet>> {
+        if self.ahead.is_none() {
+            let Some(mut set) = self.source.peek()?.cloned() else { return Ok(None) };
+            set.estimate = self.model.of(&set, || numbered(&self.draws, self.substream(set.user)));
+            self.ahead = Some(set);
+        }
+        Ok(self.ahead.as_ref())
+    }
+
+    fn take(&mut self) -> Result<Option<TaskSet>> {
+        self.peek()?;
+        let Some(set) = self.ahead.take() else { return Ok(None) };
+        self.source.take()?;
+        if self.taken.len() <= set.user.index() {
+            self.taken.resize(set.user.index() + 1, 0);
+        }
+        let taken = &mut self.taken[set.user.index()];
+        *taken = taken.wrapping_add(1);
+        Ok(Some(set))
+    }
+
+    fn job_name(&self) -> JobName {
+        self.source.job_name()
+    }
+
+    fn users(&self) -> &Names {
+        self.source.users()
+    }
+
+    fn texts(&self) -> Texts<'_> {
+        self.source.texts()
+    }
+
+    fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
+        // Of a closed loop the next row may be another one now.
+        self.ahead = None;
+        self.source.job_finished(job, user, now);
+    }
+
+    fn locate(&self, row: u64) -> String {
+        self.source.locate(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    /// Estimates over true durations of 1000 s.
+    fn factors(model: &str, seed: u64) -> Vec<f64> {
+        let mut workload = Workload { dims: vec![Dim::parse("cpu").0], ..Workload::default() };
+        for number in 0..4000 {
+            let (job, user) =
+                (workload.job(&number.to_string()), UserId(workload.users.intern(&(number % 7).to_string())));
+            workload.sets.push(TaskSet {
+                row: number,
+                job,
+                user,
+                duration: Span::from_secs(1000),
+                tasks: 1,
+                ..TaskSet::default()
+            });
+        }
+        let model = model.parse().expect("a model");
+        let mut source = Estimated::new(Box::new(workload.source()), model, seed);
+        let mut factors = Vec::new();
+        while let Some(set) = source.take().expect("rows in memory") {
+            factors.extend(set.estimate.map(|estimate| estimate.0 as f64 / set.duration.0 as f64));
+        }
+        factors
+    }
+
+    #[test]
+    fn models_have_their_moments() {
+        assert!(factors("as-given", 1).is_empty());
+        assert!(factors("exact", 1).iter().all(|factor| *factor == 1.0));
+        assert!(factors("uniform:1", 1).iter().chain(&factors("lognormal:0", 1)).all(|factor| *factor == 1.0));
+        let mut uniform = factors("uniform:3", 1);
+        let mean = uniform.iter().sum::<f64>() / 4000.0;
+        uniform.sort_by(f64::total_cmp);
+        assert!((mean - 2.0).abs() < 0.04 && uniform[0] >= 1.0 && uniform[3999] < 3.0, "{mean}");
+        assert!((uniform[1000] - 1.5).abs() < 0.1 && (uniform[3000] - 2.5).abs() < 0.1);
+        let mut lognormal = factors("lognormal:0.5", 1);
+        lognormal.sort_by(f64::total_cmp);
+        // The quartiles of a normal distribution are 0.6745 standard deviations away.
+        let quartiles = [0.7137, 1.0, 1.4011];
+        for (at, expected) in [1000, 2000, 3000].into_iter().zip(quartiles) {
+            assert!((lognormal[at] - expected).abs() < 0.05, "{} {expected}", lognormal[at]);
+        }
+        assert_eq!(factors("uniform:3", 2), factors("uniform:3", 2));
+        assert_ne!(factors("uniform:3", 2), factors("uniform:3", 3));
+    }
+
+    #[test]
+    fn text_reads_back_and_bad_text_is_refused() {
+        for text in ["as-given", "exact", "uniform:1", "uniform:2.5", "lognormal:0.25"] {
+            assert_eq!(text.parse::<Estimates>().expect(text).to_string(), text);
+        }
+        for (text, expected) in [
+            ("uniform", "as-given, exact, uniform:F or lognormal:S"),
+            ("exactly", "as-given, exact"),
+            ("uniform:0.5", "from 1 to 1000"),
+            ("uniform:x", "from 1 to 1000"),
+            ("lognormal:-1", "from 0 to 5"),
+            ("lognormal:6", "from 0 to 5"),
+        ] {
+            let message = text.parse::<Estimates>().expect_err(text).to_string();
+            assert!(message.contains(expected) && message.contains(text), "{message}");
+        }
+    }
+
+    #[test]
+    fn extremes_stay_within_tables() {
+        let of = |model: Estimates, duration| {
+            let set = TaskSet { duration: Span(duration), ..TaskSet::default() };
+            model.of(&set, || stream(1, "test")).expect("an estimate").0
+        };
+        for model in [Estimates::Uniform(FACTOR_MOST), Estimates::Lognormal(SIGMA_MOST)] {
+            assert_eq!(of(model, 0), 0);
+            assert!(of(model, 1) >= 1 && of(model, LONGEST) <= LONGEST && of(model, u64::MAX) <= LONGEST);
+        }
+    }
+}

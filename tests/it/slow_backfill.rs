@@ -1,0 +1,37 @@
+//! Backfilling as the slow twin sees it: what is used or reserved is a list of boxes, an interval and amounts each, and every question
+//! goes through all of them again.
+
+/// Amounts that are in use, or will be, from one instant to before another.
+pub struct Held {
+    pub from: u64,
+    pub until: u64,
+    pub need: Vec<u64>,
+}
+
+/// When a task is expected to end: one that should have ended does so next, and none takes no time.
+pub fn expected_end(start: u64, estimate: u64, now: u64) -> u64 {
+    (start + estimate).max(start + 1).max(now + 1)
+}
+
+/// Whether there is room for another box.
+fn fits(capacity: &[u64], held: &[Held], wanted: &Held) -> bool {
+    // What is held grows at the beginnings of boxes alone.
+    let begins = held.iter().map(|other| other.from).filter(|from| (wanted.from..wanted.until).contains(from));
+    begins.chain([wanted.from]).all(|instant| {
+        let there = |other: &&Held| other.from <= instant && instant < other.until;
+        (0..capacity.len()).all(|r| {
+            let used: u64 = held.iter().filter(there).map(|other| other.need[r]).sum();
+            used + wanted.need[r] <= capacity[r]
+        })
+    })
+}
+
+/// The earliest box of a task from now on.
+pub fn earliest(capacity: &[u64], held: &[Held], need: &[u64], estimate: u64, now: u64) -> Held {
+    let mut instants: Vec<u64> = held.iter().map(|other| other.until).filter(|until| *until > now).collect();
+    instants.push(now);
+    instants.sort();
+    let at = |from: u64| Held { from, until: expected_end(from, estimate, now), need: need.to_vec() };
+    let found = instants.into_iter().map(at).find(|wanted| fits(capacity, held, wanted));
+    found.expect("what fits an empty pool fits when all has ended")
+}
