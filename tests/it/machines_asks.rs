@@ -15,6 +15,8 @@ pub struct Batch {
     pub set: usize,
     pub machine: usize,
     round: u64,
+    /// A task that had asked for its room starts before the round of its instant.
+    start: u64,
     /// Where each task has a fate of its own it is a batch of its own.
     alone: Option<usize>,
 }
@@ -59,9 +61,9 @@ impl Simulation<'_> {
     }
 
     pub fn batch(&self, task: usize) -> Option<Batch> {
-        let Run { machine, round, .. } = self.tasks[task].run()?;
+        let Run { machine, round, start, .. } = self.tasks[task].run()?;
         let alone = self.world.faults.as_ref().map(|_| task);
-        Some(Batch { set: self.tasks[task].set, machine, round, alone })
+        Some(Batch { set: self.tasks[task].set, machine, round, start, alone })
     }
 
     /// Withdraws what is no longer wanted, spares those who are needed no more, and stops those whose time is over.
