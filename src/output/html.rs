@@ -1,11 +1,12 @@
 //! The report page: one HTML file that opens offline, with its figures inside.
 //!
-//! It loads nothing and needs no script; the one it carries only sorts tables and copies commands. Colours follow the
+//! It loads nothing and needs no script; the one it carries only sorts tables, hides rows of long ones and copies commands. Colours follow the
 //! reader's light or dark setting, figures included; it prints in black on white.
 
 use std::fmt::Write;
 
 use super::escape::escape;
+use super::figure::MANY;
 
 /// The name of the page in a results folder.
 pub const FILE: &str = "report.html";
@@ -36,6 +37,25 @@ pub struct Table {
     pub note: String,
     /// A file that the first cell of each row links to; no links if empty.
     pub links: Vec<String>,
+}
+
+impl Table {
+    /// With rows and columns in each other's places, the first `leading` columns being names and what belongs to them: the
+    /// columns behind them become rows, whose names have this heading.
+    pub fn turned(self, leading: usize, heading: &str) -> Table {
+        let text = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
+        let named = |row: &Vec<String>| {
+            let more = (1..leading).map(|at| format!("{} {}", text(row, at), self.columns[at].name));
+            Column { name: text(row, 0), explanation: more.collect::<Vec<_>>().join(", "), numeric: true }
+        };
+        let first = Column { name: heading.to_owned(), ..Column::default() };
+        let columns = std::iter::once(first).chain(self.rows.iter().map(named)).collect();
+        let cells = |at: usize| self.rows.iter().map(move |row| text(row, at));
+        let row = |at: usize| std::iter::once(self.columns[at].name.clone()).chain(cells(at)).collect();
+        let rows = (leading..self.columns.len()).map(row).collect();
+        let marks = self.marks.iter().map(|&(row, column, mark)| (column - leading, row + 1, mark)).collect();
+        Table { columns, rows, marks, links: Vec::new(), caption: self.caption, note: self.note }
+    }
 }
 
 /// A mark on a cell.
@@ -149,16 +169,26 @@ pub fn render(report: &Report) -> String {
     page
 }
 
-/// The answer: first in words, then the tables behind it.
+/// The answer: first in words, then the tables behind it; many words stand behind them, folded.
 fn answer(page: &mut String, report: &Report) {
     if report.answer.is_empty() && report.lead.is_empty() {
         return;
     }
     *page += "<section id=\"answer\">\n<h2>Answer</h2>\n";
+    let many = report.answer.len() > MANY;
+    if many {
+        // The table says it in less room.
+        report.lead.iter().for_each(|one| table(page, one));
+        add(page, format_args!("<details>\n<summary>In {} sentences</summary>\n", report.answer.len()));
+    }
     for text in &report.answer {
         add(page, format_args!("<p>{}</p>\n", escape(text)));
     }
-    report.lead.iter().for_each(|one| table(page, one));
+    if many {
+        *page += "</details>\n";
+    } else {
+        report.lead.iter().for_each(|one| table(page, one));
+    }
     *page += "</section>\n";
 }
 
@@ -359,6 +389,24 @@ mod tests {
         }
         ids.sort_unstable();
         assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+    }
+
+    #[test]
+    fn a_turned_table_has_its_marks_where_their_cells_are() {
+        let text = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let column = |&name: &&str| Column { name: name.to_owned(), ..Column::default() };
+        let table = Table {
+            columns: ["job size", "jobs", "drf", "fifo"].iter().map(column).collect(),
+            rows: vec![text(&["1-50", "7", "a", "b"]), text(&["all", "9", "c", "d"])],
+            marks: vec![(1, 2, Mark::Best)],
+            ..Table::default()
+        };
+        let turned = table.turned(2, "policy");
+        assert_eq!(turned.rows, [text(&["drf", "a", "c"]), text(&["fifo", "b", "d"])]);
+        assert_eq!(turned.marks, [(0, 2, Mark::Best)]);
+        let heads: Vec<(&str, &str)> =
+            turned.columns.iter().map(|one| (one.name.as_str(), one.explanation.as_str())).collect();
+        assert_eq!(heads, [("policy", ""), ("1-50", "7 jobs"), ("all", "9 jobs")]);
     }
 
     #[test]

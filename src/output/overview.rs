@@ -8,7 +8,7 @@ use super::headline::{Headline, headline};
 use super::html::{self, Mark, Report, Table as Sheet};
 use super::marks::mark;
 use super::numbers::{number, with_half};
-use super::page::{Pictures, number_column, push_means, text_column};
+use super::page::{Pictures, number_column, push_means, text_column, upright};
 use super::provenance::Provenance;
 use super::read::Results;
 use super::requests::{Whole, heading};
@@ -332,5 +332,5 @@ fn means(sweep: &Sweep, column: &Headline, values: &[HashMap<String, Values>]) -
     }
     let closed = sweep.whole.cells.iter().any(|(.., results)| results.contents.submissions_depend_on_policy);
     mark(&mut sheet, if closed { Design::Unpaired } else { Design::Paired }, shown);
-    sheet
+    upright(sheet, 1, policies.len())
 }

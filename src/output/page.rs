@@ -1,5 +1,6 @@
 //! The report of a results folder: its tables, figures and words, made of what the Parquet tables hold.
 
+use super::figure::MANY;
 use super::file::{Written, write_whole};
 use super::folder::Contents;
 use super::gallery::{Drawn, Gallery};
@@ -259,7 +260,7 @@ fn completion_by_bin(results: &Results) -> Result<Option<Sheet>> {
         shown.push(push_means(&mut sheet, vec![first.label.clone(), count(jobs)], completion.better, values));
     }
     mark(&mut sheet, results.contents.design(), shown);
-    Ok((!sheet.rows.is_empty()).then_some(sheet))
+    Ok((!sheet.rows.is_empty()).then(|| upright(sheet, 2, policies.len())))
 }
 
 /// Mean completion time of each user under each policy, while there are few users.
@@ -293,7 +294,12 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
     let row = |(user, jobs, values)| push_means(&mut sheet, vec![user, count(jobs)], completion.better, values);
     let shown = users.into_iter().map(row).collect();
     mark(&mut sheet, results.contents.design(), shown);
-    Ok((!sheet.rows.is_empty()).then_some(sheet))
+    Ok((!sheet.rows.is_empty()).then(|| upright(sheet, 2, policies)))
+}
+
+/// A sheet with a column a policy behind the leading ones; with a row a policy if there are many, for a page is not that wide.
+pub(super) fn upright(sheet: Sheet, leading: usize, policies: usize) -> Sheet {
+    if policies > MANY { sheet.turned(leading, "policy") } else { sheet }
 }
 
 /// Adds a row of means, one a policy behind the leading cells.

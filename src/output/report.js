@@ -1,5 +1,6 @@
 "use strict";
-// The page is whole without this: it sorts a table by the heading that is pressed, and copies commands.
+// The page is whole without this: it sorts a table by the heading that is pressed, shows the rows of a long one that the
+// reader asks for, and copies commands.
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
   if (body.rows.length < 2) continue;
@@ -28,6 +29,16 @@ for (const table of document.querySelectorAll("table")) {
     head.addEventListener("click", sort);
     head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
   });
+  if (body.rows.length <= 12) continue;
+  const wish = document.createElement("input");
+  wish.type = "search";
+  wish.placeholder = "Only rows with, e.g. drf slot:12";
+  wish.setAttribute("aria-label", "Only rows whose name has one of these words");
+  wish.addEventListener("input", () => {
+    const words = wish.value.toLowerCase().split(/\s+/).filter((word) => word);
+    for (const row of body.rows) row.hidden = words.length > 0 && !words.some((word) => key(row, 0).toLowerCase().includes(word));
+  });
+  table.parentElement.before(wish);
 }
 for (const pre of document.querySelectorAll("pre.copy")) {
   if (!navigator.clipboard) break;

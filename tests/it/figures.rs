@@ -178,6 +178,73 @@ fn every_kind_of_plan_has_its_figures_on_the_paper_that_it_asks_for() {
     }
 }
 
+/// Twenty-five policies: each is named in every figure and in the report, and those of a dozen or fewer are as they were.
+#[test]
+fn a_plan_of_many_policies_names_each_in_figures_and_report() {
+    const MANY: &str = "slot:4 slot:8 slot:12 slot:16 maxmin:cpu maxmin:memory asset drf fifo pnorm:2 pnorm:3 pnorm:5 pnorm:8 \
+                        ceei bmf line line/fifo drf/fifo drf/las drf/sjf:true drf/srpt:true asset/las longterm:1h longterm:10m \
+                        afs:1h";
+    let policies: Vec<&str> = MANY.split(' ').collect();
+    assert_eq!(policies.len(), 25);
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (plan, out) = (dir.path().join("many.toml"), dir.path().join("out"));
+    let text = format!(
+        "name = \"many\"\npolicies = {policies:?}\nbaseline = \"drf\"\nseeds = 2\n[cluster]\nmachines = \"4x16c32g\"\n\
+         [workload]\ngenerator = \"facebook\"\nhours = 0.02\nload = 0.8\nusers = 4\n"
+    );
+    std::fs::write(&plan, text).expect("a writable folder");
+    let output = run(plimsoll(&["run", "-o"]).arg(&out).arg(&plan));
+    assert!(output.status.success(), "{}", said(&output));
+    let figures = ["completion_mean_s", "speed_jain", "completion", "utilisation", "speeds", "reduction"];
+    for figure in figures {
+        let read =
+            |ending: &str| std::fs::read_to_string(out.join(format!("figures/{figure}.{ending}"))).expect(figure);
+        let (svg, csv) = (read("svg"), read("csv"));
+        let compared = |policy: &&&str| figure != "reduction" || **policy != "drf";
+        for policy in policies.iter().filter(compared) {
+            let alone = svg.lines().any(|line| line.trim() == *policy);
+            assert!(alone, "{policy} is not named in {figure}.svg");
+            assert!(csv.contains(&format!("{policy},")), "{policy} is not in {figure}.csv");
+        }
+    }
+    let report = std::fs::read_to_string(out.join("report.html")).expect("a report");
+    for policy in &policies {
+        assert!(report.matches(&format!("<td>{policy}</td>")).count() >= 3, "{policy} has no rows in the report");
+    }
+    assert!(!report.contains(">slot:4</abbr>"), "no table has a column a policy");
+}
+
+#[test]
+fn policies_stand_in_order_with_their_intervals() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let figure = |name: &str, more: &str| format!("[[figure]]\nkind = \"ranks\"\nname = \"{name}\"\n{more}");
+    let where_ = "where = { load = 0.1, machines = \"4x4c8g\" }\n";
+    made(
+        dir.path(),
+        &[
+            figure("times", &format!("y = \"completion_mean_s\"\n{where_}")),
+            figure("indices", &format!("y = \"speed_jain\"\n{where_}")),
+            figure("cells", "y = \"completion_mean_s\"\nseries = [\"policy\", \"load\"]\nfacet = \"machines\"\n"),
+        ]
+        .concat(),
+    );
+    let rows = |name: &str| -> Vec<Vec<String>> {
+        let csv = std::fs::read_to_string(dir.path().join(format!("out/figures/{name}.csv"))).expect(name);
+        csv.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    };
+    let number = |text: &String| text.parse::<f64>().expect("a number");
+    for (name, column, sign) in [("times", "completion_mean_s", 1.0), ("indices", "speed_jain", -1.0)] {
+        let rows = rows(name);
+        assert_eq!(rows[0], ["series", column, "low", "high", "n"]);
+        assert_eq!(rows.len(), 3, "two policies: {rows:?}");
+        assert!(sign * number(&rows[1][1]) <= sign * number(&rows[2][1]), "the best is first: {rows:?}");
+        assert!(rows[1..].iter().all(|row| number(&row[2]) <= number(&row[1]) && row[4] == "3"), "{rows:?}");
+    }
+    let svg = std::fs::read_to_string(dir.path().join("out/figures/cells.svg")).expect("a drawing");
+    assert!(svg.contains("load = 0.05") && svg.contains("8x4c8g"), "rows and panels are named");
+    assert_eq!(rows("cells").len(), 9, "two policies, two loads, two shapes of machines");
+}
+
 #[test]
 fn a_sweep_without_figures_gets_sensible_ones() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,11 +1,11 @@
 //! Figures of delays, all seeds together: the distribution of completion times, and their reduction by job size.
 
-use super::{Gallery, HALF, seeds_of};
+use super::{Gallery, by_policy, seeds_of};
 use crate::error::Result;
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Reduction, mean_interval};
 use crate::output::figure::{
-    Axis, BarPanel, BarSeries, Category, Chart, Data, Interval, Join, Panel, Series, bars, lines,
+    Axis, BarPanel, BarSeries, Category, Chart, Data, Interval, Join, MANY, Panel, Series, bars, lines,
 };
 use crate::output::numbers::count;
 use crate::output::page::comparison;
@@ -45,8 +45,7 @@ pub fn completion(results: &Results, paper: &Paper) -> Result<Gallery> {
         })
         .collect();
     let x = Axis::seconds("Completion time").log().range(low, high);
-    let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Jobs").range(0.0, 1.0)) };
-    let chart = paper.fit(chart, 1);
+    let chart = paper.fit(by_policy(results, x, Axis::fraction("Jobs").range(0.0, 1.0)), 1);
     let bands = if results.contents.seeds.len() > 1 { ", with 95 % confidence intervals" } else { "" };
     let caption = format!("Distribution of job completion times{}{bands}.", seeds_of(results));
     let svg = lines(&chart, Join::Straight, &series);
@@ -111,13 +110,17 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         })
         .collect();
     let y = Axis::fraction("Reduction of mean completion time");
+    // Of many policies one is poor enough somewhere that all others would be slivers.
+    let many = series.len() > MANY;
+    let y = if many { y.range(-1.0, 1.0) } else { y };
     let chart = Chart { size_pt: (Chart::PAGE.0, 190.0), ..Chart::new(Axis::number("Job size (tasks)"), y) };
     let chart = paper.fit(chart, 1);
     let bands = if results.contents.seeds.len() > 1 { ", with 95 % confidence intervals" } else { "" };
     let caption = format!(
-        "Reduction of mean job completion time against {} by job size{}{bands}. A large bin holds few jobs.",
+        "Reduction of mean job completion time against {} by job size{}{bands}. A large bin holds few jobs.{}",
         comparison.baseline,
-        seeds_of(results)
+        seeds_of(results),
+        if many { " The axis ends at \u{2212}100 %, times twice as long; the data have all." } else { "" }
     );
     let svg = bars(&chart, &categories, &series);
     let panels = [BarPanel { title: String::new(), series }];

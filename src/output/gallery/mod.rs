@@ -16,7 +16,7 @@ mod water;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::figure::Data;
+use super::figure::{Axis, Chart, Data, MANY};
 use super::file::Written;
 use super::folder::check_links;
 use super::paper::Paper;
@@ -106,6 +106,13 @@ pub fn draw(results: &Results, kind: &str, paper: &Paper) -> Result<Gallery> {
 
 /// The size of a figure that stands beside another in the report, in points.
 const HALF: (f64, f64) = (270.0, 205.0);
+
+/// The chart of one curve a policy, half as wide as the page unless there are many.
+fn by_policy(results: &Results, x: Axis, y: Axis) -> Chart {
+    let many = results.contents.policies.len() > MANY;
+    let reference = Some(results.contents.baseline.clone());
+    Chart { size_pt: if many { Chart::PAGE } else { HALF }, reference, ..Chart::new(x, y) }
+}
 
 /// The folder of figures, below that of the results.
 pub const FOLDER: &str = "figures";

@@ -1,9 +1,9 @@
 //! How fast users were served against ideal fair sharing: the distribution over users, all seeds together.
 
 use super::fairness::distribution;
-use super::{Gallery, HALF, seeds_of};
+use super::{Gallery, by_policy, seeds_of};
 use crate::error::Result;
-use crate::output::figure::{Axis, Chart, Data, Join, Panel, Series, lines};
+use crate::output::figure::{Axis, Data, Join, Panel, Series, lines};
 use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;
@@ -37,7 +37,7 @@ pub fn speeds(results: &Results, paper: &Paper) -> Result<Gallery> {
     }
     let x = Axis::number("Speed against fair sharing");
     let x = if log { x.log().range(low, high) } else { x.range(0.0, high) };
-    let chart = Chart { size_pt: HALF, ..Chart::new(x, Axis::fraction("Users").range(0.0, 1.0)) };
+    let chart = by_policy(results, x, Axis::fraction("Users").range(0.0, 1.0));
     let caption = format!(
         "Speeds of users{}: how fast each was served, with ideal fair sharing of the same workload as 1. A user at 0.5 \
          waited twice as long. The more upright a curve, the more evenly a policy treats its users.",

@@ -1,6 +1,6 @@
 //! The fields that figures can show: columns of the tables, axes of the sweep, policies, cells, seeds; and their names.
 
-use crate::column::{Described, Kind, Unit};
+use crate::column::{Better, Described, Kind, Unit};
 use crate::output::figure::{Axis, Measure};
 use crate::output::numbers::{self, capital};
 use crate::output::schema::Table;
@@ -36,6 +36,8 @@ pub(super) struct Column {
     pub heading: String,
     /// Whether it holds names.
     pub text: bool,
+    /// Which end is the good one.
+    pub better: Better,
 }
 
 /// How a column comes from those of the table.
@@ -51,13 +53,27 @@ pub(super) enum From {
     Ratio(&'static str, &'static str, &'static str),
 }
 
-/// Columns that are computed: table, name, unit, name for people, and how.
-const COMPUTED: [(Table, &str, Unit, &str, From); 5] = [
-    (Table::Jobs, "completion_s", Unit::Seconds, "Completion time", From::Between("submit_us", "finish_us")),
-    (Table::Jobs, "wait_s", Unit::Seconds, "Wait", From::Between("submit_us", "start_us")),
-    (Table::Jobs, "slowdown", Unit::Plain, "Slowdown", From::Ratio("submit_us", "finish_us", "ideal_us")),
-    (Table::Tasks, "wait_s", Unit::Seconds, "Wait", From::Between("release_us", "start_us")),
-    (Table::Tasks, "duration_s", Unit::Seconds, "Duration", From::Between("start_us", "finish_us")),
+/// Columns that are computed: table, name, unit, name for people, the good end, and how.
+const COMPUTED: [(Table, &str, Unit, &str, Better, From); 5] = [
+    (
+        Table::Jobs,
+        "completion_s",
+        Unit::Seconds,
+        "Completion time",
+        Better::Lower,
+        From::Between("submit_us", "finish_us"),
+    ),
+    (Table::Jobs, "wait_s", Unit::Seconds, "Wait", Better::Lower, From::Between("submit_us", "start_us")),
+    (
+        Table::Jobs,
+        "slowdown",
+        Unit::Plain,
+        "Slowdown",
+        Better::Lower,
+        From::Ratio("submit_us", "finish_us", "ideal_us"),
+    ),
+    (Table::Tasks, "wait_s", Unit::Seconds, "Wait", Better::Lower, From::Between("release_us", "start_us")),
+    (Table::Tasks, "duration_s", Unit::Seconds, "Duration", Better::Neither, From::Between("start_us", "finish_us")),
 ];
 
 impl Column {
@@ -66,21 +82,22 @@ impl Column {
         let mut columns: Vec<Column> = Vec::new();
         for described in table.columns(dims) {
             let (heading, text) = (in_words(&described), described.value == Kind::Text);
-            let Described { name, unit, .. } = described;
+            let Described { name, unit, better, .. } = described;
             if unit == Unit::Micros {
                 let stem = name.trim_end_matches(Unit::Micros.suffix());
                 let (name, from) = (format!("{stem}{}", Unit::Seconds.suffix()), From::Seconds(name.clone()));
-                columns.push(Column { name, from, unit: Unit::Seconds, heading: plain_heading(stem), text });
+                columns.push(Column { name, from, unit: Unit::Seconds, heading: plain_heading(stem), text, better });
             }
-            columns.push(Column { name, from: From::Itself, unit, heading, text });
+            columns.push(Column { name, from: From::Itself, unit, heading, text, better });
         }
         let computed = COMPUTED.into_iter().filter(|(of, ..)| *of == table);
-        columns.extend(computed.map(|(_, name, unit, heading, from)| Column {
+        columns.extend(computed.map(|(_, name, unit, heading, better, from)| Column {
             name: name.to_owned(),
             from,
             unit,
             heading: heading.to_owned(),
             text: false,
+            better,
         }));
         columns
     }

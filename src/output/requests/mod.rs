@@ -20,6 +20,7 @@ use file::{AllFile, FigureFile};
 use kind::FigureKind;
 pub use rows::Whole;
 
+use super::figure::MANY;
 use super::file::{digest_of, write_whole};
 use super::gallery::{self, Gallery};
 use super::made::{Made, State, state};
@@ -155,7 +156,7 @@ impl Requests {
     /// Errors: a name that is none, a damaged table.
     pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {
         let sensible;
-        let list = match self.list.is_empty() && whole.is_swept() {
+        let list = match self.list.is_empty() {
             true => {
                 sensible = sensible_ones(&whole.scope(), self.paper)?;
                 &sensible
@@ -184,7 +185,8 @@ impl Requests {
         if let Some(results) = whole.alone() {
             // Without any description all of them, and those that are named.
             let listed: Vec<&str> = list.iter().flat_map(|one| one.builtin().unwrap_or_default()).copied().collect();
-            let more = |kind: &&str| !listed.contains(kind) && (list.is_empty() || !only.is_empty()) && wanted(kind);
+            let more =
+                |kind: &&str| !listed.contains(kind) && (self.list.is_empty() || !only.is_empty()) && wanted(kind);
             for kind in gallery::NAMES.into_iter().filter(more) {
                 all.add(gallery::draw(results, kind, &self.paper)?);
             }
@@ -193,12 +195,15 @@ impl Requests {
     }
 }
 
-/// The headline metrics over the first axis, one figure each; panels for what the other axes vary.
+/// The headline metrics, one figure each: over the first axis, with panels for what the other axes vary; without axes in order
+/// where there are many policies.
 fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
-    let Some(((first, values), others)) = scope.axes.split_first() else { return Ok(Vec::new()) };
-    let kind = match values.iter().all(|text| field::number(text).is_some()) {
-        true => "lines",
-        false => "bars",
+    let (first, others) = scope.axes.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
+    let kind = match first {
+        None if scope.policies.len() <= MANY => return Ok(Vec::new()),
+        None => "ranks",
+        Some((_, values)) if values.iter().all(|text| field::number(text).is_some()) => "lines",
+        Some(_) => "bars",
     };
     debug_assert!(FigureKind::parse(kind).is_some());
     let mut metrics = vec!["completion_mean_s".to_owned(), "slowdown_mean".to_owned()];
@@ -209,7 +214,7 @@ fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
         let file = FigureFile {
             kind: kind.to_owned(),
             name: Some(metric.clone()),
-            x: Some(first.clone()),
+            x: first.map(|(axis, _)| axis.clone()),
             y: Some(file::Words(vec![metric])),
             facet: (!facet.is_empty()).then_some(file::Words(facet)),
             ..FigureFile::default()

@@ -139,6 +139,8 @@ pub(super) struct Rows {
     pub grids: Vec<Vec<f64>>,
     /// Whether the table was there at all.
     pub there: bool,
+    /// The policy that others are compared with.
+    pub baseline: String,
 }
 
 impl Request {
@@ -146,6 +148,7 @@ impl Request {
     pub(super) fn rows(&self, whole: &Whole) -> Result<Rows> {
         let mut all = Rows::default();
         for (name, values, results) in &whole.cells {
+            all.baseline.clone_from(&results.contents.baseline);
             let mut columns: Vec<&str> = Vec::new();
             let fields = self.x.iter().chain(&self.rows).chain(&self.series).chain(&self.facet);
             let fields = fields.chain(self.filter.iter().map(|(field, _)| field));

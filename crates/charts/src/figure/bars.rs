@@ -6,9 +6,10 @@ use super::canvas::{Group, INK, Pen};
 use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::hatch::filled;
 use super::legend::{Sample, entries};
+use super::many::Named;
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
-use super::{Axis, Chart};
+use super::{Axis, Chart, many};
 
 /// How much of a category's room its bars take.
 const FILLED: f64 = 0.78;
@@ -72,6 +73,30 @@ pub fn bars(chart: &Chart, categories: &[Category], series: &[BarSeries]) -> Str
 
 /// Charts of grouped bars that share their axes, categories and legend.
 pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -> String {
+    let listed = |panel: &'_ BarPanel| -> Vec<Named<Interval>> {
+        panel.series.iter().map(|one| (one.label.clone(), one.values.clone())).collect()
+    };
+    let all: Vec<(&str, Vec<Named<Interval>>)> =
+        panels.iter().map(|panel| (panel.title.as_str(), listed(panel))).collect();
+    let Some(turned) = many::groups(chart, categories, &all) else {
+        return draw(chart, categories, panels, None);
+    };
+    let values = || turned.panels.iter().flat_map(|(_, values)| values.iter().flatten());
+    // Bars begin at 0.
+    let means: Vec<f64> = values().map(|value| value.mean).chain([0.0]).collect();
+    let ends: Vec<(f64, f64)> = values().map(|value| (value.low, value.high)).collect();
+    let near = many::near(&turned.chart.y, &means, &ends);
+    let range = turned.chart.y.range.or(near.map(|(range, _)| range));
+    let chart = Chart { y: Axis { range, ..turned.chart.y.clone() }, ..turned.chart };
+    let panel = |(title, values): Named<Interval>| BarPanel {
+        title,
+        series: vec![BarSeries { values, ..BarSeries::default() }],
+    };
+    let panels: Vec<BarPanel> = turned.panels.into_iter().map(panel).collect();
+    draw(&chart, &turned.categories, &panels, near.and_then(|(_, beyond)| many::beyond_note(beyond)))
+}
+
+fn draw(chart: &Chart, categories: &[Category], panels: &[BarPanel], note: Option<String>) -> String {
     let mut chart = chart.clone();
     // Bars stand for lengths, and a logarithm has no 0 to measure them from.
     chart.y = Axis { log: false, ..chart.y };
@@ -94,7 +119,7 @@ pub fn bar_panels(chart: &Chart, categories: &[Category], panels: &[BarPanel]) -
         x: Horizontal::Categories(categories),
         y: Vertical::Values(heights, Ends::Ticks),
         legend: vec![entries(labels)],
-        note: None,
+        note,
     });
     let mut nth = 0;
     for (at, place) in frame.panels.clone().into_iter().enumerate() {

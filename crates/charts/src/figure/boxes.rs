@@ -6,9 +6,10 @@ use super::bars::whisker;
 use super::canvas::{Group, INK};
 use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::legend::{Sample, entries, marker};
+use super::many::Named;
 use super::scale::{Ends, extent, shown};
 use super::style::{Look, looks};
-use super::{Category, Chart};
+use super::{Category, Chart, many};
 
 /// How much of a category's room its boxes take.
 const FILLED: f64 = 0.74;
@@ -75,6 +76,21 @@ pub struct BoxPanel {
 /// Charts of boxes: from the 25 to the 75 % quantile with a line at the median, whiskers from 5 to 95 %, and the mean as
 /// a marker. Of five values or fewer the values themselves are drawn.
 pub fn boxes(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> String {
+    let listed = |panel: &'_ BoxPanel| -> Vec<Named<Spread>> {
+        panel.series.iter().map(|one| (one.label.clone(), one.spreads.clone())).collect()
+    };
+    let all: Vec<(&str, Vec<Named<Spread>>)> =
+        panels.iter().map(|panel| (panel.title.as_str(), listed(panel))).collect();
+    let Some(turned) = many::groups(chart, categories, &all) else { return draw_all(chart, categories, panels) };
+    let panel = |(title, spreads): Named<Spread>| BoxPanel {
+        title,
+        series: vec![BoxSeries { spreads, ..BoxSeries::default() }],
+    };
+    let panels: Vec<BoxPanel> = turned.panels.into_iter().map(panel).collect();
+    draw_all(&turned.chart, &turned.categories, &panels)
+}
+
+fn draw_all(chart: &Chart, categories: &[Category], panels: &[BoxPanel]) -> String {
     let all: Vec<&BoxSeries> = panels.iter().flat_map(|panel| &panel.series).collect();
     let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();
     let looks = looks(&keys);

@@ -1,11 +1,12 @@
-//! Forest plots: one row a comparison, a marker at its mean and a line for its interval, against a line at 0.
+//! Forest plots: one row a comparison, a marker at its mean and a line for its interval, against a line.
 
 use super::canvas::{GREY, Group};
 use super::frame::{Horizontal, Outline, Vertical, frame};
 use super::legend::{Sample, entries, hollow, marker};
+use super::many::{beyond_note, near};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::looks;
-use super::{Chart, Interval};
+use super::{Axis, Chart, Interval};
 
 /// The height of a row.
 pub const ROW: f64 = 11.0;
@@ -30,15 +31,40 @@ pub struct ForestPanel {
     pub title: String,
     /// One row a name.
     pub rows: Vec<Option<ForestRow>>,
+    /// The value at which a line stands across the rows, to compare them with; none where it is no number.
+    pub line: f64,
 }
 
 /// Charts of comparisons, side by side; `names` stand before their rows, the first one on top.
 pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String {
+    draw(chart, names, panels, &[], None)
+}
+
+/// The same of values that are compared with one another: the axis shows all means, and of intervals that are far wider than
+/// these lie apart no more than is near; a note says how many are cut. The keys have their looks in the order of `keys`,
+/// whatever the order of the rows is.
+pub fn ranks(chart: &Chart, names: &[String], panels: &[ForestPanel], keys: &[&str]) -> String {
+    let rows = || panels.iter().flat_map(|panel| panel.rows.iter().flatten()).map(|row| row.interval);
+    let means: Vec<f64> = rows().map(|one| one.mean).chain(panels.iter().map(|panel| panel.line)).collect();
+    let ends: Vec<(f64, f64)> = rows().map(|one| (one.low, one.high)).collect();
+    match near(&chart.x, &means, &ends) {
+        None => draw(chart, names, panels, keys, None),
+        Some((range, beyond)) => {
+            let chart = Chart { x: Axis { range: Some(range), ..chart.x.clone() }, ..chart.clone() };
+            draw(&chart, names, panels, keys, beyond_note(beyond))
+        }
+    }
+}
+
+fn draw(chart: &Chart, names: &[String], panels: &[ForestPanel], first: &[&str], note: Option<String>) -> String {
     let all: Vec<&ForestRow> = panels.iter().flat_map(|panel| panel.rows.iter().flatten()).collect();
     let keys: Vec<&str> = all.iter().map(|row| row.key.as_str()).collect();
-    let looks = looks(&keys);
+    let looks = looks(&[first, &keys].concat()).split_off(first.len());
     let good = |row: &&&ForestRow| shown(&chart.x, row.interval.mean);
-    let ends = all.iter().filter(good).flat_map(|row| [row.interval.mean, row.interval.low, row.interval.high, 0.0]);
+    let lines =
+        panels.iter().filter(|panel| panel.rows.iter().flatten().any(|row| good(&&row))).map(|panel| panel.line);
+    let ends = all.iter().filter(good).flat_map(|row| [row.interval.mean, row.interval.low, row.interval.high]);
+    let ends = ends.chain(lines);
     let labels = all.iter().zip(&looks).map(|(row, look)| (row.label.as_str(), Sample::Point(look.clone())));
     let mut frame = frame(Outline {
         chart,
@@ -46,7 +72,7 @@ pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String
         x: Horizontal::Values(extent(&chart.x, ends), Ends::Ticks),
         y: Vertical::Names(names),
         legend: vec![entries(labels)],
-        note: None,
+        note,
     });
     let mut nth = 0;
     for (at, place) in frame.panels.clone().into_iter().enumerate() {
@@ -54,10 +80,12 @@ pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String
         if !rows.iter().flatten().any(|row| good(&&row)) {
             frame.no_data(place);
         }
-        let zero = place.x(frame.x.at(0.0));
         let x = |value: f64| place.x(frame.x.at(value));
-        let line = [(zero, place.y(0.0)), (zero, place.y(1.0))];
-        frame.canvas.layer(Group::class("axis"), |pen| pen.path(&line, &GREY, 0.75));
+        if let Some(line) = panels.get(at).map(|panel| panel.line).filter(|line| line.is_finite()) {
+            let line = [(x(line), place.y(0.0)), (x(line), place.y(1.0))];
+            frame.canvas.layer(Group::class("axis"), |pen| pen.path(&line, &GREY, 0.75));
+        }
+        let ((left, _), (right, _)) = place.corners();
         for (row_at, row) in rows.iter().enumerate() {
             let Some(row) = row else { continue };
             let look = &looks[nth];
@@ -72,8 +100,9 @@ pub fn forest(chart: &Chart, names: &[String], panels: &[ForestPanel]) -> String
             let group = Group { key: Some(&row.key), tip: Some(&row.label), ..Group::class("series") };
             frame.canvas.layer(group, |pen| {
                 if let Some((low, high)) = ends {
-                    pen.path(&[(low, y), (high, y)], &look.color, 1.0);
-                    for end in [low, high] {
+                    pen.path(&[(low.clamp(left, right), y), (high.clamp(left, right), y)], &look.color, 1.0);
+                    // An interval that goes on beyond the axis has no end there.
+                    for end in [low, high].into_iter().filter(|end| (left - 0.1..=right + 0.1).contains(end)) {
                         pen.path(&[(end, y - 1.8), (end, y + 1.8)], &look.color, 0.9);
                     }
                 }

@@ -258,7 +258,10 @@ fn layout(outline: &Outline, width: f64, legend: f64, wording: &Wording) -> Layo
     let inner = chart.size_pt.1.min(10_000.0) - top - bottom - (rows - 1) as f64 * gap.1;
     let least = match outline.y {
         Vertical::Values(..) => PANEL_MIN,
-        Vertical::Names(names) => names.iter().map(|name| row_height(&named(name, width))).sum::<f64>().max(PANEL_MIN),
+        Vertical::Names(names) => {
+            let tallest = names.iter().map(|name| row_height(&named(name, width))).fold(0.0, f64::max);
+            (tallest * names.len() as f64).max(PANEL_MIN)
+        }
     };
     let panel = (inner.max(PANELS_PART * chart.size_pt.1.min(10_000.0)) / rows as f64).max(least);
     let height = top + bottom + rows as f64 * panel + (rows - 1) as f64 * gap.1;

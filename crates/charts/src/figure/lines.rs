@@ -1,6 +1,6 @@
 //! Curves: straight or in steps, with bands, alone or in small multiples; and distributions.
 
-use plotters::style::Color;
+use plotters::style::{Color, RGBColor};
 
 use super::canvas::Group;
 use super::frame::{Frame, Horizontal, Outline, Panel as Spot, Vertical, frame};
@@ -8,12 +8,15 @@ use super::legend::{Entry, Marked, Sample, hollow, marker};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::{Look, looks};
 use super::thin::thin;
-use super::{Axis, Chart, Measure, alike};
+use super::{Axis, Chart, Measure, alike, many};
 
 /// The width of a curve.
 const STROKE: f64 = 1.25;
 
-/// The width of a curve of more than [`DENSE`] points.
+/// The colour of a curve that others are compared with.
+const FAINT: RGBColor = RGBColor(150, 150, 150);
+
+/// The width of such a curve, and of one of more than [`DENSE`] points.
 const FINE: f64 = 0.9;
 
 /// Curves with more points than this are drawn finer.
@@ -47,6 +50,8 @@ pub struct Series {
     pub n: Vec<u64>,
     /// Points that few values made, by place: their markers are hollow.
     pub few: Vec<usize>,
+    /// Whether it stands thin and grey behind the others, to compare them with.
+    pub faint: bool,
 }
 
 impl Series {
@@ -79,17 +84,16 @@ pub fn ecdf(values: &[f64]) -> Vec<(f64, f64)> {
 
 /// A chart of curves.
 pub fn lines(chart: &Chart, join: Join, series: &[Series]) -> String {
-    let panel = View { title: "", series: series.iter().collect() };
-    draw(chart, &[panel], join, series.len() > 1 || series.iter().any(|one| !one.label.is_empty()))
+    let panel = Panel { title: String::new(), series: series.to_vec() };
+    let legend = series.len() > 1 || series.iter().any(|one| !one.label.is_empty());
+    draw(chart, &[panel], join, legend)
 }
 
 /// A chart of curves in several panels that share their axes and their legend: one a policy, one a resource.
 pub fn small_multiples(chart: &Chart, join: Join, panels: &[Panel]) -> String {
-    let views: Vec<View> =
-        panels.iter().map(|panel| View { title: &panel.title, series: panel.series.iter().collect() }).collect();
     // A curve that bears its panel's heading needs no legend.
     let repeats = |panel: &Panel| panel.series.len() <= 1 && panel.series.iter().all(|one| one.label == panel.title);
-    draw(chart, &views, join, !panels.iter().all(repeats))
+    draw(chart, panels, join, !panels.iter().all(repeats))
 }
 
 /// A chart of distributions: points `(value, fraction at or below it)`, as [`ecdf`] makes them.
@@ -136,32 +140,50 @@ fn complete_cdf(series: &Series, range: Option<(f64, f64)>, log: bool) -> Series
     Series { points, ..series.clone() }
 }
 
-/// A panel, borrowed.
-struct View<'a> {
-    title: &'a str,
-    series: Vec<&'a Series>,
+fn draw(chart: &Chart, panels: &[Panel], join: Join, legend: bool) -> String {
+    match many::curves(chart, panels) {
+        None => views(chart, panels, panels, join, if legend { Legend::All } else { Legend::None }),
+        Some((chart, turned)) => views(&chart, &turned, panels, join, Legend::Others),
+    }
 }
 
-fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
-    let all: Vec<&Series> = views.iter().flat_map(|view| view.series.iter().copied()).collect();
+/// Which curves the legend has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Legend {
+    None,
+    All,
+    /// Those that do not bear their panel's heading.
+    Others,
+}
+
+/// Draws panels; `plain` are those in which one looks for curves that lie on one another.
+fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Legend) -> String {
+    let all: Vec<&Series> = views.iter().flat_map(|view| &view.series).collect();
     let keys: Vec<&str> = all.iter().map(|series| series.key.as_str()).collect();
-    let looks = looks(&keys);
+    let own = looks(&keys).into_iter().zip(&all);
+    let looks: Vec<Look> = own.map(|(look, one)| if one.faint { Look::plain(FAINT) } else { look }).collect();
     let ys = |series: &Series| -> Vec<f64> {
         let band = series.band.iter().flatten().flat_map(|&(_, low, high)| [low, high]);
         series.points.iter().filter(|point| shown(&chart.x, point.0)).map(|point| point.1).chain(band).collect()
     };
     let hidden = all.iter().flat_map(|series| &series.points).filter(|point| hidden(chart, **point)).count();
     let y_extent = extent(&chart.y, all.iter().flat_map(|one| ys(one)));
-    let named: Vec<(&str, Vec<&Series>)> = views.iter().map(|view| (view.title, view.series.clone())).collect();
+    let named: Vec<(&str, Vec<&Series>)> =
+        plain.iter().map(|panel| (panel.title.as_str(), panel.series.iter().collect())).collect();
     let alike = y_extent.and_then(|extent| alike::note(chart, join, &named, extent));
     let notes: Vec<String> = super::hidden_note(hidden).into_iter().chain(alike).collect();
+    let places = views.iter().flat_map(|view| view.series.iter().map(move |one| (view, one))).zip(&looks);
+    let listed: Vec<(&Series, &Look)> = places
+        .filter(|((view, one), _)| legend == Legend::All || one.label != view.title)
+        .map(|((_, one), look)| (one, look))
+        .collect();
     let x_ends = if chart.x.log && join == Join::Straight { Ends::Ticks } else { Ends::Exact };
     let mut frame = frame(Outline {
         chart,
-        titles: views.iter().map(|view| view.title).collect(),
+        titles: views.iter().map(|view| view.title.as_str()).collect(),
         x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
         y: Vertical::Values(y_extent, Ends::Ticks),
-        legend: if legend { vec![entries(&all, &looks, join)] } else { Vec::new() },
+        legend: if legend == Legend::None { Vec::new() } else { vec![entries(&listed, join)] },
         note: (!notes.is_empty()).then(|| notes.join(". ")),
     });
     let panels = frame.panels.clone();
@@ -185,6 +207,7 @@ fn draw(chart: &Chart, views: &[View], join: Join, legend: bool) -> String {
         // that are alike the first one, which the reader looks for, is on top.
         let mut order: Vec<&Curve> = curves.iter().rev().collect();
         order.sort_by(|a, b| b.look.ink().total_cmp(&a.look.ink()));
+        order.sort_by_key(|curve| !curve.series.faint);
         order.into_iter().for_each(|curve| curve.line(&mut frame, chart, panel));
     }
     frame.canvas.finish()
@@ -196,14 +219,14 @@ fn hidden(chart: &Chart, (x, y): (f64, f64)) -> bool {
 }
 
 fn marked(series: &Series, join: Join) -> Marked {
-    if join == Join::Straight && series.points.len() <= MARKED { Marked::Yes } else { Marked::No }
+    if join == Join::Straight && series.points.len() <= MARKED && !series.faint { Marked::Yes } else { Marked::No }
 }
 
 /// One entry a key and label.
-fn entries(series: &[&Series], looks: &[Look], join: Join) -> Vec<Entry> {
+fn entries(listed: &[(&Series, &Look)], join: Join) -> Vec<Entry> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     let mut entries = Vec::new();
-    for (one, look) in series.iter().zip(looks) {
+    for &(one, look) in listed {
         let name = (one.key.as_str(), one.label.as_str());
         if !seen.contains(&name) {
             seen.push(name);
@@ -242,7 +265,8 @@ impl Curve<'_> {
             .map(|run| thin(run.iter().filter(visible).map(place).collect()))
             .collect();
         let group = Group { dash: self.look.dash, ..self.group() };
-        let width = if self.series.points.len() > DENSE { FINE } else { STROKE };
+        let fine = self.series.faint || self.series.points.len() > DENSE;
+        let width = if fine { FINE } else { STROKE };
         frame.canvas.layer(group, |pen| {
             for run in &runs {
                 pen.path(&joined(run, self.join), &self.look.color, width);

@@ -21,6 +21,7 @@ mod hatch;
 mod heat;
 mod legend;
 mod lines;
+mod many;
 mod names;
 mod points;
 mod scale;
@@ -36,10 +37,11 @@ pub use boxes::{BoxPanel, BoxSeries, Spread, boxes};
 pub use bubbles::{BubbleSeries, bubbles};
 pub use buckets::{Bucket, Pool, buckets};
 pub use data::{Data, number as exactly};
-pub use forest::{ForestPanel, ForestRow, ROW as FOREST_ROW, forest};
+pub use forest::{ForestPanel, ForestRow, ROW as FOREST_ROW, forest, ranks};
 pub use grid::{GridRow, GridSection, GridWords, Mark, grid};
 pub use heat::{HeatPanel, ROW as HEAT_ROW, heat};
 pub use lines::{Join, Panel, Series, cdf, cdf_panels, ecdf, lines, small_multiples};
+pub use many::MANY;
 pub use points::points;
 pub use sequence::{SequenceRow, Step, Tone, sequence};
 pub use stacked::{Stacks, stacked};
@@ -120,6 +122,8 @@ pub struct Chart {
     pub size_pt: (f64, f64),
     /// How many panels stand side by side in small multiples; the width decides otherwise.
     pub columns: Option<usize>,
+    /// The key of the curve that others are compared with: it stands behind each where so many curves have panels of their own.
+    pub reference: Option<String>,
 }
 
 impl Chart {
@@ -131,6 +135,6 @@ impl Chart {
 
     /// A chart of one column.
     pub fn new(x: Axis, y: Axis) -> Chart {
-        Chart { title: None, x, y, size_pt: Chart::COLUMN, columns: None }
+        Chart { title: None, x, y, size_pt: Chart::COLUMN, columns: None, reference: None }
     }
 }

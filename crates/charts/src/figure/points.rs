@@ -4,6 +4,7 @@ use super::bubbles::padded;
 use super::canvas::Group;
 use super::frame::{Horizontal, Outline, Vertical, frame};
 use super::legend::{Sample, entries, marker};
+use super::many::{self, MANY};
 use super::scale::{Ends, drawable, extent, shown};
 use super::style::looks;
 use super::{Chart, Panel, Series};
@@ -13,13 +14,24 @@ const MOST: usize = 4_000;
 
 /// Charts of points that share their axes and their legend. Of series only names and points are looked at.
 pub fn points(chart: &Chart, panels: &[Panel]) -> String {
+    match many::curves(&Chart { reference: None, ..chart.clone() }, panels) {
+        None => draw(chart, panels),
+        Some((chart, turned)) => draw(&chart, &turned),
+    }
+}
+
+fn draw(chart: &Chart, panels: &[Panel]) -> String {
     let all: Vec<&Series> = panels.iter().flat_map(|panel| &panel.series).collect();
     let keys: Vec<&str> = all.iter().map(|one| one.key.as_str()).collect();
     let looks = looks(&keys);
     let visible = |point: &&(f64, f64)| shown(&chart.x, point.0) && shown(&chart.y, point.1);
     let every = || all.iter().flat_map(|one| &one.points);
     let finite = every().filter(|point| drawable(point.0) && drawable(point.1)).count();
-    let labels = all.iter().zip(&looks).map(|(one, look)| (one.label.as_str(), Sample::Point(look.clone())));
+    // Points that bear their panel's heading need no legend.
+    let headed = |panel: &Panel| panel.series.len() == 1 && panel.series[0].label == panel.title;
+    let headed = panels.len() > MANY && panels.iter().all(headed);
+    let listed = all.iter().zip(&looks).filter(|_| !headed);
+    let labels = listed.map(|(one, look)| (one.label.as_str(), Sample::Point(look.clone())));
     let ends = |pick: fn(&(f64, f64)) -> f64, axis| padded(axis, extent(axis, every().filter(visible).map(pick)));
     let mut frame = frame(Outline {
         chart,

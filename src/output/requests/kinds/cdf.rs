@@ -1,13 +1,13 @@
 //! Distributions: of all runs together, or with bands the mean of those of the runs.
 
-use super::{Draw, KindRow, STEPS, X};
+use super::{Draw, KindRow, STEPS, X, beside};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 use crate::output::figure::{Axis, Data, Panel, Series, cdf_panels, ecdf};
 use crate::output::numbers::{capital, count};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{Picture, lower, split};
-use crate::output::requests::rows::Row;
+use crate::output::requests::rows::{Row, Rows};
 use crate::output::schema::Table;
 
 /// More points than this of a distribution are thinned, by rank.
@@ -19,13 +19,14 @@ pub(super) static ROW: KindRow = KindRow {
     table: Table::Jobs,
     x: X::None,
     takes: &["series", "facet", "scale", "bands"],
-    draw: Draw::Rows(|request, rows| cdf(request, &rows.rows)),
+    draw: Draw::Rows(cdf),
     shows: Some("completion_s"),
     ..KindRow::PLAIN
 };
 
 /// Distributions: of all runs together, or with bands the mean of those of the runs.
-fn cdf(request: &Request, rows: &[Row]) -> Picture {
+fn cdf(request: &Request, all: &Rows) -> Picture {
+    let rows = &all.rows;
     let (facets, names, groups) = split(rows);
     let bands = request.bands.unwrap_or(false);
     let values = |rows: &[&Row]| rows.iter().map(|row| row.y).collect::<Vec<f64>>();
@@ -69,7 +70,7 @@ fn cdf(request: &Request, rows: &[Row]) -> Picture {
         panels.push(Panel { title: title.clone(), series: all });
     }
     let y = Axis::fraction(capital(request.counts().unwrap_or("rows")));
-    let chart = request.chart(panels.len(), request.y[0].axis(), y);
+    let chart = beside(all, request.chart(panels.len(), request.y[0].axis(), y));
     let how =
         if bands { "the mean of the runs' distributions, with 95 % confidence intervals" } else { "all runs together" };
     let caption = format!("Distribution of {}: {how}", lower(&request.subject()));

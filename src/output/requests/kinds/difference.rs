@@ -83,6 +83,7 @@ fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
         .iter()
         .map(|column| ForestPanel {
             title: if request.y.len() > 1 { column.heading.clone() } else { String::new() },
+            line: 0.0,
             rows: vec![None; names.all.len()],
         })
         .collect();

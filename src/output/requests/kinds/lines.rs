@@ -1,11 +1,11 @@
 //! Means over numbers, with bands.
 
-use super::{Draw, KindRow, X, data, x_axis};
+use super::{Draw, KindRow, X, beside, data, x_axis};
 use crate::output::figure::{Join, Panel, Series, small_multiples};
 use crate::output::requests::check::Request;
 use crate::output::requests::draw::{FEW, Picture, over};
 use crate::output::requests::field::Datum;
-use crate::output::requests::rows::Means;
+use crate::output::requests::rows::{Means, Rows};
 use crate::output::schema::Table;
 
 pub(super) static ROW: KindRow = KindRow {
@@ -14,12 +14,13 @@ pub(super) static ROW: KindRow = KindRow {
     table: Table::Runs,
     x: X::Numbers,
     takes: &["series", "facet", "stat", "scale", "bands"],
-    draw: Draw::Rows(|request, rows| lines(request, &Means::of(request, &rows.rows))),
+    draw: Draw::Rows(lines),
     ..KindRow::PLAIN
 };
 
 /// Means over numbers, with bands.
-fn lines(request: &Request, means: &Means) -> Picture {
+fn lines(request: &Request, rows: &Rows) -> Picture {
+    let means = Means::of(request, &rows.rows);
     let order = means.sorted();
     let bands = request.bands.unwrap_or(true);
     let mut few_any = false;
@@ -49,7 +50,7 @@ fn lines(request: &Request, means: &Means) -> Picture {
         }
         panels.push(panel);
     }
-    let chart = request.chart(panels.len(), x_axis(request), request.y_axis());
+    let chart = beside(rows, request.chart(panels.len(), x_axis(request), request.y_axis()));
     let few = match (few_any, request.counts()) {
         (true, Some(what)) => format!("; hollow markers stand for fewer than {FEW} {what}"),
         _ => String::new(),

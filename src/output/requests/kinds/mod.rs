@@ -6,6 +6,7 @@ mod cdf;
 mod difference;
 mod heatmap;
 mod lines;
+mod ranks;
 mod scatter;
 mod time;
 
@@ -28,6 +29,7 @@ pub(super) static KINDS: &[&KindRow] = &[
     &cdf::ROW,
     &boxes::ROW,
     &difference::ROW,
+    &ranks::ROW,
     &heatmap::ROW,
     &scatter::ROW,
     &time::ROW,
@@ -143,6 +145,11 @@ fn key(request: &Request, name: &Series) -> String {
         true => "all".to_owned(),
         false => name.key.clone(),
     }
+}
+
+/// A chart whose curves are compared with that of the baseline where each has a panel of its own.
+fn beside(rows: &Rows, chart: Chart) -> Chart {
+    Chart { reference: Some(rows.baseline.clone()), ..chart }
 }
 
 /// A chart that is as high as its rows need, unless the plan says how high.

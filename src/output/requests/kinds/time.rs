@@ -1,6 +1,6 @@
 //! Means over time, with bands; of one run its own steps.
 
-use super::{Draw, KindRow, STEPS, X, data, x_axis};
+use super::{Draw, KindRow, STEPS, X, beside, data, x_axis};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::mean_interval;
 use crate::output::figure::{Join, Panel, Series, small_multiples};
@@ -21,7 +21,8 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Means over time, with bands; of one run its own steps.
-fn time(request: &Request, Rows { rows, ends, grids, .. }: &Rows) -> Picture {
+fn time(request: &Request, all_rows: &Rows) -> Picture {
+    let Rows { rows, ends, grids, .. } = all_rows;
     let (facets, names, groups) = split(rows);
     let mut panels = Vec::new();
     let (mut least, mut most) = (usize::MAX, 0);
@@ -46,7 +47,7 @@ fn time(request: &Request, Rows { rows, ends, grids, .. }: &Rows) -> Picture {
         }
         panels.push(Panel { title: title.clone(), series: all });
     }
-    let chart = request.chart(panels.len(), x_axis(request), request.y_axis());
+    let chart = beside(all_rows, request.chart(panels.len(), x_axis(request), request.y_axis()));
     let join = if most > 1 { Join::Straight } else { Join::Steps };
     let far = if most > 1 { ", as long as most runs go on" } else { "" };
     let caption = format!("{} over time{}{far}", request.subject(), over((least, most), "bands"));
