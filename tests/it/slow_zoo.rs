@@ -237,7 +237,7 @@ fn of_fair_share(view: &View, user: usize, memory: Memory, k: u64) -> u128 {
 fn fair_shares(view: &View, r: usize, elapsed: u128, k: u64) -> Vec<u128> {
     let all = u128::from(view.capacity[r]) * elapsed;
     let used: Vec<i128> =
-        view.users.iter().map(|user| if all == 0 { 0 } else { ((user.past[r] << 20) / all) as i128 }).collect();
+        view.users.iter().map(|user| (user.past[r] << 20).checked_div(all).unwrap_or(0) as i128).collect();
     let weight = |user: usize| {
         let weight = view.users[user].weights[r];
         (weight.num * 1_000_000 / weight.den) as i128

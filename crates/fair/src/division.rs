@@ -68,7 +68,7 @@ pub fn divide(total: u64, unit: u64, k: u64, claims: &[Claim]) -> (Vec<u64>, u64
                     (shares[at], left, cut[at]) = (shares[at] + open, left - open, 0);
                 } else {
                     let units = product / sum / unit;
-                    cut[at] = (((product - units * unit * sum) << 8) / (sum * unit >> 24).max(1)) as u64;
+                    cut[at] = (((product - units * unit * sum) << 8) / ((sum * unit) >> 24).max(1)) as u64;
                     let whole = (units * unit) as u64;
                     (shares[at], left) = (shares[at] + whole, left - whole);
                 }

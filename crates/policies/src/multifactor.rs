@@ -108,7 +108,7 @@ fn fair_share(used: u64, all: u128, weight: u64, weights: u128) -> u64 {
     if all == 0 || used == 0 {
         return ONE;
     }
-    let ratio = (U256::from(used) * U256::from(weights) << 32u32) / (U256::from(all) * U256::from(weight));
+    let ratio = ((U256::from(used) * U256::from(weights)) << 32u32) / (U256::from(all) * U256::from(weight));
     power_of_half(u64::try_from(ratio).unwrap_or(u64::MAX), ONE)
 }
 

@@ -196,7 +196,9 @@ mod tests {
         let (grown, turned) = curves(&chart(), &panel(25)).expect("too many");
         assert!(grown.size_pt.1 > Chart::COLUMN.1 && grown.size_pt.0 == Chart::COLUMN.0);
         assert_eq!(turned.iter().map(|panel| panel.title.clone()).collect::<Vec<_>>(), names(25));
-        let faint = |panel: &Panel| panel.series.iter().filter(|one| one.faint).map(|one| one.key.clone()).collect();
+        let faint = |panel: &Panel| -> Vec<String> {
+            panel.series.iter().filter(|one| one.faint).map(|one| one.key.clone()).collect()
+        };
         assert!(turned.iter().skip(1).all(|panel| faint(panel) == ["policy:0".to_owned()]));
         assert_eq!((turned[0].series.len(), turned[1].series.len()), (1, 2), "none is compared with itself");
         let svg = lines(&chart(), Join::Steps, &panel(25)[0].series);
