@@ -12,12 +12,14 @@
 //!
 //! There are no machines to tell apart (placement `pooled`). Cost of a round: O(w log w) for w waiting task sets, and where one has room
 //! behind one that has none, O(r log r + v p) more for r running task sets, v reservations and sets with room, and a profile of p
-//! instants, at most one a running set and two a reservation. Each task of a set that is no gang has a reservation of its own.
+//! instants, at most one a running set and two a reservation. Each task of a set that is no gang has a reservation of its own;
+//! those that begin together count as one here.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::core::Core;
+use super::gang::times;
 use super::jobs::SetSlot;
 use super::line::LineKey;
 use super::{OnBlocked, Options};
@@ -96,6 +98,12 @@ impl Profile {
             }
         }
         None
+    }
+
+    /// How often this much fits from the instant `at` to `end`.
+    fn room(&self, at: usize, end: Time, need: &[u64]) -> u64 {
+        let during = (at..self.times.len()).take_while(|at| self.times[*at] < end);
+        during.map(|at| times(self.free(at), need)).min().unwrap_or(u64::MAX)
     }
 
     /// Takes so much from the instant `at` to `end`, where it is free.
@@ -208,12 +216,14 @@ impl Core<'_> {
     /// Reserves for so many tasks of a set, or for a gang: the earliest times in which they fit, if there are any.
     fn reserve(&self, profile: &mut Profile, slot: SetSlot, times: u32) {
         let (need, span) = (self.need_of(slot), self.expected(slot));
-        let mut from = 0;
-        for _ in 0..times {
+        let (mut from, mut left) = (0, u64::from(times));
+        while left > 0 {
             // Equal tasks fit no earlier than the one before.
             let Some(at) = profile.earliest(from, &need, span) else { return };
-            profile.take(at, end_of(profile.times[at], span), &need);
-            from = at;
+            let end = end_of(profile.times[at], span);
+            let together = profile.room(at, end, &need).min(left);
+            profile.take(at, end, &need.iter().map(|need| need * together).collect::<Vec<_>>());
+            (from, left) = (at, left - together);
         }
     }
 

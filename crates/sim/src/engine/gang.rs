@@ -50,7 +50,7 @@ impl Kinds {
 }
 
 /// How often a need goes into what is free.
-fn times(free: &[u64], need: &[u64]) -> u64 {
+pub(super) fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
