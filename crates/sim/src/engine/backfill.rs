@@ -128,12 +128,12 @@ fn end_of(start: Time, span: Span) -> Time {
 /// The sets of a queue that have not been asked in this round, the next one first.
 type Walk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
 
-/// What a round has come to so far.
+/// The state of a round so far.
 #[derive(Default)]
 struct Ahead {
     /// Sets that get reservations once a profile is needed, and how many each, in rank order.
     wanted: Vec<(SetSlot, u32)>,
-    /// What has been started: when it ends, the set and how many tasks.
+    /// Tasks that were started: when they end, their set and how many.
     started: Vec<(Time, SetSlot, u32)>,
     /// The amounts beside all that runs and all reservations; made for the first set that has room and might be in the way of one.
     profile: Option<Profile>,
