@@ -311,7 +311,7 @@ mod tests {
         assert!(message.contains("did you mean 'drf/srpt'"), "{message}");
         assert_eq!(of("line/tiresias:10s,1h").expect("a name"), ("line", Some("tiresias:10s,1h")));
         for bad in ["line/tiresias:", "line/tiresias:1h,10s", "line/tiresias:0s", "line/tiresias:x"] {
-            let message = split(bad).err().expect("no spans").to_string();
+            let message = split(bad).expect_err("no spans").to_string();
             assert!(message.contains("rising spans"), "{message}");
         }
     }
