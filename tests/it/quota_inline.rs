@@ -91,7 +91,7 @@ fn every_mistake_in_a_plan_has_its_place() {
     }
     let output = run(&mut plimsoll(&["replay", "trace.csv", "--machines", "1x1c1g", "--policy", "quota:@teams"]));
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("quota:FILE here; only a plan has [quota.NAME] tables"), "{}", said(&output));
+    assert!(said(&output).contains("a file here; only a plan has [quota.NAME] tables"), "{}", said(&output));
 }
 
 #[test]
