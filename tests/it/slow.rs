@@ -3,15 +3,21 @@
 //! Nothing is indexed, cached or kept sorted: at every step all rows, users and machines are looked at again. It covers
 //! share-order policies on a pool or on machines. It knows nothing of the library that it checks.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::HashMap;
+#[path = "slow_ahead.rs"]
+mod ahead;
+#[path = "slow_literature.rs"]
+mod literature;
+#[path = "slow_seats.rs"]
+mod seats;
 
-use crate::slow_backfill::{Held, earliest, expected_end};
+use std::cmp::Ordering;
+
 use crate::slow_inside::{Inside, Job, key};
 use crate::slow_memory::Memory;
 use crate::slow_rate::{Curve, rate};
 pub use crate::slow_ratio::Ratio;
-use crate::slow_zoo::{Accounts, User, View, Zoo, pair, place, times as amounts};
+use crate::slow_zoo::{Accounts, Zoo};
+pub use seats::{Candidate, seats};
 
 /// One row of a trace. Jobs, users and stages are numbers that mean nothing but themselves.
 #[derive(Clone, Debug, Default)]
@@ -293,139 +299,6 @@ impl Simulation<'_> {
         }
     }
 
-    /// Karma's accounts, if the policy is that.
-    fn quanta(&mut self, now: u64) {
-        self.accounts.idle += 1;
-        let Policy::Zoo(Zoo::Karma(rule)) = self.config.policy else { return };
-        let demands: Vec<u64> = self.users().iter().map(|user| user.wanted[0].div_ceil(1000)).collect();
-        self.accounts.round(rule, self.capacity[0] / 1000, now, &demands);
-    }
-
-    /// The users that have appeared, in that order.
-    fn users(&self) -> Vec<User> {
-        let mut numbers: Vec<usize> = Vec::new();
-        for row in (0..self.rows.len()).filter(|&row| self.progress[row].arrived) {
-            if !numbers.contains(&self.rows[row].user) {
-                numbers.push(self.rows[row].user);
-            }
-        }
-        numbers.into_iter().map(|user| self.user(user)).collect()
-    }
-
-    fn user(&self, number: usize) -> User {
-        let mine = (0..self.rows.len()).filter(|&row| self.rows[row].user == number);
-        let dims = self.capacity.len();
-        let sum = |of: &dyn Fn(usize) -> u64| -> Vec<u64> {
-            let rows: Vec<Vec<u64>> = mine.clone().map(|row| amounts(&self.rows[row], of(row))).collect();
-            (0..dims).map(|r| rows.iter().map(|row| row[r]).sum()).collect()
-        };
-        let progress = |row: usize| &self.progress[row];
-        let memory = if let Policy::Zoo(zoo) = self.config.policy { zoo.memory() } else { None };
-        let past = |r: usize| memory.map_or(0, |memory| memory.past(&self.holdings(number, r), self.clock));
-        let head = self.head(number).map(|row| {
-            let (released, _) = self.progress[row].released.expect("a row that waits was released");
-            (self.rows[row].demand.clone(), released, self.rows[row].priority)
-        });
-        User {
-            number,
-            weights: self.config.weights.get(number).cloned().unwrap_or(vec![Ratio::ONE; dims]),
-            past: (0..dims).map(past).collect(),
-            held: sum(&|row| progress(row).launched - progress(row).ended),
-            wanted: sum(&|row| progress(row).released.map_or(0, |_| self.rows[row].tasks - progress(row).ended)),
-            head,
-        }
-    }
-
-    fn choose_eligible(&mut self) {
-        let Policy::Zoo(Zoo::Tetris(knob)) = self.config.policy else { return };
-        let drf = Config { policy: Policy::Drf, ..self.config.clone() };
-        let waits = self.users().into_iter().enumerate().filter(|(_, user)| user.head.is_some());
-        let mut waiting: Vec<(Ratio, usize, usize)> =
-            waits.map(|(at, user)| (share(&drf, user.number, &user.held, &self.capacity), at, user.number)).collect();
-        waiting.sort();
-        let part = (waiting.len() as u64 * (1000 - knob)).div_ceil(1000).max(1);
-        self.eligible = waiting.into_iter().take(part as usize).map(|(.., number)| number).collect();
-    }
-
-    /// The best pair of a user's next task and a machine with room for it.
-    fn best_pair(&self, zoo: Zoo, line: &[usize]) -> Option<(usize, Vec<usize>)> {
-        let mut pairs = Vec::new();
-        for &row in line {
-            let need = need(&self.rows[row], self.config);
-            let user = self.rows[row].user;
-            let count = self.running.iter().filter(|task| self.rows[task.row].user == user).count();
-            let tie = match self.config.ties {
-                Ties::LowestId => (0, self.id[user]),
-                Ties::HighestId => (0, usize::MAX - self.id[user]),
-                Ties::FewestRunning => (count, self.id[user]),
-            };
-            let places: Vec<Vec<usize>> = match self.together(row) > 1 {
-                true => self.places(row).into_iter().collect(),
-                false => {
-                    (0..self.free.len()).filter(|&at| times(&need, &self.free[at]) > 0).map(|at| vec![at]).collect()
-                }
-            };
-            let known = self.user(user);
-            for places in places {
-                let whole = if self.config.placement == Placement::Pooled {
-                    self.capacity.clone()
-                } else {
-                    offers(self.config)[places[0]].clone()
-                };
-                let spot = [&whole[..], &self.free[places[0]]];
-                let tasks = (&need[..], self.together(row));
-                let value = pair(zoo, tasks, &known.held, &known.weights, spot, self.eligible.contains(&user));
-                pairs.push((value, tie, places, row));
-            }
-        }
-        pairs.into_iter().min().map(|(.., places, row)| (row, places))
-    }
-
-    /// Whether the policy lets the next task of a row start, or all of a gang.
-    fn admitted(&self, row: usize) -> bool {
-        let Policy::Zoo(Zoo::Karma(_)) = self.config.policy else { return true };
-        let users = self.users();
-        let at = users.iter().position(|user| user.number == self.rows[row].user).expect("it has appeared");
-        self.accounts.admits(at, users[at].held[0], self.rows[row].demand[0] * self.together(row))
-    }
-
-    /// A round in which everybody in line is asked, and what does not start may get a reservation.
-    fn backfill(&mut self, now: u64) {
-        let estimate = |row: usize| self.rows[row].estimate.expect("backfilling needs estimates");
-        let box_of = |task: &Running| {
-            let from = self.outcomes[task.outcome].start.expect("it runs");
-            Held {
-                from,
-                until: expected_end(from, estimate(task.row), now),
-                need: need(&self.rows[task.row], self.config),
-            }
-        };
-        let mut held: Vec<Held> = self.running.iter().map(box_of).collect();
-        let (mut asked, mut reserved) = (Vec::new(), false);
-        loop {
-            let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.next(user, &asked)).collect();
-            line.sort_by(|&a, &b| self.compare(a, b));
-            let Some(&row) = line.first() else { return };
-            let need: Vec<u64> =
-                need(&self.rows[row], self.config).iter().map(|amount| amount * self.together(row)).collect();
-            let first = earliest(&self.capacity, &held, &need, self.rows[row].estimate.unwrap(), now);
-            if first.from == now {
-                held.push(first);
-                (0..self.together(row)).for_each(|_| self.launch(now, row, 0));
-                continue;
-            }
-            asked.push(row);
-            if self.config.on_blocked == OnBlocked::Conservative {
-                for _ in 0..(self.rows[row].tasks - self.progress[row].launched) / self.together(row) {
-                    held.push(earliest(&self.capacity, &held, &need, self.rows[row].estimate.unwrap(), now));
-                }
-            } else if !reserved {
-                reserved = true;
-                held.push(first);
-            }
-        }
-    }
-
     fn choose(&self) -> Option<(usize, Vec<usize>)> {
         let mut line: Vec<usize> = (0..self.id.len()).filter_map(|user| self.head(user)).collect();
         line.retain(|&row| self.admitted(row));
@@ -536,35 +409,6 @@ impl Simulation<'_> {
         })
     }
 
-    /// The places of the users of these rows, under a policy of the literature.
-    fn zoo_places(&self, line: &[usize]) -> HashMap<usize, Vec<u128>> {
-        let Policy::Zoo(zoo) = self.config.policy else { return HashMap::new() };
-        let users = self.users();
-        let (capacity, clock, credits) = (&self.capacity, self.clock, &self.accounts.credits);
-        let view = View { users: &users, capacity, clock, credits };
-        let at = |row: usize| users.iter().position(|it| it.number == self.rows[row].user).expect("it has appeared");
-        line.iter().map(|&row| (row, place(zoo, &view, at(row)))).collect()
-    }
-
-    /// The amounts that a user has held: how much, from when and until when.
-    fn holdings(&self, user: usize, r: usize) -> Vec<(u64, u64, u64)> {
-        let mine = self.outcomes.iter().filter_map(|outcome| {
-            let (start, finish) = outcome.start.zip(outcome.finish)?;
-            let row = self.row_of(outcome);
-            (row.user == user).then(|| (need(row, self.config)[r], start, finish.min(self.clock)))
-        });
-        mine.collect()
-    }
-
-    /// The row of a task that was launched.
-    fn row_of(&self, outcome: &Outcome) -> &Row {
-        let its = |&row: &usize| {
-            let first = self.first_task(row);
-            self.rows[row].job == outcome.job && (first..first + self.rows[row].tasks).contains(&outcome.task)
-        };
-        &self.rows[(0..self.rows.len()).find(its).expect("a row of its own")]
-    }
-
     /// What a user holds, as the policy measures it, over the user's weight.
     fn share(&self, user: usize) -> Ratio {
         let held = |r: usize| -> u64 {
@@ -642,57 +486,6 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
         Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),
         Policy::Drf => parts.by_ref().max().unwrap_or(Ratio::ZERO),
     }
-}
-
-/// A machine that a task might start on: what it has free before, what it has in all, and how many tasks run there.
-pub struct Candidate {
-    pub place: usize,
-    pub free: Vec<u64>,
-    pub whole: Vec<u64>,
-    pub running: usize,
-}
-
-/// Where so many equal tasks go, one by one by the placement rule; nowhere if there is no room for all.
-pub fn seats(
-    rule: Placement,
-    need: &[u64],
-    capacity: &[u64],
-    mut candidates: Vec<Candidate>,
-    tasks: u64,
-) -> Option<Vec<usize>> {
-    let mut seat = || {
-        let chosen = prefer(rule, need, capacity, &candidates)?;
-        let candidate = candidates.iter_mut().find(|candidate| candidate.place == chosen)?;
-        candidate.free.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
-        candidate.running += 1;
-        Some(chosen)
-    };
-    (0..tasks).map(|_| seat()).collect()
-}
-
-/// The machine that the placement rule chooses among those with room.
-fn prefer(rule: Placement, need: &[u64], capacity: &[u64], candidates: &[Candidate]) -> Option<usize> {
-    let free = |candidate: &Candidate| {
-        let resources = (0..need.len()).filter(|&r| capacity[r] > 0);
-        let part = |r: usize| Ratio::new(u128::from(candidate.free[r]), u128::from(capacity[r]));
-        resources.map(part).fold(Ratio::ZERO, Ratio::plus)
-    };
-    let aligned = |candidate: &Candidate| -> u128 {
-        let resources = (0..need.len()).filter(|&r| candidate.whole[r] > 0);
-        let wide = |amount: u64| u128::from(amount);
-        resources
-            .map(|r| wide(need[r]) * wide(candidate.free[r]) * ((1 << 120) / wide(candidate.whole[r]).pow(2)))
-            .sum()
-    };
-    let fitting = candidates.iter().filter(|candidate| times(need, &candidate.free) > 0);
-    let chosen = match rule {
-        Placement::Pooled | Placement::FirstFit | Placement::Fgd => fitting.min_by_key(|candidate| candidate.place),
-        Placement::BestFit => fitting.min_by_key(|candidate| (free(candidate), candidate.place)),
-        Placement::WorstFit => fitting.min_by_key(|candidate| (Reverse(free(candidate)), candidate.place)),
-        Placement::Spread => fitting.min_by_key(|candidate| (candidate.running, candidate.place)),
-        Placement::DotProduct => fitting.min_by_key(|candidate| (Reverse(aligned(candidate)), candidate.place)),
-    };
-    chosen.map(|candidate| candidate.place)
 }
 
 /// What each machine offers: its capacity, or slots.

@@ -1,0 +1,56 @@
+//! The slow twin's placement rules: where tasks would start.
+
+use std::cmp::Reverse;
+
+use super::{Placement, Ratio, times};
+
+/// A machine that a task might start on: what it has free before, what it has in all, and how many tasks run there.
+pub struct Candidate {
+    pub place: usize,
+    pub free: Vec<u64>,
+    pub whole: Vec<u64>,
+    pub running: usize,
+}
+
+/// Where so many equal tasks go, one by one by the placement rule; nowhere if there is no room for all.
+pub fn seats(
+    rule: Placement,
+    need: &[u64],
+    capacity: &[u64],
+    mut candidates: Vec<Candidate>,
+    tasks: u64,
+) -> Option<Vec<usize>> {
+    let mut seat = || {
+        let chosen = prefer(rule, need, capacity, &candidates)?;
+        let candidate = candidates.iter_mut().find(|candidate| candidate.place == chosen)?;
+        candidate.free.iter_mut().zip(need).for_each(|(free, need)| *free -= need);
+        candidate.running += 1;
+        Some(chosen)
+    };
+    (0..tasks).map(|_| seat()).collect()
+}
+
+/// The machine that the placement rule chooses among those with room.
+fn prefer(rule: Placement, need: &[u64], capacity: &[u64], candidates: &[Candidate]) -> Option<usize> {
+    let free = |candidate: &Candidate| {
+        let resources = (0..need.len()).filter(|&r| capacity[r] > 0);
+        let part = |r: usize| Ratio::new(u128::from(candidate.free[r]), u128::from(capacity[r]));
+        resources.map(part).fold(Ratio::ZERO, Ratio::plus)
+    };
+    let aligned = |candidate: &Candidate| -> u128 {
+        let resources = (0..need.len()).filter(|&r| candidate.whole[r] > 0);
+        let wide = |amount: u64| u128::from(amount);
+        resources
+            .map(|r| wide(need[r]) * wide(candidate.free[r]) * ((1 << 120) / wide(candidate.whole[r]).pow(2)))
+            .sum()
+    };
+    let fitting = candidates.iter().filter(|candidate| times(need, &candidate.free) > 0);
+    let chosen = match rule {
+        Placement::Pooled | Placement::FirstFit | Placement::Fgd => fitting.min_by_key(|candidate| candidate.place),
+        Placement::BestFit => fitting.min_by_key(|candidate| (free(candidate), candidate.place)),
+        Placement::WorstFit => fitting.min_by_key(|candidate| (Reverse(free(candidate)), candidate.place)),
+        Placement::Spread => fitting.min_by_key(|candidate| (candidate.running, candidate.place)),
+        Placement::DotProduct => fitting.min_by_key(|candidate| (Reverse(aligned(candidate)), candidate.place)),
+    };
+    chosen.map(|candidate| candidate.place)
+}
