@@ -3,11 +3,11 @@
 //! Nothing is indexed, cached or kept sorted: at every step all rows, users and machines are looked at again. It covers
 //! share-order policies on a pool or on machines. It knows nothing of the library that it checks.
 
-#[path = "slow_ahead.rs"]
+#[path = "slow/ahead.rs"]
 mod ahead;
-#[path = "slow_literature.rs"]
+#[path = "slow/literature.rs"]
 mod literature;
-#[path = "slow_seats.rs"]
+#[path = "slow/seats.rs"]
 mod seats;
 
 use std::cmp::Ordering;
