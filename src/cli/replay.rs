@@ -77,7 +77,8 @@ pub struct Args {
     /// Let tasks ask others for their room, and stop these after this span (0s: at once)
     #[arg(long, value_name = "SPAN")]
     preempt: Option<String>,
-    /// The tasks that ask: urgent (more urgent ones) or share (those of users that are behind by the policy's shares)
+    /// The tasks that ask: urgent (more urgent ones), share (those of users that are behind by the policy's shares) or order (those
+    /// that come first in the order behind the policy's slash)
     #[arg(long, value_name = "TASKS", requires = "preempt")]
     preempt_for: Option<String>,
     /// The tasks that may be asked by urgent ones: any, same-user, same-group or above-quota

@@ -11,7 +11,7 @@ use super::sinks::columns;
 use super::study::Study;
 use super::supply::Supply;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine;
+use crate::engine::{self, Options};
 use crate::error::{Error, Result};
 use crate::pinned::Pinned;
 use crate::units::{Dim, UserId};
@@ -95,17 +95,18 @@ impl Last {
 
 fn of_cell(plan: &Plan, Known { outline, is_whole }: &Known, last: &mut Last) -> Result<()> {
     let ground = last.get(plan, &outline.dims)?;
-    let (cluster, options) = (&ground.cluster, &plan.options);
+    let cluster = &ground.cluster;
     if *is_whole {
-        asked(outline, cluster, options.placement)?;
+        asked(outline, cluster, plan.options.placement)?;
     }
     plan.services.iter().try_for_each(|service| service.demand_in(&outline.dims).map(drop))?;
     if plan.control.is_some() {
-        engine::check_control(cluster, options)?;
+        engine::check_control(cluster, &plan.options)?;
     }
     for policy in &plan.policies {
+        let options = Options { inside: policy.inside, ..plan.options };
         let mut made = ground.policy(policy, options.placement)?;
-        engine::check(&*made, cluster, options)?;
+        engine::check(&*made, cluster, &options)?;
         let users = plan.services.iter().map(|service| service.user.as_str()).chain(outline.users.iter());
         users.enumerate().try_for_each(|(user, name)| made.open(UserId(user as u32), name))?;
     }

@@ -139,8 +139,9 @@ fn preempt(file: &ClusterFile, stands: Stands) -> Result<Option<Preempt>> {
             Err(Error::plan(other.as_str(), format!("'{text}'"), format!("a span in {key} too")))
         });
     };
-    if whom == PreemptFor::Share && from != PreemptFrom::Any {
-        let expected = format!("'any', or 'urgent' in {for_key}: shares decide whom a user asks");
+    if whom != PreemptFor::Urgent && from != PreemptFrom::Any {
+        let decides = if whom == PreemptFor::Share { "shares decide" } else { "the order decides" };
+        let expected = format!("'any', or 'urgent' in {for_key}: {decides} whom a task asks");
         return Err(Error::plan(from_key, format!("'{}'", from.name()), expected));
     }
     Ok(Some(Preempt { within: any_span(&key, text)?, whom, from }))

@@ -17,13 +17,14 @@ use crate::workloads::{chance, pick};
 
 /// Equal tasks that ran together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Ran {
-    user: u32,
-    first: u64,
-    count: u32,
-    start: u64,
-    finish: u64,
-    fate: Fate,
+pub struct Ran {
+    pub job: String,
+    pub user: u32,
+    pub first: u64,
+    pub count: u32,
+    pub start: u64,
+    pub finish: u64,
+    pub fate: Fate,
     /// How long each ran in vain.
     lost: u64,
     duration: u64,
@@ -35,7 +36,10 @@ struct Log(Vec<Ran>);
 impl Recorder for Log {
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let finish = tasks.finish.expect("an end");
+        let mut job = String::new();
+        tasks.name.render(&mut job);
         self.0.push(Ran {
+            job,
             user: tasks.user.0,
             first: tasks.first,
             count: tasks.count,
@@ -50,7 +54,7 @@ impl Recorder for Log {
 }
 
 /// Replays rows of a trace with this header on machines.
-fn replay(policy: &str, header: &str, rows: &str, machines: &str, options: &Options) -> Result<Vec<Ran>> {
+pub fn replay(policy: &str, header: &str, rows: &str, machines: &str, options: &Options) -> Result<Vec<Ran>> {
     let text = format!("{header}\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("rows.csv"), text.into_bytes().into()))?;
     let spec = ClusterSpec::parse("machines", machines)?;
@@ -63,9 +67,10 @@ fn replay(policy: &str, header: &str, rows: &str, machines: &str, options: &Opti
         weights: &weights,
         labels: None,
     };
-    let mut policy = Registry::default().policy(policy)?.build(&setup)?;
+    let named = Registry::default().policy(policy)?;
+    let mut policy = named.build(&setup)?;
     let mut log = Log::default();
-    let options = Options { audit: true, ..*options };
+    let options = Options { audit: true, inside: named.inside, ..*options };
     engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options, &mut log)?;
     Ok(log.0)
 }

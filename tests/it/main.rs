@@ -26,6 +26,7 @@ mod failover_peers;
 mod failover_rules;
 mod failover_study;
 mod figures;
+mod first_in_order;
 mod frame;
 mod fuzz;
 mod fuzz_inputs;

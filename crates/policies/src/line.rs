@@ -2,7 +2,7 @@
 //!
 //! The orders and their sources stand in [`inside`](super::inside).
 
-use super::{Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;
 
 /// `line`
@@ -24,6 +24,10 @@ pub static ROW: PolicyRow = PolicyRow {
 struct Line;
 
 impl Policy for Line {
+    fn needs(&self) -> Needs {
+        Needs { one_line: true, ..Needs::default() }
+    }
+
     fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
         let value = queue.key.unwrap_or(queue.priority.into());
         Rank::wide(value, u128::from(queue.release.0) << 64 | u128::from(queue.place))

@@ -12,6 +12,7 @@ use super::core::{Core, amounts};
 use super::extension::Extension;
 use super::jobs::SetSlot;
 use super::line::LineKey;
+use super::order::Order;
 use super::queues::QueueId;
 use super::request::{Request, pending};
 use super::share::{self, Share};
@@ -29,6 +30,7 @@ use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
 enum Rule {
     Urgent(Urgent),
     Share(Share),
+    Order(Order),
 }
 
 /// All that is asked for.
@@ -46,20 +48,23 @@ pub(super) struct Asks {
     /// How many tasks of each entry are asked.
     asked: HashMap<Victim, u32>,
     due: BTreeSet<(Time, u64)>,
+    /// When what runs next falls back in the order, if anybody waits for it.
+    wake: Option<Time>,
     /// The first of these waits until so many tasks may be stopped as it takes, and the others behind it.
     held: bool,
 }
 
 impl Asks {
     /// By the run's rule, or else by the policy's own, which stops tasks at once.
-    pub fn new(rule: Option<Preempt>) -> Asks {
+    pub fn new(rule: Option<Preempt>, one_line: bool) -> Asks {
         let (open, of_queue, asked, due) = Default::default();
         let within = rule.map_or(Span::ZERO, |rule| rule.within);
         let rule = rule.map(|rule| match rule.whom {
             PreemptFor::Urgent => Rule::Urgent(Urgent::new(rule.from)),
             PreemptFor::Share => Rule::Share(Share::default()),
+            PreemptFor::Order => Rule::Order(Order::new(one_line)),
         });
-        Asks { within, rule, open, made: 0, rounds: 0, of_queue, asked, due, held: false }
+        Asks { within, rule, open, made: 0, rounds: 0, of_queue, asked, due, wake: None, held: false }
     }
 
     /// Forgets a request and all that it asked.
@@ -88,7 +93,8 @@ fn spare(all: &mut HashMap<Victim, u32>, victim: &Victim, count: u32) {
 
 impl Extension for Asks {
     fn next(&self) -> Option<Time> {
-        self.due.first().map(|(time, _)| *time).filter(|_| !self.held)
+        let due = self.due.first().map(|(time, _)| *time).filter(|_| !self.held);
+        due.into_iter().chain(self.wake).min()
     }
 
     fn withdrawn(&mut self, core: &mut Core, machine: MachineId) {
@@ -176,13 +182,18 @@ impl Asks {
         }
     }
 
-    /// The deadline of a request has come: stops what it asked and still runs, unless that is not fair any more. Returns false if
+    /// The deadline of a request has come: stops what it asked and still runs, unless the rule would not ask it any more. Returns false if
     /// too many were stopped of late.
     fn force(&mut self, core: &mut Core, id: u64) -> Result<bool> {
         let Some(request) = self.open.get(&id) else { return Ok(true) };
         let choices = request.choices(core);
         let count = choices.iter().map(|choice| choice.count).sum();
-        if matches!(self.rule, Some(Rule::Share(_))) && !self.is_fair(core, id, request) {
+        let right = match self.rule {
+            Some(Rule::Share(_)) => self.is_fair(core, id, request),
+            Some(Rule::Order(_)) => core.asks_behind(request),
+            Some(Rule::Urgent(_)) | None => true,
+        };
+        if !right {
             self.withdraw(core, id);
             return Ok(true);
         }
@@ -237,6 +248,8 @@ impl Asks {
             // Who stands behind the first that does not fit has not been tried.
             OnBlocked::Stop => core.site.scopes.first().map(|(_, queue)| queue).into_iter().collect(),
         };
+        let falls_back = matches!(self.rule, Some(Rule::Order(_))) && !queues.is_empty();
+        self.wake = if falls_back { core.falls_back() } else { None };
         let mut changes = self.changes(core);
         let mut askers: BinaryHeap<Reverse<(Rank, LineKey, QueueId)>> = BinaryHeap::new();
         for queue in queues {
@@ -273,7 +286,7 @@ impl Asks {
         Ok(any && self.within == Span::ZERO)
     }
 
-    /// The place of a queue's next set among those that ask: by urgency, or by what its user will hold.
+    /// The place of a queue's next set among those that ask: by urgency, by what its user will hold, or as in line.
     fn turn(&self, core: &Core, set: SetSlot, changes: &HashMap<UserId, Pending>) -> Rank {
         let set = &core.work.sets[set];
         match self.rule {
@@ -281,7 +294,8 @@ impl Asks {
                 let pending = changes.get(&set.user).copied().unwrap_or_default();
                 share::turn(&*core.outside.policy, set.user, pending, &core.books)
             }
-            _ => Rank::new(set.priority.into()),
+            Some(Rule::Order(_)) => Rank::default(),
+            Some(Rule::Urgent(_)) | None => Rank::new(set.priority.into()),
         }
     }
 
@@ -321,12 +335,15 @@ impl Asks {
         let but_of = (!matches!(self.rule, Some(Rule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
         let asker = Asker { scope, asked: &self.asked, pending, version: self.rounds, but_of };
-        let view = View::new(work, running, site, &*outside.source, choosing);
+        let view = View::new(work, running, site, &*outside.source, choosing, *now);
         let proposal = match &mut self.rule {
             Some(Rule::Urgent(rule)) => {
                 rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
             }
             Some(Rule::Share(rule)) => {
+                rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
+            }
+            Some(Rule::Order(rule)) => {
                 rule.propose(&head, &ask, &view.for_asker(asker, Some(&*outside.policy)), books)?
             }
             None => match outside.policy.preemption() {

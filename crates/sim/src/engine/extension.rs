@@ -73,7 +73,7 @@ impl Extensions {
             falling: options.fall_back.filter(|_| placed).map(Falling::new),
             hoards: options.hoard.filter(|_| placed).map(Hoards::new),
             slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
-            asks: asked.then(|| Asks::new(options.preempt)),
+            asks: asked.then(|| Asks::new(options.preempt, needs.one_line)),
             remote: core.outside.control.is_some().then(Remote::default),
         };
         let Extensions { any: _, falling: _, remote: _, events, faults, hoards, slowdown, asks } = &extensions;

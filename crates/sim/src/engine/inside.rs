@@ -123,6 +123,14 @@ impl Ordered {
         self.keep(slot, self.sets[from.index()]);
     }
 
+    /// So much of the work of each task of a set, which waits again, is kept: its job has so much less left.
+    pub fn kept(&mut self, slot: SetSlot, set: &ActiveSet, saved: Span) {
+        let facts = &mut self.sets[slot.index()];
+        let less = saved.0.min(facts.each);
+        facts.each -= less;
+        self.jobs[set.job.index()].open -= u128::from(less) * u128::from(set.waiting);
+    }
+
     /// A running task of a set has a second instance, which waits as this one.
     pub fn second(&mut self, of: SetSlot, slot: SetSlot, job: JobSlot) {
         self.again(of, slot);
@@ -142,7 +150,8 @@ impl Ordered {
         self.sets[at] = facts;
     }
 
-    fn key(&self, slot: SetSlot, set: &ActiveSet, now: Time) -> u128 {
+    /// The key of a set at this instant.
+    pub fn key(&self, slot: SetSlot, set: &ActiveSet, now: Time) -> u128 {
         let (facts, job) = (&self.sets[slot.index()], &self.jobs[set.job.index()]);
         let view = SetView {
             user: set.user,
@@ -200,6 +209,12 @@ impl Ordered {
     fn of(&self, queue: QueueId) -> impl Iterator<Item = SetSlot> {
         let least = (queue, 0, (0, 0), SetSlot::FIRST);
         self.line.range(least..).take_while(move |(of, ..)| *of == queue).map(|(.., slot)| *slot)
+    }
+
+    /// When a running job's key next changes though none of its tasks starts or ends; nothing if it never does, or all the time.
+    pub fn changes(&self, job: JobSlot, now: Time) -> Option<Time> {
+        let facts = &self.jobs[job.index()];
+        self.order.changes(&facts.view(now), facts.breadth, now)
     }
 
     /// The key of a set in line.

@@ -32,6 +32,7 @@ mod machine_events;
 mod notes;
 mod offers;
 mod options;
+mod order;
 mod pace;
 mod parties;
 mod partitions;
@@ -144,7 +145,14 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
             "a backup instance would begin at no checkpoint; leave out 'backup' in faults, or checkpoint and restart_delay",
         );
     }
-    if let (Some(order), Some(_), false) = (options.inside, options.preempt, share) {
+    let by_order = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Order);
+    if by_order && options.inside.is_none() {
+        return wrong(
+            "tasks are stopped for those that come first in the order (preempt_for = 'order'), and the order is the usual one; \
+             expected a policy with an order, such as line/srpt or drf/las, or preempt_for = 'urgent'",
+        );
+    }
+    if let (Some(order), Some(_), false) = (options.inside, options.preempt, share || by_order) {
         // Else a task that was stopped could be the next of its user again, before the more urgent one that asked.
         let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
         return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));

@@ -90,6 +90,7 @@ named! {
     /// The tasks that may ask for the room of others.
     PreemptFor {
         Urgent "urgent": "More urgent tasks",
+        Order "order": "Tasks that come before them in the order behind the policy's slash",
         Share "share": "Tasks of users that are behind by the policy's shares, as long as they stay behind those who give",
     }
 }

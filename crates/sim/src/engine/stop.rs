@@ -27,7 +27,7 @@ impl Core<'_> {
         if self.round.displaces == Displaces::Never {
             return Ok(false);
         }
-        let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing);
+        let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing, self.now);
         let policy = self.outside.policy.preemption();
         let proposals = policy.map(|policy| policy.reclaim(self.now, &view, &self.books)).unwrap_or_default();
         let mut any = false;
@@ -124,6 +124,7 @@ impl Core<'_> {
             let again = self.work.sets.again(set, first, tasks, self.now, &keep);
             if let Some(ordered) = &mut self.work.ordered {
                 ordered.again(set, again);
+                ordered.kept(again, &self.work.sets[again], keep.saved);
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
             self.notes.again(set, again);

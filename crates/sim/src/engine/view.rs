@@ -22,6 +22,7 @@ pub(super) struct View<'a> {
     site: &'a Site,
     source: &'a dyn Source,
     choosing: &'a Choosing,
+    now: Time,
     policy: Option<&'a dyn Policy>,
     asker: Option<Asker<'a>>,
 }
@@ -48,8 +49,9 @@ impl<'a> View<'a> {
         site: &'a Site,
         source: &'a dyn Source,
         choosing: &'a Choosing,
+        now: Time,
     ) -> View<'a> {
-        View { work, running, site, source, choosing, policy: None, asker: None }
+        View { work, running, site, source, choosing, now, policy: None, asker: None }
     }
 
     /// The tasks that nobody else has asked for, on the machines that an asker may use; for a rule that is not the policy's, with
@@ -87,6 +89,7 @@ impl<'a> View<'a> {
             user: set.user,
             partition: set.partition,
             priority: set.priority,
+            order: self.work.order_of(tasks.set, self.now),
             machine: tasks.machine,
             start: tasks.start,
             count,

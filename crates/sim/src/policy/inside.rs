@@ -95,6 +95,12 @@ pub trait Inside: Sync {
         false
     }
 
+    /// When the key of a job's sets next changes though none of its tasks starts or ends, which add so much service in a
+    /// microsecond; nothing if it never does, or all the time.
+    fn changes(&self, _job: &JobView, _rate: u128, _now: Time) -> Option<Time> {
+        None
+    }
+
     /// Whether keys change with time while tasks of the job run: they are computed anew before every round then.
     fn moves(&self) -> bool {
         false
@@ -238,6 +244,13 @@ impl Inside for Queues {
 
     fn by_demand(&self) -> bool {
         true
+    }
+
+    fn changes(&self, job: &JobView, rate: u128, now: Time) -> Option<Time> {
+        let thresholds = self.thresholds.iter().map(|threshold| u128::from(*threshold) * u128::from(WHOLE));
+        let left = { thresholds }.find(|threshold| *threshold > job.attained)? - job.attained;
+        let span = (rate > 0).then(|| left.div_ceil(rate))?;
+        u64::try_from(u128::from(now.0) + span).ok().map(Time)
     }
 
     fn moves(&self) -> bool {

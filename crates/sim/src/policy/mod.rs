@@ -172,6 +172,8 @@ pub struct Needs {
     pub moves_others: bool,
     /// [`Policy::prepare`] is called after every launch as well, so that ranks may change in any way within a round.
     pub after_launches: bool,
+    /// It serves task sets in the order of the run alone, whoever they belong to.
+    pub one_line: bool,
     /// It ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it the
     /// first in rank order is served, whatever the placement rule.
     pub by_machine: bool,

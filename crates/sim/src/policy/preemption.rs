@@ -31,6 +31,8 @@ pub struct RunningTasks<'a> {
     pub partition: Partition,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
+    /// The key of the order inside users ([`Inside`](super::Inside)): the higher, the further behind; 0 in the usual order.
+    pub order: u128,
     /// Where they run.
     pub machine: MachineId,
     /// When they started.

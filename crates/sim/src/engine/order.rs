@@ -1,0 +1,124 @@
+//! Waiting tasks may have tasks stopped that come behind them in the order of the run: shortest remaining time, least attained
+//! service and the like with preemption.
+//!
+//! Under a policy of one line (`line/srpt`) anybody's; under all others, where the order is one inside users (`drf/srpt`), those of
+//! the same user. Rules: `docs/cluster.md`, "Room for what is first in the order".
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use super::core::{Core, Work};
+use super::jobs::SetSlot;
+use super::request::Request;
+use crate::books::Books;
+use crate::policy::{Ask, Preemption, Queue, Room, RunningTasks, RunningView, Victims};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Resources, Time};
+
+/// The last in the order gives first; of equal keys in the order of stopping.
+#[derive(Default)]
+pub(super) struct Order {
+    /// Everybody's sets are in one line.
+    one_line: bool,
+    /// The largest key of what runs, as of this version of the running tasks.
+    last: Option<(u64, u128)>,
+}
+
+/// Running tasks that come behind the one that asks.
+struct Behind {
+    order: u128,
+    key: u64,
+    machine: MachineId,
+    count: u32,
+    each: Resources,
+}
+
+impl Order {
+    pub fn new(one_line: bool) -> Order {
+        Order { one_line, last: None }
+    }
+
+    /// Whether anything that runs comes behind a key.
+    fn any_behind(&mut self, key: u128, running: &dyn RunningView) -> bool {
+        let version = running.version();
+        if self.last.is_none_or(|(of, _)| of != version) {
+            let mut last = 0;
+            running.all(&mut |tasks| {
+                last = last.max(tasks.order);
+                ControlFlow::Continue(())
+            });
+            self.last = Some((version, last));
+        }
+        self.last.is_some_and(|(_, last)| last > key)
+    }
+}
+
+impl Preemption for Order {
+    fn propose(
+        &mut self,
+        queue: &Queue,
+        ask: &Ask,
+        running: &dyn RunningView,
+        books: &Books,
+    ) -> Result<Option<Victims>> {
+        let Some(own) = queue.key.filter(|key| self.any_behind(*key, running)) else { return Ok(None) };
+        let mut behind: Vec<Behind> = Vec::new();
+        let mut hear = |tasks: &RunningTasks| {
+            if tasks.order > own {
+                let mut each = Resources::ZERO;
+                each.0.iter_mut().zip(tasks.footprint).for_each(|(each, of)| *each = *of);
+                let RunningTasks { order, key, machine, count, .. } = *tasks;
+                behind.push(Behind { order, key, machine, count, each });
+            }
+            ControlFlow::Continue(())
+        };
+        if self.one_line {
+            running.all(&mut hear)
+        } else {
+            running.of(&[queue.user], &mut hear)
+        }
+        behind.sort_by_key(|tasks| Reverse(tasks.order));
+        let mut there: HashMap<MachineId, (Resources, Vec<(u64, u32)>)> = HashMap::new();
+        for Behind { key, machine, count, each, .. } in behind {
+            let (room, asked) = there.entry(machine).or_insert_with(|| (running.free(machine), Vec::new()));
+            let needs = ask.footprint.iter().zip(room.0).zip(each.0).take(books.dims());
+            let short = needs.filter(|((need, room), each)| *need > room && *each > 0);
+            let short = short.map(|((need, room), each)| (need - room).div_ceil(each)).max().unwrap_or(0);
+            let count = short.min(u64::from(count)) as u32;
+            room.0.iter_mut().zip(each.0).for_each(|(room, each)| *room += each * u64::from(count));
+            if count > 0 {
+                asked.push((key, count));
+                if ask.footprint.iter().zip(room.0).all(|(need, room)| *need <= room) {
+                    return Ok(Some(Victims { tasks: std::mem::take(asked), room: Room::Kept }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Work {
+    /// The key of a set in the order of the run at this instant, whether it waits or runs; 0 in the usual order.
+    pub(super) fn order_of(&self, slot: SetSlot, now: Time) -> u128 {
+        self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets[slot], now))
+    }
+}
+
+impl Core<'_> {
+    /// Whether all that a request asks still comes behind its task.
+    pub(super) fn asks_behind(&self, request: &Request) -> bool {
+        let own = self.work.order_of(request.set, self.now);
+        let asked = request.choices(self).into_iter().flat_map(|choice| choice.tickets);
+        let asked = asked.filter_map(|ticket| self.running.get(ticket));
+        { asked }.all(|tasks| self.work.order_of(tasks.set, self.now) > own)
+    }
+
+    /// When what runs next falls back in the order though nothing happens.
+    pub(super) fn falls_back(&self) -> Option<Time> {
+        let ordered = self.work.ordered.as_ref()?;
+        let victims = self.running.victims.as_ref()?;
+        let tasks = victims.all().filter_map(|(_, ticket)| self.running.get(*ticket));
+        tasks.filter_map(|tasks| ordered.changes(tasks.job, self.now)).min()
+    }
+}
