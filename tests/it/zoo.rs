@@ -95,3 +95,67 @@ fn users_without_a_group_are_refused() {
         assert!(output.status.code() == Some(2) && said.contains("stranger") && said.contains("groups.toml"), "{said}");
     }
 }
+
+/// Groups of small and equal ratios have equal halves, as those of large ones: what is compared does not saturate.
+#[test]
+fn hdrf_compares_small_ratios() {
+    let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,n1,0,60,100,1,1\nb,n2,0,60,100,1,1\n";
+    for ratio in ["0.001", "0.000001", "1"] {
+        let groups = GROUPS.replace("50", ratio);
+        let half = |job: &str| (job.to_owned(), 50);
+        assert_eq!(first(trace, "1x100c100g", "hdrf", &groups), ["a", "b"].map(half), "{ratio}");
+    }
+}
+
+/// What has started for a user counts in all of its queues, whatever machines they are for: `a` holds four parts of the machine
+/// that `b` waits for, so `b` goes first.
+#[test]
+fn psdsf_counts_what_a_user_has_on_other_machines() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a writable file");
+    write("m.csv", "name,count,cpu,labels\nm1,1,10,x\nm2,1,2,y\n");
+    write("t.csv", "job,user,submit_s,duration_s,tasks,cpu,label\nay,a,0,10,1,1,y\nax,a,0,10,10,1,x\nb,b,0,10,1,2,y\n");
+    let mut command = plimsoll(&["replay", "t.csv", "--machines", "m.csv", "--placement", "first-fit"]);
+    command.args(["--policy", "psdsf", "--tasks", "--decisions", "--audit", "-o", "out"]).current_dir(dir.path());
+    let output = run(&mut command);
+    assert!(output.status.success(), "{}", said(&output));
+    let tasks = read_tasks(&dir.path().join("out"), "psdsf").expect("a table of tasks");
+    let start = |name: &str| tasks.iter().find(|(job, _)| job == name).and_then(|(_, task)| task.start);
+    assert_eq!((start("b"), start("ay")), (Some(0), Some(10_000_000)));
+}
+
+/// Settings and files that mean nothing under a policy are refused.
+#[test]
+fn what_a_policy_does_not_know_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a writable file");
+    write("t.csv", "job,user,submit_s,duration_s,tasks,cpu\na,a,0,10,1,0.2\n");
+    write("g.toml", "[[group]]\nname = 'A'\nratio = { cpu = 3, memory_gib = 1 }\nusers = ['a']\n");
+    let refused = |args: &[&str]| {
+        let mut command = plimsoll(&["replay", "t.csv"]);
+        let output = run(command.args(args).current_dir(dir.path()));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        said(&output).replace('\n', " ")
+    };
+    let machines = ["--machines", "1x4c", "--placement", "first-fit"];
+    let with = |more: &[&'static str]| refused(&[&machines, more].concat());
+    for policy in ["psdsf", "tetris:0.25"] {
+        let message = with(&["--policy", policy, "--hoard", "5s"]);
+        assert!(message.contains("leave 'hoard' out"), "{message}");
+    }
+    for policy in ["hdrf:g.toml", "fair-tree:1h:g.toml"] {
+        let message = with(&["--policy", policy]);
+        assert!(message.contains("group 'A' with a ratio a resource"), "{message}");
+    }
+    let message = refused(&["--machines", "1x0.9c", "--policy", "karma:cpu:5s"]);
+    assert!(message.contains("at least one whole cpu"), "{message}");
+}
+
+/// A policy that goes by whole cores is asked about whole cores, so that it hands some out.
+#[test]
+fn karma_is_asked_about_whole_cores() {
+    let output = run(&mut plimsoll(&["check", "--whole-tasks", "--effort", "quick", "--policy", "karma:cpu:60s"]));
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("A: cpu 1; gets 1 task"), "{text}");
+}

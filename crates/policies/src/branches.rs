@@ -36,11 +36,15 @@ impl Branches {
         Branches { groups: vec![Branch::default()], users: Vec::new(), weights: weights.clone(), members: None }
     }
 
-    /// The groups of a file.
-    pub fn of(file: &QuotaFile, weights: &Weights) -> Branches {
+    /// The groups of a file. Errors: a group has a ratio a resource, which `policy` does not know.
+    pub fn of(policy: &str, file: &QuotaFile, weights: &Weights) -> Result<Branches> {
         let place = |at: Option<usize>| at.map_or(0, |at| at as u32 + 1);
         let mut branches = Branches::flat(weights);
         for (at, entry) in file.groups.iter().enumerate() {
+            if !entry.ratios.is_empty() {
+                let given = format!("{}: group '{}' with a ratio a resource", file.path.display(), entry.name);
+                return Err(Error::policy(policy, given, "one ratio a group"));
+            }
             let parent = place(entry.parent);
             branches.groups.push(Branch { parent, share: entry.ratio, ..Branch::default() });
             debug_assert_eq!(at + 2, branches.groups.len());
@@ -50,7 +54,7 @@ impl Branches {
             branches.groups[parent].groups.push(group as u32);
         }
         branches.members = Some((file.clone(), file.owners()));
-        branches
+        Ok(branches)
     }
 
     /// A user appears; ids are dense. Errors: it belongs to no group, or has a weight a resource.

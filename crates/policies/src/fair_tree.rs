@@ -35,9 +35,9 @@ pub static ROW: PolicyRow = PolicyRow {
         let given = given.unwrap_or_default();
         let (memory, file) = Memory::parse_before(given, PERIOD)?;
         Ok(match file {
-            None => Parsed::new(Some(given.to_owned()), move |setup| Ok(Box::new(FairTree::new(setup, memory, None)))),
+            None => Parsed::new(Some(given.to_owned()), move |setup| Ok(Box::new(FairTree::new(setup, memory, None)?))),
             Some(file) => Parsed::grouped(given, file, move |groups, setup| {
-                Ok(Box::new(FairTree::new(setup, memory, Some(groups))))
+                Ok(Box::new(FairTree::new(setup, memory, Some(groups))?))
             }),
         })
     },
@@ -59,15 +59,15 @@ struct FairTree {
 }
 
 impl FairTree {
-    fn new(setup: &Setup, memory: Memory, groups: Option<&QuotaFile>) -> FairTree {
-        let flat = || Branches::flat(setup.weights);
-        FairTree {
-            branches: groups.map_or_else(flat, |groups| Branches::of(groups, setup.weights)),
+    fn new(setup: &Setup, memory: Memory, groups: Option<&QuotaFile>) -> Result<FairTree> {
+        let flat = || Ok(Branches::flat(setup.weights));
+        Ok(FairTree {
+            branches: groups.map_or_else(flat, |groups| Branches::of("fair-tree", groups, setup.weights))?,
             usage: Usage::new(Adds::Integral, memory, setup.dims.len()),
             capacity: setup.capacity,
             ranks: Vec::new(),
             stale: false,
-        }
+        })
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
     /// The ranks of users under this file, whose usage is given by name in order of appearance.
     fn of(groups: &str, users: &[(&str, u64)]) -> Vec<u32> {
         let file = QuotaFile::parse(Path::new("tree.toml"), groups).expect("a good file");
-        let mut branches = Branches::of(&file, &Default::default());
+        let mut branches = Branches::of("fair-tree", &file, &Default::default()).expect("ratios");
         users.iter().for_each(|(name, _)| branches.open(name).expect("a user of a group"));
         ranks(&branches, &users.iter().map(|(_, usage)| *usage).collect::<Vec<_>>())
     }
@@ -253,7 +253,7 @@ mod tests {
         let mut branches = Branches::flat(&Default::default());
         let file = QuotaFile::parse(Path::new("tree.toml"), TWO).expect("a good file");
         branches.open("u").expect("no groups");
-        let mut tree = Branches::of(&file, &Default::default());
+        let mut tree = Branches::of("fair-tree", &file, &Default::default()).expect("ratios");
         ["a1", "a2", "b1"].iter().for_each(|name| tree.open(name).expect("a user of a group"));
         let walk = |list: Vec<Child>| {
             let (usage, sums) = ([10, 30, 60], vec![100, 40, 60]);

@@ -42,6 +42,8 @@ const LEVELS: usize = 3;
 /// Bits of a group's number, and of its share, in a place of a rank.
 const NUMBER_BITS: u32 = 20;
 const SHARE_BITS: u32 = 64 - NUMBER_BITS;
+/// Weighted shares are compared up to this, 2^44 steps of 2^-36.
+const LARGEST: u64 = 256;
 
 /// Serves the user at the end of the walk.
 ///
@@ -50,6 +52,8 @@ struct Hdrf {
     branches: Branches,
     upwards: Vec<u32>,
     dims: usize,
+    /// The unit of weighted shares where they are compared, in millionths: less than one if a weight is less than 1/256.
+    unit: u64,
     /// By group: its weighted dominant share, as it is compared.
     shares: Vec<u64>,
 }
@@ -64,7 +68,7 @@ struct Child {
 
 impl Hdrf {
     fn new(file: &QuotaFile, setup: &Setup) -> Result<Hdrf> {
-        let branches = Branches::of(file, setup.weights);
+        let branches = Branches::of("hdrf", file, setup.weights)?;
         let above = |group: &u32| Some(branches.groups()[*group as usize].parent).filter(|_| *group > 0);
         let depth = |group: u32| std::iter::successors(Some(group), above).count() - 1;
         let (groups, deepest) = (branches.groups().len(), (0..branches.groups().len() as u32).map(depth).max());
@@ -73,7 +77,9 @@ impl Hdrf {
             return Err(Error::policy("hdrf", format!("{}", file.path.display()), expected));
         }
         let upwards = branches.upwards();
-        Ok(Hdrf { upwards, dims: setup.dims.len(), shares: vec![0; groups], branches })
+        let least = branches.groups().iter().map(|group| group.share).filter(|share| *share > 0).min();
+        let unit = least.unwrap_or(WEIGHT_ONE).saturating_mul(LARGEST).min(WEIGHT_ONE);
+        Ok(Hdrf { upwards, dims: setup.dims.len(), unit, shares: vec![0; groups], branches })
     }
 
     /// A user as its group sees it.
@@ -106,7 +112,7 @@ impl Hdrf {
             let vector = together(&below, self.dims);
             let counted = (0..self.dims).filter(|d| !used_up(*d)).map(|d| vector[d]).max();
             let share = over(counted.unwrap_or(0), branch.share.max(1));
-            compared[group as usize] = place(share, group);
+            compared[group as usize] = place(share * u128::from(self.unit) / u128::from(WEIGHT_ONE), group);
             if group > 0 {
                 children[branch.parent as usize].push(Child { vector, share, blocked });
             }

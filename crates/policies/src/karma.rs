@@ -10,7 +10,7 @@
 use super::keys::{Keys, decimal};
 use super::maxmin::dimension;
 use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
-use plimsoll_base::error::Result;
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, UserId, span};
 use plimsoll_fair::{FreeCredits, Karma as Accounts};
 use plimsoll_sim::books::Books;
@@ -92,6 +92,11 @@ impl Karma {
         let dim = dimension("karma", setup, &rule.resource)?;
         let slice = setup.dims[dim].unit.scale();
         let slices = setup.capacity.0[dim] / slice;
+        if slices == 0 {
+            let expected =
+                format!("machines with at least one whole {} together: that is a slice", setup.dims[dim].name);
+            return Err(Error::policy("karma", "less than one slice", expected));
+        }
         let guaranteed = (u128::from(slices) * u128::from(rule.guaranteed) / u128::from(ONE)) as u64;
         Ok(Karma {
             accounts: Accounts::new(rule.free, rule.credits),

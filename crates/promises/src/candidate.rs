@@ -47,7 +47,7 @@ impl Candidate {
         let build = |resources: &[String]| {
             let dims: Vec<Dim> = resources.iter().map(|resource| Dim::parse(resource).0).collect();
             let mut capacity = Resources::ZERO;
-            capacity.0[..dims.len()].fill(1);
+            capacity.0.iter_mut().zip(&dims).for_each(|(amount, dim)| *amount = dim.unit.scale());
             policy.build(&Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None }).map(drop)
         };
         let resources = named(&name, |resource| build(resource).is_ok());

@@ -54,7 +54,7 @@ impl Simulated {
 impl Mechanism for Simulated {
     fn allocate(&self, instance: &Instance) -> Result<Allocation> {
         let dims: Vec<Dim> = instance.resources().iter().map(|resource| Dim::parse(resource).0).collect();
-        let capacity = amounts(instance.capacity(), "capacity")?;
+        let capacity = amounts(instance.capacity(), &dims, "capacity")?;
         let cluster = Cluster { dims: dims.clone(), capacities: vec![capacity], ..Cluster::default() };
         let weights = weights(instance)?;
         let workload = backlog(instance, dims)?;
@@ -89,13 +89,15 @@ fn whole(value: &Exact, what: &str) -> Result<u64> {
     number.ok_or_else(|| Error::plan(what, value, "a whole number, for whole tasks"))
 }
 
-fn amounts(values: &[Exact], what: &str) -> Result<Resources> {
+/// Whole amounts in base units, of which a policy may go by the whole ones of a resource.
+fn amounts(values: &[Exact], dims: &[Dim], what: &str) -> Result<Resources> {
     let mut amounts = Resources::ZERO;
     if values.len() > amounts.0.len() {
         return Err(Error::plan(what, format!("{} resources", values.len()), format!("at most {}", amounts.0.len())));
     }
-    for (amount, value) in amounts.0.iter_mut().zip(values) {
-        *amount = whole(value, what)?;
+    for ((amount, value), dim) in amounts.0.iter_mut().zip(values).zip(dims) {
+        let whole = whole(value, what)?.checked_mul(dim.unit.scale());
+        *amount = whole.ok_or_else(|| Error::plan(what, value, format!("less of {}", dim.name)))?;
     }
     Ok(amounts)
 }
@@ -127,7 +129,7 @@ fn backlog(instance: &Instance, dims: Vec<Dim>) -> Result<Workload> {
             continue;
         }
         let job = workload.job(user.name.as_str());
-        let demand = amounts(&user.demand, "demand")?;
+        let demand = amounts(&user.demand, &workload.dims, "demand")?;
         let id = UserId(workload.users.intern(&user.name));
         workload.sets.push(TaskSet { job, user: id, duration: DURATION, tasks, demand, ..TaskSet::default() });
     }

@@ -38,6 +38,10 @@ impl Args {
         if !self.whole_tasks {
             return registry.mechanism(name, instance.resources());
         }
+        if instance.machines().len() > 1 && registry.mechanism(name, instance.resources()).is_ok_and(|of| of.places()) {
+            let expected = "a policy that serves one pool: this one allocates on machines, and knows no whole tasks";
+            return Err(Error::plan("policy", format!("'{name}' with --whole-tasks"), expected));
+        }
         let (on_blocked, ties) = (self.on_blocked.unwrap_or_default(), self.ties.unwrap_or_default());
         let mut whole = registry.whole_mechanism(name, instance.resources(), on_blocked, ties)?;
         if self.post {

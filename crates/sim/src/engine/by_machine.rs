@@ -8,7 +8,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::core::Core;
-use super::hoard::Hoards;
 use super::line::LineKey;
 use super::queues::QueueId;
 use super::round::Stand;
@@ -44,7 +43,7 @@ impl Pairs {
 }
 
 impl Core<'_> {
-    pub(super) fn serve_by_machine(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
+    pub(super) fn serve_by_machine(&mut self) -> Result<()> {
         let mut came = HashSet::new();
         while let Some(queue) = self.round.fresh.pop() {
             let place = self.line_key(queue);
@@ -59,7 +58,7 @@ impl Core<'_> {
         let blocked = self.site.scopes.blocked();
         let mut gangs: BTreeSet<QueueId> = blocked.iter().filter(|queue| self.has_gang(**queue)).copied().collect();
         for queue in blocked {
-            let best = self.best_on(queue, if came.contains(&queue) { &all } else { &freed }, hoards);
+            let best = self.best_on(queue, if came.contains(&queue) { &all } else { &freed });
             pairs.set(queue, best);
         }
         while let Some((place, machine, queue)) = pairs.order.first().copied() {
@@ -70,8 +69,9 @@ impl Core<'_> {
                 continue;
             }
             let head = self.work.waiting_head(queue);
+            let user = self.work.sets[head].user;
             // The plan of a gang is made anew: another user's may have been made since.
-            if self.work.sets[head].gang && self.room(head, hoards).is_none() {
+            if self.work.sets[head].gang && self.room(head, &mut None).is_none() {
                 continue;
             }
             let gang = self.work.sets[head].gang;
@@ -87,20 +87,29 @@ impl Core<'_> {
                 if self.has_gang(queue) {
                     gangs.insert(queue);
                 }
-                let best = self.best_on(queue, &all, hoards);
+                let best = self.best_on(queue, &all);
                 pairs.set(queue, best);
             } else {
                 self.round.stand[queue.index()] = Stand::Out;
             }
             let mut moved = pairs.on(&machines);
             // The plan of a gang may be another one wherever something starts.
-            moved.extend(gangs.iter().filter(|gang| **gang != queue && pairs.of.contains_key(gang)));
+            moved.extend(&gangs);
+            // And a user has more now in all of its queues.
+            moved.extend(self.work.queues.of(user));
+            moved.retain(|other| *other != queue && pairs.of.contains_key(other));
+            moved.sort_unstable();
+            moved.dedup();
             for other in moved {
-                let best = self.best_on(other, if came.contains(&other) { &all } else { &freed }, hoards);
+                let best = self.best_on(other, if came.contains(&other) { &all } else { &freed });
                 pairs.set(other, best);
             }
         }
-        Ok(())
+        // Those that came and are still there fit nowhere.
+        came.retain(|queue| self.round.stand[queue.index()] == Stand::Blocked);
+        let mut left: Vec<(LineKey, QueueId)> = came.iter().map(|queue| (self.line_key(*queue), *queue)).collect();
+        left.sort_unstable();
+        left.into_iter().try_for_each(|(place, queue)| self.tell(queue, place, Turn::Blocked(None)))
     }
 
     fn has_gang(&self, queue: QueueId) -> bool {
@@ -108,16 +117,11 @@ impl Core<'_> {
     }
 
     /// The machine among these on which a queue's next task stands first, and its place; ties go to the first machine.
-    fn best_on(
-        &mut self,
-        queue: QueueId,
-        machines: &[MachineId],
-        hoards: &mut Option<Hoards>,
-    ) -> Option<(LineKey, MachineId)> {
+    fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
         let head = self.work.waiting_head(queue);
         let usual = self.line_key(queue);
         // A gang goes where the placement rule has it, and ranks as on its first machine.
-        let gang = if self.work.sets[head].gang { Some(self.room(head, hoards)?) } else { None };
+        let gang = if self.work.sets[head].gang { Some(self.room(head, &mut None)?) } else { None };
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];
         let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };

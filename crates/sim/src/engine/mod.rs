@@ -122,6 +122,9 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
     if needs.by_machine && options.on_blocked != OnBlocked::Skip {
         return wrong("a policy that ranks users by machine has no first in line; expected on_blocked = 'skip'");
     }
+    if needs.by_machine && options.hoard.is_some() {
+        return wrong("gangs hold no room (hoard) under a policy that ranks users by machine; leave 'hoard' out");
+    }
     if needs.after_launches && options.on_blocked.backfills() {
         return wrong(
             "this policy ranks anew after every launch, and backfilling does not; expected on_blocked = 'skip' or 'stop'",

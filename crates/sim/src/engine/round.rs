@@ -176,7 +176,7 @@ impl Core<'_> {
     pub(super) fn serve(&mut self, hoards: &mut Option<Hoards>) -> Result<()> {
         self.rerank_blocked();
         match self.options.on_blocked {
-            OnBlocked::Skip if self.round.by_machine => self.serve_by_machine(hoards)?,
+            OnBlocked::Skip if self.round.by_machine => self.serve_by_machine()?,
             OnBlocked::Skip => self.serve_skip(hoards)?,
             OnBlocked::Stop => self.serve_stop(hoards)?,
             OnBlocked::Easy | OnBlocked::Conservative => self.serve_backfill()?,
