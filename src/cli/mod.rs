@@ -22,6 +22,7 @@ mod solve;
 mod static_plan;
 mod trace;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,10 +30,14 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
+pub use interrupt::Stop;
+
+/// A result with the project's error, unless it says otherwise.
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reads a choice by its name, and lists all of them with their meanings in the help.
 fn named<T: Copy + Send + Sync>(all: &'static [(&'static str, T, &'static str)]) -> impl TypedValueParser<Value = T> {
@@ -112,12 +117,20 @@ struct Context<'a> {
     quiet: bool,
     /// The command line, to be repeated.
     line: String,
+    stop: Stop,
+    /// The warnings, where another program called.
+    warnings: Option<RefCell<Vec<String>>>,
 }
 
-impl Context<'_> {
-    /// A message to people, unless they asked for silence.
+impl<'a> Context<'a> {
+    fn new(registry: &'a Registry, quiet: bool, args: &[OsString], stop: Stop) -> Context<'a> {
+        let line = shell::line(args.iter().map(|arg| arg.to_string_lossy()));
+        Context { registry, quiet, line, stop, warnings: None }
+    }
+
+    /// A message to people, unless they asked for silence or are not there.
     fn say(&self, message: &str) {
-        if !self.quiet {
+        if !self.quiet && self.warnings.is_none() {
             screen::tell(&screen::message("", message));
         }
     }
@@ -135,7 +148,9 @@ impl Context<'_> {
 
     /// A warning: bold where it can be.
     fn warn(&self, message: &str) {
-        if !self.quiet {
+        if let Some(warnings) = &self.warnings {
+            warnings.borrow_mut().push(message.to_owned());
+        } else if !self.quiet {
             screen::tell(&screen::message("warning:", message));
         }
     }
@@ -145,7 +160,7 @@ impl Context<'_> {
 ///
 /// This is all that a program with policies of its own has to call; see `examples/custom_policy.rs`.
 pub fn main(registry: &Registry) -> ExitCode {
-    run_args(registry, std::env::args_os())
+    ExitCode::from(execute(registry, std::env::args_os()))
 }
 
 /// The command line as it is described to its parser: what it accepts can be checked, and pages be made of it.
@@ -153,30 +168,63 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-fn run_args(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Runs a command line, the program's name first, and returns the exit code.
+pub fn execute(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe behind --help is no failure of ours.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return if error.use_stderr() { 2 } else { 0 };
         }
     };
     screen::widen(cli.wide);
-    let line = shell::line(args.iter().map(|arg| arg.to_string_lossy()));
-    let context = Context { registry, quiet: cli.quiet, line };
+    let context = Context::new(registry, cli.quiet, &args, Stop::default());
     // `solve` asks nobody whether to go on, and leaves nothing behind: a signal ends it at once.
     if !matches!(cli.verb, Verb::Solve(_)) {
-        interrupt::listen();
+        context.stop.listen();
     }
     match dispatch(&cli.verb, &context) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             screen::tell(&screen::message("error:", &error.to_string()));
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
     }
+}
+
+/// The outcome of a command line that another program called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Called {
+    /// The exit code that the program would have.
+    pub code: u8,
+    /// The text that would have gone to standard output.
+    pub printed: String,
+    /// The problem, if the code is not 0; without 'error:'.
+    pub problem: String,
+    /// The warnings, each without 'warning:'.
+    pub warnings: Vec<String>,
+}
+
+/// Runs a command line on behalf of another program: it ends when `stop` is asked to, listens to no signal, and says nothing on
+/// standard error but how far it is.
+pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop: &Stop) -> Called {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let (code, text) = (if error.use_stderr() { 2 } else { 0 }, error.to_string());
+            let problem = text.trim_start_matches("error: ").trim_end().to_owned();
+            return Called { code, problem, ..Called::default() };
+        }
+    };
+    let context = Context::new(registry, cli.quiet, &args, stop.clone());
+    let context = Context { warnings: Some(RefCell::default()), ..context };
+    let (outcome, printed) = print::kept(|| dispatch(&cli.verb, &context));
+    let warnings = context.warnings.map(RefCell::into_inner).unwrap_or_default();
+    let (code, problem) = outcome.err().map_or_else(Default::default, |error| (error.exit_code(), error.to_string()));
+    Called { code, printed, problem, warnings }
 }
 
 fn dispatch(verb: &Verb, context: &Context) -> Result<()> {

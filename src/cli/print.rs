@@ -1,5 +1,6 @@
 //! Results on standard output.
 
+use std::cell::RefCell;
 use std::io::Write;
 
 use super::screen::{Cell, Grid, Side, Tone, is_wide, paragraphs};
@@ -14,8 +15,24 @@ use crate::output::table::Constant;
 use crate::record::Stuck;
 use crate::units::Dim;
 
-/// Writes to standard output. Errors: all but a closed pipe, which ends the program quietly.
+thread_local! {
+    /// Where what this thread prints is kept instead of printing it.
+    static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Does some work, and keeps what it prints on this thread.
+pub fn kept<T>(work: impl FnOnce() -> T) -> (T, String) {
+    let outer = KEPT.replace(Some(String::new()));
+    let result = work();
+    (result, KEPT.replace(outer).unwrap_or_default())
+}
+
+/// Writes to standard output, unless that is kept. Errors: all but a closed pipe, which ends the program quietly.
 pub fn out(text: &str) -> Result<()> {
+    let keep = |kept: &mut Option<String>| kept.as_mut().map(|kept| kept.push_str(text)).is_some();
+    if KEPT.with_borrow_mut(keep) {
+        return Ok(());
+    }
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),

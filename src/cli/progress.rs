@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{interrupt, screen};
+use super::interrupt::Stop;
+use super::screen;
 use crate::control::study::Watcher;
 use crate::error::Result;
 use crate::experiment::{Progress, RunSummary, Supply};
@@ -28,6 +29,7 @@ pub struct Bar {
     /// Whether nothing more is to be said about the workload.
     told: AtomicBool,
     quiet: bool,
+    stop: Stop,
     going: Mutex<Going>,
 }
 
@@ -42,7 +44,7 @@ struct Going {
 
 impl Bar {
     /// Bars that wait to be told how many runs there are; hidden when quiet or not on a terminal.
-    pub fn new(quiet: bool) -> Bar {
+    pub fn new(quiet: bool, stop: &Stop) -> Bar {
         let hidden = quiet || !std::io::stderr().is_terminal();
         let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bars = MultiProgress::with_draw_target(target);
@@ -60,6 +62,7 @@ impl Bar {
             bars,
             told: AtomicBool::new(quiet),
             quiet,
+            stop: stop.clone(),
             going: Mutex::default(),
         }
     }
@@ -116,7 +119,7 @@ impl Progress for Bar {
     }
 
     fn tick(&self, number: usize, now: Time, launched: u64) -> Result<()> {
-        interrupt::check()?;
+        self.stop.check()?;
         if !self.quiet
             && let Ok(mut going) = self.going.try_lock()
         {
@@ -150,12 +153,13 @@ pub struct Steps {
     bar: ProgressBar,
     what: &'static str,
     quiet: bool,
+    stop: Stop,
     line: Mutex<Instant>,
 }
 
 impl Steps {
     /// A bar that waits to be told how many parts there are; `what` they are called.
-    pub fn new(quiet: bool, what: &'static str) -> Steps {
+    pub fn new(quiet: bool, what: &'static str, stop: &Stop) -> Steps {
         let hidden = quiet || !std::io::stderr().is_terminal();
         let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
@@ -165,7 +169,7 @@ impl Steps {
         if !hidden {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
-        Steps { bar, what, quiet, line: Mutex::new(Instant::now()) }
+        Steps { bar, what, quiet, stop: stop.clone(), line: Mutex::new(Instant::now()) }
     }
 
     /// Takes the bar away.
@@ -176,7 +180,7 @@ impl Steps {
 
 impl Watcher for Steps {
     fn go_on(&self) -> Result<()> {
-        interrupt::check()
+        self.stop.check()
     }
 
     fn planned(&self, parts: usize) {

@@ -182,6 +182,16 @@ impl Results {
         wanted.filter_map(|&of| self.part(table, columns, of).transpose()).collect()
     }
 
+    /// The files of a table, policy by policy and run by run; none if it was not written. Errors: [`Error::Trace`] with the file,
+    /// when it is damaged.
+    pub fn files(&self, table: Table) -> Result<Vec<PathBuf>> {
+        let ours = |&(policy, run): &(usize, usize)| -> Result<Option<PathBuf>> {
+            let known = self.metadata_of(table, policy, run)?.is_some_and(|metadata| metadata == self.metadata);
+            Ok(known.then(|| self.path(table, policy, run)))
+        };
+        self.runs.iter().filter_map(|of| ours(of).transpose()).collect()
+    }
+
     /// Some columns of a table of one run, by the numbers of its policy and of itself; `None` if it was not written. Errors: as
     /// [`Results::table`].
     pub fn part(&self, table: Table, columns: &[&str], (policy, run): (usize, usize)) -> Result<Option<Part>> {

@@ -4,6 +4,7 @@
 //! line ends are fine, blank lines are skipped, and any problem is an [`Error::Trace`] with file, line, column, value
 //! and the values that would be accepted. Numbers go through [`decimal`]; no float is involved.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,8 +35,25 @@ pub fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(failed)
 }
 
+thread_local! {
+    /// A text that is in no file, and its name.
+    static GIVEN: RefCell<Option<(PathBuf, String)>> = const { RefCell::new(None) };
+}
+
+/// Does some work in which [`read_text`] on this thread finds a text under a name as if it were a file's.
+pub fn with_text<T>(name: PathBuf, text: String, work: impl FnOnce() -> T) -> T {
+    let outer = GIVEN.replace(Some((name, text)));
+    let result = work();
+    GIVEN.set(outer);
+    result
+}
+
 /// Reads a whole text file, such as a plan, without its byte-order mark. Errors: those of [`open`] and [`text_of`].
 pub fn read_text(path: &Path) -> Result<String> {
+    let given = |given: &Option<(PathBuf, String)>| Some(given.as_ref().filter(|(name, _)| name == path)?.1.clone());
+    if let Some(text) = GIVEN.with_borrow(given) {
+        return Ok(text);
+    }
     text_of(path, open(path)?)
 }
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod arrow;
 mod encode;
 pub mod file;
 pub mod frame;

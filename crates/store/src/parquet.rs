@@ -126,6 +126,11 @@ impl Parquet {
         self.file.num_rows
     }
 
+    /// The columns that are read, once they are selected.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        self.selected.iter().flat_map(|selected| selected.schema.iter_values()).cloned().collect()
+    }
+
     /// Says which columns are read, all of them readable. Errors: they are not where the footer says, or too large.
     pub fn select(&mut self, names: &[&str]) -> Result<()> {
         let names: Vec<_> = names.iter().map(|name| (*name).into()).collect();
@@ -232,6 +237,21 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column of one array.
+    pub(crate) fn of(field: Field, array: Box<dyn Array>) -> Column {
+        Column { field, arrays: vec![array] }
+    }
+
+    /// Its arrays.
+    pub(crate) fn into_arrays(self) -> Vec<Box<dyn Array>> {
+        self.arrays
+    }
+
+    /// Which values are absent.
+    pub(crate) fn nulls(&self) -> Vec<bool> {
+        self.arrays.iter().flat_map(|array| (0..array.len()).map(|at| array.is_null(at))).collect()
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.field.name
@@ -439,7 +459,7 @@ fn widened(field: ParquetType) -> ParquetType {
 }
 
 /// The name of a type that is not read: neither numbers, nor text, nor truth values.
-fn unreadable(dtype: &ArrowDataType) -> Option<String> {
+pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
     use ArrowDataType as D;
     Some(match dtype {
         D::Null | D::Boolean | D::Float32 | D::Float64 | D::Utf8 | D::LargeUtf8 | D::Utf8View => return None,

@@ -12,7 +12,7 @@ pub use plan::CheckPlan;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::tame;
-use super::{Context, Format, interrupt, threads};
+use super::{Context, Format, threads};
 use crate::error::{Error, Result, each};
 use crate::experiment::settings::Stands;
 use crate::fair::OnBlocked;
@@ -127,14 +127,14 @@ fn find(args: &Args, context: &Context) -> Result<Found> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
     let bar = bar(&searches, candidates.len(), context.quiet);
-    let mut matrices = Vec::new();
+    let (stop, mut matrices) = (&context.stop, Vec::new());
     for search in searches {
         let mut columns = Vec::new();
         for candidate in &candidates {
             bar.set_message(tame(&format!("{}, {}", candidate.name(), search.domain.meaning())));
             let tick = |looked: u64| {
                 bar.inc(looked);
-                interrupt::check()
+                stop.check()
             };
             let findings = pool.install(|| survey(candidate, &promises, &search, &tick))?;
             columns.push(Column {

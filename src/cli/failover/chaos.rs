@@ -43,7 +43,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     };
     let (start, mut messages, mut idle, mut found) = (Instant::now(), 0, 0, Vec::new());
     let batch = if args.machines > 1_000 { 1 + rayon::current_num_threads() as u64 } else { BATCH };
-    let steps = Steps::new(context.quiet, "schedules");
+    let steps = Steps::new(context.quiet, "schedules", &context.stop);
     steps.planned(usize::try_from(count).unwrap_or(usize::MAX));
     let mut next = args.seed;
     while next < end {

@@ -23,7 +23,7 @@ pub fn run(
     let _alone = about.claim(folder)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
-    let steps = Steps::new(context.quiet, "parts");
+    let steps = Steps::new(context.quiet, "parts", &context.stop);
     let findings = pool.install(|| plan.study.run(&steps));
     steps.clear();
     let findings = findings?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::How;
-use crate::cli::{Context, Format, print};
+use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result};
 use crate::experiment::study::folder::check_owner;
 use crate::experiment::study::{Listed, listed};
@@ -55,7 +55,7 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
         context.say(&format!("{} runs, all there", count(runs.len() as u64)));
         return Ok(());
     }
-    let estimate = estimate(study, &runs)?;
+    let estimate = estimate(study, &runs, &context.stop)?;
     let span = |seconds: f64| match seconds {
         s if s < 100.0 => format!("{s:.0} s"),
         s if s < 6000.0 => format!("{:.0} min", s / 60.0),
@@ -71,21 +71,24 @@ pub fn list(study: &Study, how: &How, context: &Context) -> Result<()> {
 }
 
 /// Seconds of one thread that the missing runs take, from the first tasks of a few.
-fn estimate(study: &Study, runs: &[Listed]) -> Result<f64> {
+fn estimate(study: &Study, runs: &[Listed], stop: &Stop) -> Result<f64> {
     let missing: Vec<&Listed> = runs.iter().filter(|run| !run.there).collect();
     let mut kinds: Vec<(usize, usize)> = missing.iter().map(|run| (run.cell, run.policy_at)).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let step = kinds.len().div_ceil(TRIALS).max(1);
-    let tried: Vec<f64> =
-        kinds.iter().step_by(step).map(|&(cell, policy)| trial(&study.cells[cell], policy)).collect::<Result<_>>()?;
+    let tried: Vec<f64> = kinds
+        .iter()
+        .step_by(step)
+        .map(|&(cell, policy)| trial(&study.cells[cell], policy, stop))
+        .collect::<Result<_>>()?;
     let mean = tried.iter().sum::<f64>() / tried.len().max(1) as f64;
     Ok(mean * missing.len() as f64)
 }
 
 /// Seconds that one run takes: measured if it ends soon, else scaled by the tasks that it has, or taken as it is where
 /// nobody knows how many there are.
-fn trial(plan: &Plan, policy: usize) -> Result<f64> {
+fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
     let started = Instant::now();
     let supply = plan.workload.supply(plan.seeds[0])?;
     let making = started.elapsed();
@@ -103,10 +106,10 @@ fn trial(plan: &Plan, policy: usize) -> Result<f64> {
     let (started, mut launched) = (Instant::now(), 0u64);
     let outcome = simulate(&simulation, &plan.policies[policy], &to, &mut |_: Time, so_far| {
         launched = so_far;
-        crate::cli::interrupt::check()?;
+        stop.check()?;
         if started.elapsed() > TRIAL { Err(Error::Interrupted) } else { Ok(()) }
     });
-    crate::cli::interrupt::check()?;
+    stop.check()?;
     let took = started.elapsed().as_secs_f64();
     let share = match (outcome, supply.tasks()) {
         (Ok(_), _) => 1.0,

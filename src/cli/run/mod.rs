@@ -190,7 +190,7 @@ fn performed(study: &Study, how: &How, draw: Draw, context: &Context) -> Result<
                 .say(&format!("{} has {others} files or folders that are no results; they stay", folder.display())),
         }
     }
-    let bar = Bar::new(context.quiet);
+    let bar = Bar::new(context.quiet, &context.stop);
     let request = Request { folder: how.folder, threads: how.threads, mode: how.mode, shard: how.shard };
     let outcome = execute(study, &request, &bar);
     bar.clear();

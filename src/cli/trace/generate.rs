@@ -64,7 +64,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(quality) = generated.supply.quality() {
         facts.extend(report::json(quality));
     }
-    save(&|| generated.supply.source().map(Watched::new), &target, facts, context)
+    save(&|| generated.supply.source().map(|source| Watched::new(source, &context.stop)), &target, facts, context)
 }
 
 /// The workload that a generator made.

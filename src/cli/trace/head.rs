@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Opened, Reading};
-use crate::cli::print;
+use crate::cli::{Context, print};
 use crate::error::Result;
 use crate::workload::Source;
 use crate::workload::write::Layout;
@@ -24,9 +24,9 @@ pub struct Args {
     reading: Reading,
 }
 
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: &Args, context: &Context) -> Result<()> {
     let opened = Opened::new(&args.trace, &args.reading, None)?;
-    let mut source = opened.source()?;
+    let mut source = opened.source(&context.stop)?;
     // All columns, then without those that stay empty in what is shown.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
     (layout.tasks, layout.stage, layout.after) = (true, true, true);

@@ -58,5 +58,5 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             facts.insert("format".into(), Value::from(opened.format()));
         }
     }
-    save(&|| opened.source(), &target, facts, context)
+    save(&|| opened.source(&context.stop), &target, facts, context)
 }

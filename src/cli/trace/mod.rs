@@ -13,7 +13,7 @@ mod watched;
 
 use std::path::Path;
 
-use super::Context;
+use super::{Context, Stop};
 use crate::error::{Error, Result};
 use crate::experiment::Supply;
 use crate::experiment::changes::apply;
@@ -82,7 +82,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Verb::Import(args) => import::run(args, context),
         Verb::Generate(args) => generate::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
-        Verb::Head(args) => head::run(args),
+        Verb::Head(args) => head::run(args, context),
         Verb::Validate(args) => validate::run(args, context),
     }
 }
@@ -119,8 +119,8 @@ impl Opened {
         Ok(Opened { input, supply })
     }
 
-    fn source(&self) -> Result<Watched<'_>> {
-        self.supply.source().map(Watched::new)
+    fn source(&self, stop: &Stop) -> Result<Watched<'_>> {
+        self.supply.source().map(|source| Watched::new(source, stop))
     }
 
     /// The name of the format.

@@ -10,7 +10,7 @@ use super::watched::Watched;
 use super::{Opened, Reading, figures, report};
 use crate::cli::print::aligned;
 use crate::cli::screen::paragraphs;
-use crate::cli::{Context, Format, print};
+use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::Supply;
 use crate::output::numbers::number;
@@ -89,17 +89,17 @@ impl Subject {
         Ok(Subject { name: opened.name(), supply: opened.supply, facebook: false })
     }
 
-    fn source(&self) -> Result<Watched<'_>> {
-        self.supply.source().map(Watched::new)
+    fn source(&self, stop: &Stop) -> Result<Watched<'_>> {
+        self.supply.source().map(|source| Watched::new(source, stop))
     }
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let subject = Subject::new(args)?;
-    let summary = summarise(&mut subject.source()?)?;
+    let summary = summarise(&mut subject.source(&context.stop)?)?;
     let published = (subject.facebook || args.published).then(published);
     let loads = match &args.machines {
-        Some(text) => Some(load::loads(&load::cluster(text, &subject.source()?)?, &summary)),
+        Some(text) => Some(load::loads(&load::cluster(text, &subject.source(&context.stop)?)?, &summary)),
         None => None,
     };
     let shown = Shown { name: &subject.name, summary: &summary, published: published.as_ref(), loads };
@@ -112,7 +112,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
     }
     if let Some(folder) = &args.figure {
-        let measured = curves(&mut subject.source()?)?;
+        let measured = curves(&mut subject.source(&context.stop)?)?;
         let beside = published.as_ref().map(|published| (published, published_curves()));
         let beside = beside.as_ref().map(|(published, curves)| (*published, curves.as_slice()));
         let drawn = figures::draw(folder, &summary, &measured, beside, &context.provenance(folder))?;

@@ -47,10 +47,11 @@ struct Report<'a> {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let opened = Opened::new(&args.file, &args.reading, args.machines.as_deref())?;
-    let cluster = args.machines.as_deref().map(|text| load::cluster(text, &opened.source()?)).transpose()?;
+    let cluster =
+        args.machines.as_deref().map(|text| load::cluster(text, &opened.source(&context.stop)?)).transpose()?;
     let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();
-    let findings = inspect(&mut opened.source()?, &kinds)?;
-    let summary = summarise(&mut opened.source()?)?;
+    let findings = inspect(&mut opened.source(&context.stop)?, &kinds)?;
+    let summary = summarise(&mut opened.source(&context.stop)?)?;
     let loads = cluster.map(|cluster| load::loads(&cluster, &summary));
     let report = Report { opened: &opened, summary, findings, loads };
     match args.format {

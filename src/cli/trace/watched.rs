@@ -1,6 +1,6 @@
 //! A source that Ctrl-C can stop.
 
-use crate::cli::interrupt;
+use crate::cli::Stop;
 use crate::error::Result;
 use crate::units::{Dim, JobId, Time, UserId};
 use crate::workload::{JobName, Names, Source, TaskSet, Texts};
@@ -11,12 +11,13 @@ const EVERY: u64 = 4096;
 /// Another source; its rows end with [`crate::error::Error::Interrupted`] once a signal has come.
 pub struct Watched<'a> {
     source: Box<dyn Source + 'a>,
+    stop: Stop,
     taken: u64,
 }
 
 impl<'a> Watched<'a> {
-    pub fn new(source: Box<dyn Source + 'a>) -> Watched<'a> {
-        Watched { source, taken: 0 }
+    pub fn new(source: Box<dyn Source + 'a>, stop: &Stop) -> Watched<'a> {
+        Watched { source, stop: stop.clone(), taken: 0 }
     }
 }
 
@@ -32,7 +33,7 @@ impl Source for Watched<'_> {
     fn take(&mut self) -> Result<Option<TaskSet>> {
         self.taken += 1;
         if self.taken.is_multiple_of(EVERY) {
-            interrupt::check()?;
+            self.stop.check()?;
         }
         self.source.take()
     }

@@ -1,0 +1,211 @@
+//! Tables from and to other programs in memory, as Arrow arrays: what files of tables hold goes out, and what comes in becomes
+//! such a file, so that it is read as any other.
+
+use std::path::{Path, PathBuf};
+
+use polars_arrow::array::{Array, StructArray};
+use polars_arrow::compute::concatenate::concatenate;
+use polars_arrow::datatypes::{ArrowDataType, Field as ArrowField};
+use polars_error::{PolarsError, PolarsResult};
+
+use crate::frame::open;
+use crate::parquet::{Column, Parquet, unreadable};
+use crate::table::{Field, TableWriter};
+use plimsoll_base::column::{Cell, Kind};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_sim::workload::{Columns, NameList};
+
+/// Rows of a chunk.
+const CHUNK: usize = 1 << 16;
+
+/// Files of one table, one behind the other.
+#[derive(Clone, Debug)]
+pub struct Files {
+    paths: Vec<PathBuf>,
+    fields: Vec<ArrowField>,
+    rows: usize,
+}
+
+impl Files {
+    /// Those of these paths that are there. Errors: [`Error::Trace`] for one that is damaged, or has other columns than the first.
+    pub fn open(paths: Vec<PathBuf>) -> Result<Files> {
+        let mut files = Files { paths: Vec::new(), fields: Vec::new(), rows: 0 };
+        for path in paths {
+            let Some(file) = all(&path)? else { continue };
+            let fields = file.fields();
+            if files.paths.is_empty() {
+                files.fields = fields;
+            } else if files.fields != fields {
+                let problem = format!("its columns are not those of {}", files.paths[0].display());
+                return Err(Error::trace(path, 0, "", problem));
+            }
+            files.rows += file.rows();
+            files.paths.push(path);
+        }
+        Ok(files)
+    }
+
+    /// The rows of all of them.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The columns: name, and type as Arrow calls it.
+    pub fn columns(&self) -> impl Iterator<Item = (&str, String)> {
+        self.fields.iter().map(|field| (field.name.as_str(), format!("{:?}", field.dtype)))
+    }
+
+    /// The type of a row.
+    pub fn field(&self) -> ArrowField {
+        ArrowField::new("".into(), ArrowDataType::Struct(self.fields.clone()), false)
+    }
+
+    /// The rows, a chunk at a time. Errors: a file is damaged, or no longer there.
+    pub fn chunks(&self) -> impl Iterator<Item = PolarsResult<Box<dyn Array>>> + use<> {
+        let (files, mut next, mut current) = (self.clone(), 0, None);
+        std::iter::from_fn(move || {
+            loop {
+                if current.is_none() {
+                    let path = files.paths.get(next)?;
+                    next += 1;
+                    match all(path) {
+                        Ok(file) => current = file.map(|file| (file, 0)),
+                        Err(error) => return Some(Err(failed(error))),
+                    }
+                }
+                let Some((file, from)) = &mut current else { continue };
+                let rows = file.rows().saturating_sub(*from).min(CHUNK);
+                if rows == 0 {
+                    current = None;
+                    continue;
+                }
+                let columns = file.read(*from, rows).map_err(failed);
+                *from += rows;
+                return Some(columns.and_then(|columns| together(columns, rows, &files.fields)));
+            }
+        })
+    }
+}
+
+fn failed(error: Error) -> PolarsError {
+    PolarsError::ComputeError(error.to_string().into())
+}
+
+/// A file with all of its columns selected; `None` if it is not there.
+fn all(path: &Path) -> Result<Option<Parquet>> {
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    let names: Vec<String> = file.columns().iter().map(|(name, _)| name.clone()).collect();
+    file.select(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Ok(Some(file))
+}
+
+/// Columns as one array of rows.
+fn together(columns: Vec<Column>, rows: usize, fields: &[ArrowField]) -> PolarsResult<Box<dyn Array>> {
+    let whole = |column: Column| match column.into_arrays() {
+        mut arrays if arrays.len() == 1 => Ok(arrays.remove(0)),
+        arrays => concatenate(&arrays.iter().map(|array| &**array).collect::<Vec<_>>()),
+    };
+    let arrays = columns.into_iter().map(whole).collect::<PolarsResult<Vec<_>>>()?;
+    let dtype = ArrowDataType::Struct(fields.to_vec());
+    StructArray::try_new(dtype, rows, arrays, None).map(|rows| Box::new(rows) as Box<dyn Array>)
+}
+
+/// How a column of a frame is stored.
+enum Stored {
+    Int,
+    Float,
+    Text,
+}
+
+/// Writes the rows of a frame, which come as arrays of this type, to a Parquet file in whose place messages speak of `name`. Columns
+/// of types that no trace has are left out, unless a trace has a column of that name. Returns the digest of the bytes.
+///
+/// Errors: [`Error::Trace`] for such a column, rows that are none or do not come, and [`Error::Output`].
+pub fn import(
+    name: &str,
+    path: &Path,
+    field: &ArrowField,
+    chunks: &mut dyn Iterator<Item = PolarsResult<Box<dyn Array>>>,
+) -> Result<String> {
+    let wrong = |column: &str, problem: String| Error::trace(name, 0, column, problem);
+    let ArrowDataType::Struct(fields) = &field.dtype else {
+        return Err(wrong("", format!("these are no rows but values of type {:?}; expected a table", field.dtype)));
+    };
+    let mut kept: Vec<(usize, Stored)> = Vec::new();
+    for (at, field) in fields.iter().enumerate() {
+        // Categories are text by another name.
+        let dtype = match &field.dtype {
+            ArrowDataType::Dictionary(_, values, _) => values,
+            other => other,
+        };
+        match unreadable(dtype) {
+            None => kept.push((at, stored(dtype))),
+            Some(kind) if Columns::knows(&field.name, &[]) || kind.starts_with("decimal") => {
+                let problem = format!("is of type {kind}; expected integers, floats, text or truth values");
+                return Err(wrong(&field.name, problem));
+            }
+            Some(_) => {}
+        }
+    }
+    let kind = |stored: &Stored| match stored {
+        Stored::Int => Kind::Int,
+        Stored::Float => Kind::Float,
+        Stored::Text => Kind::Text,
+    };
+    let table = kept.iter().map(|(at, stored)| Field::new(fields[*at].name.as_str(), kind(stored))).collect();
+    let mut writer = TableWriter::create(path, &[], table, &[])?;
+    for chunk in chunks {
+        let chunk = chunk.map_err(|error| wrong("", format!("its rows do not come: {error}")))?;
+        let Some(chunk) = chunk.as_any().downcast_ref::<StructArray>() else { continue };
+        let values = |(at, stored): &(usize, Stored)| {
+            let column = Column::of(fields[*at].clone(), chunk.values()[*at].clone());
+            Values::of(&column, stored).map_err(|problem| wrong(column.name(), problem))
+        };
+        let values = kept.iter().map(values).collect::<Result<Vec<Values>>>()?;
+        for row in 0..chunk.len() {
+            writer.push(values.iter().map(|column| column.cell(row)))?;
+        }
+    }
+    writer.finish().map(|written| written.digest)
+}
+
+fn stored(dtype: &ArrowDataType) -> Stored {
+    use ArrowDataType as D;
+    match dtype {
+        D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => Stored::Int,
+        D::Float32 | D::Float64 => Stored::Float,
+        _ => Stored::Text,
+    }
+}
+
+/// The values of a chunk of a column.
+enum Values {
+    Int(Vec<Option<i64>>),
+    Float(Vec<Option<f64>>),
+    Text(NameList, Vec<bool>),
+}
+
+impl Values {
+    fn of(column: &Column, stored: &Stored) -> std::result::Result<Values, String> {
+        Ok(match stored {
+            Stored::Int => {
+                let integers = column.integers()?.unwrap_or_default();
+                match integers.iter().zip(column.nulls()).any(|(value, null)| value.is_none() && !null) {
+                    true => return Err("has a value of 2^63 or more".to_owned()),
+                    false => Values::Int(integers),
+                }
+            }
+            Stored::Float => Values::Float(column.numbers()?),
+            Stored::Text => Values::Text(column.names()?, column.nulls()),
+        })
+    }
+
+    fn cell(&self, row: usize) -> Cell<'_> {
+        match self {
+            Values::Int(values) => values[row].map_or(Cell::Null, Cell::Int),
+            Values::Float(values) => values[row].map_or(Cell::Null, Into::into),
+            Values::Text(_, nulls) if nulls[row] => Cell::Null,
+            Values::Text(names, _) => Cell::Text(names.get(row)),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+"""Plimsoll: a discrete-event simulator for the fair sharing of clusters.
+
+    >>> import plimsoll
+    >>> results = plimsoll.replay("trace.csv", machines="400x16c32g", policies=["drf", "fifo"])
+    >>> print(results)              # what the command line prints
+    >>> polars.DataFrame(results.users)
+
+A call goes the way of the command line: the same plans, options, tables and messages (https://docs.rs/plimsoll). All amounts are
+in the units that column names end in; times are in microseconds (``_us``) or seconds (``_s``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _call, _plimsoll
+from ._call import Frames, call, folder, given, named, options
+from ._errors import Error, InputError, RunError, Warning
+from ._plimsoll import Table
+from ._results import Figure, Results
+
+__version__, __commit__ = _plimsoll.version()
+
+__all__ = ["Error", "Figure", "InputError", "Results", "RunError", "Table", "Warning", "check", "read", "replay", "run", "solve"]
+
+
+def run(
+    plan: str | os.PathLike | Mapping[str, Any],
+    out: str | os.PathLike | None = None,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    jobs: int | None = None,
+    restart: bool = False,
+    quiet: bool = False,
+    **more: Any,
+) -> Results:
+    """Runs an experiment: all runs, tables, figures and the report.
+
+    Args:
+        plan: The path of a plan in TOML, or a dict with the same keys, in which ``workload["trace"]`` may be a frame. Paths in a dict
+            are relative to the working directory.
+        out: The folder for the results; one of their own that goes away with them if it is None. Runs that are there already and
+            belong to this plan are kept.
+        changes: Keys of the plan and their values, such as ``{"workload.load": 0.7}``.
+        jobs: Threads; all cores if it is None.
+        restart: Run everything again, and remove what is there.
+        quiet: Show no progress.
+        **more: Further changes: ``seeds=2`` is ``changes={"seeds": 2}``.
+
+    Returns:
+        `Results`.
+
+    Raises:
+        InputError: The plan is not accepted, at the place that the message gives.
+        RunError: The results cannot be written, or no task of a run started.
+        KeyboardInterrupt: Ctrl-C; runs that had ended are kept in `out`.
+    """
+    place, kept = folder(out)
+    frames = Frames(kept)
+    name, text = given(plan, "plan", frames)
+    args = ["run", name, f"--output={place}", *_call.changes({**(changes or {}), **more}, frames)]
+    args += options({"jobs": jobs, "restart": restart, "quiet": quiet})
+    return Results(place, call(args, text, frames), frames.kept)
+
+
+def replay(
+    trace: Any,
+    machines: str | os.PathLike,
+    policies: str | Sequence[str],
+    out: str | os.PathLike | None = None,
+    *,
+    quiet: bool = False,
+    **more: Any,
+) -> Results:
+    """Replays a trace under some policies.
+
+    Args:
+        trace: A path (CSV, Parquet or a public format), or a frame: anything with ``__arrow_c_stream__``, such as those of polars,
+            pandas and pyarrow and relations of DuckDB, with the columns of a canonical trace (docs/traces.md).
+        machines: ``"400x16c32g"``, or the path of a CSV of machines.
+        policies: The name of a policy, or a list of names.
+        out: The folder for the results; one of their own that goes away with them if it is None.
+        quiet: Show no progress.
+        **more: Options of ``plimsoll replay``: ``placement="first-fit"``, ``tasks=True``, ``weights="weights.csv"``, ``jobs=1``.
+
+    Returns:
+        `Results`.
+
+    Raises:
+        InputError: The trace or an option is not accepted; of a trace with row and column.
+        RunError: The results cannot be written, or no task started.
+        TypeError: The trace is neither a path nor a frame.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    place, kept = folder(out)
+    frames = Frames(kept)
+    if not isinstance(trace, (str, os.PathLike)):
+        trace = frames.file(trace, "trace")
+    args = ["replay", f"--machines={machines}", *(f"--policy={name}" for name in named(policies)), f"--output={place}"]
+    return Results(place, call([*args, *options({**more, "quiet": quiet}), "--", trace], frames=frames), frames.kept)
+
+
+def solve(
+    instance: str | os.PathLike | Mapping[str, Any],
+    policies: str | Sequence[str] | None = None,
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """Computes what a fair allocation would be, without a clock.
+
+    Args:
+        instance: The path of an instance in TOML or JSON, or a dict with the same keys (docs/solve.md).
+        policies: The name of a policy, or a list of names; all that have an answer if it is None.
+        **more: Options of ``plimsoll solve``: ``whole_tasks=True``, ``on_blocked="stop"``, ``variant=...``.
+
+    Returns:
+        The JSON document of ``plimsoll solve --format json``, as lists and dicts. Fractions are text.
+
+    Raises:
+        InputError: The instance is not accepted, at the place that the message gives.
+        RunError: A solver did not converge.
+    """
+    name, text = given(instance, "instance", Frames())
+    args = ["solve", name, "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies))]
+    return json.loads(call([*args, *options(more)], text))
+
+
+def check(policies: str | Sequence[str], **more: Any) -> list[dict[str, Any]]:
+    """Looks for instances in which policies break the fairness properties that the literature asks of them.
+
+    Args:
+        policies: The name of a policy, or a list of names.
+        **more: Options of ``plimsoll check``: ``properties=[...]``, ``effort="quick"``.
+
+    Returns:
+        The JSON document of ``plimsoll check --format json``: for each property what was found, with a smallest counterexample.
+
+    Raises:
+        InputError: A policy or an option is not accepted.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    args = ["check", "--format=json", *(f"--policy={policy}" for policy in named(policies))]
+    return json.loads(call([*args, *options({"quiet": True, **more})]))
+
+
+def read(folder: str | os.PathLike) -> Results:
+    """Reads a results folder, of the command line or of another call.
+
+    Raises:
+        InputError: It is none, or a table in it is not as it was written.
+    """
+    return Results(folder)

@@ -1,0 +1,161 @@
+"""A call of the command line from Python: arguments, errors and warnings."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _plimsoll
+from ._errors import InputError, RunError, Warning
+
+#: The name of a plan or an instance that is no file. Relative paths in it are relative to the working directory.
+GIVEN = "<plan>"
+
+
+class Kept:
+    """A folder that goes away with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="plimsoll-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+class Frames:
+    """The frames of a call, as files that live as long as its results.
+
+    Attributes:
+        kept: The folder that holds them, or None if there are none.
+    """
+
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.kept = kept
+        self._names: dict[str, str] = {}
+
+    def file(self, rows: Any, name: str) -> str:
+        """Writes a frame to a file, by a name that says which rows it has. Messages call it `name`."""
+        self.kept = self.kept or Kept()
+        place = self.kept.path / "frame.parquet"
+        try:
+            digest = _plimsoll.write_frame(rows, name, place)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        path = os.fspath(place.rename(place.with_name(f"frame-{digest[:16]}.parquet")))
+        self._names[path] = name
+        return path
+
+    def told(self, message: str) -> str:
+        """A message that calls frames by their names."""
+        for path, name in self._names.items():
+            message = message.replace(path, name)
+        return message
+
+
+def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frames | None = None) -> str:
+    """Runs the program with arguments for the caller's caller, and returns what it prints. Raises `plimsoll.Error`; warns with
+    `plimsoll.Warning`."""
+    code, printed, problem, noted = _plimsoll.call([os.fspath(arg) for arg in args], text)
+    told = frames.told if frames else str
+    for note in noted:
+        warnings.warn(told(note), Warning, stacklevel=3)
+    if code:
+        raise (InputError if code == 2 else RunError)(told(problem))
+    return printed
+
+
+def options(given: Mapping[str, Any]) -> list[str]:
+    """Options of the command line from keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``, and
+    a list gives an option several times. What is None or False is left out."""
+    args = []
+    for name, value in given.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            args.append(flag)
+        else:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            # As one word, so that a value with a hyphen in front is no option.
+            args.extend(f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values)
+    return args
+
+
+def named(policies: Any) -> list[str]:
+    """The names of policies, of which one alone may be given as text. Raises TypeError for anything else."""
+    if isinstance(policies, str):
+        return [policies]
+    if isinstance(policies, (list, tuple)) and all(isinstance(name, str) for name in policies):
+        return list(policies)
+    raise TypeError(f"policies: {policies!r} is not accepted; expected a name such as 'drf', or a list of names")
+
+
+def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, str] | None]:
+    """A plan or an instance as an argument, and the text that stands for it if it is no file."""
+    if isinstance(what, Mapping):
+        try:
+            return GIVEN, (GIVEN, _plimsoll.toml(json.dumps(framed(what, frames, ""), default=plain)))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{kind}: {error}") from error
+    if isinstance(what, (str, os.PathLike)):
+        return Path(what), None
+    raise TypeError(f"{kind}: {what!r} is not accepted; expected a path or a dict")
+
+
+def framed(value: Any, frames: Frames, key: str) -> Any:
+    """A value of a plan in which each frame is the path of a file with its rows."""
+    if isinstance(value, Mapping):
+        return {name: framed(of, frames, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [framed(of, frames, key) for of in value]
+    if value is None:
+        raise InputError(f"{key}: None is not accepted; leave the key out")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{key}: {value} is not accepted; expected a finite number")
+    if not hasattr(value, "__arrow_c_stream__"):
+        return value
+    if hasattr(value, "to_list"):
+        return value.to_list()
+    if not key.endswith("workload.trace"):
+        raise InputError(f"{key}: a {type(value).__name__} is not accepted; only workload.trace may be a frame")
+    return frames.file(value, key)
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has no word for, in plain words: paths as text, numbers and arrays of NumPy as numbers and lists."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r} is not accepted; expected text, a number, a truth value, a list or a dict")
+
+
+def literal(value: Any) -> str:
+    """A value as it stands in a plan."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {literal(of)}" for name, of in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    return json.dumps(value, default=plain, ensure_ascii=False)
+
+
+def changes(given: Mapping[str, Any], frames: Frames) -> list[str]:
+    """Changes of a plan: ``--set KEY=VALUE`` for each."""
+    try:
+        return [f"--set={key}={literal(framed(value, frames, key))}" for key, value in given.items()]
+    except TypeError as error:
+        raise InputError(f"changes: {error}") from error
+
+
+def folder(out: str | os.PathLike | None) -> tuple[Path, Kept | None]:
+    """The folder for results, and what keeps it: one of its own that goes away with the results if `out` is None."""
+    if out is not None:
+        return Path(out), None
+    kept = Kept()
+    return kept.path / "results", kept

@@ -1,0 +1,34 @@
+"""The part of the package that is in Rust."""
+
+from os import PathLike
+from typing import Any, Sequence
+
+def call(args: Sequence[str], text: tuple[str, str] | None = None) -> tuple[int, str, str, list[str]]:
+    """Exit code, output, problem and warnings of the program with these arguments."""
+
+def main(args: Sequence[str]) -> int:
+    """The exit code of the program with these arguments, its name first."""
+
+def toml(json: str) -> str:
+    """A plan in JSON, in TOML."""
+
+def version() -> tuple[str, str | None]:
+    """The version, and the commit of the sources."""
+
+def tables(folder: str | PathLike[str]) -> list[tuple[str, list[PathLike[str]]]]:
+    """The tables of a results folder, and the files of each."""
+
+def write_frame(frame: Any, name: str, path: str | PathLike[str]) -> str:
+    """Writes a frame to a Parquet file; returns its digest."""
+
+class Table:
+    """A table of results, for whatever takes Arrow streams."""
+
+    def __init__(self, name: str, paths: Sequence[str | PathLike[str]]) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[tuple[str, str]]: ...
+    def __len__(self) -> int: ...
+    def __repr__(self) -> str: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

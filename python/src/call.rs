@@ -1,0 +1,83 @@
+//! The command line, called.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll::cli::{self, Called, Stop};
+use plimsoll::policy::Registry;
+use plimsoll::rows::with_text;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Between two looks at whether Ctrl-C was pressed.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
+/// found under its name as if it were a file's.
+///
+/// Returns the exit code, what was printed, what is wrong if the code is not 0, and the warnings. Raises KeyboardInterrupt, once what goes on
+/// has ended and dropped what it had half written; `solve` asks nobody and is left to end by itself.
+#[pyfunction]
+#[pyo3(signature = (args, text=None))]
+pub fn call(
+    py: Python,
+    args: Vec<OsString>,
+    text: Option<(PathBuf, String)>,
+) -> PyResult<(u8, String, String, Vec<String>)> {
+    let stop = Stop::default();
+    let (sender, mut receiver) = channel();
+    let waits = args.first().is_none_or(|verb| verb != "solve");
+    let work = {
+        let stop = stop.clone();
+        move || {
+            let args = std::iter::once("plimsoll".into()).chain(args);
+            let work = || cli::call(&Registry::default(), args, &stop);
+            let result = match text {
+                Some((name, text)) => with_text(name, text, work),
+                None => work(),
+            };
+            // Nobody may wait for it any more.
+            let _ = sender.send(result);
+        }
+    };
+    thread::Builder::new().name("plimsoll".to_owned()).spawn(work)?;
+    loop {
+        let result = py.detach(|| {
+            let result = receiver.recv_timeout(LOOK);
+            (receiver, result)
+        });
+        receiver = result.0;
+        match result.1 {
+            Ok(Called { code, printed, problem, warnings }) => return Ok((code, printed, problem, warnings)),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the simulator panicked; please report this as a bug"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(raised) = py.check_signals() {
+                    stop.ask();
+                    if waits {
+                        // What it came to is of no interest.
+                        let _ = py.detach(move || receiver.recv());
+                    }
+                    return Err(raised);
+                }
+            }
+        }
+    }
+}
+
+/// Runs the program with these arguments, its name first, as the program itself does; returns the exit code.
+#[pyfunction]
+pub fn main(py: Python, args: Vec<OsString>) -> u8 {
+    py.detach(|| cli::execute(&Registry::default(), args))
+}
+
+/// A plan or an instance that is given as JSON, as TOML. Raises ValueError for what TOML has no word for.
+#[pyfunction]
+pub fn toml(json: &str) -> PyResult<String> {
+    let table: ::toml::Table = serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    ::toml::to_string(&table).map_err(|error| PyValueError::new_err(error.to_string()))
+}

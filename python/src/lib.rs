@@ -1,0 +1,27 @@
+//! The part of the Python package that is in Rust: the command line as a function, and tables by Arrow's C interface.
+//!
+//! All else is in `python/plimsoll`. Nothing is computed here: a call goes the way of the command line, from the plan reader to the
+//! results folder, and tables are read back from that.
+
+mod call;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The module `plimsoll._plimsoll`.
+#[pymodule]
+mod _plimsoll {
+    #[pymodule_export]
+    use super::call::{call, main, toml};
+    #[pymodule_export]
+    use super::table::{Table, tables, write_frame};
+    #[pymodule_export]
+    use super::version;
+}
+
+/// The version, and the commit that the sources are of, where that is known.
+#[pyfunction]
+fn version() -> (&'static str, Option<&'static str>) {
+    use plimsoll::output::provenance::{COMMIT, VERSION};
+    (VERSION, COMMIT)
+}
