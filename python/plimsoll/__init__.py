@@ -41,7 +41,8 @@ def run(
 
     Args:
         plan: The path of a plan in TOML, or a dict with the same keys, in which ``workload["trace"]`` may be a frame. Paths in a dict
-            are relative to the working directory.
+            are relative to the working directory. A frame becomes a file that goes away with the results: where runs in `out` are to
+            be kept, or results to be bundled, give a path.
         out: The folder for the results; one of their own that goes away with them if it is None. Runs that are there already and
             belong to this plan are kept.
         changes: Keys of the plan and their values, such as ``{"workload.load": 0.7}``.
@@ -116,7 +117,7 @@ def solve(
         **more: Options of ``plimsoll solve``: ``whole_tasks=True``, ``on_blocked="stop"``, ``variant=...``.
 
     Returns:
-        The JSON document of ``plimsoll solve --format json``, as lists and dicts. Fractions are text.
+        A list with the JSON document of ``plimsoll solve --format json`` for each policy, as lists and dicts. Fractions are text.
 
     Raises:
         InputError: The instance is not accepted, at the place that the message gives.
@@ -124,7 +125,8 @@ def solve(
     """
     name, text = given(instance, "instance", Frames())
     args = ["solve", name, "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies))]
-    return json.loads(call([*args, *options(more)], text))
+    found = json.loads(call([*args, *options(more)], text))
+    return found if isinstance(found, list) else [found]
 
 
 def check(policies: str | Sequence[str], **more: Any) -> list[dict[str, Any]]:
@@ -132,7 +134,7 @@ def check(policies: str | Sequence[str], **more: Any) -> list[dict[str, Any]]:
 
     Args:
         policies: The name of a policy, or a list of names.
-        **more: Options of ``plimsoll check``: ``properties=[...]``, ``effort="quick"``.
+        **more: Options of ``plimsoll check``: ``property=[...]``, ``effort="quick"``.
 
     Returns:
         The JSON document of ``plimsoll check --format json``: for each property what was found, with a smallest counterexample.

@@ -54,7 +54,8 @@ class Frames:
     def told(self, message: str) -> str:
         """A message that calls frames by their names."""
         for path, name in self._names.items():
-            message = message.replace(path, name)
+            # Not as the value of a key, which a plan has.
+            message = message.replace(f"{path},", f"{name},").replace(f"{path}:", f"{name}:")
         return message
 
 

@@ -18,13 +18,16 @@ def version() -> tuple[str, str | None]:
 def tables(folder: str | PathLike[str]) -> list[tuple[str, list[PathLike[str]]]]:
     """The tables of a results folder, and the files of each."""
 
+def moved(from_: str | PathLike[str], to: str | PathLike[str]) -> None:
+    """Results were copied: their record finds the plan from there."""
+
 def write_frame(frame: Any, name: str, path: str | PathLike[str]) -> str:
     """Writes a frame to a Parquet file; returns its digest."""
 
 class Table:
     """A table of results, for whatever takes Arrow streams."""
 
-    def __init__(self, name: str, paths: Sequence[str | PathLike[str]]) -> None: ...
+    def __init__(self, name: str, paths: Sequence[str | PathLike[str]], kept: object | None = None) -> None: ...
     @property
     def name(self) -> str: ...
     @property

@@ -78,7 +78,7 @@ class Results:
             there = ", ".join(self._files)
             raise AttributeError(f"these results have no table '{name}'; they have {there} (docs/formats.md says how to get others)")
         if name not in self._opened:
-            self._opened[name] = _plimsoll.Table(name, self._files[name])
+            self._opened[name] = _plimsoll.Table(name, self._files[name], self._kept)
         return self._opened[name]
 
     def __getattr__(self, name: str) -> _plimsoll.Table:
@@ -128,6 +128,7 @@ class Results:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".plimsoll-") as beside:
             os.rename(shutil.copytree(self.folder, Path(beside) / "results"), folder)
+        _plimsoll.moved(self.folder, folder)
         return Results(folder, self.summary)
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ mod _plimsoll {
     #[pymodule_export]
     use super::call::{call, main, toml};
     #[pymodule_export]
-    use super::table::{Table, tables, write_frame};
+    use super::table::{Table, moved, tables, write_frame};
     #[pymodule_export]
     use super::version;
 }

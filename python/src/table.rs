@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll::error::Result;
 use plimsoll::output::folder::{DIFFERENCES, ESTIMATES};
@@ -11,7 +12,7 @@ use plimsoll_store::arrow::{Files, import};
 use polars_arrow::ffi::{ArrowArrayStream, ArrowArrayStreamReader, export_iterator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::PyCapsule;
 
 /// The name that Arrow gives to capsules with a stream.
 const STREAM: &CStr = c"arrow_array_stream";
@@ -21,15 +22,18 @@ const STREAM: &CStr = c"arrow_array_stream";
 pub struct Table {
     name: String,
     files: Files,
+    /// The owner of the folder that the files stand in: it goes away with it.
+    kept: Arc<Option<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl Table {
-    /// The rows of these Parquet files, one behind the other.
+    /// The rows of these Parquet files, one behind the other, in a folder that is there as long as `kept` is.
     #[new]
-    fn new(py: Python, name: String, paths: Vec<PathBuf>) -> PyResult<Table> {
+    #[pyo3(signature = (name, paths, kept=None))]
+    fn new(py: Python, name: String, paths: Vec<PathBuf>, kept: Option<Py<PyAny>>) -> PyResult<Table> {
         let files = py.detach(|| Files::open(paths)).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Table { name, files })
+        Ok(Table { name, files, kept: Arc::new(kept) })
     }
 
     /// Its name.
@@ -61,8 +65,23 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let stream = export_iterator(Box::new(self.files.chunks()), self.files.field());
+        let chunks = Chunks { chunks: self.files.chunks(), _kept: self.kept.clone() };
+        let stream = export_iterator(Box::new(chunks), self.files.field());
         PyCapsule::new_with_value(py, stream, STREAM)
+    }
+}
+
+/// The rows of a table, a chunk at a time, and what keeps their files.
+struct Chunks<I> {
+    chunks: I,
+    _kept: Arc<Option<Py<PyAny>>>,
+}
+
+impl<I: Iterator> Iterator for Chunks<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        self.chunks.next()
     }
 }
 
@@ -89,16 +108,24 @@ fn all(folder: &Path) -> Result<Vec<(String, Vec<PathBuf>)>> {
     Ok(tables)
 }
 
+/// Results were copied from one folder to another: their record finds the plan from there. Raises ValueError if it cannot be written.
+#[pyfunction]
+pub fn moved(from_: PathBuf, to: PathBuf) -> PyResult<()> {
+    plimsoll::cli::moved(&from_, &to).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// Writes a frame, which is anything that gives an Arrow stream, to a Parquet file; `name` is what messages call it. Returns the digest
 /// of the file. Raises TypeError for anything else, and ValueError for a column that no trace can have.
 #[pyfunction]
-pub fn write_frame(py: Python, frame: &Bound<PyAny>, name: &str, path: PathBuf) -> PyResult<String> {
-    let given = frame.call_method1("__arrow_c_stream__", PyTuple::empty(py)).map_err(|error| {
-        let kind = frame.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-        let problem = format!("{name} is a {kind}: a trace is a path, or a frame with __arrow_c_stream__ ({error})");
-        PyTypeError::new_err(problem)
-    })?;
-    let capsule = given.cast_into::<PyCapsule>()?;
+pub fn write_frame(frame: &Bound<PyAny>, name: &str, path: PathBuf) -> PyResult<String> {
+    let kind = frame.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "{name}: a value of type {kind} is not accepted; expected a path, or a frame that gives an Arrow stream (__arrow_c_stream__)"
+        ))
+    };
+    let stream = frame.getattr("__arrow_c_stream__").map_err(|_| wrong())?;
+    let capsule = stream.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong())?;
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<ArrowArrayStream>();
     // SAFETY: a capsule of this name holds such a stream (the PyCapsule interface of Arrow), which is taken out of it here: an empty
     // one, whose release is none, stays behind for its destructor.

@@ -57,10 +57,12 @@ def program(*args, **more):
     return subprocess.run([path, *map(os.fspath, args)], capture_output=True, text=True, timeout=120, **more)
 
 
-def rows(table):
+def rows(results, name):
     """The rows of a table of results as dicts, through pyarrow."""
     pyarrow = pytest.importorskip("pyarrow")
-    return pyarrow.table(table).to_pylist()
+    found = pyarrow.table(results.table(name)).to_pylist()
+    assert len(found) == len(results.table(name))
+    return found
 
 
 def files(folder):

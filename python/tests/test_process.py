@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import MACHINES, TRACE, replay, rows
+from conftest import replay, rows
 
 import plimsoll
 
@@ -62,16 +62,16 @@ def test_another_call_goes_on_after_an_interrupted_one(folder, root):
 
 def test_threads_at_once_give_the_results_of_one_after_the_other(folder):
     jobs = [["drf"], ["fifo"], ["slot:12"], ["asset"]] * 3
-    after_the_other = [rows(replay(policies=policies).jobs) for policies in jobs[:4]] * 3
+    after_the_other = [rows(replay(policies=policies), "jobs") for policies in jobs[:4]] * 3
     with ThreadPoolExecutor(2) as threads:
-        at_once = list(threads.map(lambda policies: rows(replay(policies=policies).jobs), jobs))
+        at_once = list(threads.map(lambda policies: rows(replay(policies=policies), "jobs"), jobs))
     assert at_once == after_the_other
 
 
 def test_plans_of_threads_are_their_own(folder, plan):
     def end(cores):
         results = plimsoll.run({**plan, "cluster": {"machines": f"1x{cores}c400g"}}, quiet=True)
-        return rows(results.runs)[0]["end_us"]
+        return rows(results, "runs")[0]["end_us"]
 
     cores = [4, 8, 16, 40] * 2
     expected = [end(one) for one in cores]
@@ -90,11 +90,12 @@ def test_the_interpreter_goes_on_meanwhile(folder, root):
     other = threading.Thread(target=beat)
     other.start()
     start = time.monotonic()
-    plimsoll.run(root / "experiments/memory.toml", seeds=1, changes={"workload.hours": 0.1, "measure.from": "1m", "measure.to": "5m"}, quiet=True)
+    changes = {"workload.hours": 0.1, "measure.from": "1m", "measure.to": "5m"}
+    plimsoll.run(root / "experiments/memory.toml", seeds=1, changes=changes, quiet=True)
     span = time.monotonic() - start
     ended.set()
     other.join()
-    assert len(beats) > span / 0.01 / 10
+    assert len(beats) > span / 0.2
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
@@ -103,22 +104,23 @@ def test_memory_does_not_grow(folder):
     csv = pytest.importorskip("pyarrow.csv")
     trace = csv.read_csv("trace.csv")
     # Many rows of one job, so that a copy that stays shows.
-    trace = pyarrow.concat_tables([trace.slice(0, 1)] * 20_000)
+    trace = trace.set_column(4, "tasks", pyarrow.array([1, 1, 1])).slice(0, 1)
+    trace = pyarrow.concat_tables([trace] * 5_000)
 
     def resident():
         gc.collect()
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def once():
-        results = plimsoll.replay(trace, "4000x16c64g", "drf", quiet=True, until="10s")
-        pyarrow.table(results.runs)
+        results = plimsoll.replay(trace, "400x16c64g", "drf", quiet=True)
+        assert pyarrow.table(results.runs)["tasks"].to_pylist() == [5_000]
         with pytest.raises(plimsoll.InputError):
             plimsoll.replay(trace, "4x", "drf", quiet=True)
 
     for _ in range(10):
         once()
-    before, folders = resident(), len(list(Path("/proc/self/fd").iterdir()))
+    before, files = resident(), len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(100):
         once()
     assert resident() - before < 40 << 20
-    assert len(list(Path("/proc/self/fd").iterdir())) <= folders
+    assert len(list(Path("/proc/self/fd").iterdir())) <= files

@@ -35,6 +35,7 @@ use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
 pub use interrupt::Stop;
+pub use run::moved;
 
 /// A result with the project's error, unless it says otherwise.
 type Result<T, E = Error> = std::result::Result<T, E>;

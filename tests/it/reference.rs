@@ -37,6 +37,7 @@ const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test i
 const QUICK: &[(&str, &[&str])] = &[
     ("complementary", &["seeds=2", "workload.hours=0.5"]),
     ("displacing", &["seeds=1"]),
+    ("estimates", &["seeds=1", "workload.hours=0.3", "measure.from=5m"]),
     ("facebook", &["seeds=2", "workload.hours=0.1"]),
     ("failures", &["seeds=1", "workload.hours=0.1"]),
     ("field", &["seeds=1", "until=15m", "measure.from=5m", "measure.to=15m"]),

@@ -72,6 +72,7 @@ mod python;
 mod slurm;
 #[cfg(target_os = "linux")]
 mod strace;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -87,7 +88,7 @@ pub type Outcome = Result<(), Missing>;
 const REQUIRE: &str = "PLIMSOLL_REQUIRE";
 
 /// What tests may need, as [`REQUIRE`] names it.
-const NEEDS: [&str; 9] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace"];
+const NEEDS: [&str; 10] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace", "wheel"];
 
 /// A test that is named after what it needs.
 fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
         trial("example::is_listed_among_the_policies", example::is_listed_among_the_policies),
         trial("example::remembers_what_users_have_had", example::remembers_what_users_have_had),
         trial("pdf::its_text_is_text", pdf::its_text_is_text),
+        trial("wheel::the_package_passes_its_tests", wheel::passes_its_tests),
         trial("python::polars_duckdb_and_pandas_read_results_as_the_docs_say", python::reads_results_as_the_docs_say),
         trial("python::notebooks_run_on_small_results", python::notebooks_run_on_small_results),
         trial("python::simpy_ends_every_job_at_the_same_instant", python::simpy_ends_every_job_at_the_same_instant),

@@ -12,10 +12,10 @@ use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 use crate::{Missing, Outcome};
 
-/// A Python with these packages, or why there is none.
-fn python(packages: &str) -> Result<PathBuf, Missing> {
+/// A Python with these packages, which it finds from a folder, or why there is none.
+pub fn python(packages: &str, from: &Path) -> Result<PathBuf, Missing> {
     let python = PathBuf::from(std::env::var_os("PLIMSOLL_PYTHON").unwrap_or_else(|| "python3".into()));
-    match Command::new(&python).args(["-c", &format!("import {packages}")]).output() {
+    match Command::new(&python).args(["-c", &format!("import {packages}")]).current_dir(from).output() {
         Ok(output) if output.status.success() => Ok(python),
         Ok(output) => Err(Missing(said(&output).lines().last().unwrap_or_default().to_owned())),
         Err(error) => Err(Missing(format!("{}: {error}", python.display()))),
@@ -55,7 +55,7 @@ fn read(dir: &Path, table: &str, column: &str) -> (usize, f64) {
 }
 
 pub fn reads_results_as_the_docs_say() -> Outcome {
-    let python = python("polars, duckdb, pandas, pyarrow")?;
+    let python = python("polars, duckdb, pandas, pyarrow", Path::new("."))?;
     let dir = tempfile::tempdir().expect("a temporary folder");
     small_results(dir.path(), &[SWEEP]);
     let page = std::fs::read_to_string(root().join("docs/experiments.md")).expect("a page");
@@ -118,7 +118,7 @@ print(sum(len(cell.get('outputs', [])) for cell in notebook.cells))
 ";
 
 pub fn notebooks_run_on_small_results() -> Outcome {
-    let python = python("polars, altair, matplotlib, nbclient, nbformat, ipykernel")?;
+    let python = python("polars, altair, matplotlib, nbclient, nbformat, ipykernel", Path::new("."))?;
     let dir = tempfile::tempdir().expect("a temporary folder");
     let facebook = ("facebook", &["seeds=2", "workload.hours=0.3"][..]);
     let complementary = ("complementary", &["seeds=4", "workload.hours=0.2"][..]);
@@ -137,7 +137,7 @@ pub fn notebooks_run_on_small_results() -> Outcome {
 
 /// The program that the README compares with: under DRF every job ends at the same microsecond as in a replay.
 pub fn simpy_ends_every_job_at_the_same_instant() -> Outcome {
-    let python = python("simpy, polars")?;
+    let python = python("simpy, polars", Path::new("."))?;
     let dir = tempfile::tempdir().expect("a temporary folder");
     let ok = |command: &mut Command| printed(&run(command.current_dir(dir.path())));
     for (seed, users) in [("1", "users=\"job\""), ("2", "users=20"), ("3", "users=3")] {

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use polars_arrow::array::{Array, StructArray};
+use polars_arrow::array::{Array, DictionaryArray, StructArray};
 use polars_arrow::compute::concatenate::concatenate;
 use polars_arrow::datatypes::{ArrowDataType, Field as ArrowField};
+use polars_arrow::match_integer_type;
 use polars_error::{PolarsError, PolarsResult};
 
 use crate::frame::open;
@@ -69,7 +70,10 @@ impl Files {
                     let path = files.paths.get(next)?;
                     next += 1;
                     match all(path) {
-                        Ok(file) => current = file.map(|file| (file, 0)),
+                        Ok(Some(file)) => current = Some((file, 0)),
+                        Ok(None) => {
+                            return Some(Err(failed(Error::trace(path, 0, "", "this table is no longer there"))));
+                        }
                         Err(error) => return Some(Err(failed(error))),
                     }
                 }
@@ -152,16 +156,21 @@ pub fn import(
         Stored::Float => Kind::Float,
         Stored::Text => Kind::Text,
     };
-    let table = kept.iter().map(|(at, stored)| Field::new(fields[*at].name.as_str(), kind(stored))).collect();
+    // The file is read once: a dictionary is worth its while for text that repeats alone.
+    let column = |(at, stored): &(usize, Stored)| {
+        let name = fields[*at].name.as_str();
+        Field { distinct: name == "job" || !matches!(stored, Stored::Text), ..Field::new(name, kind(stored)) }
+    };
+    let table = kept.iter().map(column).collect();
     let mut writer = TableWriter::create(path, &[], table, &[])?;
     for chunk in chunks {
         let chunk = chunk.map_err(|error| wrong("", format!("its rows do not come: {error}")))?;
         let Some(chunk) = chunk.as_any().downcast_ref::<StructArray>() else { continue };
         let values = |(at, stored): &(usize, Stored)| {
-            let column = Column::of(fields[*at].clone(), chunk.values()[*at].clone());
-            Values::of(&column, stored).map_err(|problem| wrong(column.name(), problem))
+            let (field, array) = (&fields[*at], &*chunk.values()[*at]);
+            Unpacked::of(field, array, stored).map_err(|problem| wrong(&field.name, problem))
         };
-        let values = kept.iter().map(values).collect::<Result<Vec<Values>>>()?;
+        let values = kept.iter().map(values).collect::<Result<Vec<Unpacked>>>()?;
         for row in 0..chunk.len() {
             writer.push(values.iter().map(|column| column.cell(row)))?;
         }
@@ -175,6 +184,36 @@ fn stored(dtype: &ArrowDataType) -> Stored {
         D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => Stored::Int,
         D::Float32 | D::Float64 => Stored::Float,
         _ => Stored::Text,
+    }
+}
+
+/// The values of a chunk of a column, of categories by their keys.
+struct Unpacked {
+    values: Values,
+    keys: Option<Vec<Option<usize>>>,
+}
+
+impl Unpacked {
+    fn of(field: &ArrowField, array: &dyn Array, stored: &Stored) -> std::result::Result<Unpacked, String> {
+        let column = |dtype: &ArrowDataType, array: Box<dyn Array>| {
+            Column::of(ArrowField::new(field.name.clone(), dtype.clone(), true), array)
+        };
+        let ArrowDataType::Dictionary(kind, of, _) = &field.dtype else {
+            return Ok(Unpacked { values: Values::of(&column(&field.dtype, array.to_boxed()), stored)?, keys: None });
+        };
+        let parts = match_integer_type!(kind, |$K| array
+            .as_any()
+            .downcast_ref::<DictionaryArray<$K>>()
+            .map(|categories| (categories.keys_iter().collect(), categories.values().clone())));
+        let (keys, categories) = parts.ok_or("is not of the type that it says")?;
+        Ok(Unpacked { values: Values::of(&column(of, categories), stored)?, keys: Some(keys) })
+    }
+
+    fn cell(&self, row: usize) -> Cell<'_> {
+        match &self.keys {
+            None => self.values.cell(row),
+            Some(keys) => keys[row].map_or(Cell::Null, |key| self.values.cell(key)),
+        }
     }
 }
 
@@ -203,7 +242,7 @@ impl Values {
     fn cell(&self, row: usize) -> Cell<'_> {
         match self {
             Values::Int(values) => values[row].map_or(Cell::Null, Cell::Int),
-            Values::Float(values) => values[row].map_or(Cell::Null, Into::into),
+            Values::Float(values) => values[row].map_or(Cell::Null, Cell::Float),
             Values::Text(_, nulls) if nulls[row] => Cell::Null,
             Values::Text(names, _) => Cell::Text(names.get(row)),
         }

@@ -303,6 +303,20 @@ pub(super) fn way(results: &Path, plan: &Path) -> Option<String> {
     Some(slashed(&way))
 }
 
+/// Results were copied from one folder to another: writes the way from there to the plan into the record of the run. Errors: it cannot be
+/// read or written.
+pub fn moved(from: &Path, to: &Path) -> Result<()> {
+    let record = to.join("run.json");
+    let Some(mut facts) = sealed::read::<serde_json::Map<String, serde_json::Value>>(&record)? else { return Ok(()) };
+    let Some(plan) = facts.get("folder").and_then(|folder| folder.as_str()).map(|folder| from.join(folder)) else {
+        return Ok(());
+    };
+    // The digest of the record is made anew.
+    facts.shift_remove("blake3");
+    facts.insert("folder".to_owned(), way(to, &plan).into());
+    sealed::write(&record, &facts).map(drop)
+}
+
 /// The differences between two ways to run the same plan; everything else is in the tables' metadata.
 /// `more` are further facts.
 pub(super) fn provenance(
