@@ -17,6 +17,7 @@ pub enum Zoo {
     /// With the groups of `tree.toml`.
     Hdrf,
     Psdsf,
+    Tsf,
     /// The knob, in thousandths.
     Tetris(u64),
 }
@@ -62,6 +63,7 @@ impl Zoo {
             }
             Zoo::Hdrf => format!("hdrf:{TREE}"),
             Zoo::Psdsf => "psdsf".to_owned(),
+            Zoo::Tsf => "tsf".to_owned(),
             Zoo::Tetris(knob) => format!("tetris:{}", knob as f64 / 1000.0),
         }
     }
@@ -71,7 +73,7 @@ impl Zoo {
         match self {
             Zoo::FairTree(memory, _) | Zoo::Multifactor(memory, _) | Zoo::TimeBased(memory, _) => Some(memory.period),
             Zoo::Karma(credits) => Some(credits.quantum),
-            Zoo::Hdrf | Zoo::Psdsf | Zoo::Tetris(_) => None,
+            Zoo::Hdrf | Zoo::Psdsf | Zoo::Tsf | Zoo::Tetris(_) => None,
         }
     }
 
@@ -97,6 +99,8 @@ pub struct User {
     /// Amounts times time of the periods that are over, and held and wanted now.
     pub past: Vec<u128>,
     pub held: Vec<u64>,
+    /// How many tasks it runs.
+    pub running: u64,
     pub wanted: Vec<u64>,
     /// The demand of its next task, when it was released, and its priority.
     pub head: Option<(Vec<u64>, u64, u8)>,
@@ -112,6 +116,8 @@ impl User {
 pub struct View<'a> {
     pub users: &'a [User],
     pub capacity: &'a [u64],
+    /// All machines, one by one.
+    pub machines: &'a [Vec<u64>],
     pub clock: u64,
     /// The credits of each user.
     pub credits: &'a [u64],
@@ -125,8 +131,27 @@ pub fn place(zoo: Zoo, view: &View, user: usize) -> Vec<u128> {
         Zoo::TimeBased(memory, k) => vec![of_fair_share(view, user, memory, k)],
         Zoo::Karma(_) => vec![u128::from(u64::MAX - view.credits[user])],
         Zoo::Hdrf => path(view, user),
+        Zoo::Tsf => task_share(view, &view.users[user]),
         Zoo::Psdsf | Zoo::Tetris(_) => unreachable!("these know places of pairs alone"),
     }
+}
+
+/// Tasks over those that it could run alone, whole and 100 binary places.
+fn task_share(view: &View, user: &User) -> Vec<u128> {
+    let demand = &user.head.as_ref().expect("it waits").0;
+    let on = |machine: &Vec<u64>| {
+        let demanded = (0..demand.len()).filter(|&r| demand[r] > 0);
+        demanded.map(|r| (u128::from(machine[r]) << 20) / u128::from(demand[r])).min().unwrap_or(1 << 84)
+    };
+    let alone: u128 = view.machines.iter().map(on).sum::<u128>().clamp(1, 1 << 84);
+    let (numerator, denominator) = (u128::from(user.running) << 20, alone * user.weight() as u128);
+    let (mut places, mut rest) = (0, numerator % denominator);
+    for _ in 0..100 {
+        rest *= 2;
+        places = places << 1 | u128::from(rest >= denominator);
+        rest %= denominator;
+    }
+    vec![numerator / denominator, places]
 }
 
 fn cluster_time(view: &View, user: &User) -> f64 {

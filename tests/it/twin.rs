@@ -112,6 +112,7 @@ fn policies_of_the_literature() {
             Zoo::TimeBased(memory(seed + 2), [0, 1000, 500, 3000][seed as usize % 4]),
             Zoo::Karma(credits),
             Zoo::Hdrf,
+            Zoo::Tsf,
         ];
         case.policies = zoo.map(Policy::Zoo).to_vec();
         case

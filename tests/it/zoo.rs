@@ -159,3 +159,21 @@ fn karma_is_asked_about_whole_cores() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("A: cpu 1; gets 1 task"), "{text}");
 }
+
+/// `B` cannot run on the second machine, which has no memory, so that it could run 10 tasks alone and `A` 20: under `tsf` it has half as
+/// many as `A` until the first machine is full, under `drf` as many, since a task of either is a twentieth of the cluster.
+#[test]
+fn tsf_counts_what_users_could_run_alone() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,a,0,60,100,1,0\nb,b,0,60,100,1,1\n";
+    std::fs::write(dir.path().join("t.csv"), trace).expect("a writable file");
+    let mut command = plimsoll(&["replay", "t.csv", "--machines", "1x10c30g,1x10c", "--placement", "first-fit"]);
+    command.args(["--policy", "tsf", "--policy", "drf", "--tasks", "--until", "0s", "-o", "out"]).current_dir(dir.path());
+    let output = run(&mut command);
+    assert!(output.status.success(), "{}", said(&output));
+    let of = |policy: &str| {
+        let tasks = read_tasks(&dir.path().join("out"), policy).expect("a table of tasks");
+        ["a", "b"].map(|name| tasks.iter().filter(|(job, task)| job == name && task.start == Some(0)).count())
+    };
+    assert_eq!((of("tsf"), of("drf")), ([17, 3], [15, 5]));
+}

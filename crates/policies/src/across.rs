@@ -1,13 +1,12 @@
 //! Static allocations of users on machines that differ, some of whom may run on some machines only.
 //!
-//! No run has them: DRFH and CMMF compare the shares that policies for runs compare, and TSF counts what all machines have room
-//! for, which a policy for a run is not told.
+//! No run has them: they compare the shares that policies for runs compare.
 
 use std::sync::Arc;
 
 use super::maxmin::{named, place};
 use super::{Counterpart, Parsed, PolicyRow};
-use plimsoll_fair::{Across, Mechanism, Quantity};
+use plimsoll_fair::{Across, Quantity};
 
 /// `drfh`
 pub static DRFH: PolicyRow = PolicyRow {
@@ -18,19 +17,12 @@ pub static DRFH: PolicyRow = PolicyRow {
     source: "Wang, Li and Liang, INFOCOM 2014",
     example: "drfh",
     checked: "drfh",
-    read: |given| plain("drfh", given, "drf, which ranks by the same share", Across { quantity: Quantity::Dominant }),
-};
-
-/// `tsf`
-pub static TSF: PolicyRow = PolicyRow {
-    name: "tsf",
-    spelling: "tsf",
-    rank: "tasks / (tasks alone on all machines, also those where it may not run) / w",
-    meaning: "Task share fairness: equal parts of the tasks that users could run alone (for solve and check).",
-    source: "Wang, Li, Liang and Li, SC 2016",
-    example: "tsf",
-    checked: "tsf",
-    read: |given| plain("tsf", given, "drf or another one", Across { quantity: Quantity::Tasks }),
+    read: |given| match given {
+        Some(_) => Err(Parsed::no_parameter("drfh")),
+        None => Ok(Parsed::only_static(None, "drf, which ranks by the same share", |_| {
+            Ok(Counterpart::Target(Arc::new(Across { quantity: Quantity::Dominant })))
+        })),
+    },
 };
 
 /// `cmmf:RESOURCE`
@@ -51,16 +43,3 @@ pub static CMMF: PolicyRow = PolicyRow {
         }))
     },
 };
-
-/// A static allocation without parameters. Errors: there is one.
-fn plain(
-    name: &str,
-    given: Option<&str>,
-    instead: &str,
-    mechanism: impl Mechanism + Copy + 'static,
-) -> Result<Parsed, String> {
-    match given {
-        None => Ok(Parsed::only_static(None, instead, move |_| Ok(Counterpart::Target(Arc::new(mechanism))))),
-        Some(_) => Err(Parsed::no_parameter(name)),
-    }
-}

@@ -36,6 +36,7 @@ mod slot;
 mod spec;
 mod target;
 mod tetris;
+mod tsf;
 mod time_based;
 
 pub use plimsoll_sim::policy::inside;

@@ -30,7 +30,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::ceei::ROW,
     &super::bmf::ROW,
     &super::across::DRFH,
-    &super::across::TSF,
+    &super::tsf::ROW,
     &super::across::CMMF,
     &super::psdsf::ROW,
     &super::tetris::ROW,

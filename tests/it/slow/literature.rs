@@ -45,6 +45,7 @@ impl Simulation<'_> {
             weights: self.config.weights.get(number).cloned().unwrap_or(vec![Ratio::ONE; dims]),
             past: (0..dims).map(past).collect(),
             held: sum(&|row| progress(row).launched - progress(row).ended),
+            running: mine.clone().map(|row| progress(row).launched - progress(row).ended).sum(),
             wanted: sum(&|row| progress(row).released.map_or(0, |_| self.rows[row].tasks - progress(row).ended)),
             head,
         }
@@ -108,7 +109,10 @@ impl Simulation<'_> {
         let Policy::Zoo(zoo) = self.config.policy else { return HashMap::new() };
         let users = self.users();
         let (capacity, clock, credits) = (&self.capacity, self.clock, &self.accounts.credits);
-        let view = View { users: &users, capacity, clock, credits };
+        let pool = [self.capacity.clone()];
+        let pooled = self.config.placement == Placement::Pooled;
+        let machines = if pooled { &pool } else { &self.config.machines[..] };
+        let view = View { users: &users, capacity, machines, clock, credits };
         let at = |row: usize| users.iter().position(|it| it.number == self.rows[row].user).expect("it has appeared");
         line.iter().map(|&row| (row, place(zoo, &view, at(row)))).collect()
     }

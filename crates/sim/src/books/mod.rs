@@ -48,6 +48,8 @@ pub struct Books {
     waiting_demand: Option<Vec<u128>>,
     /// The integrals of what users hold, if a policy asked for them.
     integrals: Option<Integrals>,
+    /// The kinds of machines and how many there are of each, if a policy asked for them.
+    machines: Vec<(Resources, u64)>,
     weights: Weights,
     total_held: Resources,
     total_used: Resources,
@@ -87,6 +89,7 @@ impl Books {
             stride: HELD + dims * if same { 2 } else { 3 },
             waiting_demand: None,
             integrals: None,
+            machines: Vec::new(),
             weights,
             total_held: Resources::ZERO,
             total_used: Resources::ZERO,
@@ -125,6 +128,16 @@ impl Books {
     /// Sets the capacity. Only for the books of a partition: shares of the whole cluster go by its description.
     pub fn set_capacity(&mut self, capacity: Resources) {
         (self.capacity, self.offered) = (capacity, capacity);
+    }
+
+    /// Keeps the machines of the cluster for [`Books::machines`].
+    pub fn keep_machines(&mut self, machines: &[Resources]) {
+        for capacity in machines {
+            match self.machines.iter_mut().find(|(kind, _)| kind == capacity) {
+                Some((_, count)) => *count += 1,
+                None => self.machines.push((*capacity, 1)),
+            }
+        }
     }
 
     /// Keeps the sums for [`Books::wanted`]. Panics: when accounts are open already (a programmer error).
@@ -191,6 +204,12 @@ impl Books {
     /// The whole cluster as the policy's lens offers it.
     pub fn offered(&self) -> &Resources {
         &self.offered
+    }
+
+    /// The machines of the whole cluster as the policy's lens offers them, of every kind one and how many there are; nothing unless a
+    /// policy asked for them.
+    pub fn machines(&self) -> &[(Resources, u64)] {
+        &self.machines
     }
 
     /// The footprint of a user's running tasks.

@@ -153,6 +153,10 @@ impl<'a> Core<'a> {
         if needs.integrals {
             books.keep_integrals();
         }
+        if needs.machines {
+            let pool = [*books.offered()];
+            books.keep_machines(if site.pooled { &pool } else { &site.offers });
+        }
         site.tell_totals(&mut books);
         let eventful = !site.pooled && !cluster.events.events.is_empty();
         let victims = match (options.preempt, needs.displaces) {

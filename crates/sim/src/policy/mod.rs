@@ -166,6 +166,8 @@ pub struct Needs {
     pub labels: Vec<String>,
     /// It reads [`Books::wanted`].
     pub waiting_demand: bool,
+    /// It reads [`Books::machines`].
+    pub machines: bool,
     /// It reads [`Books::service`].
     pub integrals: bool,
     /// A launch may move others than the user that was served, within the round and only further behind.

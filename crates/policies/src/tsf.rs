@@ -1,0 +1,83 @@
+//! Task share fairness: the user with the least part of the tasks that it could run alone on all machines.
+//!
+//! Machines where a user may not run count among those that it could have alone, so that nobody gains by claiming to be picky. On
+//! machines that are all alike, and in a pool, this is `drf`.
+//!
+//! Source: Wang, Li, Liang and Li, "Multi-resource fair sharing for datacenter jobs with placement constraints", SC 2016.
+//!
+//! Departures from the source: a user's tasks need not be alike, and all that run count as if they demanded what its next one does;
+//! parts of tasks count in what it could run alone, rounded down to 2^-20 of a task a machine.
+
+use std::sync::Arc;
+
+use super::price::binary_fraction;
+use super::{Counterpart, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::UserId;
+use plimsoll_fair::{Across, Quantity};
+use plimsoll_sim::books::{Books, Weights};
+
+/// `tsf`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "tsf",
+    spelling: "tsf",
+    rank: "tasks / (tasks alone on all machines, also those where it may not run) / w",
+    meaning: "Task share fairness: equal parts of the tasks that users could run alone.",
+    source: "Wang, Li, Liang and Li, SC 2016",
+    example: "tsf",
+    checked: "tsf",
+    read: |given| {
+        let parsed = Parsed::plain("tsf", given, |setup| Ok(Box::new(Tsf::new(setup))))?;
+        Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Across { quantity: Quantity::Tasks })))))
+    },
+};
+
+/// In steps of which tasks are counted that a machine has room for.
+const STEPS: u128 = 1 << 20;
+
+/// Serves the user with the least task share, in steps of 2^-100.
+///
+/// Cost: O(kinds of machines * resources) per rank.
+struct Tsf {
+    weights: Weights,
+    /// The weight of each user, in millionths.
+    of: Vec<u64>,
+}
+
+impl Tsf {
+    fn new(setup: &Setup) -> Tsf {
+        Tsf { weights: setup.weights.clone(), of: Vec::new() }
+    }
+}
+
+/// How many tasks of a demand all machines have room for, in steps; nothing limits a task that demands nothing.
+fn alone(demand: &[u64], books: &Books) -> u128 {
+    let on = |capacity: &[u64]| {
+        let limits = demand.iter().zip(capacity).filter(|(demand, _)| **demand > 0);
+        limits.map(|(demand, capacity)| u128::from(*capacity) * STEPS / u128::from(*demand)).min()
+    };
+    let kinds = books.machines().iter().map(|(capacity, count)| (on(&capacity.0), u128::from(*count)));
+    kinds.map(|(tasks, count)| tasks.map_or(u128::MAX, |tasks| tasks * count)).fold(0, u128::saturating_add)
+}
+
+impl Policy for Tsf {
+    fn needs(&self) -> Needs {
+        Needs { machines: true, ..Needs::default() }
+    }
+
+    fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
+        let weight = self.weights.whole(self.weights.class_of(name) as usize);
+        self.of.push(weight.ok_or_else(|| {
+            Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+        })?);
+        Ok(())
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let weight = u128::from(self.of[queue.user.index()]);
+        // What fits nowhere is in no line; and nobody could run 2^64 tasks.
+        let alone = alone(books.head(queue.user), books).clamp(1, STEPS << 64);
+        let share = binary_fraction(u128::from(books.running(queue.user)) * STEPS, alone * weight, 100);
+        Rank::wide(*share.high(), *share.low())
+    }
+}
