@@ -44,13 +44,13 @@ fn machines_that_differ_are_told_apart() {
     assert_eq!(names("constrained-slots"), ["drfh", "tsf", "psdsf"]);
     assert_eq!(names("drfh-example"), ["asset", "drf", "ceei", "bmf", "drfh", "tsf", "psdsf"]);
     assert_eq!(names("drf-example"), ["asset", "drf", "ceei", "bmf"]);
-    for args in [&["--policy", "drf"][..], &["--policy", "drfh", "--whole-tasks"]] {
-        let output = run(plimsoll(&["solve"]).arg(instance("constrained-slots")).args(args));
-        assert_eq!(
-            refusal(&output, &["one pool", "user 'C' may run on some of them only", "drfh"]),
-            Ok(()),
-            "{args:?}"
-        );
+    let refused = |name: &str, args: &[&str], words: &[&str]| {
+        let output = run(plimsoll(&["solve"]).arg(instance(name)).args(args));
+        assert_eq!(refusal(&output, words), Ok(()), "{args:?}");
+    };
+    refused("constrained-slots", &["--policy", "drf"], &["one pool", "user 'C' may run on some of them only", "drfh"]);
+    for (name, policy) in [("constrained-slots", "drfh"), ("drfh-example", "drfh"), ("drfh-example", "psdsf")] {
+        refused(name, &["--policy", policy, "--whole-tasks"], &[&format!("'{policy}' with --whole-tasks"), "one pool"]);
     }
     let run_of =
         |policy: &str| run(&mut plimsoll(&["replay", "no-such-trace.csv", "--machines", "2x4c8g", "--policy", policy]));

@@ -36,8 +36,8 @@ mod slot;
 mod spec;
 mod target;
 mod tetris;
-mod tsf;
 mod time_based;
+mod tsf;
 
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
