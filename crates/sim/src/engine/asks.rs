@@ -334,7 +334,8 @@ impl Asks {
         // The more urgent task wins for good; others could stop each other for ever.
         let but_of = (!matches!(self.rule, Some(Rule::Urgent(_)))).then_some(*now);
         let scope = work.queues.scope(queue);
-        let asker = Asker { scope, asked: &self.asked, pending, version: self.rounds, but_of };
+        let keyed = matches!(self.rule, Some(Rule::Order(_)));
+        let asker = Asker { scope, asked: &self.asked, pending, version: self.rounds, keyed, but_of };
         let view = View::new(work, running, site, &*outside.source, choosing, *now);
         let proposal = match &mut self.rule {
             Some(Rule::Urgent(rule)) => {

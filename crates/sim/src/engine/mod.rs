@@ -21,6 +21,7 @@ mod extension;
 mod faults;
 mod fresh;
 mod gang;
+mod gather;
 mod hoard;
 mod inside;
 mod interval;

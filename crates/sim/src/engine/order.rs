@@ -5,14 +5,14 @@
 //! the same user. Rules: `docs/cluster.md`, "Room for what is first in the order".
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::core::{Core, Work};
+use super::core::{Core, Work, amounts};
+use super::gather::Gathered;
 use super::jobs::SetSlot;
 use super::request::Request;
 use crate::books::Books;
-use crate::policy::{Ask, Preemption, Queue, Room, RunningTasks, RunningView, Victims};
+use crate::policy::{Ask, Preemption, Queue, RunningTasks, RunningView, Victims};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Time};
 
@@ -66,10 +66,8 @@ impl Preemption for Order {
         let mut behind: Vec<Behind> = Vec::new();
         let mut hear = |tasks: &RunningTasks| {
             if tasks.order > own {
-                let mut each = Resources::ZERO;
-                each.0.iter_mut().zip(tasks.footprint).for_each(|(each, of)| *each = *of);
-                let RunningTasks { order, key, machine, count, .. } = *tasks;
-                behind.push(Behind { order, key, machine, count, each });
+                let RunningTasks { order, key, machine, count, footprint, .. } = *tasks;
+                behind.push(Behind { order, key, machine, count, each: amounts(footprint) });
             }
             ControlFlow::Continue(())
         };
@@ -79,22 +77,10 @@ impl Preemption for Order {
             running.of(&[queue.user], &mut hear)
         }
         behind.sort_by_key(|tasks| Reverse(tasks.order));
-        let mut there: HashMap<MachineId, (Resources, Vec<(u64, u32)>)> = HashMap::new();
-        for Behind { key, machine, count, each, .. } in behind {
-            let (room, asked) = there.entry(machine).or_insert_with(|| (running.free(machine), Vec::new()));
-            let needs = ask.footprint.iter().zip(room.0).zip(each.0).take(books.dims());
-            let short = needs.filter(|((need, room), each)| *need > room && *each > 0);
-            let short = short.map(|((need, room), each)| (need - room).div_ceil(each)).max().unwrap_or(0);
-            let count = short.min(u64::from(count)) as u32;
-            room.0.iter_mut().zip(each.0).for_each(|(room, each)| *room += each * u64::from(count));
-            if count > 0 {
-                asked.push((key, count));
-                if ask.footprint.iter().zip(room.0).all(|(need, room)| *need <= room) {
-                    return Ok(Some(Victims { tasks: std::mem::take(asked), room: Room::Kept }));
-                }
-            }
-        }
-        Ok(None)
+        let mut gathered = Gathered::default();
+        Ok(behind.into_iter().find_map(|Behind { key, machine, count, each, .. }| {
+            gathered.add(ask, running, (key, machine, count), each.slice(books.dims()))
+        }))
     }
 }
 

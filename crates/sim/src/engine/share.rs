@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use super::core::{Core, amounts};
+use super::gather::{add, covers, short};
 use crate::books::Books;
 use crate::policy::{Ask, Pending, Policy, Preemption, Queue, Rank, Room, RunningTasks, RunningView, Shares, Victims};
 use plimsoll_base::error::Result;
@@ -48,16 +49,8 @@ pub(super) fn turn(policy: &dyn Policy, user: UserId, pending: Pending, books: &
     policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
 }
 
-fn add(sum: &mut Resources, each: &[u64], count: u32) {
-    sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * u64::from(count));
-}
-
 fn take(sum: &mut Resources, each: &[u64], count: u32) {
     sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum = sum.saturating_sub(each * u64::from(count)));
-}
-
-fn covers(room: &Resources, need: &[u64]) -> bool {
-    need.iter().zip(room.0).all(|(need, room)| *need <= room)
 }
 
 impl Share {
@@ -132,10 +125,7 @@ fn give(
     need: &[u64],
     fair: impl Fn(Resources) -> bool,
 ) -> bool {
-    let short = need.iter().zip(offer.room.0).zip(tasks.footprint);
-    let short = short.filter(|((need, room), each)| *need > room && **each > 0);
-    let short = short.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0);
-    let most = short.min(u64::from(tasks.count)) as u32;
+    let most = short(need, &offer.room, tasks.footprint).min(u64::from(tasks.count)) as u32;
     let with = |count: u32| {
         let mut amounts = given.amounts;
         match tasks.gang {

@@ -2,14 +2,14 @@
 //!
 //! The rules are in `docs/cluster.md`, "Priorities and giving back".
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use super::gather::Gathered;
 use crate::books::{Books, Partition};
-use crate::policy::{Ask, Groups, Preemption, Queue, Room, RunningView, Victims};
+use crate::policy::{Ask, Groups, Preemption, Queue, RunningView, Victims};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
-use plimsoll_base::units::{MachineId, Resources, UserId};
+use plimsoll_base::units::UserId;
 
 named! {
     /// The users that a task may ask.
@@ -49,7 +49,7 @@ impl Preemption for Urgent {
             self.eligible = (asker, eligible(self.from, queue.user, running, books)?);
         }
         let (eligible, partitions) = (&self.eligible.1, books.partitions());
-        let mut there: HashMap<MachineId, (Resources, Vec<(u64, u32)>)> = HashMap::new();
+        let mut gathered = Gathered::default();
         let mut found = None;
         running.all(&mut |tasks| {
             if tasks.priority <= queue.priority {
@@ -58,21 +58,8 @@ impl Preemption for Urgent {
             if !eligible.get(tasks.user.index() * partitions + tasks.partition.index()).copied().unwrap_or(true) {
                 return ControlFlow::Continue(());
             }
-            let (room, asked) = there.entry(tasks.machine).or_insert_with(|| (running.free(tasks.machine), Vec::new()));
-            let needs = ask.footprint.iter().zip(room.0).zip(tasks.footprint);
-            let short = needs.filter(|((need, room), each)| *need > room && **each > 0);
-            let short = short.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0);
-            let count = short.min(u64::from(tasks.count)) as u32;
-            if count == 0 {
-                return ControlFlow::Continue(());
-            }
-            room.0.iter_mut().zip(tasks.footprint).for_each(|(room, each)| *room += each * u64::from(count));
-            asked.push((tasks.key, count));
-            if ask.footprint.iter().zip(room.0).any(|(need, room)| *need > room) {
-                return ControlFlow::Continue(());
-            }
-            found = Some(Victims { tasks: std::mem::take(asked), room: Room::Kept });
-            ControlFlow::Break(())
+            found = gathered.add(ask, running, (tasks.key, tasks.machine, tasks.count), tasks.footprint);
+            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         Ok(found)
     }

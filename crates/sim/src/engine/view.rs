@@ -37,6 +37,8 @@ pub(super) struct Asker<'a> {
     pub pending: &'a HashMap<UserId, Pending>,
     /// See [`RunningView::version`].
     pub version: u64,
+    /// Tasks have keys of the order of the run.
+    pub keyed: bool,
     /// Tasks that started at this instant are not shown.
     pub but_of: Option<Time>,
 }
@@ -75,6 +77,7 @@ impl<'a> View<'a> {
                 return ControlFlow::Continue(());
             }
         }
+        let keyed = self.asker.as_ref().is_some_and(|asker| asker.keyed);
         let set = &self.work.sets[tasks.set];
         let gang = set.gang.then(|| self.gang(tasks.set));
         let start = gang.map_or(tasks.start, |(_, start)| start);
@@ -89,7 +92,7 @@ impl<'a> View<'a> {
             user: set.user,
             partition: set.partition,
             priority: set.priority,
-            order: self.work.order_of(tasks.set, self.now),
+            order: if keyed { self.work.order_of(tasks.set, self.now) } else { 0 },
             machine: tasks.machine,
             start: tasks.start,
             count,

@@ -31,7 +31,7 @@ pub struct RunningTasks<'a> {
     pub partition: Partition,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// The key of the order inside users ([`Inside`](super::Inside)): the higher, the further behind; 0 in the usual order.
+    /// The key of the order inside users ([`Inside`](super::Inside)): the higher, the further behind; 0 unless the rule goes by it.
     pub order: u128,
     /// Where they run.
     pub machine: MachineId,

@@ -1,0 +1,46 @@
+//! The room that machines have for a task, and would have, while running tasks are gone through that may be stopped for it: the
+//! part that all rules for whom to ask have in common.
+
+use std::collections::HashMap;
+
+use crate::policy::{Ask, Room, RunningView, Victims};
+use plimsoll_base::units::{MachineId, Resources};
+
+/// By machine the room that is there and would be, and the tasks to stop for it, by key.
+#[derive(Default)]
+pub(super) struct Gathered(HashMap<MachineId, (Resources, Vec<(u64, u32)>)>);
+
+impl Gathered {
+    /// Adds as many of equal tasks, by their key, machine, number and what each holds, as it takes for what is short there; the
+    /// proposal, once that machine has enough room.
+    pub fn add(
+        &mut self,
+        ask: &Ask,
+        running: &dyn RunningView,
+        (key, machine, count): (u64, MachineId, u32),
+        each: &[u64],
+    ) -> Option<Victims> {
+        let (room, asked) = self.0.entry(machine).or_insert_with(|| (running.free(machine), Vec::new()));
+        let count = short(ask.footprint, room, each).min(u64::from(count)) as u32;
+        if count == 0 {
+            return None;
+        }
+        add(room, each, count);
+        asked.push((key, count));
+        covers(room, ask.footprint).then(|| Victims { tasks: std::mem::take(asked), room: Room::Kept })
+    }
+}
+
+/// How many tasks that hold so much each it takes for what is short in each resource that they hold.
+pub(super) fn short(need: &[u64], room: &Resources, each: &[u64]) -> u64 {
+    let needs = need.iter().zip(room.0).zip(each).filter(|((need, room), each)| *need > room && **each > 0);
+    needs.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0)
+}
+
+pub(super) fn covers(room: &Resources, need: &[u64]) -> bool {
+    need.iter().zip(room.0).all(|(need, room)| *need <= room)
+}
+
+pub(super) fn add(sum: &mut Resources, each: &[u64], count: u32) {
+    sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * u64::from(count));
+}

@@ -1,0 +1,40 @@
+//! The slow twin's amounts: what tasks need, machines offer, and users hold as a policy measures it.
+
+use super::{Config, Policy, Ratio, Row};
+
+/// What a user holds, as the policy measures it, over the user's weight.
+pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ratio {
+    let weight = |r: usize| config.weights.get(user).map_or(Ratio::ONE, |weights| weights[r]);
+    let part = |r: usize| {
+        let Ratio { num, den } = weight(r);
+        Ratio::new(u128::from(held[r]) * den, u128::from(capacity[r]) * num)
+    };
+    let mut parts = (0..capacity.len()).filter(|&r| capacity[r] > 0).map(part);
+    match config.policy {
+        Policy::Fifo | Policy::Line | Policy::LongTerm(_) | Policy::Afs(_) | Policy::Zoo(_) => {
+            unreachable!("these orders know no share")
+        }
+        Policy::MaxMin(r) => part(r),
+        Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),
+        Policy::Drf => parts.by_ref().max().unwrap_or(Ratio::ZERO),
+    }
+}
+
+/// What each machine offers: its capacity, or slots.
+pub fn offers(config: &Config) -> Vec<Vec<u64>> {
+    match config.policy {
+        Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),
+        _ => config.machines.clone(),
+    }
+}
+
+/// What a task takes from a place: its demand, or one slot.
+pub fn need(row: &Row, config: &Config) -> Vec<u64> {
+    if let Policy::Slot(_) = config.policy { vec![1] } else { row.demand.clone() }
+}
+
+/// How often a need goes into what is free.
+pub fn times(need: &[u64], free: &[u64]) -> u64 {
+    let wanted = need.iter().zip(free).filter(|(need, _)| **need > 0);
+    wanted.map(|(need, free)| free / need).min().unwrap_or(1 << 40)
+}
