@@ -20,11 +20,29 @@ from . import _call, _plimsoll
 from ._call import Frames, call, folder, given, named, options
 from ._errors import Error, InputError, RunError, Warning
 from ._plimsoll import Table
+from ._policies import Policy, Problem, Users, policy
 from ._results import Figure, Results
 
 __version__, __commit__ = _plimsoll.version()
 
-__all__ = ["Error", "Figure", "InputError", "Results", "RunError", "Table", "Warning", "check", "read", "replay", "run", "solve"]
+__all__ = [
+    "Error",
+    "Figure",
+    "InputError",
+    "Policy",
+    "Problem",
+    "Results",
+    "RunError",
+    "Table",
+    "Users",
+    "Warning",
+    "check",
+    "policy",
+    "read",
+    "replay",
+    "run",
+    "solve",
+]
 
 
 def run(
@@ -40,12 +58,12 @@ def run(
     """Runs an experiment: all runs, tables, figures and the report.
 
     Args:
-        plan: The path of a plan in TOML, or a dict with the same keys, in which ``workload["trace"]`` may be a frame. Paths in a dict
-            are relative to the working directory. A frame becomes a file that goes away with the results: where runs in `out` are to
-            be kept, or results to be bundled, give a path.
+        plan: The path of a plan in TOML, or a dict with the same keys, in which ``workload["trace"]`` may be a frame, and
+            ``policies`` may have some of your own (`policy`). Paths in a dict are relative to the working directory. A frame becomes a file
+            that goes away with the results: where runs in `out` are to be kept, or results to be bundled, give a path.
         out: The folder for the results; one of their own that goes away with them if it is None. Runs that are there already and
             belong to this plan are kept.
-        changes: Keys of the plan and their values, such as ``{"workload.load": 0.7}``.
+        changes: Keys of the plan and their values, which may be policies of your own, such as ``{"workload.load": 0.7}``.
         jobs: Threads; all cores if it is None.
         restart: Run everything again, and remove what is there.
         quiet: Show no progress.
@@ -70,7 +88,7 @@ def run(
 def replay(
     trace: Any,
     machines: str | os.PathLike,
-    policies: str | Sequence[str],
+    policies: str | Policy | Sequence[str | Policy],
     out: str | os.PathLike | None = None,
     *,
     quiet: bool = False,
@@ -82,7 +100,7 @@ def replay(
         trace: A path (CSV, Parquet or a public format), or a frame: anything with ``__arrow_c_stream__``, such as those of polars,
             pandas and pyarrow and relations of DuckDB, with the columns of a canonical trace (docs/traces.md).
         machines: ``"400x16c32g"``, or the path of a CSV of machines.
-        policies: The name of a policy, or a list of names.
+        policies: The name of a policy or one of your own (`policy`), or a list of them.
         out: The folder for the results; one of their own that goes away with them if it is None.
         quiet: Show no progress.
         **more: Options of ``plimsoll replay``: ``placement="first-fit"``, ``tasks=True``, ``weights="weights.csv"``, ``jobs=1``.
@@ -100,7 +118,7 @@ def replay(
     frames = Frames(kept)
     if not isinstance(trace, (str, os.PathLike)):
         trace = frames.file(trace, "trace")
-    args = ["replay", f"--machines={machines}", *(f"--policy={name}" for name in named(policies)), f"--output={place}"]
+    args = ["replay", f"--machines={machines}", *(f"--policy={name}" for name in named(policies, frames)), f"--output={place}"]
     return Results(place, call([*args, *options({**more, "quiet": quiet}), "--", trace], frames=frames), frames.kept)
 
 
@@ -124,27 +142,31 @@ def solve(
         RunError: A solver did not converge.
     """
     name, text = given(instance, "instance", Frames())
-    args = ["solve", name, "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies))]
+    args = ["solve", name, "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies, Frames()))]
     found = json.loads(call([*args, *options(more)], text))
     return found if isinstance(found, list) else [found]
 
 
-def check(policies: str | Sequence[str], **more: Any) -> list[dict[str, Any]]:
+def check(policies: str | Policy | Sequence[str | Policy], **more: Any) -> list[dict[str, Any]]:
     """Looks for instances in which policies break the fairness properties that the literature asks of them.
 
     Args:
-        policies: The name of a policy, or a list of names.
-        **more: Options of ``plimsoll check``: ``property=[...]``, ``effort="quick"``.
+        policies: The name of a policy or one of your own (`policy`), or a list of them. Where one of your own is among them, all are
+            checked as they run, with whole tasks.
+        **more: Options of ``plimsoll check``: ``property=[...]``, ``effort="quick"``, ``whole_tasks=True``.
 
     Returns:
         The JSON document of ``plimsoll check --format json``: for each property what was found, with a smallest counterexample.
 
     Raises:
         InputError: A policy or an option is not accepted.
+        RunError: A policy of your own raised.
         KeyboardInterrupt: Ctrl-C.
     """
-    args = ["check", "--format=json", *(f"--policy={policy}" for policy in named(policies))]
-    return json.loads(call([*args, *options({"quiet": True, **more})]))
+    frames = Frames()
+    args = ["check", "--format=json", *(f"--policy={name}" for name in named(policies, frames))]
+    usual = {"quiet": True, "whole_tasks": bool(frames.policies)}
+    return json.loads(call([*args, *options({**usual, **more})], frames=frames))
 
 
 def read(folder: str | os.PathLike) -> Results:

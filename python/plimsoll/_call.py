@@ -15,6 +15,7 @@ from typing import Any
 
 from . import _plimsoll
 from ._errors import InputError, RunError, Warning
+from ._policies import Policy, names_of
 
 #: The name of a plan or an instance that is no file. Relative paths in it are relative to the working directory.
 GIVEN = "<plan>"
@@ -29,14 +30,16 @@ class Kept:
 
 
 class Frames:
-    """The frames of a call, as files that live as long as its results.
+    """The frames of a call, as files that live as long as its results, and policies of the user's own.
 
     Attributes:
-        kept: The folder that holds them, or None if there are none.
+        kept: The folder that holds the files, or None if there are none.
+        policies: The policies.
     """
 
     def __init__(self, kept: Kept | None = None) -> None:
         self.kept = kept
+        self.policies: list[Policy] = []
         self._names: dict[str, str] = {}
 
     def file(self, rows: Any, name: str) -> str:
@@ -60,14 +63,16 @@ class Frames:
 
 
 def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frames | None = None) -> str:
-    """Runs the program with arguments for the caller's caller, and returns what it prints. Raises `plimsoll.Error`; warns with
-    `plimsoll.Warning`."""
-    code, printed, problem, noted = _plimsoll.call([os.fspath(arg) for arg in args], text)
+    """Runs the program with arguments for the caller's caller, and returns what it prints. Raises `plimsoll.Error`, of what a policy of
+    the user's own has raised; warns with `plimsoll.Warning`."""
+    policies = frames.policies if frames else []
+    code, printed, problem, noted, raised = _plimsoll.call([os.fspath(arg) for arg in args], text, policies)
     told = frames.told if frames else str
     for note in noted:
         warnings.warn(told(note), Warning, stacklevel=3)
-    if code:
-        raise (InputError if code == 2 else RunError)(told(problem))
+    if code or raised:
+        # A policy may have failed in the very last round, after which nobody asked.
+        raise (InputError if code == 2 else RunError)(told(problem or str(raised))) from raised
     return printed
 
 
@@ -88,13 +93,12 @@ def options(given: Mapping[str, Any]) -> list[str]:
     return args
 
 
-def named(policies: Any) -> list[str]:
-    """The names of policies, of which one alone may be given as text. Raises TypeError for anything else."""
-    if isinstance(policies, str):
-        return [policies]
-    if isinstance(policies, (list, tuple)) and all(isinstance(name, str) for name in policies):
-        return list(policies)
-    raise TypeError(f"policies: {policies!r} is not accepted; expected a name such as 'drf', or a list of names")
+def named(policies: Any, frames: Frames) -> list[str]:
+    """The names of policies, of which one alone may be given without a list. Raises TypeError for anything else."""
+    given = list(policies) if isinstance(policies, (list, tuple)) else [policies]
+    if all(isinstance(one, (str, Policy)) for one in given):
+        return names_of(given, frames.policies)
+    raise TypeError(f"policies: {policies!r} is not accepted; expected a name such as 'drf', a plimsoll.policy(...), or a list of them")
 
 
 def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, str] | None]:
@@ -115,6 +119,8 @@ def framed(value: Any, frames: Frames, key: str) -> Any:
         return {name: framed(of, frames, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
     if isinstance(value, (list, tuple)):
         return [framed(of, frames, key) for of in value]
+    if isinstance(value, Policy):
+        return names_of([value], frames.policies)[0]
     if value is None:
         raise InputError(f"{key}: None is not accepted; leave the key out")
     if isinstance(value, float) and not math.isfinite(value):

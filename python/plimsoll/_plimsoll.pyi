@@ -3,8 +3,16 @@
 from os import PathLike
 from typing import Any, Sequence
 
-def call(args: Sequence[str], text: tuple[str, str] | None = None) -> tuple[int, str, str, list[str]]:
-    """Exit code, output, problem and warnings of the program with these arguments."""
+def call(
+    args: Sequence[str], text: tuple[str, str] | None = None, policies: Sequence[Any] = []
+) -> tuple[int, str, str, list[str], BaseException | None]:
+    """Exit code, output, problem and warnings of the program with these arguments, and what a policy in Python raised."""
+
+def check_policy(policy: Any) -> None:
+    """Looks whether a policy can be made."""
+
+def is_policy(name: str) -> bool:
+    """Whether a built-in policy has this name."""
 
 def main(args: Sequence[str]) -> int:
     """The exit code of the program with these arguments, its name first."""

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -12,21 +13,26 @@ use plimsoll::rows::with_text;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::policy::{Given, Raised, registry};
+
 /// Between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
 /// found under its name as if it were a file's.
 ///
-/// Returns the exit code, what was printed, what is wrong if the code is not 0, and the warnings. Raises KeyboardInterrupt, once what goes on
+/// Returns the exit code, what was printed, what is wrong if the code is not 0, the warnings, and what a policy of the user's own raised. Raises KeyboardInterrupt, once what goes on
 /// has ended and dropped what it had half written; `solve` asks nobody and is left to end by itself.
 #[pyfunction]
-#[pyo3(signature = (args, text=None))]
+#[pyo3(signature = (args, text=None, policies=Vec::new()))]
 pub fn call(
     py: Python,
     args: Vec<OsString>,
     text: Option<(PathBuf, String)>,
-) -> PyResult<(u8, String, String, Vec<String>)> {
+    policies: Vec<Given>,
+) -> PyResult<(u8, String, String, Vec<String>, Option<PyErr>)> {
+    let raised = Raised::default();
+    let registry = registry(policies, &raised)?;
     let stop = Stop::default();
     let (sender, mut receiver) = channel();
     let waits = args.first().is_none_or(|verb| verb != "solve");
@@ -34,7 +40,7 @@ pub fn call(
         let stop = stop.clone();
         move || {
             let args = std::iter::once("plimsoll".into()).chain(args);
-            let work = || cli::call(&Registry::default(), args, &stop);
+            let work = || cli::call(&registry, args, &stop);
             let result = match text {
                 Some((name, text)) => with_text(name, text, work),
                 None => work(),
@@ -51,7 +57,10 @@ pub fn call(
         });
         receiver = result.0;
         match result.1 {
-            Ok(Called { code, printed, problem, warnings }) => return Ok((code, printed, problem, warnings)),
+            Ok(Called { code, printed, problem, warnings }) => {
+                let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+                return Ok((code, printed, problem, warnings, raised));
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err("the simulator panicked; please report this as a bug"));
             }

@@ -4,6 +4,7 @@
 //! results folder, and tables are read back from that.
 
 mod call;
+mod policy;
 mod table;
 
 use pyo3::prelude::*;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 mod _plimsoll {
     #[pymodule_export]
     use super::call::{call, main, toml};
+    #[pymodule_export]
+    use super::policy::{check_policy, is_policy};
     #[pymodule_export]
     use super::table::{Table, moved, tables, write_frame};
     #[pymodule_export]

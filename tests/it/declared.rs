@@ -10,8 +10,8 @@ use plimsoll::cluster::Placement;
 use plimsoll::column::{Better, Kind, Unit};
 use plimsoll::output::requests::kinds;
 use plimsoll::output::schema::Table;
-use plimsoll::policy::PolicySpec;
 use plimsoll::policy::inside::{ORDERS, USUAL};
+use plimsoll::policy::{NAMES, Name, Of, PolicySpec};
 use plimsoll::units::Dim;
 use plimsoll::workload::formats::{Format, FormatOptions};
 
@@ -39,7 +39,7 @@ fn code(name: &str) -> String {
 }
 
 /// The tables: page, mark, text.
-fn tables() -> [(&'static str, &'static str, String); 3] {
+fn tables() -> [(&'static str, &'static str, String); 4] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
@@ -49,7 +49,17 @@ fn tables() -> [(&'static str, &'static str, String); 3] {
         vec![code(name), row.chosen.to_owned(), row.source.to_owned()]
     };
     let kind = |(name, about): (&str, &str)| vec![code(name), about.to_owned()];
+    let value = |name: &Name| {
+        let of = match name.of {
+            Of::One => "",
+            Of::Resource => "[r]",
+            Of::Either => " or [r]",
+        };
+        let clauses = name.clauses.iter().map(|clause| clause.word()).collect::<Vec<_>>().join(", ");
+        vec![code(name.name) + of, clauses, name.measure.label().to_owned(), name.meaning.to_owned()]
+    };
     [
+        ("docs/policies.md", "values", table(&["value", "in", "unit", "content"], NAMES.iter().map(value))),
         (
             "docs/traces.md",
             "formats",

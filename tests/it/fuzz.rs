@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arbitrary::{Result as Drawn, Unstructured};
+use plimsoll::books::Weights;
 use plimsoll::cluster::{ClusterSpec, file as machines};
 use plimsoll::error::{Error, Result};
 use plimsoll::experiment::Study;
@@ -23,8 +24,8 @@ use plimsoll::output::read::Results;
 use plimsoll::output::schema::Table;
 use plimsoll::output::trace::ParquetTrace;
 use plimsoll::output::{trace, verify};
-use plimsoll::policy::Registry;
-use plimsoll::units::Dim;
+use plimsoll::policy::{Registry, Setup};
+use plimsoll::units::{Dim, Resources};
 use plimsoll::workload::formats::{Format, FormatOptions, read_input};
 use plimsoll::workload::synthetic::random::stream;
 use plimsoll::workload::write::{Layout, csv};
@@ -232,7 +233,7 @@ fn machine_events_csv() {
 fn weights_csv() {
     fuzz_text("weights", &[], "", |path| {
         let dims = [Dim::parse("cpu").0, Dim::parse("memory_gib").0];
-        plimsoll::books::Weights::read(&plimsoll::pinned::Pinned::new(path)?, &dims).map(drop)
+        Weights::read(&plimsoll::pinned::Pinned::new(path)?, &dims).map(drop)
     });
 }
 
@@ -240,6 +241,19 @@ fn weights_csv() {
 fn quota_toml() {
     fuzz_text("quota", &["experiments/quota"], "toml", |path| {
         Registry::default().policy_in(&format!("quota:{}", path.display()), Path::new("")).map(drop)
+    });
+}
+
+/// Read, and made for a cluster.
+#[test]
+fn expressions() {
+    fuzz_text("expression", &[], "", |path| {
+        let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
+        let policy = Registry::default().policy(text.trim_end())?;
+        let (dims, weights) = ([Dim::parse("cpu").0, Dim::parse("memory_gib").0], Weights::default());
+        let mut capacity = Resources::ZERO;
+        capacity.0[..2].copy_from_slice(&[64_000, 131_072]);
+        policy.build(&Setup { dims: &dims, capacity, machines: 2, weights: &weights, labels: None }).map(drop)
     });
 }
 

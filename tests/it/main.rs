@@ -19,6 +19,7 @@ mod displacing;
 mod docs;
 mod errors;
 mod estimates;
+mod expressions;
 mod failover;
 mod failover_cli;
 mod failover_model;

@@ -94,6 +94,16 @@ pub enum Error {
         /// The condition that is violated, and by how much.
         problem: String,
     },
+    /// A policy of the user's own code failed.
+    #[error("policy {policy}{}: {problem}", instant_part(*at))]
+    PolicyFailed {
+        /// The policy.
+        policy: String,
+        /// The instant of the run, if it had begun.
+        at: Option<crate::units::Time>,
+        /// The problem, and its place in the user's code.
+        problem: String,
+    },
     /// A run in which nothing ran.
     #[error("{problem}")]
     Idle {
@@ -111,6 +121,10 @@ pub enum Error {
     /// Ctrl-C, or a termination signal.
     #[error("interrupted; nothing half-written was kept")]
     Interrupted,
+}
+
+fn instant_part(at: Option<crate::units::Time>) -> String {
+    at.map(|at| format!(" at {} s", at.seconds())).unwrap_or_default()
 }
 
 fn line_part(line: u64) -> String {
@@ -195,7 +209,7 @@ impl Error {
     /// The process's exit code: 2 when the input was wrong, 130 when interrupted, 1 when the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } => 1,
+            Error::Output { .. } | Error::NotConverged { .. } | Error::Idle { .. } | Error::PolicyFailed { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,
         }

@@ -16,6 +16,7 @@ mod branches;
 mod ceei;
 mod decay;
 mod drf;
+mod expr;
 mod fair_tree;
 mod fifo;
 mod hdrf;
@@ -39,6 +40,7 @@ mod tetris;
 mod time_based;
 mod tsf;
 
+pub use expr::{Clause, Measure, NAMES, Name, Of};
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
     Ask, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
@@ -47,7 +49,7 @@ pub use plimsoll_sim::policy::{
 };
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
-pub use registry::{NamedPolicy, Registry};
+pub use registry::{Code, NamedPolicy, Registry};
 pub use resolve::{Parameter, Resolve};
 pub use spec::{Counterpart, Parsed, PolicyRow, PolicySpec, Setup};
 pub use target::{Target, TargetSolver};

@@ -17,6 +17,15 @@ const QUOTA: &str = "quota";
 /// The constructor of a policy for a run.
 type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
+/// The text of a policy of a user's own, for the provenance of results and the identity of runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// The text, as far as it is known.
+    pub text: String,
+    /// The version that its author gives it; empty if none.
+    pub version: String,
+}
+
 /// A policy by name, built in or a user's own.
 #[derive(Clone)]
 pub struct NamedPolicy {
@@ -24,6 +33,8 @@ pub struct NamedPolicy {
     pub name: String,
     /// Files that it was made from.
     pub files: Vec<PathBuf>,
+    /// Its text, if it is a user's own and says so.
+    pub code: Option<Code>,
     /// The order of each user's own task sets; the usual one if absent.
     pub inside: Option<&'static dyn Inside>,
     maker: Arc<Maker>,
@@ -38,7 +49,13 @@ impl NamedPolicy {
         name: impl Into<String>,
         maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> NamedPolicy {
-        NamedPolicy { name: name.into(), files: Vec::new(), inside: None, maker: Arc::new(maker) }
+        NamedPolicy { name: name.into(), files: Vec::new(), code: None, inside: None, maker: Arc::new(maker) }
+    }
+
+    /// A policy that is made of no files, under this name.
+    pub fn of(name: impl Into<String>, spec: PolicySpec) -> NamedPolicy {
+        let inside = spec.inside();
+        NamedPolicy { inside, ..NamedPolicy::new(name, move |setup| spec.build(setup)) }
     }
 
     /// A built-in policy that is made of groups, and these groups.
@@ -48,10 +65,15 @@ impl NamedPolicy {
         NamedPolicy { files, ..policy }
     }
 
+    /// The same policy with its text.
+    pub fn with_code(self, code: Code) -> NamedPolicy {
+        NamedPolicy { code: Some(code), ..self }
+    }
+
     /// The same policy with another order inside users, which its name says.
     pub fn with_inside(self, inside: Option<&'static dyn Inside>) -> NamedPolicy {
         let name = inside.map(|order| format!("{}/{}", self.name, order.name()));
-        NamedPolicy { name: name.unwrap_or(self.name), inside, ..self }
+        NamedPolicy { name: name.unwrap_or(self.name), inside: inside.or(self.inside), ..self }
     }
 
     /// Makes the policy for a run. Errors: those of its maker.
@@ -156,11 +178,15 @@ impl Registry {
             None => {
                 let spec: PolicySpec = name.parse()?;
                 spec.runs()?;
+                if let (Some(order), Some(_)) = (inside, spec.inside()) {
+                    let expected = format!("either 'order' in the expression or /{}, not both", order.name());
+                    return Err(Error::plan("policy", format!("'{name}'"), expected));
+                }
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
                 match spec.file().map(|path| (inline(path), folder.join(path))) {
                     Some((Some(inline), _)) => NamedPolicy::grouped(spec, find(&inline)?),
                     Some((None, path)) => NamedPolicy::grouped(spec, QuotaFile::read(&path)?),
-                    None => NamedPolicy::new(spec.to_string(), move |setup| spec.build(setup)),
+                    None => NamedPolicy::of(spec.to_string(), spec),
                 }
             }
         };

@@ -10,6 +10,7 @@ use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Filling, Mechanism, Norm, OnBlocked, Onto, Order, Slots, Ties, WholeTasks};
 use plimsoll_sim::books::Weights;
+use plimsoll_sim::policy::inside::Inside;
 
 /// All built-in policies, in the order in which they are listed.
 static ROWS: &[&PolicyRow] = &[
@@ -36,6 +37,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::tetris::ROW,
     &super::quota::ROW,
     &super::hdrf::ROW,
+    &super::expr::ROW,
 ];
 
 /// The input of a policy before a run starts.
@@ -97,6 +99,7 @@ pub struct Parsed {
     parameter: Option<String>,
     maker: Maker,
     counterpart: Box<Find>,
+    inside: Option<&'static dyn Inside>,
 }
 
 enum Maker {
@@ -113,7 +116,7 @@ impl Parsed {
         parameter: Option<String>,
         build: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> Parsed {
-        Parsed { parameter, maker: Maker::Plain(Box::new(build)), counterpart: Box::new(|_| Ok(None)) }
+        Parsed { parameter, maker: Maker::Plain(Box::new(build)), counterpart: Box::new(|_| Ok(None)), inside: None }
     }
 
     /// A policy that is made so of the groups in a file; `@NAME` is the table `[quota.NAME]` of a plan.
@@ -123,7 +126,7 @@ impl Parsed {
         build: impl Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> Parsed {
         let maker = Maker::Grouped(path.into(), Box::new(build));
-        Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)) }
+        Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)), inside: None }
     }
 
     /// A static allocation that no run has, and the policies that a run may have instead.
@@ -133,7 +136,7 @@ impl Parsed {
         counterpart: impl Fn(&[String]) -> Result<Counterpart> + Send + Sync + 'static,
     ) -> Parsed {
         let maker = Maker::None(instead.into());
-        Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)) }.like(counterpart)
+        Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)), inside: None }.like(counterpart)
     }
 
     /// A policy without parameters. Errors: there is one.
@@ -151,6 +154,11 @@ impl Parsed {
     /// The expected spelling of a policy without parameters.
     pub(super) fn no_parameter(name: &str) -> String {
         format!("just '{name}', which has no parameter")
+    }
+
+    /// The same with an order of its own inside users.
+    pub fn ordered(self, inside: Option<&'static dyn Inside>) -> Parsed {
+        Parsed { inside, ..self }
     }
 
     /// The same with a static counterpart.
@@ -183,6 +191,11 @@ impl PolicySpec {
             Maker::Plain(_) | Maker::None(_) => None,
             Maker::Grouped(path, _) => Some(path),
         }
+    }
+
+    /// The order inside users that is a part of the policy, if it has one.
+    pub fn inside(&self) -> Option<&'static dyn Inside> {
+        self.parsed.inside
     }
 
     /// The policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown

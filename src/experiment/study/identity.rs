@@ -10,6 +10,7 @@ use crate::experiment::plan::{Plan, WorkloadPlan};
 use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::schema;
 use crate::pinned::Pinned;
+use crate::policy::Code;
 use crate::workload::Input;
 
 /// Keys of a plan that no single run depends on: names, and what stands for many runs.
@@ -189,6 +190,13 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
             None => metadata.push((key.to_owned(), value)),
         }
     }
+    let code = plan.policies.iter().filter_map(|policy| {
+        let Code { text, version } = policy.code.as_ref()?;
+        let version = if version.is_empty() { String::new() } else { format!(", version {version}") };
+        Some(format!("{}{version}:\n{text}", policy.name))
+    });
+    let code = code.collect::<Vec<_>>().join("\n\n");
+    metadata.extend((!code.is_empty()).then(|| ("plimsoll.policy_code".to_owned(), code)));
     Ok(metadata)
 }
 
@@ -221,6 +229,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
         .map(|policy| {
             let mut parts = common.clone();
             parts.push(policy.name.clone());
+            parts.extend(policy.code.iter().flat_map(|code| [code.text.clone(), code.version.clone()]));
             for (_, path) in of_policies.iter().filter(|(role, _)| *role == Role::Policy(&policy.name)) {
                 parts.push(digests.of(path)?);
             }

@@ -148,7 +148,8 @@ impl<R: Row> Writer<R> {
 }
 
 /// A value as a part of the name of a partition folder, which every file system takes: what is neither a letter, a digit
-/// nor one of `._-,` is percent-encoded, as hive partitions do: `slot%3A12`. Dots at the end are, too.
+/// nor one of `._-,` is percent-encoded, as hive partitions do: `slot%3A12`. Dots at the end are, too. Of a long value there are the
+/// beginning and a digest, since names of files end at 255 characters.
 pub fn partition(value: &str) -> String {
     let mut text = String::new();
     let inner = value.trim_end_matches('.').len();
@@ -159,8 +160,16 @@ pub fn partition(value: &str) -> String {
             _ => text.push_str(&format!("%{byte:02X}")),
         }
     }
+    if text.len() > MOST {
+        text.truncate(MOST - DIGEST);
+        text.push_str(&blake3::hash(value.as_bytes()).to_hex()[..DIGEST]);
+    }
     text
 }
+
+/// The longest value as a part of a name, and the length of the digest in it.
+const MOST: usize = 200;
+const DIGEST: usize = 16;
 
 /// The columns of the axes of an experiment, which come first in every table.
 pub fn axes() -> Vec<Described> {

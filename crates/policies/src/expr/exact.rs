@@ -1,0 +1,260 @@
+//! Expressions in whole numbers: every value is a multiple of one unit, the same for all users, so that ranks compare exactly.
+//!
+//! A value is a program in integers times a constant fraction, by class of weights. Where values meet, in a sum, a maximum or a
+//! comparison, they are put on the least common multiple of all denominators of all classes. Intervals show that nothing overflows.
+
+use ethnum::I256;
+
+use super::ground::{Fraction, Ground, Leaf, Stop, gcd, within};
+use super::parse::{Ast, Fold, Test};
+use super::program::{Check, Node};
+
+/// A number as it is compiled.
+#[derive(Clone, Debug)]
+struct Value {
+    node: Node<I256>,
+    factor: Vec<Fraction>,
+    /// The least and the greatest value of the node.
+    low: I256,
+    high: I256,
+}
+
+impl Value {
+    fn constant(factor: Vec<Fraction>) -> Value {
+        Value { node: Node::One, factor, low: I256::ONE, high: I256::ONE }
+    }
+
+    fn is_constant(&self) -> bool {
+        matches!(self.node, Node::One)
+    }
+}
+
+/// A program with the interval of its values.
+pub struct Ranged {
+    pub node: Node<I256>,
+    pub low: I256,
+    pub high: I256,
+}
+
+/// Compiles to integers.
+pub struct Exact<'a> {
+    ground: Ground<'a>,
+    /// The greatest number that may come up.
+    pub most: I256,
+}
+
+type Result<T> = std::result::Result<T, Stop>;
+
+impl<'a> Exact<'a> {
+    pub fn new(ground: Ground<'a>) -> Exact<'a> {
+        Exact { ground, most: I256::ONE }
+    }
+
+    /// A number, on a unit of its own. Errors: it is not exact, or makes no sense.
+    pub fn number(&mut self, ast: &Ast) -> Result<Ranged> {
+        let value = self.value(ast, None)?;
+        let mut aligned = self.align(vec![value])?.0;
+        Ok(aligned.remove(0))
+    }
+
+    /// A condition. Errors: as [`Exact::number`].
+    pub fn check(&mut self, test: &Test) -> Result<Check<I256>> {
+        self.test(test, None)
+    }
+
+    fn note(&mut self, values: impl IntoIterator<Item = I256>) {
+        self.most = values.into_iter().map(I256::abs).fold(self.most, I256::max);
+    }
+
+    fn value(&mut self, ast: &Ast, each: Option<usize>) -> Result<Value> {
+        self.ground.count()?;
+        let classes = self.ground.classes();
+        match ast {
+            Ast::Number(numerator, denominator) => {
+                let value = Fraction::new(I256::from(*numerator), I256::from(*denominator));
+                Ok(Value::constant(vec![value; classes]))
+            }
+            Ast::Value(name, index, place) => match self.ground.leaf(name, index, *place, each)? {
+                Leaf::Constant(values) => Ok(Value::constant(values)),
+                Leaf::Var(var, d, scale, bound) => {
+                    let high = I256::from(bound);
+                    self.note([high]);
+                    let unit = Fraction::new(I256::ONE, I256::from(scale));
+                    Ok(Value { node: Node::Var(var, d, 1), factor: vec![unit; classes], low: I256::ZERO, high })
+                }
+            },
+            Ast::Sum(a, b) => {
+                let of = vec![self.value(a, each)?, self.value(b, each)?];
+                self.fold(Fold::Sum, of)
+            }
+            Ast::Negated(of) => {
+                let value = self.value(of, each)?;
+                Ok(Value { factor: value.factor.iter().map(|factor| factor.negated()).collect(), ..value })
+            }
+            Ast::Product(a, b) => {
+                let (a, b) = (self.value(a, each)?, self.value(b, each)?);
+                self.product(a, b)
+            }
+            Ast::Quotient(a, b, place) => {
+                let (a, b) = (self.value(a, each)?, self.value(b, each)?);
+                if !b.is_constant() {
+                    return Err(Stop::Inexact);
+                }
+                let inverse = b.factor.iter().map(|factor| factor.inverse()).collect::<Option<_>>();
+                self.product(a, Value::constant(inverse.ok_or_else(|| zero(place.0))?))
+            }
+            Ast::Power(of, power) => {
+                let value = self.value(of, each)?;
+                let mut product = value.clone();
+                for _ in 1..*power {
+                    product = self.product(product, value.clone())?;
+                }
+                let node = if value.is_constant() { Node::One } else { Node::Power(Box::new(value.node), *power) };
+                Ok(Value { node, ..product })
+            }
+            Ast::Fold(fold, of) => {
+                let of = of.iter().map(|one| self.value(one, each)).collect::<Result<_>>()?;
+                self.fold(*fold, of)
+            }
+            Ast::Over(fold, of) => {
+                let of = self.ground.resources().map(|d| self.value(of, Some(d))).collect::<Result<_>>()?;
+                self.fold(*fold, of)
+            }
+            Ast::Floor(of) => {
+                let value = self.value(of, each)?;
+                self.floor(value)
+            }
+            Ast::If(test, yes, no) => {
+                let check = self.test(test, each)?;
+                let of = vec![self.value(yes, each)?, self.value(no, each)?];
+                let (mut of, unit) = self.align(of)?;
+                let (no, yes) = (of.remove(1), of.remove(0));
+                let (low, high) = (yes.low.min(no.low), yes.high.max(no.high));
+                let node = Node::If(Box::new(check), Box::new(yes.node), Box::new(no.node));
+                Ok(Value { node, factor: vec![unit; classes], low, high })
+            }
+        }
+    }
+
+    fn test(&mut self, test: &Test, each: Option<usize>) -> Result<Check<I256>> {
+        self.ground.count()?;
+        Ok(match test {
+            Test::Less(a, b) | Test::Equal(a, b) => {
+                let of = vec![self.value(a, each)?, self.value(b, each)?];
+                let mut of = self.align(of)?.0;
+                let (b, a) = (of.remove(1).node, of.remove(0).node);
+                if matches!(test, Test::Less(..)) { Check::Less(a, b) } else { Check::Equal(a, b) }
+            }
+            Test::Both(a, b) => Check::Both(Box::new(self.test(a, each)?), Box::new(self.test(b, each)?)),
+            Test::Not(of) => Check::Not(Box::new(self.test(of, each)?)),
+        })
+    }
+
+    fn product(&mut self, a: Value, b: Value) -> Result<Value> {
+        let factor: Result<Vec<_>> = a.factor.iter().zip(&b.factor).map(|(a, b)| a.times(*b)).collect();
+        let factor = factor?;
+        if a.is_constant() || b.is_constant() {
+            let of = if a.is_constant() { b } else { a };
+            return Ok(Value { factor, ..of });
+        }
+        let ends = [(a.low, b.low), (a.low, b.high), (a.high, b.low), (a.high, b.high)];
+        let (low, high) = hull(ends.into_iter().map(|(a, b)| a.checked_mul(b)))?;
+        self.note([low, high]);
+        Ok(Value { node: Node::Product(Box::new(a.node), Box::new(b.node)), factor, low, high })
+    }
+
+    fn fold(&mut self, fold: Fold, of: Vec<Value>) -> Result<Value> {
+        let classes = self.ground.classes();
+        if of.iter().all(Value::is_constant) {
+            let of_class = |class: usize| {
+                let mut values = of.iter().map(|value| value.factor[class]);
+                let nothing = Fraction { numerator: I256::ZERO, ..Fraction::ONE };
+                let first = values.next().unwrap_or(nothing);
+                values.try_fold(first, |one, other| match fold {
+                    Fold::Sum => one.plus(other),
+                    Fold::Max => Ok(if one.less(other)? { other } else { one }),
+                    Fold::Min => Ok(if other.less(one)? { other } else { one }),
+                })
+            };
+            return Ok(Value::constant((0..classes).map(of_class).collect::<Result<_>>()?));
+        }
+        let (of, unit) = self.align(of)?;
+        let (low, high) = match fold {
+            Fold::Sum => {
+                let sum = |end: fn(&Ranged) -> I256| {
+                    within(of.iter().map(end).try_fold(I256::ZERO, |sum, one| sum.checked_add(one)))
+                };
+                // No part of a sum is greater than this either.
+                self.note([sum(|one| one.low.abs().max(one.high.abs()))?]);
+                (sum(|one| one.low)?, sum(|one| one.high)?)
+            }
+            Fold::Max => (end(&of, |one| one.low, I256::max), end(&of, |one| one.high, I256::max)),
+            Fold::Min => (end(&of, |one| one.low, I256::min), end(&of, |one| one.high, I256::min)),
+        };
+        let nodes = of.into_iter().map(|one| one.node).collect();
+        let node = match fold {
+            Fold::Sum => Node::Sum(nodes),
+            Fold::Max => Node::Max(nodes),
+            Fold::Min => Node::Min(nodes),
+        };
+        Ok(Value { node, factor: vec![unit; classes], low, high })
+    }
+
+    fn floor(&mut self, value: Value) -> Result<Value> {
+        if value.is_constant() {
+            return Ok(Value::constant(value.factor.iter().map(|factor| factor.whole()).collect()));
+        }
+        let factors = value.factor.iter();
+        let (numerators, denominators): (Vec<_>, Vec<_>) = factors.map(|f| (f.numerator, f.denominator)).unzip();
+        let (low, high) =
+            hull(numerators.iter().flat_map(|n| [value.low.checked_mul(*n), value.high.checked_mul(*n)]))?;
+        self.note([low, high].into_iter().chain(numerators.iter().copied()).chain(denominators.iter().copied()));
+        let node = Node::Scale(Box::new(value.node), numerators.into());
+        let by = Node::Scale(Box::new(Node::One), denominators.into());
+        let node = Node::Whole(Box::new(Node::Quotient(Box::new(node), Box::new(by))));
+        // A quotient is rounded away from zero where it is negative.
+        let factor = vec![Fraction::ONE; self.ground.classes()];
+        Ok(Value { node, factor, low: low.min(I256::ZERO) - I256::ONE, high: high.max(I256::ZERO) })
+    }
+
+    /// Puts values on one unit, which is returned.
+    fn align(&mut self, of: Vec<Value>) -> Result<(Vec<Ranged>, Fraction)> {
+        let mut common = I256::ONE;
+        for factor in of.iter().flat_map(|value| &value.factor) {
+            let other = factor.denominator / gcd(common, factor.denominator);
+            common = within(common.checked_mul(other))?;
+        }
+        let mut aligned = Vec::with_capacity(of.len());
+        for value in of {
+            let each = |factor: &Fraction| within(factor.numerator.checked_mul(common / factor.denominator));
+            let factors: Vec<I256> = value.factor.iter().map(each).collect::<Result<_>>()?;
+            let (low, high) =
+                hull(factors.iter().flat_map(|f| [value.low.checked_mul(*f), value.high.checked_mul(*f)]))?;
+            self.note([low, high].into_iter().chain(factors.iter().copied()));
+            let node = match factors.iter().all(|factor| *factor == 1) {
+                true => value.node,
+                false => Node::Scale(Box::new(value.node), factors.into()),
+            };
+            aligned.push(Ranged { node, low, high });
+        }
+        Ok((aligned, Fraction { numerator: I256::ONE, denominator: common }))
+    }
+}
+
+/// An expression that divides by a constant 0.
+pub fn zero(place: usize) -> Stop {
+    Stop::Wrong(format!("something else than 0 to divide by at character {place}"))
+}
+
+/// The least and the greatest of some numbers. Errors: they are too great.
+fn hull(mut of: impl Iterator<Item = Option<I256>>) -> Result<(I256, I256)> {
+    let first = within(of.next().flatten())?;
+    of.try_fold((first, first), |(low, high), one| {
+        let one = within(one)?;
+        Ok((low.min(one), high.max(one)))
+    })
+}
+
+fn end(of: &[Ranged], end: impl Fn(&Ranged) -> I256, fold: impl Fn(I256, I256) -> I256) -> I256 {
+    of.iter().map(end).reduce(fold).unwrap_or(I256::ZERO)
+}

@@ -1,0 +1,294 @@
+//! Policies that are written as an expression: the user for which it comes to least is served first.
+//!
+//! The definition is the user's; the language is ours. An expression whose divisors are constants of the run is computed exactly, in
+//! integers of up to 252 bits ([`exact`]), else in fixed point ([`fixed`]): every product and quotient rounded down to 2^-64. Values of the
+//! whole cluster and the instant are those at the beginning of a round in a rank, and the present ones in a condition of admission.
+
+mod exact;
+mod fixed;
+mod ground;
+mod lex;
+mod names;
+mod order;
+mod parse;
+mod program;
+#[cfg(test)]
+mod tests;
+
+use ethnum::I256;
+
+use self::exact::{Exact, Ranged};
+use self::fixed::Rounded;
+use self::ground::{Ground, Stop};
+use self::names::Var;
+use self::parse::{Ast, Parts, Test};
+use self::program::{Check, Fixed, Node, Number, View};
+use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Resources, Time, UserId};
+use plimsoll_sim::books::Books;
+
+pub use self::names::{Clause, Measure, NAMES, Name, Of};
+
+/// `expr:(RANK)`, `expr:(RANK; admit CONDITION; order KEY)`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "expr",
+    spelling: "expr:(RANK)",
+    rank: "the value of RANK",
+    meaning: "The user with the least value of an expression first; (RANK; admit CONDITION; order KEY) has more parts.",
+    source: "the definition is the user's",
+    example: "expr:(max(held[r] / (capacity[r] * weight[r])))",
+    checked: "expr:(max(held[r] / (capacity[r] * weight[r])))",
+    read: |given| {
+        let text = given.unwrap_or_default();
+        let Parts { rank, admit, order } = parse::parse(text)?;
+        let inside = order.map(|order| order::named(text, &order)).transpose()?;
+        let name = text.to_owned();
+        let parsed = Parsed::new(Some(name.clone()), move |setup| {
+            Ok(Box::new(Expression::new(&name, &rank, admit.as_ref(), setup)?))
+        });
+        Ok(parsed.ordered(inside))
+    },
+};
+
+/// A number that can be computed.
+#[derive(Clone, Debug)]
+enum Formula {
+    /// Exact, and its least value.
+    Narrow(Node<i128>, i128),
+    /// The same in more bits.
+    Wide(Node<I256>, I256),
+    /// Rounded.
+    Rounded(Node<Fixed>),
+}
+
+/// The bits that a rank has, and a key.
+const RANK_BITS: u32 = 255;
+const KEY_BITS: u32 = 128;
+
+/// Integers below this are [`Formula::Narrow`].
+const NARROW: I256 = I256::from_words(0, 1 << 126);
+
+impl Formula {
+    /// Compiles a number, of which keys are to fit so many bits. Errors: what is wrong with it.
+    fn new(ast: &Ast, setup: Option<&Setup>, bits: u32) -> std::result::Result<Formula, String> {
+        let mut exact = Exact::new(Ground::new(setup));
+        match exact.number(ast) {
+            Ok(Ranged { node, low, .. }) if exact.most < NARROW => {
+                Ok(Formula::Narrow(node.map(&|value: I256| value.as_i128()), low.as_i128()))
+            }
+            Ok(Ranged { node, low, high }) if (high - low).unsigned_abs().leading_zeros() >= 256 - bits => {
+                Ok(Formula::Wide(node, low))
+            }
+            Ok(_) | Err(Stop::Inexact) => match Rounded(Ground::new(setup)).number(ast) {
+                Ok(node) => Ok(Formula::Rounded(node)),
+                Err(stop) => Err(stop.text()),
+            },
+            Err(stop) => Err(stop.text()),
+        }
+    }
+
+    fn rank(&self, view: &impl View, class: usize) -> Rank {
+        match self {
+            Formula::Narrow(node, low) => node.value(view, class).rank(*low),
+            Formula::Wide(node, low) => node.value(view, class).rank(*low),
+            Formula::Rounded(node) => node.value(view, class).rank(Fixed::ZERO),
+        }
+    }
+
+    fn key(&self, view: &impl View) -> u128 {
+        match self {
+            Formula::Narrow(node, low) => node.value(view, 0).key(*low),
+            Formula::Wide(node, low) => node.value(view, 0).key(*low),
+            Formula::Rounded(node) => node.value(view, 0).key(Fixed::ZERO),
+        }
+    }
+}
+
+/// A condition that can be decided.
+#[derive(Clone, Debug)]
+enum Condition {
+    Narrow(Check<i128>),
+    Wide(Check<I256>),
+    Rounded(Check<Fixed>),
+}
+
+impl Condition {
+    fn new(test: &Test, setup: &Setup) -> std::result::Result<Condition, String> {
+        let mut exact = Exact::new(Ground::new(Some(setup)));
+        match exact.check(test) {
+            Ok(check) if exact.most < NARROW => Ok(Condition::Narrow(check.map(&|value: I256| value.as_i128()))),
+            Ok(check) => Ok(Condition::Wide(check)),
+            Err(Stop::Inexact) => match Rounded(Ground::new(Some(setup))).check(test) {
+                Ok(check) => Ok(Condition::Rounded(check)),
+                Err(stop) => Err(stop.text()),
+            },
+            Err(stop) => Err(stop.text()),
+        }
+    }
+
+    fn holds(&self, view: &impl View, class: usize) -> bool {
+        match self {
+            Condition::Narrow(check) => check.holds(view, class),
+            Condition::Wide(check) => check.holds(view, class),
+            Condition::Rounded(check) => check.holds(view, class),
+        }
+    }
+}
+
+impl Stop {
+    fn text(self) -> String {
+        match self {
+            Stop::Wrong(problem) => problem,
+            Stop::Inexact => "smaller numbers".to_owned(),
+        }
+    }
+}
+
+/// Values of all users.
+#[derive(Clone, Copy, Debug, Default)]
+struct All {
+    now: Time,
+    held: Resources,
+    running: u64,
+    waiting: u64,
+    backlogged: u32,
+    active: u32,
+}
+
+impl All {
+    fn of(now: Time, books: &Books) -> All {
+        All {
+            now,
+            held: *books.total_held(),
+            running: books.total_running(),
+            waiting: books.total_waiting(),
+            backlogged: books.backlogged(),
+            active: books.active(),
+        }
+    }
+}
+
+/// A user's queue as an expression sees it.
+struct Seen<'a> {
+    queue: &'a Queue,
+    books: &'a Books,
+    all: &'a All,
+    /// The request, where one is decided.
+    ask: Option<&'a Ask<'a>>,
+}
+
+impl View for Seen<'_> {
+    fn read(&self, var: Var, d: usize) -> u128 {
+        let (user, books) = (self.queue.user, self.books);
+        match var {
+            Var::Held => books.held(user)[d].into(),
+            Var::Demand => self.ask.map_or_else(|| books.head(user)[d], |ask| ask.demand[d]).into(),
+            Var::Wanted => books.wanted(user, d),
+            Var::Service => books.service(user, d),
+            Var::TotalHeld => self.all.held.0[d].into(),
+            Var::Running => books.running(user).into(),
+            Var::Waiting => books.waiting(user).into(),
+            Var::Priority => self.queue.priority.into(),
+            Var::Release => self.queue.release.0.into(),
+            Var::Place => self.queue.place.into(),
+            Var::Tasks => self.ask.map_or(1, |ask| ask.tasks).into(),
+            Var::TotalRunning => self.all.running.into(),
+            Var::TotalWaiting => self.all.waiting.into(),
+            Var::Backlogged => self.all.backlogged.into(),
+            Var::Active => self.all.active.into(),
+            Var::Now => self.all.now.0.into(),
+            _ => unreachable!("a name of task sets or a constant: {var:?}"),
+        }
+    }
+}
+
+/// Serves the user with the lowest value of an expression.
+///
+/// Cost: O(parts of the expression) per rank; every rank anew in each round if it names values of all users, `now` or `service`.
+struct Expression {
+    rank: Formula,
+    admit: Option<Condition>,
+    needs: Needs,
+    /// Users whose rank may have changed by what happened to them, or to anybody.
+    stale: Moves,
+    all: All,
+}
+
+/// The users with a rank that may have changed since the last round, besides those who hold something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moves {
+    Nobody,
+    Changed,
+    Everybody,
+}
+
+impl Expression {
+    /// Errors: [`Error::Policy`] for a resource that is not there, and for what makes no sense.
+    fn new(text: &str, rank: &Ast, admit: Option<&Test>, setup: &Setup) -> Result<Expression> {
+        let wrong = |expected: String| Error::policy("expr", format!("'{text}'"), expected);
+        let mut named = Vec::new();
+        rank.names(&mut |var| named.push(var));
+        let stale = if named.iter().any(|var| var.is_of_all()) {
+            Moves::Everybody
+        } else if named.iter().any(|var| matches!(var, Var::Waiting | Var::Wanted | Var::Demand)) {
+            Moves::Changed
+        } else {
+            Moves::Nobody
+        };
+        if let Some(test) = admit {
+            test.names(&mut |var| named.push(var));
+        }
+        let needs = Needs {
+            waiting_demand: named.contains(&Var::Wanted),
+            integrals: named.contains(&Var::Service),
+            ..Needs::default()
+        };
+        let rank = Formula::new(rank, Some(setup), RANK_BITS).map_err(wrong)?;
+        let admit = admit.map(|test| Condition::new(test, setup)).transpose().map_err(wrong)?;
+        Ok(Expression { rank, admit, needs, stale, all: All::default() })
+    }
+}
+
+impl Var {
+    /// Whether it may change though nothing happens to the user.
+    fn is_of_all(self) -> bool {
+        use Var::*;
+        matches!(self, Service | TotalHeld | TotalRunning | TotalWaiting | Backlogged | Active | Now)
+    }
+}
+
+/// The reason that is told where a task may not start.
+const NOT_ADMITTED: Reason = Reason::Rule("the condition behind 'admit'");
+
+impl Policy for Expression {
+    fn needs(&self) -> Needs {
+        self.needs.clone()
+    }
+
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+        if self.stale == Moves::Everybody {
+            self.all = All::of(now, books);
+        }
+        Ok(match self.stale {
+            Moves::Nobody => Stale::None,
+            Moves::Changed => Stale::Some(changed.to_vec()),
+            Moves::Everybody => Stale::All,
+        })
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let seen = Seen { queue, books, all: &self.all, ask: None };
+        self.rank.rank(&seen, books.weight_class(queue.user))
+    }
+
+    fn admit(&self, queue: &Queue, ask: &Ask, books: &Books) -> Verdict {
+        let Some(condition) = &self.admit else { return Verdict::Yes };
+        let all = All::of(Time::ZERO, books);
+        let seen = Seen { queue, books, all: &all, ask: Some(ask) };
+        match condition.holds(&seen, books.weight_class(queue.user)) {
+            true => Verdict::Yes,
+            false => Verdict::No(NOT_ADMITTED),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The values that an expression may name.
+
+use plimsoll_base::units::{Dim, US_PER_S};
+use plimsoll_sim::books::WEIGHT_ONE;
+
+/// A value by name, without the resource that may stand behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Var {
+    Held,
+    Demand,
+    Wanted,
+    Service,
+    Capacity,
+    Weight,
+    TotalHeld,
+    Running,
+    Waiting,
+    Priority,
+    Release,
+    Place,
+    Tasks,
+    Machines,
+    TotalRunning,
+    TotalWaiting,
+    Backlogged,
+    Active,
+    Now,
+    Submit,
+    Deadline,
+    Estimate,
+    JobWaiting,
+    JobRunning,
+    JobSize,
+    JobLeft,
+    JobAttained,
+}
+
+/// The part of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// The place in line of a user.
+    Rank,
+    /// Whether a task may start.
+    Admit,
+    /// The place in line of a task set among its user's.
+    Order,
+}
+
+impl Clause {
+    /// The word that it begins with.
+    pub fn word(self) -> &'static str {
+        match self {
+            Clause::Rank => "rank",
+            Clause::Admit => "admit",
+            Clause::Order => "order",
+        }
+    }
+}
+
+/// Whether a value is one of each resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// One number.
+    One,
+    /// One number a resource.
+    Resource,
+    /// One number, or one a resource.
+    Either,
+}
+
+/// The unit of a value as people write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// A number of something.
+    Count,
+    /// Of the resource: cores, GiB, units.
+    Amount,
+    /// Seconds.
+    Seconds,
+    /// Of the resource, times seconds.
+    AmountSeconds,
+    /// A weight: 1 is the usual one.
+    Weight,
+}
+
+impl Measure {
+    /// Units of the books in one unit as people write it.
+    pub fn scale(self, dim: Option<&Dim>) -> u64 {
+        let amount = dim.map_or(1, |dim| dim.unit.scale());
+        match self {
+            Measure::Count => 1,
+            Measure::Amount => amount,
+            Measure::Seconds => US_PER_S,
+            Measure::AmountSeconds => amount * US_PER_S,
+            Measure::Weight => WEIGHT_ONE,
+        }
+    }
+
+    /// In words.
+    pub fn label(self) -> &'static str {
+        match self {
+            Measure::Count => "number",
+            Measure::Amount => "unit of the resource",
+            Measure::Seconds => "s",
+            Measure::AmountSeconds => "unit of the resource times s",
+            Measure::Weight => "weight",
+        }
+    }
+}
+
+/// The declaration of a value.
+#[derive(Debug)]
+pub struct Name {
+    /// How it is written.
+    pub name: &'static str,
+    pub(super) var: Var,
+    /// Whether a resource stands behind it.
+    pub of: Of,
+    /// Its unit.
+    pub measure: Measure,
+    /// The parts of an expression that may name it.
+    pub clauses: &'static [Clause],
+    /// Bits that hold it, in units of the books.
+    pub(super) bits: u32,
+    /// A description.
+    pub meaning: &'static str,
+}
+
+const USERS: &[Clause] = &[Clause::Rank, Clause::Admit];
+const RANK: &[Clause] = &[Clause::Rank];
+const ADMIT: &[Clause] = &[Clause::Admit];
+const ORDER: &[Clause] = &[Clause::Order];
+
+macro_rules! names {
+    ($($name:literal $var:ident $of:ident $measure:ident $clauses:expr, $bits:literal, $meaning:literal;)*) => {
+        /// All values, in the order in which they are listed.
+        pub static NAMES: &[Name] = &[$(Name {
+            name: $name,
+            var: Var::$var,
+            of: Of::$of,
+            measure: Measure::$measure,
+            clauses: $clauses,
+            bits: $bits,
+            meaning: $meaning,
+        },)*];
+    };
+}
+
+names! {
+    "held" Held Resource Amount USERS, 60, "held by the user's running tasks";
+    "demand" Demand Resource Amount USERS, 60, "demanded by each task that the user would start next";
+    "wanted" Wanted Resource Amount USERS, 127, "demanded by all running and waiting tasks of the user";
+    "service" Service Resource AmountSeconds USERS, 127, "held by the user so far, added up over time";
+    "capacity" Capacity Resource Amount USERS, 60, "of the whole cluster; a constant";
+    "weight" Weight Either Weight USERS, 60, "the user's weight, of a resource if one is named; a constant";
+    "machines" Machines One Count USERS, 60, "machines of the cluster; a constant";
+    "running" Running One Count USERS, 60, "running tasks of the user";
+    "waiting" Waiting One Count USERS, 60, "waiting tasks of the user";
+    "priority" Priority One Count USERS, 8, "of the next task, 0 (most urgent) to 9";
+    "release" Release One Seconds USERS, 64, "when the next task could have started at the earliest";
+    "place" Place One Count USERS, 64, "place of the next task among all that were released at that instant";
+    "tasks" Tasks One Count ADMIT, 32, "tasks that would start together: all of a gang, else 1";
+    "total_held" TotalHeld Resource Amount USERS, 60, "held by all users";
+    "total_running" TotalRunning One Count USERS, 60, "running tasks of all users";
+    "total_waiting" TotalWaiting One Count USERS, 60, "waiting tasks of all users";
+    "backlogged" Backlogged One Count USERS, 32, "users with waiting tasks";
+    "active" Active One Count USERS, 32, "users with waiting or running tasks";
+    "now" Now One Seconds RANK, 64, "the present instant";
+    "priority" Priority One Count ORDER, 8, "of the task set, 0 (most urgent) to 9";
+    "submit" Submit One Seconds ORDER, 64, "when the task set was submitted";
+    "release" Release One Seconds ORDER, 64, "when its tasks could have started at the earliest";
+    "place" Place One Count ORDER, 64, "its place among all that were released at that instant";
+    "waiting" Waiting One Count ORDER, 32, "waiting tasks of the set";
+    "deadline" Deadline One Seconds ORDER, 64, "by when its tasks should have ended; without one, later than all others";
+    "estimate" Estimate One Seconds ORDER, 64, "how long each of its tasks lasts, as its user estimates";
+    "job_waiting" JobWaiting One Count ORDER, 60, "waiting tasks of the job";
+    "job_running" JobRunning One Count ORDER, 60, "running tasks of the job";
+    "job_size" JobSize One Seconds ORDER, 127, "tasks times duration of the job, as its user estimates";
+    "job_left" JobLeft One Seconds ORDER, 127, "the part of that which is left";
+    "job_attained" JobAttained One Seconds ORDER, 127, "time that tasks of the job have run, added up";
+    "now" Now One Seconds ORDER, 64, "the present instant";
+}
+
+/// The value of this name in a part of an expression.
+pub fn find(name: &str, clause: Clause) -> Option<&'static Name> {
+    NAMES.iter().find(|known| known.name == name && known.clauses.contains(&clause))
+}
+
+/// All names that may stand in a part of an expression.
+pub fn known(clause: Clause) -> impl Iterator<Item = &'static str> {
+    NAMES.iter().filter(move |known| known.clauses.contains(&clause)).map(|known| known.name)
+}

@@ -1,0 +1,91 @@
+//! The part of an expression that orders a user's own task sets.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::names::Var;
+use super::parse::Ast;
+use super::program::View;
+use super::{Formula, KEY_BITS};
+use crate::inside::{GoesBy, Inside, SetView};
+use plimsoll_base::units::Time;
+
+/// An order of task sets by a number.
+struct ByKey {
+    name: String,
+    formula: Formula,
+    goes_by: GoesBy,
+    moves: bool,
+}
+
+impl Inside for ByKey {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn meaning(&self) -> &'static str {
+        "The task set with the least value of an expression first."
+    }
+
+    fn source(&self) -> &'static str {
+        "the definition is the user's"
+    }
+
+    fn key(&self, set: &SetView, now: Time) -> u128 {
+        self.formula.key(&Seen { set, now })
+    }
+
+    fn goes_by(&self) -> GoesBy {
+        self.goes_by
+    }
+
+    fn moves(&self) -> bool {
+        self.moves
+    }
+}
+
+/// A task set as an expression sees it.
+struct Seen<'a> {
+    set: &'a SetView,
+    now: Time,
+}
+
+impl View for Seen<'_> {
+    fn read(&self, var: Var, _d: usize) -> u128 {
+        let set = self.set;
+        match var {
+            Var::Priority => set.priority.into(),
+            Var::Submit => set.submit.0.into(),
+            Var::Release => set.release.0.into(),
+            Var::Place => set.place.into(),
+            Var::Waiting => set.waiting.into(),
+            Var::Deadline => set.deadline.map_or(u64::MAX, |deadline| deadline.0).into(),
+            // An order that goes by estimates sees no set without one.
+            Var::Estimate => set.estimate.map_or(u64::MAX, |estimate| estimate.0).into(),
+            Var::JobWaiting => set.job.waiting.into(),
+            Var::JobRunning => set.job.running.into(),
+            Var::JobSize => set.job.size,
+            Var::JobLeft => set.job.left,
+            Var::JobAttained => set.job.attained,
+            Var::Now => self.now.0.into(),
+            _ => unreachable!("a name of users: {var:?}"),
+        }
+    }
+}
+
+/// The order of this part of an expression, which lives as long as the program: each text once. Errors: what is expected.
+pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
+    static KNOWN: Mutex<Vec<&'static ByKey>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(order) = known.iter().find(|order| order.name == text) {
+        return Ok(*order);
+    }
+    let mut names = Vec::new();
+    order.names(&mut |var| names.push(var));
+    let estimates = [Var::Estimate, Var::JobSize, Var::JobLeft];
+    let goes_by = if names.iter().any(|var| estimates.contains(var)) { GoesBy::Estimate } else { GoesBy::Nothing };
+    let moves = names.iter().any(|var| [Var::JobLeft, Var::JobAttained, Var::Now].contains(var));
+    let formula = Formula::new(order, None, KEY_BITS)?;
+    let order: &'static ByKey = Box::leak(Box::new(ByKey { name: text.to_owned(), formula, goes_by, moves }));
+    known.push(order);
+    Ok(order)
+}

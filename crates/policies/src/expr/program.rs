@@ -1,0 +1,271 @@
+//! An expression that is ready to be evaluated, in one kind of numbers.
+
+use ethnum::{I256, U256};
+
+use super::names::Var;
+use crate::Rank;
+
+/// The values that an expression reads, in units of the books. Of a value a resource `d` is its place among the dimensions.
+pub trait View {
+    fn read(&self, var: Var, d: usize) -> u128;
+}
+
+/// A kind of numbers. Sums, products and so on of those that a compiler lets through do not overflow.
+pub trait Number: Copy + Ord {
+    const ONE: Self;
+    const ZERO: Self;
+    /// A value of the books, of which `scale` make a unit as people write it.
+    fn read(value: u128, scale: u64) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
+    /// The largest whole number that is not greater.
+    fn whole(self) -> Self;
+    /// The place in line of a value, of which `low` is the least.
+    fn rank(self, low: Self) -> Rank;
+    /// The same in 128 bits.
+    fn key(self, low: Self) -> u128;
+}
+
+/// Multiples of the unit that the compiler found: exact. Quotients are made where only the whole part counts.
+impl Number for i128 {
+    const ONE: i128 = 1;
+    const ZERO: i128 = 0;
+
+    fn read(value: u128, _scale: u64) -> i128 {
+        value as i128
+    }
+
+    fn plus(self, other: i128) -> i128 {
+        self + other
+    }
+
+    fn times(self, other: i128) -> i128 {
+        self * other
+    }
+
+    fn over(self, other: i128) -> i128 {
+        self.div_euclid(other)
+    }
+
+    fn whole(self) -> i128 {
+        self
+    }
+
+    fn rank(self, low: i128) -> Rank {
+        Rank::new(self.wrapping_sub(low) as u128)
+    }
+
+    fn key(self, low: i128) -> u128 {
+        self.wrapping_sub(low) as u128
+    }
+}
+
+/// The same in more bits.
+impl Number for I256 {
+    const ONE: I256 = I256::ONE;
+    const ZERO: I256 = I256::ZERO;
+
+    fn read(value: u128, _scale: u64) -> I256 {
+        I256::from(value)
+    }
+
+    fn plus(self, other: I256) -> I256 {
+        self + other
+    }
+
+    fn times(self, other: I256) -> I256 {
+        self * other
+    }
+
+    fn over(self, other: I256) -> I256 {
+        self.div_euclid(other)
+    }
+
+    fn whole(self) -> I256 {
+        self
+    }
+
+    fn rank(self, low: I256) -> Rank {
+        let (high, low) = (self - low).as_u256().into_words();
+        Rank::wide(high, low)
+    }
+
+    fn key(self, low: I256) -> u128 {
+        (self - low).as_u128()
+    }
+}
+
+/// Fixed point: a multiple of 2^-64 below 2^124, to which all that is greater is cut. Products and quotients are rounded down; what is divided
+/// by nothing is the largest number or, if it is negative, the least, and nothing if it is nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fixed(I256);
+
+/// Binary places of a [`Fixed`].
+pub const PLACES: u32 = 64;
+
+/// Bits of a [`Fixed`] before the places.
+const BITS: u32 = 124;
+
+/// Binary places of a [`Fixed`] that are left in a key.
+const KEY_PLACES: u32 = 24;
+
+impl Fixed {
+    const MOST: I256 = I256::from_words(1 << (BITS + PLACES - 128), 0);
+
+    fn cut(value: I256) -> Fixed {
+        Fixed(value.clamp(-Fixed::MOST, Fixed::MOST))
+    }
+
+    /// A fraction of numbers below 2^252, rounded down.
+    pub fn of(numerator: I256, denominator: I256) -> Fixed {
+        let whole = numerator.div_euclid(denominator).clamp(-(I256::ONE << BITS), I256::ONE << BITS);
+        let (mut value, mut rest) = (whole, numerator.rem_euclid(denominator));
+        for _ in 0..PLACES {
+            rest <<= 1;
+            let more = rest >= denominator;
+            value = (value << 1) + I256::from(more);
+            rest -= if more { denominator } else { I256::ZERO };
+        }
+        Fixed::cut(value)
+    }
+}
+
+impl Number for Fixed {
+    const ONE: Fixed = Fixed(I256::from_words(0, 1 << PLACES));
+    const ZERO: Fixed = Fixed(I256::ZERO);
+
+    fn read(value: u128, scale: u64) -> Fixed {
+        Fixed::cut(((U256::from(value) << PLACES) / U256::from(scale)).as_i256())
+    }
+
+    fn plus(self, other: Fixed) -> Fixed {
+        Fixed::cut(self.0 + other.0)
+    }
+
+    fn times(self, other: Fixed) -> Fixed {
+        let bits = |value: I256| 256 - value.unsigned_abs().leading_zeros();
+        if bits(self.0) + bits(other.0) < 254 {
+            return Fixed::cut((self.0 * other.0) >> PLACES);
+        }
+        // 2^252 or more before the places are cut off: 2^124 or more.
+        if (self.0 < 0) == (other.0 < 0) { Fixed(Fixed::MOST) } else { Fixed(-Fixed::MOST) }
+    }
+
+    fn over(self, other: Fixed) -> Fixed {
+        match (self.0.signum().as_i128(), other.0) {
+            (sign, I256::ZERO) => Fixed(Fixed::MOST * I256::from(sign)),
+            // Euclid's quotient is rounded up where the divisor is negative.
+            (_, divisor) if divisor < 0 => Fixed::cut((-self.0 << PLACES).div_euclid(-divisor)),
+            (_, divisor) => Fixed::cut((self.0 << PLACES).div_euclid(divisor)),
+        }
+    }
+
+    fn whole(self) -> Fixed {
+        Fixed((self.0 >> PLACES) << PLACES)
+    }
+
+    fn rank(self, _low: Fixed) -> Rank {
+        self.0.rank(-Fixed::MOST)
+    }
+
+    fn key(self, _low: Fixed) -> u128 {
+        let kept: I256 = self.0 >> (PLACES - KEY_PLACES);
+        let most = I256::from_words(0, 1 << 127);
+        (kept.clamp(-most, most - I256::ONE) + most).as_u128()
+    }
+}
+
+/// A number of a program. Factors are by class of weights.
+#[derive(Clone, Debug)]
+pub enum Node<N> {
+    One,
+    Var(Var, u8, u64),
+    Scale(Box<Node<N>>, Box<[N]>),
+    Sum(Vec<Node<N>>),
+    Max(Vec<Node<N>>),
+    Min(Vec<Node<N>>),
+    Product(Box<Node<N>>, Box<Node<N>>),
+    Quotient(Box<Node<N>>, Box<Node<N>>),
+    Power(Box<Node<N>>, u32),
+    Whole(Box<Node<N>>),
+    If(Box<Check<N>>, Box<Node<N>>, Box<Node<N>>),
+}
+
+/// A condition of a program.
+#[derive(Clone, Debug)]
+pub enum Check<N> {
+    Less(Node<N>, Node<N>),
+    Equal(Node<N>, Node<N>),
+    Both(Box<Check<N>>, Box<Check<N>>),
+    Not(Box<Check<N>>),
+}
+
+impl<N: Number> Node<N> {
+    /// The value for a user of this class of weights.
+    pub fn value(&self, view: &impl View, class: usize) -> N {
+        match self {
+            Node::One => N::ONE,
+            Node::Var(var, d, scale) => N::read(view.read(*var, usize::from(*d)), *scale),
+            Node::Scale(of, factors) => of.value(view, class).times(factors[class]),
+            Node::Sum(of) => of.iter().map(|one| one.value(view, class)).fold(N::ZERO, N::plus),
+            Node::Max(of) => of.iter().map(|one| one.value(view, class)).max().unwrap_or(N::ZERO),
+            Node::Min(of) => of.iter().map(|one| one.value(view, class)).min().unwrap_or(N::ZERO),
+            Node::Product(a, b) => a.value(view, class).times(b.value(view, class)),
+            Node::Quotient(a, b) => a.value(view, class).over(b.value(view, class)),
+            Node::Power(of, power) => {
+                let value = of.value(view, class);
+                (1..*power).fold(value, |product, _| product.times(value))
+            }
+            Node::Whole(of) => of.value(view, class).whole(),
+            Node::If(check, yes, no) => {
+                if check.holds(view, class) {
+                    yes.value(view, class)
+                } else {
+                    no.value(view, class)
+                }
+            }
+        }
+    }
+
+    /// The same program in other numbers.
+    pub fn map<M>(self, number: &impl Fn(N) -> M) -> Node<M> {
+        let boxed = |node: Box<Node<N>>| Box::new(node.map(number));
+        let all = |of: Vec<Node<N>>| of.into_iter().map(|one| one.map(number)).collect();
+        match self {
+            Node::One => Node::One,
+            Node::Var(var, d, scale) => Node::Var(var, d, scale),
+            Node::Scale(of, factors) => Node::Scale(boxed(of), factors.into_iter().map(number).collect()),
+            Node::Sum(of) => Node::Sum(all(of)),
+            Node::Max(of) => Node::Max(all(of)),
+            Node::Min(of) => Node::Min(all(of)),
+            Node::Product(a, b) => Node::Product(boxed(a), boxed(b)),
+            Node::Quotient(a, b) => Node::Quotient(boxed(a), boxed(b)),
+            Node::Power(of, power) => Node::Power(boxed(of), power),
+            Node::Whole(of) => Node::Whole(boxed(of)),
+            Node::If(check, yes, no) => Node::If(Box::new(check.map(number)), boxed(yes), boxed(no)),
+        }
+    }
+}
+
+impl<N: Number> Check<N> {
+    /// Whether it holds for a user of this class of weights.
+    pub fn holds(&self, view: &impl View, class: usize) -> bool {
+        match self {
+            Check::Less(a, b) => a.value(view, class) < b.value(view, class),
+            Check::Equal(a, b) => a.value(view, class) == b.value(view, class),
+            Check::Both(a, b) => a.holds(view, class) && b.holds(view, class),
+            Check::Not(a) => !a.holds(view, class),
+        }
+    }
+
+    /// The same condition in other numbers.
+    pub fn map<M>(self, number: &impl Fn(N) -> M) -> Check<M> {
+        match self {
+            Check::Less(a, b) => Check::Less(a.map(number), b.map(number)),
+            Check::Equal(a, b) => Check::Equal(a.map(number), b.map(number)),
+            Check::Both(a, b) => Check::Both(Box::new(a.map(number)), Box::new(b.map(number))),
+            Check::Not(a) => Check::Not(Box::new(a.map(number))),
+        }
+    }
+}

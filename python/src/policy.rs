@@ -1,0 +1,515 @@
+//! Policies that are written in Python: an expression, a function that ranks users, or one that says how many tasks each should run.
+//!
+//! `python/plimsoll/_policies.py` has the other half: it makes the arrays and calls the user's functions.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plimsoll::books::{Books, WEIGHT_ONE};
+use plimsoll::error::{Error, Result};
+use plimsoll::fair::Problem;
+use plimsoll::policy::{
+    Ask, Code, NamedPolicy, Needs, Policy, PolicySpec, Queue, Rank, Registry, Setup, Stale, Target, TargetSolver,
+};
+use plimsoll::units::{MAX_DIMS, Time, UserId};
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi::{
+    PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure, PyGILState_Release, PyGILState_STATE, PyThreadState,
+};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A policy as `plimsoll.policy` makes it.
+#[derive(FromPyObject)]
+pub struct Given {
+    name: String,
+    expression: Option<String>,
+    rank: Option<Py<PyAny>>,
+    targets: Option<Py<PyAny>>,
+    resolve: String,
+    text: String,
+    version: String,
+}
+
+/// The exception that the user's code raised in a call, the first one.
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// A registry with these policies. Raises ValueError for an expression that is none.
+pub fn registry(given: Vec<Given>, raised: &Raised) -> PyResult<Registry> {
+    given.into_iter().try_fold(Registry::default(), |registry, one| {
+        let Given { name, expression, rank, targets, resolve, text, version } = one;
+        let failing = Failing { name: name.clone(), raised: raised.clone() };
+        let policy = match (expression, rank, targets) {
+            (Some(expression), ..) => {
+                let spec =
+                    expression.parse::<PolicySpec>().map_err(|error| PyValueError::new_err(error.to_string()))?;
+                NamedPolicy::of(name, spec)
+            }
+            (None, Some(function), _) => {
+                let function = Arc::new(function);
+                NamedPolicy::new(name, move |setup| Ok(Box::new(Ranked::new(&function, setup, failing.clone())?)))
+            }
+            (None, None, function) => {
+                let function = Arc::new(function.ok_or_else(|| PyValueError::new_err("a policy without a function"))?);
+                let resolve = resolve.parse().map_err(|error: Error| PyValueError::new_err(error.to_string()))?;
+                NamedPolicy::new(name, move |setup| {
+                    let at = Arc::new(AtomicU64::new(0));
+                    let solver = Solver::new(&function, setup, failing.clone(), at.clone())?;
+                    let policy = Target::new(&failing.name, setup, solver, resolve)?;
+                    Ok(Box::new(Targeted { policy, at }))
+                })
+            }
+        };
+        Ok(registry.with(policy.with_code(Code { text, version })))
+    })
+}
+
+/// Looks whether a policy can be made, as far as that is known without a run. Raises ValueError.
+#[pyfunction]
+pub fn check_policy(policy: Given) -> PyResult<()> {
+    registry(vec![policy], &Raised::default()).map(drop)
+}
+
+/// Whether a built-in policy has this name.
+#[pyfunction]
+pub fn is_policy(name: &str) -> bool {
+    Registry::default().policy(name).is_ok() || name.parse::<PolicySpec>().is_ok()
+}
+
+thread_local! {
+    /// The state that the interpreter has of this thread.
+    static KEPT: Kept = Kept::new();
+}
+
+/// A thread's state in the interpreter, which lives as long as the thread: to make one for every call costs several times what the call does.
+struct Kept {
+    lock: PyGILState_STATE,
+    state: *mut PyThreadState,
+}
+
+impl Kept {
+    fn new() -> Kept {
+        // SAFETY: any thread may take the lock; it is given back at once, and the state stays.
+        unsafe {
+            let lock = PyGILState_Ensure();
+            Kept { lock, state: PyEval_SaveThread() }
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // SAFETY: the state is that of this thread, which does not hold the lock.
+        unsafe {
+            PyEval_RestoreThread(self.state);
+            PyGILState_Release(self.lock);
+        }
+    }
+}
+
+/// Calls the interpreter from a thread of the simulator.
+fn attached<T>(work: impl FnOnce(Python) -> T) -> T {
+    KEPT.with(|_| Python::attach(work))
+}
+
+/// The way in which exceptions become errors of a run.
+#[derive(Clone)]
+struct Failing {
+    name: String,
+    raised: Raised,
+}
+
+impl Failing {
+    fn error(&self, py: Python, at: Option<Time>, function: &Py<PyAny>, raised: PyErr) -> Error {
+        // As a value, it has its traceback.
+        let value = raised.clone_ref(py).into_value(py);
+        let told = || half(py)?.call_method1("told", (value, function))?.extract::<String>();
+        let problem = told().unwrap_or_else(|_| raised.to_string());
+        let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(raised);
+        Error::PolicyFailed { policy: self.name.clone(), at, problem }
+    }
+}
+
+fn half<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+    py.import("plimsoll._policies")
+}
+
+/// The resources' names and the capacity of the cluster, in units as people write them.
+fn cluster(setup: &Setup) -> (Vec<String>, Vec<f64>) {
+    let amount = |(dim, amount): (&plimsoll::units::Dim, u64)| amount as f64 / dim.unit.scale() as f64;
+    let names = setup.dims.iter().map(|dim| dim.name.clone()).collect();
+    (names, setup.dims.iter().zip(setup.capacity.0).map(amount).collect())
+}
+
+/// Rows for the next task of a user and for so many further ones are looked at together.
+const BLOCK: usize = 4;
+
+/// The columns of one number a row, in their order in memory; then come those of one a resource, `held`, `demand` and `weights`, and
+/// the answers.
+#[derive(Clone, Copy)]
+enum Column {
+    Running,
+    Waiting,
+    Launch,
+    User,
+    Dominant,
+    Weight,
+}
+
+const SINGLE: usize = 6;
+
+/// The arrays of a ranking: columns one behind the other, of which each has room for so many rows.
+#[derive(Clone, Copy, Default)]
+struct Arrays {
+    address: usize,
+    room: usize,
+}
+
+impl Arrays {
+    /// One number. The interpreter's lock is held, so that no code in Python looks at it.
+    fn place(&self, column: usize, row: usize) -> *mut f64 {
+        assert!(row < self.room, "within the room that was made");
+        (self.address as *mut f64).wrapping_add(column * self.room + row)
+    }
+
+    fn set(&self, column: usize, row: usize, value: f64) {
+        // SAFETY: `Ranking.room` gave the address of an array of doubles with all columns of so many rows, which it keeps.
+        unsafe { self.place(column, row).write(value) }
+    }
+
+    fn get(&self, column: usize, row: usize) -> f64 {
+        // SAFETY: as above.
+        unsafe { self.place(column, row).read() }
+    }
+
+    /// A column's number for the next task of each of so many users.
+    fn first(&self, column: usize, users: usize) -> impl Iterator<Item = f64> {
+        let values = match users {
+            0 => &[][..],
+            // SAFETY: as above; nobody writes to it while it is read.
+            _ => unsafe {
+                std::slice::from_raw_parts(self.place(column, users * BLOCK - 1).sub(users * BLOCK - 1), users * BLOCK)
+            },
+        };
+        values.iter().step_by(BLOCK).copied()
+    }
+}
+
+/// The state of a user for which its rows were made.
+#[derive(Clone, Copy)]
+struct Block {
+    user: UserId,
+    running: u64,
+    held: [u64; MAX_DIMS],
+    demand: [u64; MAX_DIMS],
+    /// The value that the engine knows.
+    told: f64,
+}
+
+/// A policy whose ranks a function gives, for all waiting users together: once a round, and again for a user that has launched as many tasks as
+/// it has rows, or another kind of task.
+struct Ranked {
+    failing: Failing,
+    function: Arc<Py<PyAny>>,
+    state: RefCell<State>,
+}
+
+struct State {
+    ranking: Py<PyAny>,
+    units: Vec<f64>,
+    capacity: Vec<f64>,
+    arrays: Arrays,
+    blocks: Vec<Block>,
+    /// By user: its block, from 1; and whether its rows are to be made anew.
+    places: Vec<(u32, bool)>,
+    anew: Vec<UserId>,
+    /// Users of whom Python has not heard.
+    names: Vec<String>,
+    now: Time,
+    failed: Option<Error>,
+}
+
+impl Ranked {
+    fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing) -> Result<Ranked> {
+        let (names, amounts) = cluster(setup);
+        let ranking = attached(|py| {
+            let made = half(py).and_then(|half| half.call_method1("Ranking", (&**function, names, amounts)));
+            made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
+        })?;
+        let state = State {
+            ranking,
+            units: setup.dims.iter().map(|dim| dim.unit.scale() as f64).collect(),
+            capacity: setup.capacity.slice(setup.dims.len()).iter().map(|amount| *amount as f64).collect(),
+            arrays: Arrays::default(),
+            blocks: Vec::new(),
+            places: Vec::new(),
+            anew: Vec::new(),
+            names: Vec::new(),
+            now: Time::ZERO,
+            failed: None,
+        };
+        Ok(Ranked { failing, function: function.clone(), state: RefCell::new(state) })
+    }
+
+    /// Asks for all values. Errors: the function raised.
+    fn ask(&self, state: &mut State, books: &Books) -> Result<()> {
+        attached(|py| {
+            let asked = state.ask(py, books);
+            asked.map_err(|raised| self.failing.error(py, Some(state.now), &self.function, raised))
+        })
+    }
+
+    /// The value of a row. Errors: it is no number.
+    fn value(&self, state: &State, row: usize) -> Result<f64> {
+        let value = state.arrays.get(state.answers(), row);
+        if !value.is_nan() {
+            // One zero.
+            return Ok(value + 0.0);
+        }
+        let user = state.blocks[row / BLOCK].user;
+        attached(|py| {
+            let name = || state.ranking.getattr(py, "names")?.bind(py).get_item(user.index())?.extract::<String>();
+            let name = name().unwrap_or_else(|_| user.0.to_string());
+            let raised = PyValueError::new_err(format!("it ranks user '{name}' NaN"));
+            Err(self.failing.error(py, Some(state.now), &self.function, raised))
+        })
+    }
+
+    fn current(&self, queue: &Queue, books: &Books) -> Result<f64> {
+        let mut state = self.state.borrow_mut();
+        let user = queue.user;
+        let row = match state.row(user, books) {
+            Some(row) => row,
+            None => {
+                state.touch(user);
+                self.ask(&mut state, books)?;
+                state.row(user, books).expect("its rows have just been made")
+            }
+        };
+        let value = self.value(&state, row)?;
+        state.blocks[row / BLOCK].told = value;
+        Ok(value)
+    }
+}
+
+impl State {
+    fn answers(&self) -> usize {
+        SINGLE + 3 * self.units.len()
+    }
+
+    fn touch(&mut self, user: UserId) {
+        if self.places.len() <= user.index() {
+            self.places.resize(user.index() + 1, (0, false));
+        }
+        if !std::mem::replace(&mut self.places[user.index()].1, true) {
+            self.anew.push(user);
+        }
+    }
+
+    /// The row of the next task of a user, if there is one that is as it is now.
+    fn row(&self, user: UserId, books: &Books) -> Option<usize> {
+        let at = self.places.get(user.index())?.0.checked_sub(1)? as usize;
+        let block = &self.blocks[at];
+        let launch = books.running(user).checked_sub(block.running).filter(|launch| *launch < BLOCK as u64)?;
+        let held = books.held(user).iter().zip(block.held.iter().zip(block.demand));
+        let same = held.into_iter().all(|(held, (then, demand))| *held == then + launch * demand);
+        let head = books.head(user).iter().zip(block.demand).all(|(head, demand)| *head == demand);
+        (same && head).then_some(at * BLOCK + launch as usize)
+    }
+
+    fn ask(&mut self, py: Python, books: &Books) -> PyResult<()> {
+        for user in std::mem::take(&mut self.anew) {
+            self.places[user.index()].1 = false;
+            match (self.places[user.index()].0, books.waiting(user) > 0) {
+                (0, false) => {}
+                (at @ 1.., false) => self.leave(at as usize - 1),
+                (at, true) => {
+                    let at = if at == 0 { self.join(py, user)? } else { at as usize - 1 };
+                    self.write(at, user, books);
+                }
+            }
+        }
+        if !self.names.is_empty() {
+            self.ranking.call_method1(py, "know", (std::mem::take(&mut self.names),))?;
+        }
+        let rows = self.blocks.len() * BLOCK;
+        self.ranking.call_method1(py, intern!(py, "ask"), (rows, self.now.seconds())).map(drop)
+    }
+
+    /// A block for a user that has none.
+    fn join(&mut self, py: Python, user: UserId) -> PyResult<usize> {
+        let at = self.blocks.len();
+        if (at + 1) * BLOCK > self.arrays.room {
+            let room = (2 * self.arrays.room).max(16 * BLOCK);
+            let address = self.ranking.call_method1(py, "room", (room,))?.extract(py)?;
+            self.arrays = Arrays { address, room };
+        }
+        let (held, demand) = ([0; MAX_DIMS], [0; MAX_DIMS]);
+        self.blocks.push(Block { user, running: 0, held, demand, told: f64::NAN });
+        self.places[user.index()].0 = at as u32 + 1;
+        Ok(at)
+    }
+
+    /// The last block moves to this place, if it is another one.
+    fn leave(&mut self, at: usize) {
+        let gone = self.blocks.swap_remove(at);
+        self.places[gone.user.index()].0 = 0;
+        let Some(moved) = self.blocks.get(at) else { return };
+        self.places[moved.user.index()].0 = at as u32 + 1;
+        let from = self.blocks.len() * BLOCK;
+        for (column, row) in (0..self.answers()).flat_map(|column| (0..BLOCK).map(move |row| (column, row))) {
+            self.arrays.set(column, at * BLOCK + row, self.arrays.get(column, from + row));
+        }
+    }
+
+    /// Makes the rows of a user.
+    fn write(&mut self, at: usize, user: UserId, books: &Books) {
+        let (arrays, dims) = (self.arrays, self.units.len());
+        let block = &mut self.blocks[at];
+        block.running = books.running(user);
+        block.held[..dims].copy_from_slice(books.held(user));
+        block.demand[..dims].copy_from_slice(books.head(user));
+        let class = books.weight_class(user);
+        let weight = |weight: u64| weight as f64 / WEIGHT_ONE as f64;
+        let (whole, each) = (books.weights().whole(class), books.weights().each(class));
+        for launch in 0..BLOCK {
+            let row = at * BLOCK + launch;
+            let set = |column: Column, value: f64| arrays.set(column as usize, row, value);
+            set(Column::Running, (block.running + launch as u64) as f64);
+            set(Column::Waiting, books.waiting(user).saturating_sub(launch as u64) as f64);
+            set(Column::Launch, launch as f64);
+            set(Column::User, f64::from(user.0));
+            set(Column::Weight, whole.map_or(f64::NAN, weight));
+            let mut dominant = 0.0f64;
+            for d in 0..dims {
+                let held = (block.held[d] + launch as u64 * block.demand[d]) as f64;
+                if self.capacity[d] > 0.0 {
+                    dominant = dominant.max(held / self.capacity[d]);
+                }
+                arrays.set(SINGLE + d, row, held / self.units[d]);
+                arrays.set(SINGLE + dims + d, row, block.demand[d] as f64 / self.units[d]);
+                arrays.set(SINGLE + 2 * dims + d, row, weight(each[d]));
+            }
+            arrays.set(Column::Dominant as usize, row, dominant);
+        }
+    }
+}
+
+impl Policy for Ranked {
+    fn open(&mut self, user: UserId, name: &str) -> Result<()> {
+        let state = self.state.get_mut();
+        state.names.push(name.to_owned());
+        state.touch(user);
+        Ok(())
+    }
+
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+        let mut state = self.state.borrow_mut();
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        state.now = now;
+        changed.iter().for_each(|user| state.touch(*user));
+        if books.total_waiting() == 0 {
+            return Ok(Stale::None);
+        }
+        self.ask(&mut state, books)?;
+        let first = state.arrays.first(state.answers(), state.blocks.len());
+        // Of a new one no number is known.
+        let moved = |(block, value): (&Block, f64)| (block.told != value).then_some(block.user);
+        let stale: Vec<UserId> = state.blocks.iter().zip(first).filter_map(moved).collect();
+        for user in &stale {
+            let at = state.places[user.index()].0 as usize - 1;
+            state.blocks[at].told = self.value(&state, at * BLOCK)?;
+        }
+        Ok(Stale::Some(stale))
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        if self.state.borrow().failed.is_some() {
+            return Rank::default();
+        }
+        match self.current(queue, books) {
+            Ok(value) => Rank::new(ordered(value).into()),
+            Err(error) => {
+                // Told at the next instant: what is launched until then is thrown away with the run.
+                self.state.borrow_mut().failed.get_or_insert(error);
+                Rank::default()
+            }
+        }
+    }
+
+    fn launched(&mut self, queue: &Queue, _ask: &Ask, _books: &Books) {
+        self.state.get_mut().touch(queue.user);
+    }
+}
+
+/// Bits that are ordered as the numbers are.
+fn ordered(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if value.is_sign_negative() { !bits } else { bits | 1 << 63 }
+}
+
+/// A target solver in Python.
+struct Solver {
+    failing: Failing,
+    function: Arc<Py<PyAny>>,
+    solver: Py<PyAny>,
+    at: Arc<AtomicU64>,
+}
+
+impl Solver {
+    fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing, at: Arc<AtomicU64>) -> Result<Solver> {
+        let (names, amounts) = cluster(setup);
+        let solver = attached(|py| {
+            let made = half(py).and_then(|half| half.call_method1("Solver", (&**function, names, amounts)));
+            made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
+        })?;
+        Ok(Solver { failing, function: function.clone(), solver, at })
+    }
+}
+
+impl TargetSolver for Solver {
+    fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()> {
+        attached(|py| {
+            let bytes = |values: &[f64]| {
+                let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+                PyBytes::new(py, &bytes)
+            };
+            let demand = bytes(&problem.columns().concat());
+            let args = (demand, bytes(problem.weight()), bytes(problem.tasks()));
+            let found = self.solver.call_method1(py, "ask", args).and_then(|found| found.extract::<Vec<f64>>(py));
+            let at = Time(self.at.load(Ordering::Relaxed));
+            targets.extend(found.map_err(|raised| self.failing.error(py, Some(at), &self.function, raised))?);
+            Ok(())
+        })
+    }
+}
+
+/// A target policy that tells its solver the time.
+struct Targeted {
+    policy: Target<Solver>,
+    at: Arc<AtomicU64>,
+}
+
+impl Policy for Targeted {
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+
+    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
+        self.at.store(now.0, Ordering::Relaxed);
+        self.policy.prepare(now, books, changed)
+    }
+
+    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        self.policy.rank(queue, books)
+    }
+
+    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
+        self.policy.settled(now, changed, books)
+    }
+}

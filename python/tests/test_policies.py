@@ -1,0 +1,293 @@
+"""Policies in Python: an expression, a function that ranks users and one with targets, against the built-in ones."""
+
+import json
+import random
+import threading
+
+import pytest
+from conftest import rows
+
+import plimsoll
+
+numpy = pytest.importorskip("numpy")
+
+DRF = "max(held[r] / (capacity[r] * weight[r]))"
+
+
+def dominant(users):
+    return users.dominant_share / users.weight
+
+
+@pytest.fixture
+def busy(folder):
+    """Traces of a few hundred tasks of several users, more than the machines hold."""
+    for seed in range(4):
+        rng = random.Random(seed)
+        lines, now = ["job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority"], 0
+        for job in range(120):
+            now += rng.choice([0, 0, 1, 3])
+            cpu = rng.choice([1, 1, 2, 0.5])
+            demand = f"{cpu},{rng.choice([0, 1, 2, 4])}"
+            lines.append(f"j{job}-{cpu},u{rng.randrange(5)},{now},{rng.choice([0, 5, 9, 20])},{rng.choice([1, 1, 2, 7])},{demand},{rng.choice([0, 0, 3])}")
+        (folder / f"busy{seed}.csv").write_text("\n".join(lines))
+    return folder
+
+
+def tasks(results, policy):
+    """The tasks of a policy, by job and number."""
+    found = [row for row in rows(results, "tasks") if row.pop("policy") == policy]
+    assert found
+    return sorted(found, key=lambda row: (row["job"], row["task"]))
+
+
+def replay(trace, policies, **more):
+    return plimsoll.replay(trace, "3x4c8g", policies, quiet=True, tasks=True, **more)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("on_blocked", ["skip", "stop"])
+def test_drf_in_each_of_two_ways_is_the_built_in_one_task_by_task(busy, seed, on_blocked):
+    ways = [plimsoll.policy(DRF, name="a"), plimsoll.policy(rank=dominant, name="b"), "drf", plimsoll.policy(DRF)]
+    results = replay(f"busy{seed}.csv", ways, on_blocked=on_blocked, placement="first-fit")
+    wanted = tasks(results, "drf")
+    for name in ["a", "b", f"expr:({DRF})"]:
+        assert tasks(results, name) == wanted, name
+
+
+def test_with_weights_an_expression_is_the_built_in_one(busy):
+    (busy / "weights.csv").write_text("user,cpu,memory_gib\nu1,2,1\nu3,0.3,1.7\n")
+    results = replay("busy1.csv", [plimsoll.policy(DRF, name="a"), "drf"], weights="weights.csv")
+    assert tasks(results, "a") == tasks(results, "drf")
+
+
+def test_a_target_function_with_the_same_targets_is_ceei(busy):
+    """The targets are the package's own solution, asked for in the middle of the run."""
+
+    def market(problem):
+        users = [
+            {"name": str(at), "demand": dict(zip(problem.resources, demand.tolist())), "tasks": int(tasks)}
+            for at, (demand, tasks) in enumerate(zip(problem.demand.T, problem.tasks))
+        ]
+        [solution] = plimsoll.solve({"capacity": {name: 1 for name in problem.resources}, "user": users}, "ceei")
+        return [user["tasks"] for user in solution["users"]]
+
+    results = replay("busy2.csv", [plimsoll.policy(targets=market), "ceei"])
+    assert tasks(results, "market") == tasks(results, "ceei")
+
+
+def test_a_rank_sees_launches_ahead_and_users_as_they_are(busy):
+    seen = {"rows": 0, "further": 0, "users": set()}
+
+    def looking(users):
+        names = numpy.array(users.names)[users.user.astype(int)]
+        assert len(users) == len(users.running) == users.held.shape[1] and users.held.shape[0] == len(users.resources) == 2
+        assert users.capacity.tolist() == [[12], [24]] and users.now_s >= 0
+        # Four rows a user, each with one task more than the one before.
+        held, launch = users.held.reshape(2, -1, 4), users.launch.reshape(-1, 4)
+        assert (launch == [0, 1, 2, 3]).all()
+        assert numpy.allclose(held[:, :, 1:] - held[:, :, :-1], users.demand.reshape(2, -1, 4)[:, :, 1:])
+        assert (users.waiting.reshape(-1, 4)[:, 0] >= 1).all()
+        assert numpy.allclose(users.dominant_share, (users.held / users.capacity).max(axis=0))
+        seen["rows"] += len(users)
+        seen["further"] += int((users.running.reshape(-1, 4)[:, 3] >= 3).any())
+        seen["users"] |= set(names)
+        return users.running
+
+    results = replay("busy0.csv", [plimsoll.policy(rank=looking), plimsoll.policy("running", name="running")])
+    assert tasks(results, "looking") == tasks(results, "running")
+    assert seen["rows"] and seen["further"] and seen["users"] == {f"u{at}" for at in range(5)}
+
+
+def test_ranks_may_go_by_time_and_by_others(busy):
+    """All ranks turn round every ten seconds: also of users to whom nothing has happened."""
+
+    def turning(users):
+        return users.running * (1 if users.now_s // 10 % 2 else -1)
+
+    expression = plimsoll.policy("running * if(floor(now / 10) - 2 * floor(now / 20) == 1, 1, -1)", name="expression")
+    for seed in range(4):
+        results = replay(f"busy{seed}.csv", [plimsoll.policy(rank=turning), expression, "drf"])
+        assert tasks(results, "turning") == tasks(results, "expression") != tasks(results, "drf")
+
+
+def test_an_expression_has_conditions_and_orders(busy):
+    policy = plimsoll.policy("running; admit held[cpu] + tasks * demand[cpu] <= 2; order -submit", name="narrow")
+    results = replay("busy0.csv", [policy, "drf"])
+    changes = []
+    for row in tasks(results, "narrow"):
+        if row["start_us"] is not None and row["start_us"] < row["finish_us"]:
+            changes += [(row["start_us"], 1, row), (row["finish_us"], 0, row)]
+    held, most = {}, 0
+    for _, starts, row in sorted(changes, key=lambda change: change[:2]):
+        cpu = float(row["job"].split("-")[1])
+        held[row["user"]] = held.get(row["user"], 0) + (cpu if starts else -cpu)
+        most = max(most, held[row["user"]])
+    assert most == 2
+
+
+def test_policies_go_into_plans_changes_and_sweeps(busy):
+    mine = plimsoll.policy(rank=dominant, name="mine", version="7")
+    plan = {
+        "name": "own",
+        "policies": ["fifo", mine],
+        "baseline": mine,
+        "cluster": {"machines": "3x4c8g"},
+        "workload": {"trace": "busy0.csv"},
+    }
+    assert {row["policy"] for row in rows(plimsoll.run(plan, quiet=True), "runs")} == {"fifo", "mine"}
+    changed = plimsoll.run({**plan, "policies": ["fifo", "drf"], "baseline": "fifo"}, policies=["fifo", mine, plimsoll.policy("running")], quiet=True)
+    assert {row["policy"] for row in rows(changed, "runs")} == {"fifo", "mine", "expr:(running)"}
+    swept = plimsoll.run({**plan, "sweep": {"cluster.machines": ["3x4c8g", "4x4c8g"]}}, quiet=True)
+    assert len(rows(swept, "runs")) == 4
+
+
+def test_the_text_and_version_stand_in_the_provenance_and_make_the_run(busy):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    plan = {"name": "own", "policies": ["drf"], "cluster": {"machines": "3x4c8g"}, "workload": {"trace": str(busy / "busy0.csv")}}
+
+    def run(policy):
+        plimsoll.run({**plan, "policies": [policy]}, out=busy / "out", quiet=True)
+        made = json.loads((busy / "out" / "run.json").read_text())
+        return made["runs_made"], made["runs_kept"]
+
+    assert run(plimsoll.policy(rank=dominant, name="mine", version="1")) == (1, 0)
+    assert run(plimsoll.policy(rank=dominant, name="mine", version="1")) == (0, 1)
+    [path] = (busy / "out" / "runs").rglob("*.parquet")
+    code = parquet.read_metadata(path).metadata[b"plimsoll.policy_code"].decode()
+    assert code.startswith("mine, version 1:\ndef dominant(users):")
+    assert run(plimsoll.policy(rank=dominant, name="mine", version="2")) == (1, 0)
+    assert run(plimsoll.policy(rank=lambda users: users.running, name="mine", version="2")) == (1, 0)
+
+
+def test_policies_are_checked_for_properties(folder):
+    def first(users):
+        return users.user
+
+    policies = [plimsoll.policy(DRF, name="a"), plimsoll.policy(rank=first), plimsoll.policy(targets=lambda p: numpy.minimum(p.tasks, 1), name="one")]
+    how = {"property": ["envy-freeness"], "domain": "positive", "effort": "quick"}
+    found = plimsoll.check(policies, **how)
+    up_to_one_task = {one["policy"]: one["result"] for one in found if one["reading"] == "up-to-one-task"}
+    assert up_to_one_task == {"a": "holds", "first": "fails", "one": "fails"}
+    built_in = plimsoll.check("drf", whole_tasks=True, **how)
+    assert [{**one, "policy": "drf"} for one in found if one["policy"] == "a"] == built_in
+
+
+def helper(users):
+    return users.nothing
+
+
+def raising(kind):
+    def function(users):
+        if kind == "late" and users.now_s < 30:
+            return users.running
+        return {
+            "zero": lambda: 1 / 0,
+            "late": lambda: {}["key"],
+            "helper": lambda: helper(users),
+            "short": lambda: [1.0, 2.0],
+            "text": lambda: "text",
+            "nan": lambda: users.running * float("nan"),
+            "writes": lambda: users.running.__setitem__(0, 1),
+        }[kind]()
+
+    return function
+
+
+RAISED = {
+    "zero": (ZeroDivisionError, "policy mine at 3 s: ZeroDivisionError: division by zero"),
+    "late": (KeyError, "KeyError: 'key'"),
+    "helper": (AttributeError, "users have no 'nothing'; they have running, waiting"),
+    "short": (ValueError, "expected a number for each of"),
+    "text": (ValueError, "it returned 'text'; expected a number for each of"),
+    "nan": (ValueError, "it ranks user 'u"),
+    "writes": (ValueError, "read-only"),
+}
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_what_a_function_raises_ends_the_run_with_its_place(busy, kind):
+    wanted, message = RAISED[kind]
+    with pytest.raises(plimsoll.RunError) as raised:
+        replay("busy0.csv", [plimsoll.policy(rank=raising(kind), name="mine"), "drf"])
+    assert message in str(raised.value) and "test_policies.py, line " in str(raised.value)
+    assert isinstance(raised.value.__cause__, wanted)
+    if kind == "late":
+        assert "policy mine at 30 s" in str(raised.value)
+    if kind == "helper":
+        assert "in helper)" in str(raised.value)
+
+
+TARGETS = {
+    "of another shape": (lambda problem: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], "expected a number of tasks for each of"),
+    "below nothing": (lambda problem: -problem.tasks, "negative or not finite"),
+    "infinite": (lambda problem: problem.tasks * float("inf"), "negative or not finite"),
+    "none": (lambda problem: None, "negative or not finite|expected a number"),
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_targets_that_are_none_end_the_run(busy, kind):
+    function, message = TARGETS[kind]
+    with pytest.raises(plimsoll.RunError, match=message):
+        replay("busy0.csv", plimsoll.policy(targets=function, name="mine"))
+
+
+def test_nothing_is_left_of_a_run_that_failed(busy):
+    with pytest.raises(plimsoll.RunError):
+        replay("busy0.csv", [plimsoll.policy(rank=raising("late"), name="mine")], out=busy / "out")
+    assert not list((busy / "out").rglob("*.parquet"))
+
+
+WRONG = {
+    "an open bracket": (dict(expression="held[cpu"), plimsoll.InputError, "']' where it ends at character 9"),
+    "an unknown value": (dict(expression="hold[cpu]"), plimsoll.InputError, "did you mean 'held'"),
+    "no function": (dict(rank=3), TypeError, "3 is not accepted"),
+    "nothing": ({}, TypeError, "exactly one of"),
+    "two": (dict(expression="1", rank=dominant), TypeError, "exactly one of"),
+    "no text": (dict(expression=3), TypeError, "as text"),
+    "no name": (dict(rank=lambda users: users.running), plimsoll.InputError, "expected name="),
+    "a name of a built-in one": (dict(rank=dominant, name="drf"), plimsoll.InputError, "a built-in policy has it"),
+    "a name with a slash": (dict(rank=dominant, name="a/b"), plimsoll.InputError, "expected name="),
+    "no rule": (dict(targets=dominant, resolve="often"), plimsoll.InputError, "change, every:SPAN"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_policy_is_told_when_it_is_made(kind):
+    given, error, message = WRONG[kind]
+    with pytest.raises(error) as raised:
+        plimsoll.policy(**given)
+    assert message in str(raised.value)
+
+
+def test_what_goes_with_no_run_is_told_before_it(busy):
+    with pytest.raises(plimsoll.InputError, match="did you mean 'cpu'"):
+        replay("busy0.csv", plimsoll.policy("held[cpi]"))
+    with pytest.raises(plimsoll.InputError, match="the name of two policies"):
+        replay("busy0.csv", [plimsoll.policy("running", name="x"), plimsoll.policy("waiting", name="x")])
+    with pytest.raises(TypeError, match="policies: 7 is not accepted"):
+        replay("busy0.csv", 7)
+
+
+def test_runs_side_by_side_do_not_disturb_one_another(busy):
+    """Two threads of Python, each with runs on two threads."""
+    mine = plimsoll.policy(rank=dominant, name="mine")
+    wanted = tasks(replay("busy0.csv", ["drf"]), "drf")
+    found, failed = [], []
+
+    def work():
+        try:
+            policies = [mine, *(plimsoll.policy(rank=dominant, name=f"m{at}") for at in range(3))]
+            found.append(replay("busy0.csv", policies, jobs=2))
+        except BaseException as error:  # noqa: BLE001 - told below, in the thread of the test.
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and len(found) == 2
+    for results in found:
+        for name in ["mine", "m0", "m1", "m2"]:
+            assert tasks(results, name) == wanted
