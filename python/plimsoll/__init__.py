@@ -21,10 +21,11 @@ from ._call import Frames, call, folder, given, named, options
 from ._errors import Error, InputError, RunError, Warning
 from ._plimsoll import Table
 from ._results import Figure, Results
+from ._study import study
 
 __version__, __commit__ = _plimsoll.version()
 
-__all__ = ["Error", "Figure", "InputError", "Results", "RunError", "Table", "Warning", "check", "read", "replay", "run", "solve"]
+__all__ = ["Error", "Figure", "InputError", "Results", "RunError", "Table", "Warning", "check", "read", "replay", "run", "solve", "study"]
 
 
 def run(

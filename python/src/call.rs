@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -11,9 +12,20 @@ use plimsoll::policy::Registry;
 use plimsoll::rows::with_text;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Threads for a call in a process that was forked (a worker of `multiprocessing`) from one that had made calls: of the threads which calls
+/// share there it has none, and would wait for them forever. `None` in any other process. Errors: the system gives no threads.
+fn own_threads() -> PyResult<Option<ThreadPool>> {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    if *FIRST.get_or_init(std::process::id) == std::process::id() {
+        return Ok(None);
+    }
+    ThreadPoolBuilder::new().build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
 
 /// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
 /// found under its name as if it were a file's.
@@ -30,13 +42,18 @@ pub fn call(
     let stop = Stop::default();
     let (sender, mut receiver) = channel();
     let waits = args.first().is_none_or(|verb| verb != "solve");
+    let own_threads = own_threads()?;
     let work = {
         let stop = stop.clone();
         move || {
             let args = std::iter::once("plimsoll".into()).chain(args);
             let work = || cli::call(&Registry::default(), args, &stop);
-            let result = match text {
+            let work = || match text {
                 Some((name, text)) => with_text(name, text, work),
+                None => work(),
+            };
+            let result = match own_threads {
+                Some(threads) => threads.install(work),
                 None => work(),
             };
             // Nobody may wait for it any more.
