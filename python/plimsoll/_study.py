@@ -77,8 +77,9 @@ def study(
     if out is None:
         raise InputError("out: is missing; expected a folder that this process and all workers see")
     out = Path(out)
-    name, text = given(plan, "plan", NoFrames())
-    changed = _call.changes({**(changes or {}), **more}, NoFrames())
+    frames = NoFrames()
+    name, text = given(plan, "plan", frames)
+    changed = _call.changes({**(changes or {}), **more}, frames)
     if executor is None:
         return Results(out, call(["run", name, f"--output={out}", *options({"quiet": quiet}), *changed], text))
     executor = checked(executor, shards, retries)
