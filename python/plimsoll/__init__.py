@@ -22,6 +22,7 @@ from ._errors import Error, InputError, RunError, Warning
 from ._plimsoll import Table
 from ._policies import Policy, Problem, Users, policy
 from ._results import Figure, Results
+from ._study import study
 
 __version__, __commit__ = _plimsoll.version()
 
@@ -42,6 +43,7 @@ __all__ = [
     "replay",
     "run",
     "solve",
+    "study",
 ]
 
 

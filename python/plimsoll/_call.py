@@ -57,8 +57,12 @@ class Frames:
     def told(self, message: str) -> str:
         """A message that calls frames by their names."""
         for path, name in self._names.items():
+            # The names of columns stand in no line of a frame.
+            message = message.replace(f"{path}, line 1,", f"{name},")
             # Not as the value of a key, which a plan has.
             message = message.replace(f"{path},", f"{name},").replace(f"{path}:", f"{name}:")
+            if path in message:
+                message += f"\n{name} is a frame, which is another file in every call. Where runs are to be kept, give the path of a file."
         return message
 
 

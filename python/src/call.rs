@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,17 +12,28 @@ use plimsoll::policy::Registry;
 use plimsoll::rows::with_text;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::policy::{Given, Raised, registry};
 
 /// Between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Threads for a call in a process that was forked (a worker of `multiprocessing`) from one that had made calls: of the threads which calls
+/// share there it has none, and would wait for them forever. `None` in any other process. Errors: the system gives no threads.
+fn own_threads() -> PyResult<Option<ThreadPool>> {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    if *FIRST.get_or_init(std::process::id) == std::process::id() {
+        return Ok(None);
+    }
+    ThreadPoolBuilder::new().build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
 /// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
 /// found under its name as if it were a file's.
 ///
-/// Returns the exit code, what was printed, what is wrong if the code is not 0, the warnings, and what a policy of the user's own raised. Raises KeyboardInterrupt, once what goes on
-/// has ended and dropped what it had half written; `solve` asks nobody and is left to end by itself.
+/// Returns the exit code, what was printed, what is wrong if the code is not 0, the warnings, and what a policy of the user's own raised. Raises
+/// KeyboardInterrupt, once what goes on has ended and dropped what it had half written; `solve` asks nobody and is left to end by itself.
 #[pyfunction]
 #[pyo3(signature = (args, text=None, policies=Vec::new()))]
 pub fn call(
@@ -36,13 +47,18 @@ pub fn call(
     let stop = Stop::default();
     let (sender, mut receiver) = channel();
     let waits = args.first().is_none_or(|verb| verb != "solve");
+    let own_threads = own_threads()?;
     let work = {
         let stop = stop.clone();
         move || {
             let args = std::iter::once("plimsoll".into()).chain(args);
             let work = || cli::call(&registry, args, &stop);
-            let result = match text {
+            let work = || match text {
                 Some((name, text)) => with_text(name, text, work),
+                None => work(),
+            };
+            let result = match own_threads {
+                Some(threads) => threads.install(work),
                 None => work(),
             };
             // Nobody may wait for it any more.

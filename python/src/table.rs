@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll::error::Result;
+use plimsoll::output::escape::escape;
 use plimsoll::output::folder::{DIFFERENCES, ESTIMATES};
+use plimsoll::output::numbers::count;
 use plimsoll::output::requests::Whole;
 use plimsoll::output::schema::Table as TableKind;
 use plimsoll_store::arrow::{Files, import};
@@ -16,6 +18,9 @@ use pyo3::types::PyCapsule;
 
 /// The name that Arrow gives to capsules with a stream.
 const STREAM: &CStr = c"arrow_array_stream";
+
+/// A notebook shows so many rows.
+const SHOWN: usize = 10;
 
 /// A table of results: its rows stand in files, and are read when somebody asks for them.
 #[pyclass(frozen, module = "plimsoll")]
@@ -55,6 +60,23 @@ impl Table {
     fn __repr__(&self) -> String {
         let columns: Vec<&str> = self.files.columns().map(|(name, _)| name).collect();
         format!("<plimsoll.Table {}: {} rows of {}>", self.name, self.files.rows(), columns.join(", "))
+    }
+
+    /// The first rows as a table in HTML, and how many there are. Raises ValueError if a file is damaged, or no longer there.
+    fn _repr_html_(&self, py: Python) -> PyResult<String> {
+        let rows = py.detach(|| self.files.first(SHOWN)).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let line = |cells: &mut dyn Iterator<Item = &str>, tag: &str| {
+            let cells: String = cells.map(|text| format!("<{tag}>{}</{tag}>", escape(text))).collect();
+            format!("<tr>{cells}</tr>")
+        };
+        let head = line(&mut self.files.columns().map(|(name, _)| name), "th");
+        let body: String = rows.iter().map(|row| line(&mut row.iter().map(String::as_str), "td")).collect();
+        let all = count(self.files.rows() as u64);
+        let told = match rows.len() < self.files.rows() {
+            true => format!("{}: the first {} of {all} rows", escape(&self.name), rows.len()),
+            false => format!("{}: {all} rows", escape(&self.name)),
+        };
+        Ok(format!("<table><thead>{head}</thead><tbody>{body}</tbody></table><p>{told}</p>"))
     }
 
     /// The rows as an Arrow stream. Another schema than its own is not made: who takes the stream may cast it.
@@ -132,9 +154,20 @@ pub fn write_frame(frame: &Bound<PyAny>, name: &str, path: PathBuf) -> PyResult<
     let stream = Box::new(unsafe { pointer.replace(ArrowArrayStream::empty()) });
     // SAFETY: as above.
     let mut reader = unsafe { ArrowArrayStreamReader::try_new(stream) }
-        .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))?;
+        .map_err(|error| PyValueError::new_err(unknown(name, &error.to_string())))?;
     let field = reader.field().clone();
     // SAFETY: as above. A stream of Python's may need the interpreter, so its lock is kept.
     let mut chunks = std::iter::from_fn(|| unsafe { reader.next() });
     import(name, &path, &field, &mut chunks).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// What is said of a frame with a column that cannot be taken over.
+fn unknown(name: &str, problem: &str) -> String {
+    // Arrow's sign for such a column, of which there is no name here.
+    match problem.contains("\"+r\"") {
+        true => {
+            format!("{name}: a column is run-end encoded; expected plain values, as of pyarrow.compute.run_end_decode")
+        }
+        false => format!("{name}: {problem}"),
+    }
 }

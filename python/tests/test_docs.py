@@ -9,7 +9,7 @@ BLOCK = re.compile(r"(?:<!-- test: file (?P<file>\S+) -->\n)?^```(?P<language>\w
 
 
 def test_the_page_is_true(root, tmp_path, monkeypatch, capsys):
-    for package in ["polars", "pandas", "pyarrow", "duckdb"]:
+    for package in ["polars", "pandas", "pyarrow", "duckdb", "distributed"]:
         pytest.importorskip(package)
     page = (root / "docs/python.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@ from conftest import MACHINES, replay, rows
 import plimsoll
 
 pyarrow = pytest.importorskip("pyarrow")
+compute = pytest.importorskip("pyarrow.compute")
 
 
 def table(**changed):
@@ -42,7 +43,7 @@ WRONG = {
         INPUT,
         "trace, column 'submit_s': row 2: 0 s is before",
     ),
-    "a column too few": (lambda plan: replay(table(user=None)), INPUT, "column 'user': is missing"),
+    "a column too few": (lambda plan: replay(table(user=None)), INPUT, "trace, column 'user': is missing"),
     "a column too many": (lambda plan: replay(table(cqu=[1, 1])), INPUT, "column 'cqu': is no column of a trace"),
     "a column of another type": (
         lambda plan: replay(table(cpu=pyarrow.array([0, 1], pyarrow.timestamp("s")))),
@@ -53,6 +54,16 @@ WRONG = {
         lambda plan: replay(table(tasks=pyarrow.array([1, 2**63], pyarrow.uint64()))),
         INPUT,
         "trace, column 'tasks': has a value of 2^63",
+    ),
+    "runs of equal values": (
+        lambda plan: replay(table(cpu=compute.run_end_encode(pyarrow.array([1, 1])))),
+        INPUT,
+        "trace: a column is run-end encoded; expected plain values",
+    ),
+    "tasks that are no whole number": (
+        lambda plan: replay(table(tasks=[1.0, float("inf")])),
+        INPUT,
+        "trace, column 'tasks': row 2: 'inf' is not a whole number",
     ),
     "infinity": (lambda plan: replay(table(cpu=[1.0, float("inf")])), INPUT, "trace, column 'cpu': row 2:"),
     "values that are no rows": (

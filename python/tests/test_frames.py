@@ -99,13 +99,12 @@ def test_categories_of_numbers_are_an_error_or_numbers(folder):
 def test_nulls_are_empty_cells(folder, library):
     given = columns()
     given["stage"] = pyarrow.array(["map", None, None], pyarrow.string())
-    if library != "pandas":  # Which has floats where one is missing.
-        given["tasks"] = pyarrow.array([40, 8, None], pyarrow.int64())
+    given["tasks"] = pyarrow.array([40, 8, None], pyarrow.int64())  # In pandas floats.
     given["label"] = pyarrow.array([None, None, None], pyarrow.string())
     given["gang"] = pyarrow.array([True, None, False], pyarrow.bool_())
     with open("nulls.csv", "w") as file:
         file.write(TRACE.replace("gib\n", "gib,stage,label,gang\n").replace("1,4\n", "1,4,map,,true\n").replace("4,16\n", "4,16,,,\n")
-                   .replace("60,3,2,2\n", f"60,{3 if library == 'pandas' else ''},2,2,,,false\n"))
+                   .replace("60,3,2,2\n", "60,,2,2,,,false\n"))
     assert same(replay(frame(library, given)), replay("nulls.csv"))
     given["cpu"] = pyarrow.array([1, None, 2], pyarrow.int64())
     with pytest.raises(plimsoll.InputError, match="trace, column 'cpu': row 2: is empty"):
@@ -197,3 +196,44 @@ def test_tables_describe_themselves(folder):
     assert users.name == "users" and users.columns[0][0] == "policy"
     assert repr(users).startswith("<plimsoll.Table users: 4 rows of policy, run, seed, user")
     assert isinstance(users, plimsoll.Table)
+
+
+def test_numbers_of_tasks_may_be_whole_floats(folder):
+    given = columns()
+    given["tasks"] = pyarrow.array([40, 8, 3], pyarrow.float32())
+    assert same(replay(pyarrow.table(given)), replay("trace.csv"))
+    given["priority"] = pyarrow.array([2, None, math.nan], pyarrow.float64())
+    text = TRACE.replace("gib\n", "gib,priority\n").replace("1,4\n", "1,4,2\n").replace("4,16\n", "4,16,\n").replace("2,2\n", "2,2,\n")
+    with open("priorities.csv", "w") as file:
+        file.write(text)
+    assert same(replay(pyarrow.table(given)), replay("priorities.csv"))
+    many = pyarrow.concat_tables([pyarrow.table(columns()), pyarrow.table({**columns(), "tasks": pyarrow.array([1, 2.5, 3])})], promote_options="permissive")
+    with pytest.raises(plimsoll.InputError, match="^trace, column 'tasks': row 5: '2.5' is not a whole number$"):
+        replay(many)
+
+
+def test_a_frame_in_a_folder_of_kept_runs_is_told(folder, plan):
+    plan["workload"]["trace"] = pyarrow.table(columns())
+    plimsoll.run(plan, "mine", quiet=True)
+    message = "results of another plan(.|\n)*\nworkload.trace is a frame, which is another file in every call. .* give the path of a file"
+    with pytest.raises(plimsoll.InputError, match=message):
+        plimsoll.run(plan, "mine", quiet=True)
+
+
+def test_a_notebook_shows_the_first_rows_of_a_table(folder):
+    results = replay()
+    shown = results.users._repr_html_()
+    assert shown.startswith("<table><thead><tr><th>policy</th><th>run</th>") and shown.endswith("<p>users: 4 rows</p>")
+    expected = [[str(row[name]) for name in ["policy", "run", "user"]] for row in rows(results, "users")]
+    cells = [line.split("</td><td>") for line in shown.split("<tr><td>")[1:]]
+    assert [[line[0], line[1], line[3]] for line in cells] == expected
+    with open("many.csv", "w") as file:
+        file.write(TRACE + "".join(f"<b>&{at},ann,{100 + at},1,1,1,1\n" for at in range(2000)))
+    shown = replay("many.csv", policies=["drf"]).jobs._repr_html_()
+    assert shown.count("<tr>") == 11 and shown.endswith("<p>jobs: the first 10 of 2,003 rows</p>")
+    assert "<td>&lt;b&gt;&amp;0</td>" in shown and "<b>" not in shown
+    [path] = results.folder.glob("users/policy=drf/*/users.parquet")
+    users = results.users
+    path.unlink()
+    with pytest.raises(ValueError, match="users.parquet: this table is no longer there"):
+        users._repr_html_()

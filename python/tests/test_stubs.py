@@ -38,7 +38,7 @@ def test_the_stub_has_the_members_of_the_table():
 def test_the_public_names_are_there_and_described():
     for name in plimsoll.__all__:
         assert inspect.getdoc(getattr(plimsoll, name)), name
-    for name in ["run", "replay", "solve", "check", "read"]:
+    for name in ["run", "replay", "solve", "check", "read", "study"]:
         signature = inspect.signature(getattr(plimsoll, name))
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(each.annotation is not inspect.Parameter.empty for each in signature.parameters.values()), name

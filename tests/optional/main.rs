@@ -119,8 +119,8 @@ fn main() -> ExitCode {
         trial("example::remembers_what_users_have_had", example::remembers_what_users_have_had),
         trial("pdf::its_text_is_text", pdf::its_text_is_text),
         trial("wheel::the_package_passes_its_tests", wheel::passes_its_tests),
+        trial("wheel::the_notebooks_run_on_small_plans", wheel::notebooks_run_on_small_plans),
         trial("python::polars_duckdb_and_pandas_read_results_as_the_docs_say", python::reads_results_as_the_docs_say),
-        trial("python::notebooks_run_on_small_results", python::notebooks_run_on_small_results),
         trial("python::simpy_ends_every_job_at_the_same_instant", python::simpy_ends_every_job_at_the_same_instant),
     ];
     // A test a file: one that is missing hides no other.

@@ -1,5 +1,5 @@
-//! Results as Python reads them: with polars, DuckDB and pandas as the docs print it, and in the notebooks; and the same
-//! simulation with SimPy.
+//! Results as Python reads them without Plimsoll's package: with polars, DuckDB and pandas as the docs print it; and the same simulation
+//! with SimPy.
 //!
 //! `PLIMSOLL_PYTHON` names a Python that has the packages of `notebooks/requirements.txt`; `python3` is tried without it.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::docs::{blocks, notebooks, root};
+use crate::docs::{blocks, root};
 use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 use crate::{Missing, Outcome};
@@ -22,12 +22,13 @@ pub fn python(packages: &str, from: &Path) -> Result<PathBuf, Missing> {
     }
 }
 
-fn printed(output: &Output) -> String {
+/// The standard output of a program that has succeeded.
+pub fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Small results of the experiments that docs and notebooks speak of, in `results/` of a folder.
+/// Small results of the experiments that docs speak of, in `results/` of a folder.
 fn small_results(dir: &Path, wanted: &[(&str, &[&str])]) {
     for (name, set) in wanted {
         let mut command = plimsoll(&["run", "-q"]);
@@ -105,32 +106,6 @@ pub fn reads_results_as_the_docs_say() -> Outcome {
                 "{table}, {reader}: {one:?}, not {rows} and {sum}"
             );
         }
-    }
-    Ok(())
-}
-
-/// Executes every cell, as `jupyter execute` does.
-const EXECUTE: &str = "
-import sys, nbclient, nbformat
-notebook = nbformat.read(sys.argv[1], 4)
-nbclient.NotebookClient(notebook, timeout=None, startup_timeout=600, resources={'metadata': {'path': sys.argv[2]}}).execute()
-print(sum(len(cell.get('outputs', [])) for cell in notebook.cells))
-";
-
-pub fn notebooks_run_on_small_results() -> Outcome {
-    let python = python("polars, altair, matplotlib, nbclient, nbformat, ipykernel", Path::new("."))?;
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let facebook = ("facebook", &["seeds=2", "workload.hours=0.3"][..]);
-    let complementary = ("complementary", &["seeds=4", "workload.hours=0.2"][..]);
-    small_results(dir.path(), &[facebook, complementary, SWEEP]);
-    for path in notebooks() {
-        let mut command = Command::new(&python);
-        command.args(["-c", EXECUTE]).arg(&path).arg(root().join("notebooks"));
-        command.env("PLIMSOLL_RESULTS", dir.path().join("results")).env("PYTHONDONTWRITEBYTECODE", "1");
-        // What a kernel writes of itself is not the user's.
-        command.env("IPYTHONDIR", dir.path().join("ipython")).env("JUPYTER_RUNTIME_DIR", dir.path().join("jupyter"));
-        let outputs: usize = printed(&run(&mut command)).trim().parse().expect("a number");
-        assert!(outputs >= 4, "{}: {outputs} outputs", path.display());
     }
     Ok(())
 }

@@ -19,6 +19,9 @@ use plimsoll_sim::workload::{Columns, NameList};
 /// Rows of a chunk.
 const CHUNK: usize = 1 << 16;
 
+/// The columns of a trace that hold whole numbers, which other programs store as floats where one is missing.
+const WHOLE: [&str; 2] = ["tasks", "priority"];
+
 /// Files of one table, one behind the other.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -61,6 +64,25 @@ impl Files {
         ArrowField::new("".into(), ArrowDataType::Struct(self.fields.clone()), false)
     }
 
+    /// The first rows, so many at most, with each value as text: nothing for a null. Errors: as [`Files::chunks`].
+    pub fn first(&self, most: usize) -> Result<Vec<Vec<String>>> {
+        let mut found: Vec<Vec<String>> = Vec::new();
+        for path in &self.paths {
+            if found.len() == most {
+                break;
+            }
+            let mut file = all(path)?.ok_or_else(|| gone(path))?;
+            let rows = file.rows().min(most - found.len());
+            let columns = file.read(0, rows)?;
+            // The text of a null is empty.
+            let texts =
+                columns.iter().map(|column| column.names().map_err(|problem| Error::trace(path, 0, "", problem)));
+            let texts = texts.collect::<Result<Vec<NameList>>>()?;
+            found.extend((0..rows).map(|row| texts.iter().map(|column| column.get(row).to_owned()).collect()));
+        }
+        Ok(found)
+    }
+
     /// The rows, a chunk at a time. Errors: a file is damaged, or no longer there.
     pub fn chunks(&self) -> impl Iterator<Item = PolarsResult<Box<dyn Array>>> + use<> {
         let (files, mut next, mut current) = (self.clone(), 0, None);
@@ -71,9 +93,7 @@ impl Files {
                     next += 1;
                     match all(path) {
                         Ok(Some(file)) => current = Some((file, 0)),
-                        Ok(None) => {
-                            return Some(Err(failed(Error::trace(path, 0, "", "this table is no longer there"))));
-                        }
+                        Ok(None) => return Some(Err(failed(gone(path)))),
                         Err(error) => return Some(Err(failed(error))),
                     }
                 }
@@ -89,6 +109,10 @@ impl Files {
             }
         })
     }
+}
+
+fn gone(path: &Path) -> Error {
+    Error::trace(path, 0, "", "this table is no longer there")
 }
 
 fn failed(error: Error) -> PolarsError {
@@ -118,6 +142,8 @@ fn together(columns: Vec<Column>, rows: usize, fields: &[ArrowField]) -> PolarsR
 enum Stored {
     Int,
     Float,
+    /// Whole numbers that come as floats.
+    Whole,
     Text,
 }
 
@@ -143,6 +169,9 @@ pub fn import(
             other => other,
         };
         match unreadable(dtype) {
+            None if WHOLE.contains(&field.name.as_str()) && matches!(stored(&field.dtype), Stored::Float) => {
+                kept.push((at, Stored::Whole));
+            }
             None => kept.push((at, stored(dtype))),
             Some(kind) if Columns::knows(&field.name, &[]) || kind.starts_with("decimal") => {
                 let problem = format!("is of type {kind}; expected integers, floats, text or truth values");
@@ -152,7 +181,7 @@ pub fn import(
         }
     }
     let kind = |stored: &Stored| match stored {
-        Stored::Int => Kind::Int,
+        Stored::Int | Stored::Whole => Kind::Int,
         Stored::Float => Kind::Float,
         Stored::Text => Kind::Text,
     };
@@ -163,17 +192,19 @@ pub fn import(
     };
     let table = kept.iter().map(column).collect();
     let mut writer = TableWriter::create(path, &[], table, &[])?;
+    let mut rows = 0;
     for chunk in chunks {
         let chunk = chunk.map_err(|error| wrong("", format!("its rows do not come: {error}")))?;
         let Some(chunk) = chunk.as_any().downcast_ref::<StructArray>() else { continue };
         let values = |(at, stored): &(usize, Stored)| {
             let (field, array) = (&fields[*at], &*chunk.values()[*at]);
-            Unpacked::of(field, array, stored).map_err(|problem| wrong(&field.name, problem))
+            Unpacked::of(field, array, stored, rows).map_err(|problem| wrong(&field.name, problem))
         };
         let values = kept.iter().map(values).collect::<Result<Vec<Unpacked>>>()?;
         for row in 0..chunk.len() {
             writer.push(values.iter().map(|column| column.cell(row)))?;
         }
+        rows += chunk.len();
     }
     writer.finish().map(|written| written.digest)
 }
@@ -194,19 +225,28 @@ struct Unpacked {
 }
 
 impl Unpacked {
-    fn of(field: &ArrowField, array: &dyn Array, stored: &Stored) -> std::result::Result<Unpacked, String> {
+    /// The values of a chunk that so many rows precede.
+    fn of(
+        field: &ArrowField,
+        array: &dyn Array,
+        stored: &Stored,
+        rows: usize,
+    ) -> std::result::Result<Unpacked, String> {
         let column = |dtype: &ArrowDataType, array: Box<dyn Array>| {
             Column::of(ArrowField::new(field.name.clone(), dtype.clone(), true), array)
         };
         let ArrowDataType::Dictionary(kind, of, _) = &field.dtype else {
-            return Ok(Unpacked { values: Values::of(&column(&field.dtype, array.to_boxed()), stored)?, keys: None });
+            return Ok(Unpacked {
+                values: Values::of(&column(&field.dtype, array.to_boxed()), stored, rows)?,
+                keys: None,
+            });
         };
         let parts = match_integer_type!(kind, |$K| array
             .as_any()
             .downcast_ref::<DictionaryArray<$K>>()
             .map(|categories| (categories.keys_iter().collect(), categories.values().clone())));
         let (keys, categories) = parts.ok_or("is not of the type that it says")?;
-        Ok(Unpacked { values: Values::of(&column(of, categories), stored)?, keys: Some(keys) })
+        Ok(Unpacked { values: Values::of(&column(of, categories), stored, rows)?, keys: Some(keys) })
     }
 
     fn cell(&self, row: usize) -> Cell<'_> {
@@ -225,7 +265,8 @@ enum Values {
 }
 
 impl Values {
-    fn of(column: &Column, stored: &Stored) -> std::result::Result<Values, String> {
+    /// The values of a column that so many rows precede. Errors: a value that is not of this kind.
+    fn of(column: &Column, stored: &Stored, rows: usize) -> std::result::Result<Values, String> {
         Ok(match stored {
             Stored::Int => {
                 let integers = column.integers()?.unwrap_or_default();
@@ -235,6 +276,19 @@ impl Values {
                 }
             }
             Stored::Float => Values::Float(column.numbers()?),
+            Stored::Whole => {
+                // Floats have all integers up to this.
+                let whole = |value: f64| value.fract() == 0.0 && value.abs() <= (1u64 << 53) as f64;
+                let integer = |(at, value): (usize, Option<f64>)| match value.filter(|value| !value.is_nan()) {
+                    Some(value) if !whole(value) => {
+                        Err(format!("row {}: '{value}' is not a whole number", rows + at + 1))
+                    }
+                    value => Ok(value.map(|value| value as i64)),
+                };
+                Values::Int(
+                    column.numbers()?.into_iter().enumerate().map(integer).collect::<std::result::Result<_, _>>()?,
+                )
+            }
             Stored::Text => Values::Text(column.names()?, column.nulls()),
         })
     }

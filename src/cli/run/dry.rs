@@ -80,7 +80,7 @@ fn estimate(study: &Study, runs: &[Listed], stop: &Stop) -> Result<f64> {
     let tried: Vec<f64> = kinds
         .iter()
         .step_by(step)
-        .map(|&(cell, policy)| trial(&study.cells[cell], policy, stop))
+        .map(|&(cell, policy)| trial(&study.cells[cell], policy, stop).map_err(|error| study.located(cell, error)))
         .collect::<Result<_>>()?;
     let mean = tried.iter().sum::<f64>() / tried.len().max(1) as f64;
     Ok(mean * missing.len() as f64)
