@@ -5,7 +5,7 @@ use super::hoard::Hoards;
 use super::jobs::SetSlot;
 use super::queues::place;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MachineId, Time, UserId};
+use plimsoll_base::units::{MachineId, Span, Time, UserId};
 
 /// The task set that a user would start next, as it waits now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Next {
     pub number: u32,
     /// How many of its tasks wait.
     pub tasks: u32,
+    /// The completion time of its job on an empty, boundless cluster.
+    pub ideal: Span,
     /// Whether there is room now for its next task, or for all of a gang.
     pub fits: bool,
 }
@@ -54,6 +56,7 @@ impl Core<'_> {
             place: place(set),
             number: set.number,
             tasks: set.waiting,
+            ideal: self.work.jobs[set.job].ideal,
             fits: room.is_some(),
         })
     }
