@@ -92,10 +92,12 @@ impl Image {
     }
 }
 
-/// Fills cells from the left up to a share of them, the last one in part.
+/// Fills empty cells from the left up to a share of them, at most 1, the last one in part.
 fn fill(cells: &mut [f32], share: f32) {
-    let full = share * cells.len() as f32;
-    for (number, cell) in cells.iter_mut().enumerate() {
-        *cell = (full - number as f32).clamp(0.0, 1.0);
+    let full = share.min(1.0) * cells.len() as f32;
+    let whole = full as usize;
+    cells[..whole].fill(1.0);
+    if let Some(last) = cells.get_mut(whole) {
+        *last = full - whole as f32;
     }
 }
