@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _plimsoll
@@ -50,26 +50,30 @@ class _Simulations:
         except ValueError as error:
             raise InputError(self._frames.told(str(error))) from error
         self.count, self.shape, self.actions = count, self._simulations.shape, self._simulations.actions
+        #: Whether there is an episode that a step goes on with, or after which it begins the next one.
+        self.live = False
         self.masks = numpy.zeros((count, self.actions), numpy.int8)
 
     def reset(self, seeds: Sequence[int | None]) -> numpy.ndarray:
         """Begins episodes; the observations."""
-        try:
-            return self._seen(self._simulations.reset(seeds))[0]
-        except (ValueError, OverflowError) as error:
-            raise InputError(self._frames.told(str(error))) from error
+        for seed in seeds:
+            if seed is not None and not 0 <= seed < 2**63:
+                raise InputError(f"seed: {seed} is not accepted; expected 0 to {2**63 - 1}")
+        observations, _, _ = self._seen(self._simulations.reset, seeds)
+        self.live = True
+        return observations
 
     def step(self, actions: list[int]) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
         """Takes decisions; observations, rewards, and which episodes are over."""
-        try:
-            return self._seen(self._simulations.step(actions))
-        except (ValueError, OverflowError) as error:
-            raise InputError(str(error)) from error
-        except RuntimeError as error:
-            raise RunError(str(error)) from error
+        if not self.live:
+            raise RunError("there is no episode that goes on; expected a call of reset() first")
+        return self._seen(self._simulations.step, actions)
 
-    def _seen(self, seen: tuple[bytearray, ...]) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
-        observations, masks, rewards, ends = seen
+    def _seen(self, verb: Callable[[Any], tuple[bytearray, ...]], inputs: Any) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
+        try:
+            observations, masks, rewards, ends = verb(inputs)
+        except (ValueError, OverflowError) as error:
+            raise InputError(self._frames.told(str(error))) from error
         self.masks = numpy.frombuffer(masks, numpy.int8).reshape(self.count, self.actions)
         observations = numpy.frombuffer(observations, numpy.float32).reshape(self.count, *self.shape)
         return observations, numpy.frombuffer(rewards, numpy.float64), numpy.frombuffer(ends, numpy.bool_)
@@ -80,7 +84,7 @@ class _Simulations:
 
     def jobs(self, number: int) -> dict[str, numpy.ndarray]:
         """The jobs of the episode, a column each for what is known of them."""
-        columns = zip(*self._simulations.jobs(number))
+        columns = list(zip(*self._simulations.jobs(number))) or [()] * 5
         names = ["job", "user", "submit_s", "start_s", "finish_s"]
         # None becomes NaN.
         types = [numpy.str_, numpy.str_, numpy.float64, numpy.float64, numpy.float64]
@@ -153,6 +157,7 @@ class Environment(gymnasium.Env):
         info: dict[str, Any] = {"action_mask": self._simulations.masks[0]}
         over = bool(ends[0])
         if over:
+            self._simulations.live = False
             info["metrics"] = self._simulations.metrics(0)
         return observations[0], float(rewards[0]), over, False, info
 
@@ -210,9 +215,9 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
             if not self._seeded:
                 first = int(self.np_random.integers(2**62))
                 seeds = [first + number for number in range(self.num_envs)]
-        elif isinstance(seed, int):
-            super().reset(seed=seed)
-            seeds = [seed + number for number in range(self.num_envs)]
+        elif isinstance(seed, (int, numpy.integer)):
+            super().reset(seed=int(seed))
+            seeds = [int(seed) + number for number in range(self.num_envs)]
         else:
             seeds = list(seed)
         self._seeded = True

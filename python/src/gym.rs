@@ -6,7 +6,7 @@ use plimsoll::error::Error;
 use plimsoll::experiment::gym as settings;
 use plimsoll::gym::{Fleet, JobTimes, Step};
 use plimsoll::units::Time;
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -62,7 +62,7 @@ impl Simulations {
         self.seen(py, &steps)
     }
 
-    /// Takes a decision in each. Raises ValueError for actions that are none, RuntimeError for what ends a run.
+    /// Takes a decision in each. Raises ValueError for actions that are none, and for a workload that is found to be wrong on the way.
     fn step<'py>(&self, py: Python<'py>, actions: Vec<i64>) -> PyResult<Seen<'py>> {
         if actions.len() != self.count {
             let problem = format!("actions: {} are not accepted; expected {}, one each", actions.len(), self.count);
@@ -73,8 +73,8 @@ impl Simulations {
         let indices = actions.iter().map(index).collect::<Result<Vec<usize>, i64>>().map_err(|action| {
             PyValueError::new_err(format!("action: {action} is not accepted; expected 0 to {}", all.end - 1))
         })?;
-        let steps = py.detach(|| self.fleet().step(&indices));
-        self.seen(py, &steps.map_err(|error| PyRuntimeError::new_err(error.to_string()))?)
+        let steps = py.detach(|| self.fleet().step(&indices)).map_err(wrong)?;
+        self.seen(py, &steps)
     }
 
     /// The metrics of the episode of a simulation that ended last, by the names of the columns of the table `runs`.

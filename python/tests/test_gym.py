@@ -232,9 +232,14 @@ WRONG = {
     "resources that are not there": (lambda: make(machines="2x8c"), INPUT, "the cluster has no memory"),
     "an action": (lambda: make().step(129), INPUT, "action: 129 is not accepted; expected 0 to 128"),
     "an action below 0": (lambda: make().step(-1), INPUT, "action: -1 is not accepted"),
-    "a step before the first episode": (lambda: Environment(WORKLOAD, MACHINES).step(0), plimsoll.RunError, "call reset()"),
+    "a step before the first episode": (lambda: Environment(WORKLOAD, MACHINES).step(0), plimsoll.RunError, "call of reset()"),
+    "a step of many before it": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 2).step([0, 0]), plimsoll.RunError, "call of reset()"),
+    "a step after the last": (lambda: ended().step(0), plimsoll.RunError, "no episode that goes on"),
+    "a row of a trace on the way": (lambda: play(make(gpus()), 1, first_that_fits), INPUT, "row 2 of the workload, column 'gpu'"),
     "no simulations": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 0), INPUT, "num_envs: 0 is not accepted"),
+    "machines that are too small": (lambda: make(machines={"machines": "2x1c1g", "placement": "first-fit"}), INPUT, "no job of the episode with seed 1 fits"),
     "too few actions": (lambda: vector().step([1]), INPUT, "actions: 1 are not accepted; expected 2"),
+    "a seed": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 2).reset(seed=[1, -1]), INPUT, "seed: -1 is not accepted; expected 0 to"),
     "too few seeds": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 2).reset(seed=[1]), INPUT, "seeds: 1 are not accepted; expected 2"),
 }
 
@@ -243,6 +248,17 @@ CLOSED = {
     "jobs_per_user": 2,
     "class": [{"name": "a", "users": 1, "tasks": 1, "duration": "1m", "demand": {"cpu": 1}}],
 }
+
+
+def ended():
+    environment = make(jobs=1)
+    play(environment, 1, first_that_fits)
+    return environment
+
+
+def gpus():
+    Path("gpus.csv").write_text("job,user,submit_s,duration_s,cpu,gpu\na,x,0,5,1,0\nb,x,1,5,1,1\n")
+    return "gpus.csv"
 
 
 def vector():

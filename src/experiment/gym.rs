@@ -139,3 +139,52 @@ fn observation(file: &SettingFile) -> Result<Observation> {
         other => Err(Error::plan("observation", format!("'{other}'"), "window or image")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gym::Simulation;
+
+    const REST: &str = "[workload]\ngenerator = \"synthetic\"\njobs = 9\narrival = { distribution = \"exponential\", mean = 5 }\n\
+        [[workload.class]]\nname = \"a\"\ntasks = 2\nduration = \"1m\"\ndemand = { cpu = 1, memory_gib = 2 }\n[cluster]\n";
+
+    fn read(keys: &str, cluster: &str) -> Result<Setting> {
+        setting(&format!("{keys}\n{REST}{cluster}\n"))
+    }
+
+    #[test]
+    fn a_setting_has_the_keys_of_plans_and_sizes_of_papers() {
+        let window =
+            read("observation = \"window\"\nreward = \"slowdown_mean\"", "machines = \"2x4c8g\"").expect("a setting");
+        assert_eq!((window.observation.shape(2), window.observation.window()), ((128, 6), 128));
+        assert_eq!((window.jobs, window.anywhere, window.reward.clone()), (None, false, Reward::Slowdown));
+        let keys = "observation = \"image\"\nreward = \"used_cpu\"\njobs = 4\nslots = 5";
+        let image = read(keys, "machines = \"2x4c8g\"\nplacement = \"best-fit\"").expect("a setting");
+        // 20 rows; two resources of five cells for the cluster and ten jobs, three columns of backlog, and one.
+        assert_eq!(image.observation.shape(2), (20, 2 * 5 * 11 + 3 + 1));
+        assert_eq!((image.jobs, image.reward.clone()), (Some(4), Reward::AtEnd("used_cpu".to_owned(), 1.0)));
+        let mut simulation = Simulation::new(Arc::new(image));
+        simulation.reset(Some(3)).expect("an episode");
+        assert_eq!(simulation.jobs().count(), 4);
+    }
+
+    #[test]
+    fn what_an_agent_decides_is_no_setting() {
+        let good = "observation = \"window\"\nreward = \"slowdown_mean\"";
+        for (keys, cluster, says) in [
+            (good, "machines = \"2x4c8g\"\nplacement = \"first-fit\"\npreempt = \"5s\"", "cluster.preempt"),
+            (good, "machines = \"2x4c8g\"\nplacement = \"first-fit\"\nhoard = \"5s\"", "cluster.hoard"),
+            (good, "machines = \"2x4c8g\"\nties = \"highest-id\"", "cluster.ties"),
+            (good, "machines = \"2x4c8g\"\nplacement = \"first-fit\"\nfaults = \"fail=0.1\"", "cluster.faults"),
+            (good, "machines = \"2x4c\"", "the cluster has no memory"),
+            ("observation = \"image\"\nreward = \"wait_mean_s\"\nlongest = \"1h\"", "machines = \"2x4c8g\"", "longest"),
+            ("observation = \"window\"\nreward = \"waits\"", "machines = \"2x4c8g\"", "reward: 'waits'"),
+            ("observation = \"image\"\nreward = \"wait_mean_s\"\nstep = \"0s\"", "machines = \"2x4c8g\"", "step: '0s'"),
+            ("reward = \"wait_mean_s\"", "machines = \"2x4c8g\"", "observation"),
+        ] {
+            let found = read(keys, cluster).and_then(|setting| Simulation::new(Arc::new(setting)).reset(Some(1)));
+            let message = found.expect_err(says).to_string();
+            assert!(message.contains(says), "{says}: {message}");
+        }
+    }
+}

@@ -33,7 +33,7 @@ impl Features {
         let part = |span: Span| (span.0 as f64 / self.longest.0 as f64).min(1.0) as f32;
         let (filled, empty) = into.split_at_mut(view.window.len() * columns);
         for (row, shown) in filled.chunks_exact_mut(columns).zip(view.window) {
-            (row[0], row[1]) = (part(shown.waited), part(shown.requested));
+            (row[0], row[1]) = (part(view.now.since(shown.release)), part(shown.requested));
             row[2..2 + view.dims].copy_from_slice(&shown.request[..view.dims]);
             row[2 + view.dims] = f32::from(u8::from(shown.fits));
             row[3 + view.dims] = 1.0;

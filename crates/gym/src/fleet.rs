@@ -1,9 +1,8 @@
 //! Many simulations, stepped together on threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_base::error::{Error, Result};
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::simulation::{Setting, Simulation, Step};
@@ -11,8 +10,8 @@ use crate::simulation::{Setting, Simulation, Step};
 /// Simulations of one setting, and what their agents see.
 pub struct Fleet {
     simulations: Vec<Simulation>,
-    /// None for one simulation.
-    pool: Option<ThreadPool>,
+    /// The threads that help the one that calls.
+    helpers: Option<ThreadPool>,
     shape: (usize, usize),
     actions: usize,
     /// Whether a step of an episode that is over begins the next one.
@@ -24,6 +23,9 @@ pub struct Fleet {
 /// The outcome of the decisions of all agents.
 pub type Stepped = Vec<Step>;
 
+/// An episode has begun.
+const BEGUN: Step = Step { reward: 0.0, over: false };
+
 impl Fleet {
     /// So many simulations on at most so many threads. Where it `begins_anew`, a step of an episode that is over takes no decision but
     /// begins the next one. Errors: [`Error::Mismatch`] when there can be no threads.
@@ -31,13 +33,13 @@ impl Fleet {
         let dims = setting.cluster.dims.len();
         let (shape, actions) = (setting.observation.shape(dims), setting.observation.window() + 1);
         let setting = Arc::new(setting);
-        let threads = threads.min(count);
-        let build = || ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = (threads > 1).then(build).transpose();
-        let pool = pool.map_err(|error| Error::Mismatch { problem: format!("threads: {error}") })?;
+        let helpers = threads.min(count).saturating_sub(1);
+        let build = || ThreadPoolBuilder::new().num_threads(helpers).build();
+        let helpers = (helpers > 0).then(build).transpose();
+        let helpers = helpers.map_err(|error| Error::Mismatch { problem: format!("threads: {error}") })?;
         Ok(Fleet {
             simulations: (0..count).map(|_| Simulation::new(Arc::clone(&setting))).collect(),
-            pool,
+            helpers,
             shape,
             actions,
             begins_anew,
@@ -80,7 +82,7 @@ impl Fleet {
     /// Panics: unless there are as many seeds (a programmer error).
     pub fn reset(&mut self, seeds: &[Option<u64>]) -> Result<Stepped> {
         assert_eq!(seeds.len(), self.simulations.len(), "a seed for each simulation, or none");
-        self.each(seeds, |simulation, seed| Ok(Step { reward: 0.0, over: simulation.reset(*seed)? }))
+        self.each(seeds, |simulation, seed| simulation.reset(*seed).map(|()| BEGUN))
     }
 
     /// Takes a decision in every simulation, as [`Simulation::step`] does. Errors: as there.
@@ -90,7 +92,7 @@ impl Fleet {
         let begins_anew = self.begins_anew;
         self.each(actions, |simulation, action| {
             if begins_anew && !simulation.is_live() {
-                return Ok(Step { reward: 0.0, over: simulation.reset(None)? });
+                return simulation.reset(None).map(|()| BEGUN);
             }
             simulation.step(*action)
         })
@@ -102,25 +104,27 @@ impl Fleet {
         inputs: &[T],
         act: impl Fn(&mut Simulation, &T) -> Result<Step> + Sync,
     ) -> Result<Stepped> {
-        let (observation, actions) = (self.shape.0 * self.shape.1, self.actions);
-        let one = |(((simulation, input), seen), mask): (((&mut Simulation, &T), &mut [f32]), &mut [u8])| {
-            let step = act(simulation, input)?;
-            simulation.observe(seen);
-            simulation.mask(mask);
-            Ok(step)
-        };
-        let Fleet { simulations, observations, masks, pool, .. } = self;
-        match pool {
-            None => {
-                let all = simulations.iter_mut().zip(inputs);
-                let all = all.zip(observations.chunks_exact_mut(observation)).zip(masks.chunks_exact_mut(actions));
-                all.map(one).collect()
+        let Fleet { simulations, observations, masks, .. } = self;
+        let mut steps: Vec<Option<Result<Step>>> = simulations.iter().map(|_| None).collect();
+        let all = simulations.iter_mut().zip(inputs).zip(&mut steps);
+        let observations = observations.chunks_exact_mut(self.shape.0 * self.shape.1);
+        let queue = Mutex::new(all.zip(observations).zip(masks.chunks_exact_mut(self.actions)));
+        // Whoever is free takes the next one: a thread that wakes up late finds less to do.
+        let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some(((((simulation, input), step), observation), mask)) = take() {
+                *step = Some(act(simulation, input));
+                simulation.observe(observation);
+                simulation.mask(mask);
             }
-            Some(pool) => pool.install(|| {
-                let all = simulations.par_iter_mut().zip(inputs);
-                let all = all.zip(observations.par_chunks_exact_mut(observation));
-                all.zip(masks.par_chunks_exact_mut(actions)).map(one).collect()
+        };
+        match &self.helpers {
+            None => work(),
+            Some(helpers) => helpers.in_place_scope(|scope| {
+                (0..helpers.current_num_threads()).for_each(|_| scope.spawn(|_| work()));
+                work();
             }),
         }
+        steps.into_iter().flatten().collect()
     }
 }

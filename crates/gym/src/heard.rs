@@ -184,7 +184,7 @@ impl Ear {
     }
 }
 
-/// What was heard: nobody else has it while the engine is not stepped.
+/// Everything that was heard, which nobody else has while the engine is not stepped.
 pub(crate) fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -267,10 +267,10 @@ impl Recorder for Ear {
 }
 
 /// The parts of a cluster that amounts are, each at most 1.
-pub(crate) fn shares(amounts: impl Fn(usize) -> u128, capacity: &Resources, dims: usize) -> [f32; MAX_DIMS] {
+pub(crate) fn shares(amounts: impl Fn(usize) -> f64, capacity: &Resources, dims: usize) -> [f32; MAX_DIMS] {
     std::array::from_fn(|d| match capacity.0[d] {
         _ if d >= dims => 0.0,
-        0 => f32::from(u8::from(amounts(d) > 0)),
-        whole => (amounts(d) as f64 / whole as f64).min(1.0) as f32,
+        0 => f32::from(u8::from(amounts(d) > 0.0)),
+        whole => (amounts(d) / whole as f64).min(1.0) as f32,
     })
 }

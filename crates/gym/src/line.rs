@@ -15,8 +15,8 @@ pub struct Shown {
     pub job: u32,
     /// Whether there is room now for one of the tasks, or for all of a gang.
     pub fits: bool,
-    /// How long it has waited since it could have started.
-    pub waited: Span,
+    /// When it could have started at the earliest.
+    pub release: Time,
     /// How long each task runs as its user estimates it, or the true duration without an estimate.
     pub requested: Span,
     /// The parts of the cluster that all waiting tasks of the set ask for together, each at most 1.
@@ -69,7 +69,8 @@ pub(crate) fn requested(set: &TaskSet) -> Span {
 struct Waits {
     key: (Time, u64),
     next: Next,
-    /// As of which change of the room in the cluster `next` says whether it fits.
+    shown: Shown,
+    /// As of which change of the room in the cluster they say whether it fits.
     as_of: Room,
 }
 
@@ -81,20 +82,24 @@ struct Room {
 }
 
 /// The jobs that wait, and the tasks that run.
-#[derive(Default)]
 pub(crate) struct Line {
+    /// How many of the first in line are shown.
+    most: usize,
+    capacity: Resources,
+    dims: usize,
     order: BTreeMap<(Time, u64), u32>,
     waits: Vec<Option<Waits>>,
     room: Room,
     pub running: Vec<Batch>,
-    /// The first in line, with what they would start next.
-    pub window: Vec<(u32, Next)>,
+    /// The first in line.
+    pub window: Vec<Shown>,
 }
 
 impl Line {
-    /// Of so many jobs, none of which waits.
-    pub fn new(jobs: usize) -> Line {
-        Line { waits: vec![None; jobs], ..Line::default() }
+    /// Of so many jobs on a cluster, none of which waits; the first `most` are shown.
+    pub fn new(jobs: usize, most: usize, capacity: Resources, dims: usize) -> Line {
+        let (order, running, window) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Line { most, capacity, dims, order, waits: vec![None; jobs], room: Room::default(), running, window }
     }
 
     /// How many jobs wait behind the window.
@@ -102,15 +107,20 @@ impl Line {
         self.order.len() - self.window.len()
     }
 
-    /// Whether any job in the window fits.
-    pub fn any_fits(&self) -> bool {
-        self.window.iter().any(|(_, next)| next.fits)
+    /// The first job in the window that fits.
+    pub fn first_that_fits(&self) -> Option<&Shown> {
+        self.window.iter().find(|shown| shown.fits)
+    }
+
+    /// The task set that a job would start next, if it waits.
+    pub fn next(&self, job: u32) -> Option<Next> {
+        self.waits[job as usize].map(|waits| waits.next)
     }
 
     /// A job may wait for something else than before, or for nothing; returns what it would start next.
-    pub fn look(&mut self, job: u32, engine: &mut Engine) -> Option<Next> {
+    pub fn look(&mut self, job: u32, engine: &mut Engine, sets: &[TaskSet]) -> Option<Next> {
         let next = engine.next(UserId(job));
-        let waits = next.map(|next| Waits { key: (next.release, next.place), next, as_of: self.room });
+        let waits = next.map(|next| self.waits(job, next, &sets[next.row as usize]));
         let before = std::mem::replace(&mut self.waits[job as usize], waits);
         let (old, new) = (before.map(|waits| waits.key), waits.map(|waits| waits.key));
         if old != new {
@@ -118,6 +128,13 @@ impl Line {
             new.map(|key| self.order.insert(key, job));
         }
         next
+    }
+
+    fn waits(&self, job: u32, next: Next, set: &TaskSet) -> Waits {
+        let all = |d: usize| set.demand.0[d] as f64 * f64::from(next.tasks);
+        let request = shares(all, &self.capacity, self.dims);
+        let shown = Shown { job, fits: next.fits, release: next.release, requested: requested(set), request };
+        Waits { key: (next.release, next.place), next, shown, as_of: self.room }
     }
 
     /// There may be more room than before.
@@ -145,35 +162,27 @@ impl Line {
         }
     }
 
-    /// Brings the window up to date: the first `most` jobs in line.
-    pub fn open(&mut self, most: usize, engine: &mut Engine) {
-        self.window.clear();
-        for &job in self.order.values().take(most) {
-            let Some(waits) = &mut self.waits[job as usize] else { continue };
-            let (old, now) = (waits.as_of, self.room);
+    /// Brings the window up to date.
+    pub fn open(&mut self, engine: &mut Engine, sets: &[TaskSet]) {
+        let mut window = std::mem::take(&mut self.window);
+        window.clear();
+        for &job in self.order.values().take(self.most) {
+            let Some(waits) = &self.waits[job as usize] else { continue };
+            let (key, old, now) = (waits.key, waits.as_of, self.room);
             // Where room has only shrunk, what did not fit still does not.
-            let stale = old.grown != now.grown || (waits.next.fits && old.shrunk != now.shrunk);
-            if stale && let Some(next) = engine.next(UserId(job)) {
-                waits.next = next;
+            if old.grown != now.grown || (waits.next.fits && old.shrunk != now.shrunk) {
+                let again = engine.next(UserId(job)).map(|next| match next {
+                    Next { row, tasks, .. } if (row, tasks) == (waits.next.row, waits.next.tasks) => {
+                        let shown = Shown { fits: next.fits, ..waits.shown };
+                        Waits { key, next, shown, as_of: now }
+                    }
+                    // It keeps its place, even if another of its sets is the first now for which there is room.
+                    next => Waits { key, ..self.waits(job, next, &sets[next.row as usize]) },
+                });
+                self.waits[job as usize] = again;
             }
-            waits.as_of = now;
-            self.window.push((job, waits.next));
+            window.extend(self.waits[job as usize].map(|waits| waits.shown));
         }
-    }
-
-    /// The window as an agent sees it.
-    pub fn show(&self, now: Time, sets: &[TaskSet], (capacity, dims): (&Resources, usize), into: &mut Vec<Shown>) {
-        into.clear();
-        into.extend(self.window.iter().map(|(job, next)| {
-            let set = &sets[next.row as usize];
-            let all = |d: usize| u128::from(set.demand.0[d]) * u128::from(next.tasks);
-            Shown {
-                job: *job,
-                fits: next.fits,
-                waited: now.since(next.release),
-                requested: requested(set),
-                request: shares(all, capacity, dims),
-            }
-        }));
+        self.window = window;
     }
 }

@@ -15,7 +15,7 @@ use crate::features::Features;
 use crate::heard::{Ear, Heard, JobTimes, Nobody, locked};
 use crate::image::Image;
 use crate::jobs::{Episode, Pool, Rows};
-use crate::line::{Batch, Line, Shown, View, requested};
+use crate::line::{Batch, Line, View, requested};
 use crate::reward::{Ran, Reward};
 
 /// How the state is shown.
@@ -64,9 +64,9 @@ pub struct Setting {
     pub cluster: Arc<Cluster>,
     /// How the engine goes about it.
     pub options: Options,
-    /// What the agent sees.
+    /// The state as the agent sees it.
     pub observation: Observation,
-    /// What the agent gets.
+    /// The metric that the agent is rewarded by.
     pub reward: Reward,
 }
 
@@ -102,7 +102,6 @@ struct Live {
     heard: Arc<Mutex<Heard>>,
     episode: Arc<Episode>,
     line: Line,
-    shown: Vec<Shown>,
 }
 
 /// A simulation that an agent steps.
@@ -126,8 +125,8 @@ impl Simulation {
     }
 
     /// Begins an episode and goes on to its first decision: with a seed the run of that seed, else the next one of the sequence that
-    /// began with the last seed. Whether it is over at once, since no job ever fits. Errors: the workload's.
-    pub fn reset(&mut self, seed: Option<u64>) -> Result<bool> {
+    /// began with the last seed. Errors: the workload's, and [`Error::Idle`] if no job ever fits.
+    pub fn reset(&mut self, seed: Option<u64>) -> Result<()> {
         self.live = None;
         let seed = match seed {
             Some(seed) => {
@@ -144,16 +143,17 @@ impl Simulation {
         let parties = Parties::own(rows, Box::new(Nobody), Box::new(Ear::new(Arc::clone(&heard))));
         let options = Options { seed, ..*options };
         let engine = Engine::new(parties, Arc::clone(cluster), Weights::default(), &options)?;
-        let line = Line::new(episode.jobs());
+        let line = Line::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
         self.episode = Some(Arc::clone(&episode));
-        let mut live = Live { engine, heard, episode, line, shown: Vec::new() };
-        let goes_on = live.advance(&self.setting)?;
-        self.live = Some(live);
-        if !goes_on {
-            self.end()?;
+        let mut live = Live { engine, heard, episode, line };
+        if !live.advance(&self.setting)? {
+            let expected = "expected larger machines, or jobs that ask for less";
+            let problem =
+                format!("no job of the episode with seed {seed} fits the machines when they are empty; {expected}");
+            return Err(Error::Idle { problem });
         }
-        self.show();
-        Ok(!goes_on)
+        self.live = Some(live);
+        Ok(())
     }
 
     /// Whether an episode goes on.
@@ -178,7 +178,6 @@ impl Simulation {
             self.end()?;
             reward += self.setting.reward.at_end(&self.metrics);
         }
-        self.show();
         Ok(Step { reward, over: !goes_on })
     }
 
@@ -219,22 +218,13 @@ impl Simulation {
         })
     }
 
-    /// Works out what the agent sees.
-    fn show(&mut self) {
-        if let Some(live) = &mut self.live {
-            let cluster = &self.setting.cluster;
-            let ground = (&cluster.total(), cluster.dims.len());
-            live.line.show(live.engine.now(), &live.episode.sets, ground, &mut live.shown);
-        }
-    }
-
     /// The state that the agent sees; nothing when the episode is over.
     pub fn view(&self) -> Option<View<'_>> {
         let (live, cluster) = (self.live.as_ref()?, &self.setting.cluster);
         Some(View {
             now: live.engine.now(),
             arrival: locked(&live.heard).arrival,
-            window: &live.shown,
+            window: &live.line.window,
             beyond: live.line.beyond(),
             running: &live.line.running,
             capacity: cluster.total(),
@@ -258,7 +248,7 @@ impl Simulation {
         match &self.live {
             Some(live) => {
                 let window = live.line.window.iter();
-                into.iter_mut().zip(window).for_each(|(allowed, (_, next))| *allowed = u8::from(next.fits));
+                into.iter_mut().zip(window).for_each(|(allowed, shown)| *allowed = u8::from(shown.fits));
                 into[wait] = u8::from(live.more_to_come());
             }
             None => into[wait] = 1,
@@ -274,10 +264,10 @@ impl Live {
 
     /// See [`Simulation::step`]; whether the episode goes on. Errors: those that end a run.
     fn act(&mut self, action: usize, setting: &Setting) -> Result<bool> {
-        let window = &self.line.window;
-        let chosen = window.get(action).filter(|(_, next)| next.fits);
-        let instead = || window.iter().find(|(_, next)| next.fits).filter(|_| !self.more_to_come());
-        if let Some(&(job, next)) = chosen.or_else(instead) {
+        let chosen = self.line.window.get(action).filter(|shown| shown.fits);
+        let instead = || self.line.first_that_fits().filter(|_| !self.more_to_come());
+        let job = chosen.or_else(instead).map(|shown| shown.job);
+        if let Some((job, next)) = job.and_then(|job| Some((job, self.line.next(job)?))) {
             let set = &self.episode.sets[next.row as usize];
             let count = self.engine.start(UserId(job))?;
             let now = self.engine.now();
@@ -285,8 +275,8 @@ impl Live {
             let tasks = (next.number, count);
             self.line.started(Batch { job, tasks, count, start: now, demand: set.demand, end });
             self.look(job);
-            self.line.open(setting.observation.window(), &mut self.engine);
-            if self.line.any_fits() {
+            self.line.open(&mut self.engine, &self.episode.sets);
+            if self.line.first_that_fits().is_some() {
                 return Ok(true);
             }
         }
@@ -305,8 +295,8 @@ impl Live {
             }
             ended.iter().for_each(|ended| self.line.ended(ended));
             changed.iter().for_each(|job| self.look(job.0));
-            self.line.open(setting.observation.window(), &mut self.engine);
-            if self.line.any_fits() {
+            self.line.open(&mut self.engine, &self.episode.sets);
+            if self.line.first_that_fits().is_some() {
                 return Ok(true);
             }
         }
@@ -315,7 +305,7 @@ impl Live {
 
     /// A job holds or waits for something else than before.
     fn look(&mut self, job: u32) {
-        let next = self.line.look(job, &mut self.engine);
+        let next = self.line.look(job, &mut self.engine, &self.episode.sets);
         let mut heard = locked(&self.heard);
         heard.look(job as usize, self.engine.books());
         if let Some(next) = next {

@@ -157,7 +157,7 @@ fn near(a: &[f32], b: &[f32]) {
 fn play(simulation: &mut Simulation, seed: u64, actions: usize, mut look: impl FnMut(&Simulation)) -> (f64, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut sum, mut decisions) = (0.0, 0);
-    assert!(!simulation.reset(Some(seed)).expect("an episode"));
+    simulation.reset(Some(seed)).expect("an episode");
     loop {
         let allowed = mask(simulation, actions);
         assert!(allowed[..actions - 1].contains(&1), "there is a choice");
@@ -292,7 +292,8 @@ fn many_together_are_each_alone() {
                 assert_eq!(simulation.step(actions[number]).expect("a step"), *step);
                 ends += usize::from(step.over);
             } else {
-                assert_eq!((simulation.reset(None).expect("an episode"), step.over, step.reward), (false, false, 0.0));
+                simulation.reset(None).expect("an episode");
+                assert_eq!((step.over, step.reward), (false, 0.0));
             }
             simulation.observe(&mut seen);
             assert_eq!(fleet.observations()[number * seen.len()..][..seen.len()], seen[..]);
@@ -335,6 +336,18 @@ fn what_cannot_go_on_says_so() {
         let message = Reward::parse("reward", name, &dims()).map_err(message).expect_err(name);
         assert!(message.contains(says) && message.contains("jain_backlogged"), "{message}");
     }
+}
+
+#[test]
+fn an_episode_in_which_nothing_fits_is_none() {
+    let mut setting = setting(window(), Reward::Completion, None);
+    setting.supply = Box::new(|seed| {
+        let mut workload = workload(seed);
+        workload.sets.iter_mut().for_each(|set| set.demand = Resources([11; MAX_DIMS]));
+        Ok(Arc::new(Pool::new(workload)))
+    });
+    let message = Simulation::new(Arc::new(setting)).reset(Some(1)).expect_err("nothing fits").to_string();
+    assert!(message.contains("no job of the episode with seed 1 fits"), "{message}");
 }
 
 #[test]
