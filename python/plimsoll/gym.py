@@ -34,9 +34,11 @@ class _Simulations:
 
     def __init__(self, workload: Any, machines: Any, count: int, begins_anew: bool, keys: Mapping[str, Any]) -> None:
         if not isinstance(workload, (str, os.PathLike, Mapping)) and not hasattr(workload, "__arrow_c_stream__"):
-            raise TypeError(f"workload: {workload!r} is not accepted; expected a path, a frame or a dict such as the table [workload] of a plan")
+            expected = "a path, a frame or a dict such as the table [workload] of a plan"
+            raise TypeError(f"workload: {workload!r} is not accepted; expected {expected}")
         if not isinstance(machines, (str, Mapping)):
-            raise TypeError(f"machines: {machines!r} is not accepted; expected text such as '4x16c64g' or a dict such as the table [cluster] of a plan")
+            expected = "text such as '4x16c64g', or a dict such as the table [cluster] of a plan"
+            raise TypeError(f"machines: {machines!r} is not accepted; expected {expected}")
         # Rows of a frame are read again where a seed draws anything of them.
         self._frames = Frames()
         try:

@@ -139,6 +139,15 @@ def test_a_seed_is_an_episode():
     assert play(fresh, None, first_that_fits)[0] != play(Environment(WORKLOAD, MACHINES), None, first_that_fits)[0]
 
 
+def assert_same_times(found, there):
+    """The jobs of an episode have the times that a table of jobs has."""
+    for job, user, *times in zip(*found.values()):
+        row = there[job]
+        assert user == row["user"]
+        expected = [row["submit_us"], row["start_us"], row["finish_us"]]
+        assert [round(time * 1e6) for time in times] == expected, job
+
+
 @pytest.mark.parametrize("placement", ["pooled", "first-fit"])
 @pytest.mark.parametrize("on_blocked, users, rule", [("stop", 4, first_in_line), ("skip", 60, first_that_fits)])
 def test_serving_by_arrival_is_fifo(folder, placement, on_blocked, users, rule):
@@ -149,16 +158,32 @@ def test_serving_by_arrival_is_fifo(folder, placement, on_blocked, users, rule):
     found = environment.jobs()
     there = {row["job"]: row for row in rows(results, "jobs")}
     assert len(there) == len(found["job"]) == 60
-    for job, user, *times in zip(*found.values()):
-        row = there[job]
-        assert user == row["user"]
-        expected = [row["submit_us"], row["start_us"], row["finish_us"]]
-        assert [round(time * 1e6) for time in times] == expected, job
+    assert_same_times(found, there)
     [run] = rows(results, "runs")
     assert total == pytest.approx(-run["completion_mean_s"], rel=1e-12)
     same = [name for name in metrics if name in run and run[name] is not None]
     assert {"slowdown_mean", "jain_backlogged", "used_cpu", "makespan_us", "wait_p90_s"} <= set(same)
     assert {name: metrics[name] for name in same} == pytest.approx({name: run[name] for name in same}, rel=1e-9)
+
+
+@pytest.mark.parametrize("on_blocked, rule", [("stop", first_in_line), ("skip", first_that_fits)])
+def test_labels_places_and_failures_change_nothing_of_that(folder, on_blocked, rule):
+    lines = Path(trace(60)).read_text().splitlines()
+    asks = [",,", ",ssd,", ",,x/r1", ",!ssd,x/r2", ",ssd,x/r2"]
+    lines = [lines[0] + ",gang,label,location"] + [f"{line},{int(at % 7 == 0)}{asks[at % 5]}" for at, line in enumerate(lines[1:])]
+    Path("jobs.csv").write_text("\n".join(lines) + "\n")
+    Path("machines.csv").write_text(
+        "name,count,cpu,memory_gib,labels,room,rack\na,2,16,64,ssd,x,r1\nb,1,16,64,,x,r2\nc,1,16,64,ssd,x,r2\nd,1,16,64,,x,r2\n"
+    )
+    Path("events.csv").write_text("at_s,machine,event,labels\n40,a-0,fail,\n90,a-0,join,\n95,b,relabel,ssd\n150,b,relabel,\n")
+    results = replay(
+        "jobs.csv", "machines.csv", ["fifo"], on_blocked=on_blocked, placement="first-fit", machine_events="events.csv", fall_back="7s"
+    )
+    machines = {"machines": "machines.csv", "placement": "first-fit", "events": "events.csv", "fall_back": "7s"}
+    environment = Environment("jobs.csv", machines, window=60)
+    metrics = play(environment, 1, rule)[1]
+    assert metrics["tasks_stopped"] > 0 and metrics["tasks_located"] > 0
+    assert_same_times(environment.jobs(), {row["job"]: row for row in rows(results, "jobs")})
 
 
 @pytest.mark.parametrize("reward", ["slowdown_mean", "completion_mean_s", "wait_mean_s", "makespan_us", "used_cpu", "jain_backlogged"])
@@ -237,7 +262,11 @@ WRONG = {
     "a step after the last": (lambda: ended().step(0), plimsoll.RunError, "no episode that goes on"),
     "a row of a trace on the way": (lambda: play(make(gpus()), 1, first_that_fits), INPUT, "row 2 of the workload, column 'gpu'"),
     "no simulations": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 0), INPUT, "num_envs: 0 is not accepted"),
-    "machines that are too small": (lambda: make(machines={"machines": "2x1c1g", "placement": "first-fit"}), INPUT, "no job of the episode with seed 1 fits"),
+    "machines that are too small": (
+        lambda: make(machines={"machines": "2x1c1g", "placement": "first-fit"}),
+        INPUT,
+        "no job of the episode with seed 1 fits",
+    ),
     "too few actions": (lambda: vector().step([1]), INPUT, "actions: 1 are not accepted; expected 2"),
     "a seed": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 2).reset(seed=[1, -1]), INPUT, "seed: -1 is not accepted; expected 0 to"),
     "too few seeds": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 2).reset(seed=[1]), INPUT, "seeds: 1 are not accepted; expected 2"),

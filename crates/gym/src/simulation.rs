@@ -102,6 +102,8 @@ struct Live {
     heard: Arc<Mutex<Heard>>,
     episode: Arc<Episode>,
     line: Line,
+    /// Whether room may be found without the end of a task: on machines that join, or farther away.
+    eventful: bool,
 }
 
 /// A simulation that an agent steps.
@@ -144,9 +146,11 @@ impl Simulation {
         let options = Options { seed, ..*options };
         let engine = Engine::new(parties, Arc::clone(cluster), Weights::default(), &options)?;
         let line = Line::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
-        self.episode = Some(Arc::clone(&episode));
-        let mut live = Live { engine, heard, episode, line };
-        if !live.advance(&self.setting)? {
+        (self.episode, self.times) = (Some(Arc::clone(&episode)), vec![JobTimes::default(); episode.jobs()]);
+        let located = episode.sets.iter().any(|set| set.location.is_some());
+        let eventful = located || !cluster.events.events.is_empty();
+        let mut live = Live { engine, heard, episode, line, eventful };
+        if !live.advance()? {
             let expected = "expected larger machines, or jobs that ask for less";
             let problem =
                 format!("no job of the episode with seed {seed} fits the machines when they are empty; {expected}");
@@ -165,12 +169,18 @@ impl Simulation {
     /// waits until something changes; then goes on to the next decision. A place whose job does not fit, or without one, is a wait; where
     /// nothing is to come that could be waited for, the first job that fits is started instead.
     ///
-    /// Errors: [`Error::Mismatch`] without an episode, and those that end a run.
+    /// Errors: [`Error::Mismatch`] without an episode, and those that end a run, and with it the episode.
     pub fn step(&mut self, action: usize) -> Result<Step> {
         let Some(live) = &mut self.live else {
             return Err(Error::Mismatch { problem: "the episode is over; call reset()".to_owned() });
         };
-        let goes_on = live.act(action, &self.setting)?;
+        let goes_on = match live.act(action) {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                self.live = None;
+                return Err(error);
+            }
+        };
         let jobs = live.episode.jobs();
         let sums = std::mem::take(&mut locked(&live.heard).sums);
         let mut reward = self.setting.reward.of(&sums, jobs);
@@ -263,7 +273,7 @@ impl Live {
     }
 
     /// See [`Simulation::step`]; whether the episode goes on. Errors: those that end a run.
-    fn act(&mut self, action: usize, setting: &Setting) -> Result<bool> {
+    fn act(&mut self, action: usize) -> Result<bool> {
         let chosen = self.line.window.get(action).filter(|shown| shown.fits);
         let instead = || self.line.first_that_fits().filter(|_| !self.more_to_come());
         let job = chosen.or_else(instead).map(|shown| shown.job);
@@ -280,17 +290,17 @@ impl Live {
                 return Ok(true);
             }
         }
-        self.advance(setting)
+        self.advance()
     }
 
     /// Goes on until a job in the window fits; whether there is one, or the run is over. Errors: those that end a run.
-    fn advance(&mut self, setting: &Setting) -> Result<bool> {
+    fn advance(&mut self) -> Result<bool> {
         while self.engine.step()?.is_some() {
             let (changed, ended) = {
                 let mut heard = locked(&self.heard);
                 (std::mem::take(&mut heard.changed), std::mem::take(&mut heard.ended))
             };
-            if !ended.is_empty() || !setting.cluster.events.events.is_empty() || setting.options.fall_back.is_some() {
+            if self.eventful || !ended.is_empty() {
                 self.line.grown();
             }
             ended.iter().for_each(|ended| self.line.ended(ended));
