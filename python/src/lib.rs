@@ -1,9 +1,11 @@
-//! The part of the Python package that is in Rust: the command line as a function, and tables by Arrow's C interface.
+//! The part of the Python package that is in Rust: the command line as a function, tables by Arrow's C interface, and simulations for
+//! agents that learn.
 //!
 //! All else is in `python/plimsoll`. Nothing is computed here: a call goes the way of the command line, from the plan reader to the
 //! results folder, and tables are read back from that.
 
 mod call;
+mod gym;
 mod policy;
 mod table;
 
@@ -15,6 +17,7 @@ mod _plimsoll {
     #[pymodule_export]
     use super::call::{call, main, toml};
     #[pymodule_export]
+    use super::gym::Simulations;
     use super::policy::{check_policy, is_policy};
     #[pymodule_export]
     use super::table::{Table, moved, tables, write_frame};

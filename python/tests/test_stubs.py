@@ -4,9 +4,10 @@ import ast
 import inspect
 from pathlib import Path
 
-from plimsoll import _plimsoll
+import pytest
 
 import plimsoll
+from plimsoll import _plimsoll
 
 STUB = ast.parse((Path(plimsoll.__file__).parent / "_plimsoll.pyi").read_text())
 
@@ -24,15 +25,19 @@ def test_the_stub_has_the_names_of_the_module():
             assert parameters(node) == list(inspect.signature(getattr(_plimsoll, name)).parameters), name
 
 
-def test_the_stub_has_the_members_of_the_table():
-    [table] = [node for node in STUB.body if isinstance(node, ast.ClassDef)]
-    stated = {node.name: node for node in table.body if isinstance(node, ast.FunctionDef)}
-    there = {name for name, _ in inspect.getmembers(_plimsoll.Table) if name in vars(_plimsoll.Table)}
+@pytest.mark.parametrize("of", [_plimsoll.Table, _plimsoll.Simulations])
+def test_the_stub_has_the_members_of_the_classes(of):
+    [node] = [node for node in STUB.body if isinstance(node, ast.ClassDef) and node.name == of.__name__]
+    stated = {node.name: node for node in node.body if isinstance(node, ast.FunctionDef)}
+    there = {name for name, _ in inspect.getmembers(of) if name in vars(of)}
     extra = {"__doc__", "__module__", "__new__", "__init__", "__repr__", "__getitem__"}
     assert set(stated) - {"__init__", "__repr__"} == there - extra
-    assert parameters(stated["__init__"])[1:] == list(inspect.signature(_plimsoll.Table).parameters)
-    for name in ["name", "columns"]:
-        assert ast.unparse(stated[name].decorator_list[0]) == "property" and inspect.isdatadescriptor(getattr(_plimsoll.Table, name))
+    assert parameters(stated["__init__"])[1:] == list(inspect.signature(of).parameters)
+    for name, function in stated.items():
+        if function.decorator_list:
+            assert ast.unparse(function.decorator_list[0]) == "property" and inspect.isdatadescriptor(getattr(of, name)), name
+        elif not name.startswith("__"):
+            assert parameters(function)[1:] == list(inspect.signature(getattr(of, name)).parameters)[1:], name
 
 
 def test_the_public_names_are_there_and_described():

@@ -13,6 +13,7 @@ pub mod failover;
 mod findings;
 mod grid;
 mod groups;
+pub mod gym;
 pub mod machines;
 mod memory;
 pub mod plan;

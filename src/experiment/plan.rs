@@ -162,7 +162,7 @@ impl WorkloadFile {
     }
 
     /// The workload that it describes; paths in it are relative to `folder`, and `resources` are those of the machines.
-    fn plan(self, folder: &Path, resources: Vec<String>, stands: Stands) -> Result<WorkloadPlan> {
+    pub(super) fn plan(self, folder: &Path, resources: Vec<String>, stands: Stands) -> Result<WorkloadPlan> {
         let file = match self {
             WorkloadFile::Generator(generator, text) => {
                 return Ok(WorkloadPlan::Generator(generator, estimates(text.as_deref(), stands)?));

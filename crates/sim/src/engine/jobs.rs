@@ -35,7 +35,7 @@ pub struct ActiveJob {
     pub left: u64,
     /// As much as fits.
     work: u64,
-    ideal: Span,
+    pub ideal: Span,
     stages: Option<Box<Stages>>,
 }
 

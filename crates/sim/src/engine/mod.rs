@@ -47,6 +47,7 @@ mod sets;
 mod share;
 mod site;
 mod slowdown;
+mod start;
 mod stop;
 mod urgent;
 mod victims;
@@ -62,6 +63,7 @@ pub use pace::Distance;
 pub use parties::Parties;
 pub use queues::QueueId;
 pub use slowdown::Slowdown;
+pub use start::Next;
 pub use urgent::PreemptFrom;
 
 use std::sync::Arc;
@@ -72,7 +74,7 @@ use crate::policy::{Displaces, Policy};
 use crate::record::Recorder;
 use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MachineId, Time};
+use plimsoll_base::units::{MachineId, Time, UserId};
 
 use self::core::Core;
 use extension::Extensions;
@@ -237,6 +239,31 @@ impl<'a> Engine<'a> {
     pub fn begin(&mut self, machine: MachineId) -> Result<()> {
         self.core.begin(machine)?;
         self.extensions.begun(&mut self.core)
+    }
+
+    /// Between two steps: the task set that a user would start next, if it waits for anything. Of the sets at the heads of its
+    /// queues it is the first for which there is room. Panics: for a user without an account (a programmer error).
+    pub fn next(&mut self, user: UserId) -> Option<Next> {
+        self.core.next_of(user, &mut self.extensions.hoards)
+    }
+
+    /// Between two steps: starts as many tasks of that set as there is room for, at the present instant and whatever the policy
+    /// would say, one by one or all of a gang, as a round does that serves the user; returns how many. Errors: as [`run`], and
+    /// [`Error::Mismatch`] under a control.
+    pub fn start(&mut self, user: UserId) -> Result<u32> {
+        let started = self.core.start_next(user, &mut self.extensions.hoards)?;
+        while self.extensions.after_round(&mut self.core)? {
+            self.round()?;
+        }
+        if self.core.options.audit {
+            self.core.audit();
+        }
+        Ok(started)
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Time {
+        self.core.now
     }
 
     /// Goes on to the next instant at which anything happens, and through its rounds; returns it, or nothing when the run is

@@ -1,0 +1,43 @@
+//! The window of waiting jobs as rows of numbers.
+//!
+//! After the observation of RLScheduler (Zhang, Dai, He, Bao and Xie, SC 2020): the first 128 jobs in line, each with the time it has
+//! waited, the time that it requests, the part of the machine that it requests, and whether it can start now. The paper counts
+//! processors alone; here each resource has a column of its own.
+
+use crate::View;
+use plimsoll_base::units::Span;
+
+/// A row for each place of the window; see [`Features::columns`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// How many jobs are shown.
+    pub window: usize,
+    /// The time that counts as 1, as does all that is longer.
+    pub longest: Span,
+}
+
+impl Features {
+    /// How many jobs the paper shows.
+    pub const WINDOW: usize = 128;
+
+    /// How many columns there are with so many resources: time waited, time requested, the part of each resource that the waiting
+    /// tasks of the job's next task set ask for together, whether one of them fits now, and whether there is a job in this place.
+    pub fn columns(dims: usize) -> usize {
+        dims + 4
+    }
+
+    /// Writes the rows; places without a job are 0. Panics: when `into` has another size (a programmer error).
+    pub fn write(&self, view: &View, into: &mut [f32]) {
+        let columns = Self::columns(view.dims);
+        assert_eq!(into.len(), self.window * columns, "a row for each place");
+        let part = |span: Span| (span.0 as f64 / self.longest.0 as f64).min(1.0) as f32;
+        let (filled, empty) = into.split_at_mut(view.window.len() * columns);
+        for (row, shown) in filled.chunks_exact_mut(columns).zip(view.window) {
+            (row[0], row[1]) = (part(view.now.since(shown.release)), part(shown.requested));
+            row[2..2 + view.dims].copy_from_slice(&shown.request[..view.dims]);
+            row[2 + view.dims] = f32::from(u8::from(shown.fits));
+            row[3 + view.dims] = 1.0;
+        }
+        empty.fill(0.0);
+    }
+}

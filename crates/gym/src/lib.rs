@@ -1,0 +1,32 @@
+//! Simulations that a learned scheduler steps from decision to decision, for a Gymnasium environment.
+//!
+//! An episode is some jobs of a workload on a cluster. Whenever there is room for one of the first jobs in line, the agent chooses:
+//! the job that starts tasks now, or to wait until something changes. [`Simulation`] is one episode after the other, [`Fleet`]
+//! many of them at once on threads; [`Observation`] is what the agent sees, as numbers in [`features`] or as an image ([`image`]), and
+//! [`Reward`] what it gets, which adds up to a metric of the run.
+//!
+//! The engine runs under a policy that admits nobody, and every job is a user of its own, so that the choice of a job is the choice
+//! of a user ([`Engine::start`](plimsoll_sim::engine::Engine::start)).
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod features;
+mod fleet;
+mod heard;
+pub mod image;
+mod jobs;
+mod line;
+mod reward;
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+pub use features::Features;
+pub use fleet::{Fleet, Stepped};
+pub use heard::JobTimes;
+pub use image::Image;
+pub use jobs::{Episode, Pool, all_of};
+pub use line::{Batch, Shown, View};
+pub use reward::Reward;
+pub use simulation::{Observation, Setting, Simulation, Step};

@@ -1,0 +1,135 @@
+//! Rewards: those of an episode add up to a metric of its run, with a minus where less is better.
+
+use plimsoll_base::column::{Better, Cell, Kind};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Dim, Resources, Span, Time, UserId};
+use plimsoll_metrics::{Delays, FinishedJob, GridMeans, Run, Summary, Totals, runs_columns};
+use plimsoll_sim::books::{Books, Weights};
+use plimsoll_sim::engine::Outcome;
+use plimsoll_sim::record::Launch;
+
+use crate::heard::Sums;
+
+/// A metric that an agent is rewarded by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reward {
+    /// The mean slowdown, as it grows: at every instant 1 / ideal completion time of each job that has not ended, over the number of
+    /// jobs. That of DeepRM (Mao et al., HotNets 2016, section 3.3) but for that number.
+    Slowdown,
+    /// The mean completion time, as it grows.
+    Completion,
+    /// The mean wait, as it grows.
+    Wait,
+    /// Any other metric, at the end of the episode; with its sign.
+    AtEnd(String, f64),
+}
+
+impl Reward {
+    /// Reads the name of a column of the table `runs`. Errors: [`Error::Plan`] for one that is none, that has no good end, or that
+    /// no such run has.
+    pub fn parse(key: &str, name: &str, dims: &[Dim]) -> Result<Reward> {
+        match name {
+            "slowdown_mean" => return Ok(Reward::Slowdown),
+            "completion_mean_s" => return Ok(Reward::Completion),
+            "wait_mean_s" => return Ok(Reward::Wait),
+            _ => {}
+        }
+        let known = offered(dims);
+        match known.iter().find(|(known, _)| known == name) {
+            Some((_, Better::Higher)) => Ok(Reward::AtEnd(name.to_owned(), 1.0)),
+            Some(_) => Ok(Reward::AtEnd(name.to_owned(), -1.0)),
+            None => {
+                let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+                Err(Error::plan(key, format!("'{name}'"), format!("one of {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// The part of the reward that comes as time passes, of an episode of so many jobs.
+    pub(crate) fn of(&self, sums: &Sums, jobs: usize) -> f64 {
+        let sum = match self {
+            Reward::Slowdown => sums.slowdown,
+            Reward::Completion => sums.completion,
+            Reward::Wait => sums.wait,
+            Reward::AtEnd(..) => return 0.0,
+        };
+        // Not -0.
+        0.0 - sum / jobs as f64
+    }
+
+    /// The part that comes at the end; nothing if the run has no such value.
+    pub(crate) fn at_end(&self, metrics: &[(String, f64)]) -> f64 {
+        let Reward::AtEnd(name, sign) = self else { return 0.0 };
+        metrics.iter().find(|(known, _)| known == name).map_or(0.0, |(_, value)| sign * value)
+    }
+}
+
+/// The parts of a run that metrics are computed of.
+pub(crate) struct Ran<'a> {
+    pub totals: &'a Totals,
+    pub delays: &'a Delays,
+    pub outcome: Outcome,
+    pub users: u64,
+    pub machines: u64,
+    pub capacity: Resources,
+    pub dims: &'a [Dim],
+}
+
+impl Ran<'_> {
+    /// The columns of the table `runs` that have a number.
+    pub fn metrics(&self) -> Vec<(String, f64)> {
+        let first = self.totals.first_submit.unwrap_or_default();
+        let delay = |histogram| Summary::of(histogram, 1_000_000);
+        let run = Run {
+            workload: "",
+            machines: self.machines,
+            users: self.users,
+            capacity: self.capacity,
+            offered: self.capacity,
+            outcome: self.outcome,
+            totals: self.totals,
+            measured: self.totals.now.since(first),
+            arriving: self.totals.last_submit.since(first),
+            speeds: Vec::new(),
+            completion: delay(&self.delays.completion),
+            wait: delay(&self.delays.wait),
+            slowdown: delay(&self.delays.slowdown),
+            step: Span::ZERO,
+            carried: None,
+        };
+        let means = GridMeans::new(self.dims.len());
+        let cells = means.row(&run);
+        let number = |cell: &Cell| match cell {
+            Cell::Int(value) => Some(*value as f64),
+            Cell::Large(value) => Some(*value as f64),
+            Cell::Float(value) => Some(*value),
+            Cell::Null | Cell::Text(_) => None,
+        };
+        let columns = runs_columns(self.dims).into_iter().zip(&cells).filter(|(column, _)| !column.given);
+        columns.filter_map(|(column, cell)| Some((column.name, number(cell)?))).collect()
+    }
+}
+
+/// The metrics that a run always has and that have a good end: those of a job that waits for a second and runs for one.
+fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
+    let second = |seconds| Time::ZERO + Span::from_secs(seconds);
+    let (mut totals, mut delays) = (Totals::default(), Delays::default());
+    let capacity = Resources([1; plimsoll_base::units::MAX_DIMS]);
+    let books = Books::new(dims.len(), capacity, capacity, true, Weights::default());
+    totals.first_submit = Some(Time::ZERO);
+    totals.last_submit = second(1);
+    totals.interval(second(2), Span::from_secs(2), &books, Some(1.0));
+    let (user, demand, wait) = (UserId(0), &capacity.0[..dims.len()], Span::from_secs(1));
+    totals.launched(&Launch { user, count: 1, gang: false, reach: None, wait, demand }, true);
+    let (submit, start, finish) = (Time::ZERO, second(1), second(2));
+    delays.record(&FinishedJob { submit, start, finish, tasks: 1, ideal: Span::from_secs(1) });
+    let (totals, delays) = (&totals, &delays);
+    let ran = Ran { totals, delays, outcome: Outcome::default(), users: 1, machines: 1, capacity, dims };
+    let there = ran.metrics();
+    let columns = runs_columns(dims).into_iter().filter(|column| column.value != Kind::Text);
+    let good = columns.filter(|column| column.better != Better::Neither);
+    let good = good.map(|column| (column.name, column.better));
+    // Of makespan and throughput this run has none, since no task of it has ended.
+    let ends = ["throughput_tasks_per_s"];
+    good.filter(|(name, _)| ends.contains(&name.as_str()) || there.iter().any(|(known, _)| known == name)).collect()
+}

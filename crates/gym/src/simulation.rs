@@ -1,0 +1,325 @@
+//! One episode after the other, from decision to decision.
+
+use std::sync::{Arc, Mutex};
+
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Time, UserId};
+use plimsoll_sim::books::Weights;
+use plimsoll_sim::cluster::Cluster;
+use plimsoll_sim::engine::{Engine, Options, Parties};
+use plimsoll_sim::workload::synthetic::random::stream;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::features::Features;
+use crate::heard::{Ear, Heard, JobTimes, Nobody, locked};
+use crate::image::Image;
+use crate::jobs::{Episode, Pool, Rows};
+use crate::line::{Batch, Line, View, requested};
+use crate::reward::{Ran, Reward};
+
+/// How the state is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// Rows of numbers.
+    Window(Features),
+    /// An image.
+    Image(Image),
+}
+
+impl Observation {
+    /// How many jobs the agent can choose from.
+    pub fn window(&self) -> usize {
+        match self {
+            Observation::Window(features) => features.window,
+            Observation::Image(image) => image.window,
+        }
+    }
+
+    /// Rows and columns, with so many resources.
+    pub fn shape(&self, dims: usize) -> (usize, usize) {
+        match self {
+            Observation::Window(features) => (features.window, Features::columns(dims)),
+            Observation::Image(image) => (image.horizon, image.columns(dims)),
+        }
+    }
+
+    fn write(&self, view: &View, into: &mut [f32]) {
+        match self {
+            Observation::Window(features) => features.write(view, into),
+            Observation::Image(image) => image.write(view, into),
+        }
+    }
+}
+
+/// Everything that episodes have in common.
+pub struct Setting {
+    /// The jobs of a seed.
+    pub supply: Box<dyn Fn(u64) -> Result<Arc<Pool>> + Send + Sync>,
+    /// How many of them an episode has; all if absent.
+    pub jobs: Option<usize>,
+    /// Whether the first of them is drawn by the seed.
+    pub anywhere: bool,
+    /// The machines.
+    pub cluster: Arc<Cluster>,
+    /// How the engine goes about it.
+    pub options: Options,
+    /// The state as the agent sees it.
+    pub observation: Observation,
+    /// The metric that the agent is rewarded by.
+    pub reward: Reward,
+}
+
+impl Setting {
+    /// The jobs of an episode. Errors: the supply's, and [`Error::Plan`] for a workload that has too few.
+    fn episode(&self, seed: u64) -> Result<Episode> {
+        let pool = (self.supply)(seed)?;
+        let all = pool.jobs();
+        let count = self.jobs.unwrap_or(all);
+        if all == 0 {
+            return Err(Error::Mismatch { problem: "the workload has no jobs".to_owned() });
+        }
+        if !(1..=all).contains(&count) {
+            return Err(Error::plan("jobs", count, format!("1 to {all}, as many as the workload has")));
+        }
+        let first = if self.anywhere { stream(seed, "gym/first job").random_range(0..=all - count) } else { 0 };
+        Ok(Episode::new(pool, first, count))
+    }
+}
+
+/// The outcome of a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The reward since the last one.
+    pub reward: f64,
+    /// Whether the episode is over.
+    pub over: bool,
+}
+
+/// An episode that goes on.
+struct Live {
+    engine: Engine<'static>,
+    heard: Arc<Mutex<Heard>>,
+    episode: Arc<Episode>,
+    line: Line,
+    /// Whether room may be found without the end of a task: on machines that join, or farther away.
+    eventful: bool,
+}
+
+/// A simulation that an agent steps.
+pub struct Simulation {
+    setting: Arc<Setting>,
+    /// Seeds of the episodes after the first.
+    later: ChaCha8Rng,
+    live: Option<Live>,
+    /// Of the episode that ended last: columns of the table `runs` and their values.
+    metrics: Vec<(String, f64)>,
+    /// Its jobs, with what became of them.
+    times: Vec<JobTimes>,
+    episode: Option<Arc<Episode>>,
+}
+
+impl Simulation {
+    /// Before the first episode.
+    pub fn new(setting: Arc<Setting>) -> Simulation {
+        let (metrics, times) = (Vec::new(), Vec::new());
+        Simulation { setting, later: stream(0, "gym/episodes"), live: None, metrics, times, episode: None }
+    }
+
+    /// Begins an episode and goes on to its first decision: with a seed the run of that seed, else the next one of the sequence that
+    /// began with the last seed. Errors: the workload's, and [`Error::Idle`] if no job ever fits.
+    pub fn reset(&mut self, seed: Option<u64>) -> Result<()> {
+        self.live = None;
+        let seed = match seed {
+            Some(seed) => {
+                self.later = stream(seed, "gym/episodes");
+                seed
+            }
+            // Those that a plan accepts.
+            None => self.later.random::<u64>() >> 1,
+        };
+        let episode = Arc::new(self.setting.episode(seed)?);
+        let Setting { cluster, options, .. } = &*self.setting;
+        let heard = Arc::new(Mutex::new(Heard::new(&episode.users, cluster.total())));
+        let rows = Box::new(Rows::new(Arc::clone(&episode)));
+        let parties = Parties::own(rows, Box::new(Nobody), Box::new(Ear::new(Arc::clone(&heard))));
+        let options = Options { seed, ..*options };
+        let engine = Engine::new(parties, Arc::clone(cluster), Weights::default(), &options)?;
+        let line = Line::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
+        (self.episode, self.times) = (Some(Arc::clone(&episode)), vec![JobTimes::default(); episode.jobs()]);
+        let located = episode.sets.iter().any(|set| set.location.is_some());
+        let eventful = located || !cluster.events.events.is_empty();
+        let mut live = Live { engine, heard, episode, line, eventful };
+        if !live.advance()? {
+            let expected = "expected larger machines, or jobs that ask for less";
+            let problem =
+                format!("no job of the episode with seed {seed} fits the machines when they are empty; {expected}");
+            return Err(Error::Idle { problem });
+        }
+        self.live = Some(live);
+        Ok(())
+    }
+
+    /// Whether an episode goes on.
+    pub fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// Takes a decision: starts as many tasks of the next task set of the job in this place of the window as there is room for, or
+    /// waits until something changes; then goes on to the next decision. A place whose job does not fit, or without one, is a wait; where
+    /// nothing is to come that could be waited for, the first job that fits is started instead.
+    ///
+    /// Errors: [`Error::Mismatch`] without an episode, and those that end a run, and with it the episode.
+    pub fn step(&mut self, action: usize) -> Result<Step> {
+        let Some(live) = &mut self.live else {
+            return Err(Error::Mismatch { problem: "the episode is over; call reset()".to_owned() });
+        };
+        let goes_on = match live.act(action) {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                self.live = None;
+                return Err(error);
+            }
+        };
+        let jobs = live.episode.jobs();
+        let sums = std::mem::take(&mut locked(&live.heard).sums);
+        let mut reward = self.setting.reward.of(&sums, jobs);
+        if !goes_on {
+            self.end()?;
+            reward += self.setting.reward.at_end(&self.metrics);
+        }
+        Ok(Step { reward, over: !goes_on })
+    }
+
+    /// The episode is over. Errors: the recorder's.
+    fn end(&mut self) -> Result<()> {
+        let Some(live) = self.live.take() else { return Ok(()) };
+        let outcome = live.engine.finish()?;
+        let heard = locked(&live.heard);
+        let cluster = &self.setting.cluster;
+        let ran = Ran {
+            totals: &heard.totals,
+            delays: &heard.delays,
+            outcome,
+            users: heard.users(),
+            machines: cluster.capacities.len() as u64,
+            capacity: cluster.total(),
+            dims: &cluster.dims,
+        };
+        self.metrics = ran.metrics();
+        self.times = (0..live.episode.jobs()).map(|job| heard.times(job)).collect();
+        Ok(())
+    }
+
+    /// Of the episode that ended last: the columns of the table `runs` that have a number.
+    pub fn metrics(&self) -> &[(String, f64)] {
+        &self.metrics
+    }
+
+    /// Each job of this episode, or of the one that ended last: its name, its user and its times so far.
+    pub fn jobs(&self) -> impl Iterator<Item = (String, &str, JobTimes)> {
+        let times = |job: usize| match &self.live {
+            Some(live) => locked(&live.heard).times(job),
+            None => self.times[job],
+        };
+        let episode = self.episode.as_deref();
+        episode.into_iter().flat_map(move |episode| {
+            (0..episode.jobs()).map(move |job| (episode.name(job), episode.user(job), times(job)))
+        })
+    }
+
+    /// The state that the agent sees; nothing when the episode is over.
+    pub fn view(&self) -> Option<View<'_>> {
+        let (live, cluster) = (self.live.as_ref()?, &self.setting.cluster);
+        Some(View {
+            now: live.engine.now(),
+            arrival: locked(&live.heard).arrival,
+            window: &live.line.window,
+            beyond: live.line.beyond(),
+            running: &live.line.running,
+            capacity: cluster.total(),
+            dims: cluster.dims.len(),
+        })
+    }
+
+    /// Writes the observation, 0 everywhere when the episode is over. Panics: when `into` has another size (a programmer error).
+    pub fn observe(&self, into: &mut [f32]) {
+        match self.view() {
+            Some(view) => self.setting.observation.write(&view, into),
+            None => into.fill(0.0),
+        }
+    }
+
+    /// Writes which actions are allowed, 1 or 0: the places of jobs that fit, and to wait if anything is to come; when the episode is
+    /// over, to wait. Panics: unless `into` has a place for each action (a programmer error).
+    pub fn mask(&self, into: &mut [u8]) {
+        into.fill(0);
+        let wait = into.len() - 1;
+        match &self.live {
+            Some(live) => {
+                let window = live.line.window.iter();
+                into.iter_mut().zip(window).for_each(|(allowed, shown)| *allowed = u8::from(shown.fits));
+                into[wait] = u8::from(live.more_to_come());
+            }
+            None => into[wait] = 1,
+        }
+    }
+}
+
+impl Live {
+    /// Whether a wait ends by itself: tasks run, or jobs are to arrive.
+    fn more_to_come(&self) -> bool {
+        self.engine.books().total_running() > 0 || locked(&self.heard).rows < self.episode.sets.len()
+    }
+
+    /// See [`Simulation::step`]; whether the episode goes on. Errors: those that end a run.
+    fn act(&mut self, action: usize) -> Result<bool> {
+        let chosen = self.line.window.get(action).filter(|shown| shown.fits);
+        let instead = || self.line.first_that_fits().filter(|_| !self.more_to_come());
+        let job = chosen.or_else(instead).map(|shown| shown.job);
+        if let Some((job, next)) = job.and_then(|job| Some((job, self.line.next(job)?))) {
+            let set = &self.episode.sets[next.row as usize];
+            let count = self.engine.start(UserId(job))?;
+            let now = self.engine.now();
+            let end = Time(now.0.saturating_add(requested(set).0));
+            let tasks = (next.number, count);
+            self.line.started(Batch { job, tasks, count, start: now, demand: set.demand, end });
+            self.look(job);
+            self.line.open(&mut self.engine, &self.episode.sets);
+            if self.line.first_that_fits().is_some() {
+                return Ok(true);
+            }
+        }
+        self.advance()
+    }
+
+    /// Goes on until a job in the window fits; whether there is one, or the run is over. Errors: those that end a run.
+    fn advance(&mut self) -> Result<bool> {
+        while self.engine.step()?.is_some() {
+            let (changed, ended) = {
+                let mut heard = locked(&self.heard);
+                (std::mem::take(&mut heard.changed), std::mem::take(&mut heard.ended))
+            };
+            if self.eventful || !ended.is_empty() {
+                self.line.grown();
+            }
+            ended.iter().for_each(|ended| self.line.ended(ended));
+            changed.iter().for_each(|job| self.look(job.0));
+            self.line.open(&mut self.engine, &self.episode.sets);
+            if self.line.first_that_fits().is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A job holds or waits for something else than before.
+    fn look(&mut self, job: u32) {
+        let next = self.line.look(job, &mut self.engine, &self.episode.sets);
+        let mut heard = locked(&self.heard);
+        heard.look(job as usize, self.engine.books());
+        if let Some(next) = next {
+            heard.ideal(job as usize, next.ideal);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The setting of a learned scheduler's episodes, read with the keys of plans.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::machines::{ClusterFile, Supplied, supplied};
+use super::plan::{WorkloadFile, WorkloadPlan};
+use super::settings::{Stands, positive_span};
+use super::single::Ground;
+use crate::engine::{Displacing, OnBlocked, Options, Ties};
+use crate::error::{Error, Result};
+use crate::gym::{Features, Image, Observation, Pool, Reward, Setting, all_of};
+use crate::tree::{Node, Place};
+use crate::units::Span;
+
+/// The setting as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingFile {
+    cluster: ClusterFile,
+    #[serde(rename = "workload")]
+    _workload: IgnoredAny,
+    observation: String,
+    reward: String,
+    jobs: Option<u32>,
+    window: Option<u32>,
+    longest: Option<String>,
+    step: Option<String>,
+    horizon: Option<u32>,
+    slots: Option<u32>,
+}
+
+/// The time that counts as 1, unless a setting says otherwise: that of RLScheduler (Zhang et al., SC 2020).
+const LONGEST: &str = "12h";
+
+/// The most jobs, rows or cells that one of the sizes of an observation may be.
+const MOST: u32 = 10_000;
+
+/// Reads a setting in TOML; paths in it are relative to the working directory. Beside the tables `cluster` and `workload` of plans
+/// it has `observation` (`window`, with `window` and `longest`; `image`, with `window`, `step`, `horizon` and `slots`), `reward` and
+/// `jobs`. Errors: [`Error::Plan`], [`Error::Placed`], and those of the workload.
+pub fn setting(text: &str) -> Result<Setting> {
+    let tree = Node::toml(&Place::whole("<environment>", text))?;
+    let file: SettingFile = tree.read()?;
+    let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
+    let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
+    let Supplied { cluster, options, .. } = supplied(&file.cluster, None, Path::new(""), Stands::InPlan)?;
+    decided_elsewhere(&file.cluster, &options)?;
+    let workload = table.plan(Path::new(""), cluster.resources(), Stands::InPlan)?;
+    if workload.submissions_depend_on_policy() {
+        let expected = "a workload that is known beforehand, such as facebook or synthetic";
+        return Err(Error::plan("workload.generator", format!("'{}'", workload.name()), expected));
+    }
+    // The first of the seeds that a plan has unless it says otherwise.
+    let supply = workload.supply(1)?;
+    let mut ground = Ground::new(&cluster, None, &supply.dims()?)?.cluster;
+    if let Some(hardware) = &mut ground.hardware {
+        hardware.measure_by(supply.mix()?);
+    }
+    let observation = observation(&file)?;
+    let reward = Reward::parse("reward", &file.reward, &ground.dims)?;
+    let anywhere = matches!(workload, WorkloadPlan::Trace { .. });
+    let supply: Box<dyn Fn(u64) -> Result<Arc<Pool>> + Send + Sync> = if workload.is_seeded() {
+        Box::new(move |seed| Ok(Arc::new(Pool::new(all_of(&mut *workload.supply(seed)?.source()?)?))))
+    } else {
+        let pool = Arc::new(Pool::new(all_of(&mut *supply.source()?)?));
+        Box::new(move |_| Ok(Arc::clone(&pool)))
+    };
+    let jobs = file.jobs.map(|jobs| jobs as usize);
+    Ok(Setting { supply, jobs, anywhere, cluster: Arc::new(ground), options, observation, reward })
+}
+
+/// Errors: rules for whom to serve, which the agent decides, and rules that start or stop tasks by themselves.
+fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
+    let displaces = options.displacing != Displacing::default();
+    let wrong = [
+        ("on_blocked", file.on_blocked.is_some() && options.on_blocked != OnBlocked::default()),
+        ("ties", options.ties != Ties::default()),
+        ("preempt", options.preempt.is_some()),
+        ("min_run, stop_limit, checkpoint or restart_delay", displaces),
+        ("hoard", options.hoard.is_some()),
+        ("slowdown", options.slowdown.is_some()),
+        ("faults", options.faults.is_some()),
+    ];
+    match wrong.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let expected = "nothing: the agent alone decides which tasks start, and none is stopped for another";
+            Err(Error::plan(format!("cluster.{key}"), "a value", expected))
+        }
+    }
+}
+
+/// A size of an observation.
+fn size(key: &str, given: Option<u32>, or: usize) -> Result<usize> {
+    match given {
+        None => Ok(or),
+        Some(size) if (1..=MOST).contains(&size) => Ok(size as usize),
+        Some(size) => Err(Error::plan(key, size, format!("1 to {MOST}"))),
+    }
+}
+
+/// A span of an observation.
+fn length(key: &str, given: &Option<String>, or: Span) -> Result<Span> {
+    given.as_deref().map_or(Ok(or), |text| positive_span(key, text))
+}
+
+/// Errors: an observation that is none, or a key of another.
+fn observation(file: &SettingFile) -> Result<Observation> {
+    let of_other = |given: &[(&str, bool)]| match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let expected = format!("nothing, with the observation '{}'", file.observation);
+            Err(Error::plan(*key, "a value", expected))
+        }
+    };
+    match file.observation.as_str() {
+        "window" => {
+            let given =
+                [("step", file.step.is_some()), ("horizon", file.horizon.is_some()), ("slots", file.slots.is_some())];
+            of_other(&given)?;
+            let longest = length("longest", &file.longest, positive_span("longest", LONGEST)?)?;
+            let window = size("window", file.window, Features::WINDOW)?;
+            Ok(Observation::Window(Features { window, longest }))
+        }
+        "image" => {
+            of_other(&[("longest", file.longest.is_some())])?;
+            let paper = Image::PAPER;
+            Ok(Observation::Image(Image {
+                window: size("window", file.window, paper.window)?,
+                step: length("step", &file.step, paper.step)?,
+                horizon: size("horizon", file.horizon, paper.horizon)?,
+                slots: size("slots", file.slots, paper.slots)?,
+            }))
+        }
+        other => Err(Error::plan("observation", format!("'{other}'"), "window or image")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gym::Simulation;
+
+    const REST: &str = "[workload]\ngenerator = \"synthetic\"\njobs = 9\narrival = { distribution = \"exponential\", mean = 5 }\n\
+        [[workload.class]]\nname = \"a\"\ntasks = 2\nduration = \"1m\"\ndemand = { cpu = 1, memory_gib = 2 }\n[cluster]\n";
+
+    fn read(keys: &str, cluster: &str) -> Result<Setting> {
+        setting(&format!("{keys}\n{REST}{cluster}\n"))
+    }
+
+    #[test]
+    fn a_setting_has_the_keys_of_plans_and_sizes_of_papers() {
+        let window =
+            read("observation = \"window\"\nreward = \"slowdown_mean\"", "machines = \"2x4c8g\"").expect("a setting");
+        assert_eq!((window.observation.shape(2), window.observation.window()), ((128, 6), 128));
+        assert_eq!((window.jobs, window.anywhere, window.reward.clone()), (None, false, Reward::Slowdown));
+        let keys = "observation = \"image\"\nreward = \"used_cpu\"\njobs = 4\nslots = 5";
+        let image = read(keys, "machines = \"2x4c8g\"\nplacement = \"best-fit\"").expect("a setting");
+        // 20 rows; two resources of five cells for the cluster and ten jobs, three columns of backlog, and one.
+        assert_eq!(image.observation.shape(2), (20, 2 * 5 * 11 + 3 + 1));
+        assert_eq!((image.jobs, image.reward.clone()), (Some(4), Reward::AtEnd("used_cpu".to_owned(), 1.0)));
+        let mut simulation = Simulation::new(Arc::new(image));
+        simulation.reset(Some(3)).expect("an episode");
+        assert_eq!(simulation.jobs().count(), 4);
+    }
+
+    #[test]
+    fn what_an_agent_decides_is_no_setting() {
+        let good = "observation = \"window\"\nreward = \"slowdown_mean\"";
+        for (keys, cluster, says) in [
+            (good, "machines = \"2x4c8g\"\nplacement = \"first-fit\"\npreempt = \"5s\"", "cluster.preempt"),
+            (good, "machines = \"2x4c8g\"\nplacement = \"first-fit\"\nhoard = \"5s\"", "cluster.hoard"),
+            (good, "machines = \"2x4c8g\"\nties = \"highest-id\"", "cluster.ties"),
+            (good, "machines = \"2x4c8g\"\nplacement = \"first-fit\"\nfaults = \"fail=0.1\"", "cluster.faults"),
+            (good, "machines = \"2x4c\"", "the cluster has no memory"),
+            ("observation = \"image\"\nreward = \"wait_mean_s\"\nlongest = \"1h\"", "machines = \"2x4c8g\"", "longest"),
+            ("observation = \"window\"\nreward = \"waits\"", "machines = \"2x4c8g\"", "reward: 'waits'"),
+            ("observation = \"image\"\nreward = \"wait_mean_s\"\nstep = \"0s\"", "machines = \"2x4c8g\"", "step: '0s'"),
+            ("reward = \"wait_mean_s\"", "machines = \"2x4c8g\"", "observation"),
+        ] {
+            let found = read(keys, cluster).and_then(|setting| Simulation::new(Arc::new(setting)).reset(Some(1)));
+            let message = found.expect_err(says).to_string();
+            assert!(message.contains(says), "{says}: {message}");
+        }
+    }
+}
