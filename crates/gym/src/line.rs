@@ -120,7 +120,13 @@ impl Line {
     /// A job may wait for something else than before, or for nothing; returns what it would start next.
     pub fn look(&mut self, job: u32, engine: &mut Engine, sets: &[TaskSet]) -> Option<Next> {
         let next = engine.next(UserId(job));
-        let waits = next.map(|next| self.waits(job, next, &sets[next.row as usize]));
+        let ground = (&self.capacity, self.dims);
+        let waits = next.map(|next| Waits {
+            key: (next.release, next.place),
+            next,
+            shown: shown(job, &next, &sets[next.row as usize], ground),
+            as_of: self.room,
+        });
         let before = std::mem::replace(&mut self.waits[job as usize], waits);
         let (old, new) = (before.map(|waits| waits.key), waits.map(|waits| waits.key));
         if old != new {
@@ -128,13 +134,6 @@ impl Line {
             new.map(|key| self.order.insert(key, job));
         }
         next
-    }
-
-    fn waits(&self, job: u32, next: Next, set: &TaskSet) -> Waits {
-        let all = |d: usize| set.demand.0[d] as f64 * f64::from(next.tasks);
-        let request = shares(all, &self.capacity, self.dims);
-        let shown = Shown { job, fits: next.fits, release: next.release, requested: requested(set), request };
-        Waits { key: (next.release, next.place), next, shown, as_of: self.room }
     }
 
     /// There may be more room than before.
@@ -164,25 +163,29 @@ impl Line {
 
     /// Brings the window up to date.
     pub fn open(&mut self, engine: &mut Engine, sets: &[TaskSet]) {
-        let mut window = std::mem::take(&mut self.window);
-        window.clear();
+        self.window.clear();
+        let now = self.room;
         for &job in self.order.values().take(self.most) {
-            let Some(waits) = &self.waits[job as usize] else { continue };
-            let (key, old, now) = (waits.key, waits.as_of, self.room);
+            let Some(waits) = &mut self.waits[job as usize] else { continue };
             // Where room has only shrunk, what did not fit still does not.
-            if old.grown != now.grown || (waits.next.fits && old.shrunk != now.shrunk) {
-                let again = engine.next(UserId(job)).map(|next| match next {
-                    Next { row, tasks, .. } if (row, tasks) == (waits.next.row, waits.next.tasks) => {
-                        let shown = Shown { fits: next.fits, ..waits.shown };
-                        Waits { key, next, shown, as_of: now }
-                    }
-                    // It keeps its place, even if another of its sets is the first now for which there is room.
-                    next => Waits { key, ..self.waits(job, next, &sets[next.row as usize]) },
-                });
-                self.waits[job as usize] = again;
+            let stale = waits.as_of.grown != now.grown || (waits.shown.fits && waits.as_of.shrunk != now.shrunk);
+            if stale && let Some(next) = engine.next(UserId(job)) {
+                if (next.row, next.tasks) != (waits.next.row, waits.next.tasks) {
+                    // Another of its sets is the first now for which there is room; it keeps its place.
+                    waits.shown = shown(job, &next, &sets[next.row as usize], (&self.capacity, self.dims));
+                }
+                waits.next = next;
+                waits.shown.fits = next.fits;
+                waits.as_of = now;
             }
-            window.extend(self.waits[job as usize].map(|waits| waits.shown));
+            self.window.push(waits.shown);
         }
-        self.window = window;
     }
+}
+
+/// A job that waits for this, as an agent sees it.
+fn shown(job: u32, next: &Next, set: &TaskSet, (capacity, dims): (&Resources, usize)) -> Shown {
+    let all = |d: usize| set.demand.0[d] as f64 * f64::from(next.tasks);
+    let request = shares(all, capacity, dims);
+    Shown { job, fits: next.fits, release: next.release, requested: requested(set), request }
 }
