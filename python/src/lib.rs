@@ -18,6 +18,7 @@ mod _plimsoll {
     use super::call::{call, main, toml};
     #[pymodule_export]
     use super::gym::Simulations;
+    #[pymodule_export]
     use super::policy::{check_policy, is_policy};
     #[pymodule_export]
     use super::table::{Table, moved, tables, write_frame};
