@@ -39,3 +39,12 @@ def test_the_page_about_environments_is_true(root, tmp_path, monkeypatch, capsys
     assert run(root / "docs/howto/gym.md") == 2
     # The slowdowns of an episode, and of some of eight.
     assert len([float(line) for line in capsys.readouterr().out.splitlines()]) > 8
+
+
+def test_the_page_about_policies_is_true(root, tmp_path, monkeypatch, capsys):
+    for package in ["numpy", "cvxpy"]:
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    assert run(root / "docs/howto/own-policy.md") == 4
+    printed = capsys.readouterr().out
+    assert "by-formula" in printed and "holds" in printed

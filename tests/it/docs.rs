@@ -308,7 +308,7 @@ pub fn notebooks() -> Vec<PathBuf> {
 #[test]
 fn notebooks_are_kept_without_outputs() {
     let notebooks = notebooks();
-    assert_eq!(notebooks.len(), 3);
+    assert_eq!(notebooks.len(), 4);
     for path in notebooks {
         let text = std::fs::read_to_string(&path).expect("a notebook");
         let notebook: serde_json::Value = serde_json::from_str(&text).expect("JSON");
