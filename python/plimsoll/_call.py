@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 import weakref
@@ -66,11 +67,38 @@ class Frames:
         return message
 
 
+class Line:
+    """A line on standard error that changes."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def __call__(self, text: str) -> None:
+        """Writes another text over the last one."""
+        sys.stderr.write("\r" + text.ljust(self._length))
+        sys.stderr.flush()
+        self._length = len(text)
+
+    def end(self) -> None:
+        """What follows stands in a line of its own."""
+        if self._length:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+        self._length = 0
+
+
 def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frames | None = None) -> str:
     """Runs the program with arguments for the caller's caller, and returns what it prints. Raises `plimsoll.Error`, of what a policy of
     the user's own has raised; warns with `plimsoll.Warning`."""
     policies = frames.policies if frames else []
-    code, printed, problem, noted, raised = _plimsoll.call([os.fspath(arg) for arg in args], text, policies)
+    args = [os.fspath(arg) for arg in args]
+    # Without a terminal there are no bars; a notebook shows a line that changes.
+    line = Line() if "ipykernel" in sys.modules and "--quiet" not in args else None
+    try:
+        code, printed, problem, noted, raised = _plimsoll.call(args, text, policies, line)
+    finally:
+        if line:
+            line.end()
     told = frames.told if frames else str
     for note in noted:
         warnings.warn(told(note), Warning, stacklevel=3)

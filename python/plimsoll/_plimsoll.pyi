@@ -1,12 +1,15 @@
 """The part of the package that is in Rust."""
 
 from os import PathLike
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 def call(
-    args: Sequence[str], text: tuple[str, str] | None = None, policies: Sequence[Any] = []
+    args: Sequence[str],
+    text: tuple[str, str] | None = None,
+    policies: Sequence[Any] = [],
+    tell: Callable[[str], None] | None = None,
 ) -> tuple[int, str, str, list[str], BaseException | None]:
-    """Exit code, output, problem and warnings of the program with these arguments, and what a policy in Python raised."""
+    """Exit code, output, problem and warnings of the program with these arguments, and what a policy in Python raised. `tell` hears how far it is."""
 
 def check_policy(policy: Any) -> None:
     """Looks whether a policy can be made."""

@@ -19,6 +19,9 @@ use super::policy::{Given, Raised, registry};
 /// Between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Looks between two words on how far the work is.
+const TELL: u32 = 10;
+
 /// Threads for a call in a process that was forked (a worker of `multiprocessing`) from one that had made calls: of the threads which calls
 /// share there it has none, and would wait for them forever. `None` in any other process. Errors: the system gives no threads.
 fn own_threads() -> PyResult<Option<ThreadPool>> {
@@ -32,19 +35,23 @@ fn own_threads() -> PyResult<Option<ThreadPool>> {
 /// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
 /// found under its name as if it were a file's.
 ///
+/// `tell`, if there is one, hears twice a second how far a run is, in a line.
+///
 /// Returns the exit code, what was printed, what is wrong if the code is not 0, the warnings, and what a policy of the user's own raised. Raises
 /// KeyboardInterrupt, once what goes on has ended and dropped what it had half written; `solve` asks nobody and is left to end by itself.
 #[pyfunction]
-#[pyo3(signature = (args, text=None, policies=Vec::new()))]
+#[pyo3(signature = (args, text=None, policies=Vec::new(), tell=None))]
 pub fn call(
     py: Python,
     args: Vec<OsString>,
     text: Option<(PathBuf, String)>,
     policies: Vec<Given>,
+    tell: Option<Bound<PyAny>>,
 ) -> PyResult<(u8, String, String, Vec<String>, Option<PyErr>)> {
     let raised = Raised::default();
-    let registry = registry(policies, &raised)?;
-    let stop = Stop::default();
+    let stop = if tell.is_some() { Stop::heard() } else { Stop::default() };
+    let registry = registry(policies, &raised, &stop)?;
+    let mut looks = 0;
     let (sender, mut receiver) = channel();
     let waits = args.first().is_none_or(|verb| verb != "solve");
     let own_threads = own_threads()?;
@@ -81,7 +88,10 @@ pub fn call(
                 return Err(PyRuntimeError::new_err("the simulator panicked; please report this as a bug"));
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(raised) = py.check_signals() {
+                looks += 1;
+                let far = if looks % TELL == 0 { stop.far() } else { String::new() };
+                let told = tell.as_ref().filter(|_| !far.is_empty()).map(|tell| tell.call1((far,)));
+                if let Err(raised) = py.check_signals().and(told.transpose()) {
                     stop.ask();
                     if waits {
                         // What it came to is of no interest.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::books::{Books, WEIGHT_ONE};
+use plimsoll::cli::Stop;
 use plimsoll::error::{Error, Result};
 use plimsoll::fair::Problem;
 use plimsoll::policy::{
@@ -37,10 +38,10 @@ pub struct Given {
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// A registry with these policies. Raises ValueError for an expression that is none.
-pub fn registry(given: Vec<Given>, raised: &Raised) -> PyResult<Registry> {
+pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
     given.into_iter().try_fold(Registry::default(), |registry, one| {
         let Given { name, expression, rank, targets, resolve, text, version } = one;
-        let failing = Failing { name: name.clone(), raised: raised.clone() };
+        let failing = Failing { name: name.clone(), raised: raised.clone(), stop: stop.clone() };
         let policy = match (expression, rank, targets) {
             (Some(expression), ..) => {
                 let spec =
@@ -69,7 +70,7 @@ pub fn registry(given: Vec<Given>, raised: &Raised) -> PyResult<Registry> {
 /// Looks whether a policy can be made, as far as that is known without a run. Raises ValueError.
 #[pyfunction]
 pub fn check_policy(policy: Given) -> PyResult<()> {
-    registry(vec![policy], &Raised::default()).map(drop)
+    registry(vec![policy], &Raised::default(), &Stop::default()).map(drop)
 }
 
 /// Whether a built-in policy has this name.
@@ -119,6 +120,8 @@ fn attached<T>(work: impl FnOnce(Python) -> T) -> T {
 struct Failing {
     name: String,
     raised: Raised,
+    /// Looked at in every call: one may take long, and a run by itself looks only now and then.
+    stop: Stop,
 }
 
 impl Failing {
@@ -256,6 +259,7 @@ impl Ranked {
 
     /// Asks for all values. Errors: the function raised.
     fn ask(&self, state: &mut State, books: &Books) -> Result<()> {
+        self.failing.stop.check()?;
         attached(|py| {
             let asked = state.ask(py, books);
             asked.map_err(|raised| self.failing.error(py, Some(state.now), &self.function, raised))
@@ -474,6 +478,7 @@ impl Solver {
 
 impl TargetSolver for Solver {
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()> {
+        self.failing.stop.check()?;
         attached(|py| {
             let bytes = |values: &[f64]| {
                 let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();

@@ -2,7 +2,10 @@
 
 import json
 import random
+import signal
+import sys
 import threading
+import time
 
 import pytest
 from conftest import rows
@@ -291,3 +294,43 @@ def test_runs_side_by_side_do_not_disturb_one_another(busy):
     for results in found:
         for name in ["mine", "m0", "m1", "m2"]:
             assert tasks(results, name) == wanted
+
+
+def test_ctrl_c_is_heard_while_a_function_ranks(busy):
+    """Slow calls make a long run, which looks only now and then whether it is to end."""
+    calls = []
+
+    def slow(users):
+        calls.append(len(users))
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.05)
+        return users.running
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            replay("busy0.csv", plimsoll.policy(rank=slow))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(calls) < 50
+
+
+def test_a_notebook_shows_how_far_a_run_is(busy, monkeypatch, capsys):
+    slept = []
+
+    def slow(users):
+        if not slept:
+            slept.append(time.sleep(1.5))
+        return users.running
+
+    policies = [plimsoll.policy(rank=slow), "drf"]
+    plimsoll.replay("busy0.csv", "3x4c8g", policies, jobs=1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    slept.clear()
+    plimsoll.replay("busy0.csv", "3x4c8g", policies, jobs=1)
+    assert "\r0 of 2 runs, 0 tasks" in capsys.readouterr().err
+    slept.clear()
+    plimsoll.replay("busy0.csv", "3x4c8g", policies, jobs=1, quiet=True)
+    assert capsys.readouterr().err == ""

@@ -111,9 +111,12 @@ def test_memory_does_not_grow(folder):
         gc.collect()
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    pytest.importorskip("numpy")
+    own = [plimsoll.policy("running"), plimsoll.policy(rank=lambda users: users.running, name="own")]
+
     def once():
-        results = plimsoll.replay(trace, "400x16c64g", "drf", quiet=True)
-        assert pyarrow.table(results.runs)["tasks"].to_pylist() == [5_000]
+        results = plimsoll.replay(trace, "400x16c64g", ["drf", *own], quiet=True)
+        assert pyarrow.table(results.runs)["tasks"].to_pylist() == [5_000] * 3
         with pytest.raises(plimsoll.InputError):
             plimsoll.replay(trace, "4x", "drf", quiet=True)
 

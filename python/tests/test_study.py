@@ -70,13 +70,13 @@ class Now:
         self.instead = instead
         self.submitted = []
 
-    def submit(self, function, args, text, token):
+    def submit(self, function, args, text, policies, token):
         assert function is SHARD
         self.submitted.append(args)
         future = Future()
         future.set_running_or_notify_cancel()
         try:
-            future.set_result(self.instead(args, text, token))
+            future.set_result(self.instead(args, text, policies, token))
         except BaseException as error:
             future.set_exception(error)
         return future
@@ -131,8 +131,8 @@ def kill_once(flag):
         try:
             os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
-            return SHARD(args, text, token)
-        work = threading.Thread(target=SHARD, args=(args, text, token), daemon=True)
+            return SHARD(args, text, policies, token)
+        work = threading.Thread(target=SHARD, args=(args, text, policies, token), daemon=True)
         work.start()
         # Mostly in the middle of a run, and always before the executor hears of a shard that has ended.
         while work.is_alive() and not list(Path(out).rglob("*.parquet")):
@@ -188,12 +188,12 @@ def test_ctrl_c_cancels_what_has_not_begun_and_the_next_call_makes_the_rest(swee
     run(sweep)
     begun, go_on = threading.Event(), threading.Event()
 
-    def waits(args, text, token):
+    def waits(args, text, policies, token):
         if "--shard=0/4" in args:
-            return SHARD(args, text, token)
+            return SHARD(args, text, policies, token)
         begun.set()
         assert go_on.wait(DEADLINE)
-        return SHARD(args, text, token)
+        return SHARD(args, text, policies, token)
 
     class Waiting(ThreadPoolExecutor):
         futures = []
@@ -257,11 +257,11 @@ def test_shards_are_four_for_each_worker_and_no_more_than_runs(sweep):
 def test_a_shard_that_fails_is_submitted_again(sweep, failures):
     left = [failures]
 
-    def fails(args, text, token):
+    def fails(args, text, policies, token):
         if "--shard=1/4" in args and left[0]:
             left[0] -= 1
             raise OSError("the node is gone")
-        return SHARD(args, text, token)
+        return SHARD(args, text, policies, token)
 
     executor = Now(fails)
     if failures < 3:
@@ -274,9 +274,9 @@ def test_a_shard_that_fails_is_submitted_again(sweep, failures):
 
 
 def test_a_shard_of_wrong_input_is_not_submitted_again(folder, plan):
-    def unseen(args, text, token):
+    def unseen(args, text, policies, token):
         Path("trace.csv").unlink(missing_ok=True)
-        return SHARD(args, text, token)
+        return SHARD(args, text, policies, token)
 
     executor = Now(unseen)
     with pytest.raises(plimsoll.InputError, match=r"shard \d/2, on .*: workload.trace: .*trace\.csv' is not accepted"):
@@ -285,16 +285,16 @@ def test_a_shard_of_wrong_input_is_not_submitted_again(folder, plan):
 
 
 def test_a_folder_that_workers_do_not_see_is_told(sweep):
-    def elsewhere(args, text, token):
-        return SHARD([f"--output={Path('elsewhere').absolute()}" if arg.startswith("--output=") else arg for arg in args], text, token)
+    def elsewhere(args, text, policies, token):
+        return SHARD([f"--output={Path('elsewhere').absolute()}" if arg.startswith("--output=") else arg for arg in args], text, policies, token)
 
     with pytest.raises(plimsoll.RunError, match="12 runs are missing.*\nAll shards have ended: do all workers see .*mine?"):
         study(sweep, Now(elsewhere))
 
 
 def test_a_shard_that_cannot_write_is_told(sweep):
-    def full(args, text, token):
-        return (1, "no space left", [], "node7") if "--shard=1/4" in args else SHARD(args, text, token)
+    def full(args, text, policies, token):
+        return (1, "no space left", [], "node7") if "--shard=1/4" in args else SHARD(args, text, policies, token)
 
     with pytest.raises(plimsoll.RunError, match="3 runs are missing.*\nshard 1/4, on node7: no space left$"):
         study(sweep, Now(full), shards=4)
@@ -379,3 +379,28 @@ def test_progress_is_printed_unless_it_is_not_wanted(sweep, capsys):
     assert told.out == "" and told.err.split("\n") == ["0 of 2 shards have ended", "1 of 2 shards have ended", "2 of 2 shards have ended", ""]
     study(sweep, Now(), "second")
     assert capsys.readouterr() == ("", "")
+
+
+def dominant(users):
+    """Stands in a module, so that processes find it by its name."""
+    return users.dominant_share
+
+
+@pytest.mark.parametrize("kind", ["threads", "forked processes"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_policies_of_ones_own_go_to_the_workers(sweep, kind):
+    pytest.importorskip("numpy")
+    own = [plimsoll.policy("max(held[r] / capacity[r])", name="a"), plimsoll.policy(rank=dominant, name="b", version="1")]
+    plan = {**sweep, "policies": [*own, "drf"]}
+    run(plan)
+    with EXECUTORS[kind]() as executor:
+        study(plan, executor)
+    assert whole("mine") == whole("one")
+
+
+def test_a_policy_that_raises_is_told_before_a_shard_is_submitted(sweep):
+    pytest.importorskip("numpy")
+    own, executor = plimsoll.policy(rank=lambda users: 1 / 0, name="mine"), Now()
+    with pytest.raises(plimsoll.RunError, match="policy mine at .*ZeroDivisionError: division by zero"):
+        study({**sweep, "policies": [own]}, executor)
+    assert not executor.submitted

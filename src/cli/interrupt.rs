@@ -1,23 +1,46 @@
-//! Ctrl-C: runs end at their next heartbeat and drop what they have half written.
+//! Ctrl-C: runs end at their next heartbeat and drop what they have half written; and how far they are, for a caller without a terminal.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Whether somebody has asked what goes on to end; clones are one and the same.
+/// Whether somebody has asked what goes on to end, and how far that is, if somebody wants to hear it; clones are one and the same.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    asked: AtomicBool,
+    far: Option<Mutex<String>>,
+}
 
 impl Stop {
+    /// For a caller that wants to hear how far the work is.
+    pub fn heard() -> Stop {
+        Stop(Arc::new(State { far: Some(Mutex::default()), ..State::default() }))
+    }
+
     /// Asks for the end; whether that was asked before.
     pub fn ask(&self) -> bool {
-        self.0.swap(true, Ordering::Relaxed)
+        self.0.asked.swap(true, Ordering::Relaxed)
     }
 
     /// Errors: [`Error::Interrupted`] once somebody has asked.
     pub fn check(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+        if self.0.asked.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// How far the work is, in a line; empty if that is not known.
+    pub fn far(&self) -> String {
+        self.0.far.as_ref().map(|far| far.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    /// Says how far the work is; whether anybody wants to hear it.
+    pub(super) fn say(&self, line: impl FnOnce() -> String) -> bool {
+        let Some(far) = &self.0.far else { return false };
+        *far.lock().unwrap_or_else(PoisonError::into_inner) = line();
+        true
     }
 
     /// From now on Ctrl-C and termination signals ask for the end instead of killing the process; a second one kills it.

@@ -90,14 +90,17 @@ impl Bar {
             going.runs.len(),
             going.hours
         ));
-        if self.bars.is_hidden() && !self.quiet {
+        let line = || {
+            let (made, all) = (self.runs.position(), self.runs.length().unwrap_or(0));
+            let left = self.runs.eta().as_secs();
+            let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
+            format!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched))
+        };
+        if self.bars.is_hidden() && !self.quiet && !self.stop.say(line) {
             let last = *going.line.get_or_insert_with(Instant::now);
             if last.elapsed() >= LINE {
                 going.line = Some(Instant::now());
-                let (made, all) = (self.runs.position(), self.runs.length().unwrap_or(0));
-                let left = self.runs.eta().as_secs();
-                let left = if made == 0 { String::new() } else { format!(", about {} min left", left.div_ceil(60)) };
-                screen::tell(&format!("{made} of {all} runs, {} tasks in those that go on{left}", count(launched)));
+                screen::tell(&line());
             }
         }
     }
@@ -115,6 +118,7 @@ impl Progress for Bar {
     fn started(&self, number: usize, tasks: Option<u64>) {
         if let Ok(mut going) = self.going.lock() {
             going.runs.insert(number, (0, tasks));
+            self.show(&mut going);
         }
     }
 
@@ -144,6 +148,7 @@ impl Progress for Bar {
         self.runs.inc(1);
         if let Ok(mut going) = self.going.lock() {
             going.runs.remove(&number);
+            self.show(&mut going);
         }
     }
 }
@@ -189,18 +194,18 @@ impl Watcher for Steps {
 
     fn done(&self) {
         self.bar.inc(1);
+        let far = || {
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            format!("{done} of {all} {}, about {} min left", self.what, self.bar.eta().as_secs().div_ceil(60))
+        };
         if self.bar.is_hidden()
             && !self.quiet
+            && !self.stop.say(far)
             && let Ok(mut line) = self.line.try_lock()
             && line.elapsed() >= LINE
         {
             *line = Instant::now();
-            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            screen::tell(&format!(
-                "{done} of {all} {}, about {} min left",
-                self.what,
-                self.bar.eta().as_secs().div_ceil(60)
-            ));
+            screen::tell(&far());
         }
     }
 }
