@@ -47,4 +47,5 @@ def test_the_page_about_policies_is_true(root, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(root / "docs/howto/own-policy.md") == 4
     printed = capsys.readouterr().out
-    assert "by-formula" in printed and "holds" in printed
+    assert "by-formula" in printed and "up-to-one-task holds \n" in printed
+    assert "whole fails B runs 0 tasks; with the allocation of A, it would run 1 task\n" in printed
