@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use plimsoll::books::{Books, WEIGHT_ONE};
 use plimsoll::cli::Stop;
@@ -79,40 +80,37 @@ pub fn is_policy(name: &str) -> bool {
     Registry::default().policy(name).is_ok() || name.parse::<PolicySpec>().is_ok()
 }
 
-thread_local! {
-    /// The state that the interpreter has of this thread.
-    static KEPT: Kept = Kept::new();
-}
-
-/// A thread's state in the interpreter, which lives as long as the thread: to make one for every call costs several times what the call does.
+/// The state of a thread in the interpreter, kept from call to call: to make one for every call costs several times what the call does. It is
+/// given back where it was taken and before the run ends, since an interpreter that ends waits for no thread.
 struct Kept {
     lock: PyGILState_STATE,
     state: *mut PyThreadState,
+    thread: ThreadId,
 }
+
+// SAFETY: on another thread than its own it is neither used nor given back.
+unsafe impl Send for Kept {}
 
 impl Kept {
     fn new() -> Kept {
         // SAFETY: any thread may take the lock; it is given back at once, and the state stays.
         unsafe {
             let lock = PyGILState_Ensure();
-            Kept { lock, state: PyEval_SaveThread() }
+            Kept { lock, state: PyEval_SaveThread(), thread: thread::current().id() }
         }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // SAFETY: the state is that of this thread, which does not hold the lock.
-        unsafe {
-            PyEval_RestoreThread(self.state);
-            PyGILState_Release(self.lock);
+        if thread::current().id() == self.thread {
+            // SAFETY: the state is that of this thread, which does not hold the lock.
+            unsafe {
+                PyEval_RestoreThread(self.state);
+                PyGILState_Release(self.lock);
+            }
         }
     }
-}
-
-/// Calls the interpreter from a thread of the simulator.
-fn attached<T>(work: impl FnOnce(Python) -> T) -> T {
-    KEPT.with(|_| Python::attach(work))
 }
 
 /// The way in which exceptions become errors of a run.
@@ -215,6 +213,7 @@ struct Block {
 /// A policy whose ranks a function gives, for all waiting users together: once a round, and again for a user that has launched as many tasks as
 /// it has rows, or another kind of task.
 struct Ranked {
+    _kept: Kept,
     failing: Failing,
     function: Arc<Py<PyAny>>,
     state: RefCell<State>,
@@ -237,8 +236,8 @@ struct State {
 
 impl Ranked {
     fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing) -> Result<Ranked> {
-        let (names, amounts) = cluster(setup);
-        let ranking = attached(|py| {
+        let (kept, (names, amounts)) = (Kept::new(), cluster(setup));
+        let ranking = Python::attach(|py| {
             let made = half(py).and_then(|half| half.call_method1("Ranking", (&**function, names, amounts)));
             made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
         })?;
@@ -254,13 +253,13 @@ impl Ranked {
             now: Time::ZERO,
             failed: None,
         };
-        Ok(Ranked { failing, function: function.clone(), state: RefCell::new(state) })
+        Ok(Ranked { _kept: kept, failing, function: function.clone(), state: RefCell::new(state) })
     }
 
     /// Asks for all values. Errors: the function raised.
     fn ask(&self, state: &mut State, books: &Books) -> Result<()> {
         self.failing.stop.check()?;
-        attached(|py| {
+        Python::attach(|py| {
             let asked = state.ask(py, books);
             asked.map_err(|raised| self.failing.error(py, Some(state.now), &self.function, raised))
         })
@@ -274,7 +273,7 @@ impl Ranked {
             return Ok(value + 0.0);
         }
         let user = state.blocks[row / BLOCK].user;
-        attached(|py| {
+        Python::attach(|py| {
             let name = || state.ranking.getattr(py, "names")?.bind(py).get_item(user.index())?.extract::<String>();
             let name = name().unwrap_or_else(|_| user.0.to_string());
             let raised = PyValueError::new_err(format!("it ranks user '{name}' NaN"));
@@ -468,7 +467,7 @@ struct Solver {
 impl Solver {
     fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing, at: Arc<AtomicU64>) -> Result<Solver> {
         let (names, amounts) = cluster(setup);
-        let solver = attached(|py| {
+        let solver = Python::attach(|py| {
             let made = half(py).and_then(|half| half.call_method1("Solver", (&**function, names, amounts)));
             made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
         })?;
@@ -479,7 +478,7 @@ impl Solver {
 impl TargetSolver for Solver {
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()> {
         self.failing.stop.check()?;
-        attached(|py| {
+        Python::attach(|py| {
             let bytes = |values: &[f64]| {
                 let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
                 PyBytes::new(py, &bytes)
