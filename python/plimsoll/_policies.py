@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Policy:
     """A policy of one's own; it goes wherever the name of a policy goes. `policy` makes it.
 
@@ -42,6 +42,10 @@ class Policy:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        kind = self.expression or ("a function that ranks users" if self.rank else f"targets, resolve={self.resolve}")
+        return f"<plimsoll.Policy {self.name}: {kind}>" if kind != self.name else f"<plimsoll.Policy {self.name}>"
 
 
 def policy(

@@ -263,6 +263,16 @@ def test_what_is_no_policy_is_told_when_it_is_made(kind):
     assert message in str(raised.value)
 
 
+def test_policies_describe_themselves():
+    made = [plimsoll.policy("running"), plimsoll.policy("running", name="a"), plimsoll.policy(rank=dominant), plimsoll.policy(targets=dominant, name="t")]
+    assert list(map(repr, made)) == [
+        "<plimsoll.Policy expr:(running)>",
+        "<plimsoll.Policy a: expr:(running)>",
+        "<plimsoll.Policy dominant: a function that ranks users>",
+        "<plimsoll.Policy t: targets, resolve=change>",
+    ]
+
+
 def test_what_goes_with_no_run_is_told_before_it(busy):
     with pytest.raises(plimsoll.InputError, match="did you mean 'cpu'"):
         replay("busy0.csv", plimsoll.policy("held[cpi]"))
