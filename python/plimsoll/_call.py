@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
@@ -17,6 +18,8 @@ from typing import Any
 from . import _plimsoll
 from ._errors import InputError, RunError, Warning
 from ._policies import Policy, names_of
+
+atexit.register(_plimsoll.end_calls)
 
 #: The name of a plan or an instance that is no file. Relative paths in it are relative to the working directory.
 GIVEN = "<plan>"

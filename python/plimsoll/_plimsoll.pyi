@@ -17,6 +17,9 @@ def check_policy(policy: Any) -> None:
 def is_policy(name: str) -> bool:
     """Whether a built-in policy has this name."""
 
+def end_calls() -> None:
+    """Ends all calls that go on, and waits until they have."""
+
 def main(args: Sequence[str]) -> int:
     """The exit code of the program with these arguments, its name first."""
 

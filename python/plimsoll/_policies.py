@@ -68,7 +68,7 @@ def policy(
         resolve: When targets are solved anew: ``"change"``, ``"every:60s"`` or ``"tolerance:0.01"``.
         name: What tables and figures call it; the function's name, or the expression itself.
         version: A name for this version. Runs that are kept in a results folder are known by a policy's name, text and version: give another
-            version where something else changes that the function reads.
+            version where something else changes that the function reads, such as a variable of the function around it.
 
     Returns:
         A `Policy`: ``plimsoll.replay(trace, machines, [mine, "drf"])``.
@@ -84,37 +84,53 @@ def policy(
             raise TypeError(f"policy: {expression!r} is not accepted; expected an expression as text, or rank=FUNCTION")
         text = expression.strip()
         spelled = text if text.startswith("expr:") else f"expr:({text})"
-        named = name or spelled
+        named = spelled if name is None else name
     else:
-        function = rank or targets
+        function = targets if rank is None else rank
         if not callable(function):
             raise TypeError(f"policy: {function!r} is not accepted; expected a function")
         spelled, text = None, source(function)
-        named = name or getattr(function, "__name__", type(function).__name__)
+        named = getattr(function, "__name__", type(function).__name__) if name is None else name
+    for key, value in {"name": named, "resolve": resolve, "version": version}.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{key}: {value!r} is not accepted; expected text")
     made = Policy(named, spelled, rank, targets, resolve, text, version)
     try:
         _plimsoll.check_policy(made)
     except ValueError as error:
         raise InputError(str(error)) from error
     if spelled is None or name is not None:
-        if not re.fullmatch(r"[A-Za-z0-9_.+-]+", named):
-            raise InputError(f"name: '{named}' is not accepted; expected name=..., of letters, digits and . _ + -")
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", named):
+            raise InputError(f"name: '{named}' is not accepted; expected name=..., a letter or digit, then these and . _ + -")
         if _plimsoll.is_policy(named):
             raise InputError(f"name: '{named}' is not accepted, since a built-in policy has it; give another one")
     return made
 
 
 def source(function: Callable[..., Any]) -> str:
-    """The text of a function; where there is none, its name with a digest of its code."""
-    inner = inspect.unwrap(function)
-    while isinstance(inner, functools.partial):
-        inner = inner.func
+    """The text of a function: of every function that it wraps, with the arguments that a partial one has. Where there is no text, a digest of
+    its code."""
+    if isinstance(function, functools.partial):
+        return f"partial{function.args!r}{sorted(function.keywords.items())!r} of\n{source(function.func)}"
+    code = getattr(function, "__code__", None)
+    of = function if code else type(function)
     try:
-        return inspect.getsource(inner if hasattr(inner, "__code__") else type(inner))
+        text = inspect.getsource(code or of)
     except (OSError, TypeError):
-        code = getattr(inner, "__code__", None)
-        told = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(inner)
-        return f"{getattr(inner, '__qualname__', inner)}, digest {hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        code = code or getattr(getattr(of, "__call__", None), "__code__", None)
+        told = hashlib.sha256(repr(compiled(code)).encode()).hexdigest()[:16] if code else "unknown"
+        text = f"{getattr(of, '__qualname__', of)}, digest {told}"
+    inner = getattr(function, "__wrapped__", None)
+    return text if inner is None else f"{text}\nof\n{source(inner)}"
+
+
+def compiled(value: Any) -> Any:
+    """The content of code or of a constant in it, the same in every process."""
+    if hasattr(value, "co_code"):
+        return (value.co_name, value.co_code, value.co_names, [compiled(constant) for constant in value.co_consts])
+    if isinstance(value, frozenset):
+        return sorted(repr(one) for one in value)
+    return value
 
 
 def names_of(policies: Sequence[Any], own: list[Policy]) -> list[str]:
@@ -170,7 +186,6 @@ class Users:
         weights: Its weight by resource; shape (resources, rows).
         capacity: The cluster; shape (resources, 1).
         resources: Their names, in order.
-        names: The names of all users so far, in order of appearance.
         now_s: The instant, in seconds.
     """
 
@@ -185,10 +200,16 @@ class Users:
     weights: numpy.ndarray
 
     def __init__(self, resources: list[str], capacity: numpy.ndarray, names: list[str]) -> None:
-        self.resources, self.capacity, self.names = resources, capacity, names
+        capacity.flags.writeable = False
+        self.resources, self.capacity, self._names = resources, capacity, names
         self.now_s = 0.0
         self._rows = 0
         self._columns: dict[str, numpy.ndarray] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all users so far, in order of appearance."""
+        return tuple(self._names)
 
     def __len__(self) -> int:
         return self._rows
@@ -247,12 +268,20 @@ class Ranking:
             self._answers = self._base[-1, :rows]
         users.now_s = now_s
         found = self._function(users)
+        if getattr(found, "dtype", None) != float or found.shape != (rows,):
+            found = self._numbers(found, rows)
+        self._answers[:] = found
+
+    def _numbers(self, found: Any, rows: int) -> numpy.ndarray:
+        """Values of another type as numbers; of one number, all are that."""
         try:
-            self._answers[:] = found
-        except (TypeError, ValueError) as error:
-            shape = getattr(found, "shape", None)
-            got = f"an array of shape {shape}" if shape is not None else repr(found)[:80]
-            raise type(error)(f"it returned {got}; expected a number for each of {rows} rows") from None
+            numbers = self._numpy.asarray(found)
+            if numbers.dtype.kind in "biuf" and numbers.shape in ((), (rows,)):
+                return numbers.astype(float)
+        except (TypeError, ValueError):
+            pass
+        got = f"an array of shape {found.shape}" if hasattr(found, "shape") else repr(found)[:80]
+        raise ValueError(f"it returned {got}; expected a number for each of {rows} rows")
 
 
 class Problem:

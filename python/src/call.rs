@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll::cli::{self, Called, Stop};
 use plimsoll::policy::Registry;
@@ -31,6 +31,29 @@ fn own_threads() -> PyResult<Option<ThreadPool>> {
     }
     ThreadPoolBuilder::new().build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
+
+/// The calls that go on, each as what ends it.
+static OPEN: Mutex<Vec<Stop>> = Mutex::new(Vec::new());
+
+fn open() -> MutexGuard<'static, Vec<Stop>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends all calls that go on in other threads, and waits until they have: an interpreter that ends would end their threads in the middle
+/// of whatever they do when they call a function next.
+#[pyfunction]
+pub fn end_calls(py: Python) {
+    open().iter().for_each(|stop| drop(stop.ask()));
+    py.detach(|| {
+        let asked = Instant::now();
+        while asked.elapsed() < PATIENCE && !open().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+}
+
+/// The longest wait for calls to end.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the program with these arguments on a thread of its own, without the lock of the interpreter. A text, if there is one, is
 /// found under its name as if it were a file's.
@@ -68,10 +91,13 @@ pub fn call(
                 Some(threads) => threads.install(work),
                 None => work(),
             };
+            drop(registry);
+            open().retain(|other| !other.is(&stop));
             // Nobody may wait for it any more.
             let _ = sender.send(result);
         }
     };
+    open().extend(waits.then(|| stop.clone()));
     thread::Builder::new().name("plimsoll".to_owned()).spawn(work)?;
     loop {
         let result = py.detach(|| {

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _plimsoll {
     #[pymodule_export]
-    use super::call::{call, main, toml};
+    use super::call::{call, end_calls, main, toml};
     #[pymodule_export]
     use super::gym::Simulations;
     #[pymodule_export]

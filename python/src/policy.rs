@@ -12,7 +12,8 @@ use plimsoll::cli::Stop;
 use plimsoll::error::{Error, Result};
 use plimsoll::fair::Problem;
 use plimsoll::policy::{
-    Ask, Code, NamedPolicy, Needs, Policy, PolicySpec, Queue, Rank, Registry, Setup, Stale, Target, TargetSolver,
+    Ask, Code, NamedPolicy, Needs, Policy, PolicySpec, Queue, Rank, Registry, Resolve, Setup, Stale, Target,
+    TargetSolver,
 };
 use plimsoll::units::{MAX_DIMS, Time, UserId};
 use pyo3::exceptions::PyValueError;
@@ -42,6 +43,13 @@ pub type Raised = Arc<Mutex<Option<PyErr>>>;
 pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
     given.into_iter().try_fold(Registry::default(), |registry, one| {
         let Given { name, expression, rank, targets, resolve, text, version } = one;
+        let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // A function may be given as either.
+        let text = match (&rank, &targets) {
+            (Some(_), _) => format!("rank =\n{text}"),
+            (None, Some(_)) => format!("resolve = {resolve}, targets =\n{text}"),
+            (None, None) => text,
+        };
         let failing = Failing { name: name.clone(), raised: raised.clone(), stop: stop.clone() };
         let policy = match (expression, rank, targets) {
             (Some(expression), ..) => {
@@ -55,7 +63,6 @@ pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Reg
             }
             (None, None, function) => {
                 let function = Arc::new(function.ok_or_else(|| PyValueError::new_err("a policy without a function"))?);
-                let resolve = resolve.parse().map_err(|error: Error| PyValueError::new_err(error.to_string()))?;
                 NamedPolicy::new(name, move |setup| {
                     let at = Arc::new(AtomicU64::new(0));
                     let solver = Solver::new(&function, setup, failing.clone(), at.clone())?;
@@ -77,7 +84,7 @@ pub fn check_policy(policy: Given) -> PyResult<()> {
 /// Whether a built-in policy has this name.
 #[pyfunction]
 pub fn is_policy(name: &str) -> bool {
-    Registry::default().policy(name).is_ok() || name.parse::<PolicySpec>().is_ok()
+    PolicySpec::names().any(|known| known == name)
 }
 
 /// The state of a thread in the interpreter, kept from call to call: to make one for every call costs several times what the call does. It is

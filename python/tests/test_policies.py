@@ -1,8 +1,10 @@
 """Policies in Python: an expression, a function that ranks users and one with targets, against the built-in ones."""
 
+import functools
 import json
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -113,6 +115,18 @@ def test_ranks_may_go_by_time_and_by_others(busy):
         assert tasks(results, "turning") == tasks(results, "expression") != tasks(results, "drf")
 
 
+def test_a_rank_sees_the_task_that_is_next_now(folder):
+    """A user waits for machines of either label, and which of its tasks is next changes with time."""
+    (folder / "machines.csv").write_text("name,cpu,memory_gib,labels\nx,1,8,a\ny,1,8,b\n")
+    rows = ["J2,u,0,10,1,1,0,b", "J2,u,0,50,1,1,4,b", "v1,v,1,20,1,1,0,b", "W,w,1,50,1,1,2,b", "J1,u,5,100,2,1,1,a", "D,d,12,1,1,1,0,a"]
+    (folder / "labels.csv").write_text("\n".join(["job,user,submit_s,duration_s,tasks,cpu,memory_gib,label", *rows]))
+    policies = [plimsoll.policy(rank=lambda users: users.demand[1], name="f"), plimsoll.policy("demand[memory] + 0 * now", name="e")]
+    for on_blocked in ["skip", "stop"]:
+        how = {"placement": "first-fit", "on_blocked": on_blocked, "tasks": True, "quiet": True}
+        results = plimsoll.replay("labels.csv", "machines.csv", [*policies, "f/las", "e/las"], **how)
+        assert tasks(results, "f/las") == tasks(results, "e/las") and tasks(results, "f") == tasks(results, "e")
+
+
 def test_an_expression_has_conditions_and_orders(busy):
     policy = plimsoll.policy("running; admit held[cpu] + tasks * demand[cpu] <= 2; order -submit", name="narrow")
     results = replay("busy0.csv", [policy, "drf"])
@@ -157,9 +171,32 @@ def test_the_text_and_version_stand_in_the_provenance_and_make_the_run(busy):
     assert run(plimsoll.policy(rank=dominant, name="mine", version="1")) == (0, 1)
     [path] = (busy / "out" / "runs").rglob("*.parquet")
     code = parquet.read_metadata(path).metadata[b"plimsoll.policy_code"].decode()
-    assert code.startswith("mine, version 1:\ndef dominant(users):")
+    assert code.startswith("mine, version 1:\nrank =\ndef dominant(users):")
     assert run(plimsoll.policy(rank=dominant, name="mine", version="2")) == (1, 0)
     assert run(plimsoll.policy(rank=lambda users: users.running, name="mine", version="2")) == (1, 0)
+    # The same function in another part, at other times, with other arguments, and within another.
+    either = plimsoll.policy(rank=either_way, name="mine")
+    assert run(either) == (1, 0) and run(either) == (0, 1)
+    others = [
+        {"targets": either_way},
+        {"targets": either_way, "resolve": "every:60s"},
+        {"rank": functools.partial(either_way, sign=1)},
+        {"rank": functools.partial(either_way, sign=-1)},
+        {"rank": functools.wraps(either_way)(lambda of: -either_way(of))},
+    ]
+    for other in others:
+        assert run(plimsoll.policy(name="mine", **other)) == (1, 0), other
+
+
+def either_way(of, sign=1):
+    """Values for users, or targets."""
+    return sign * numpy.ones(len(of))
+
+
+def test_code_without_text_is_known_by_what_it_does():
+    digest = "import plimsoll; exec('def f(users):\\n return [lambda: 1, users in {chr(97), 2}]'); print(plimsoll.policy(rank=f).text)"
+    digests = {subprocess.run([sys.executable, "-c", digest], capture_output=True, text=True, check=True).stdout for _ in range(3)}
+    assert len(digests) == 1 and "f, digest " in digests.pop()
 
 
 def test_policies_are_checked_for_properties(folder):
@@ -189,6 +226,10 @@ def raising(kind):
             "helper": lambda: helper(users),
             "short": lambda: [1.0, 2.0],
             "text": lambda: "text",
+            "one": lambda: users.running[:1],
+            "none": lambda: None,
+            "complex": lambda: users.running * 1j,
+            "capacity": lambda: users.capacity.__setitem__(0, 1),
             "nan": lambda: users.running * float("nan"),
             "writes": lambda: users.running.__setitem__(0, 1),
         }[kind]()
@@ -202,6 +243,10 @@ RAISED = {
     "helper": (AttributeError, "users have no 'nothing'; they have running, waiting"),
     "short": (ValueError, "expected a number for each of"),
     "text": (ValueError, "it returned 'text'; expected a number for each of"),
+    "one": (ValueError, "it returned an array of shape (1,); expected a number for each of"),
+    "none": (ValueError, "it returned None; expected a number for each of"),
+    "complex": (ValueError, "expected a number for each of"),
+    "capacity": (ValueError, "read-only"),
     "nan": (ValueError, "it ranks user 'u"),
     "writes": (ValueError, "read-only"),
 }
@@ -251,6 +296,10 @@ WRONG = {
     "no name": (dict(rank=lambda users: users.running), plimsoll.InputError, "expected name="),
     "a name of a built-in one": (dict(rank=dominant, name="drf"), plimsoll.InputError, "a built-in policy has it"),
     "a name with a slash": (dict(rank=dominant, name="a/b"), plimsoll.InputError, "expected name="),
+    "a number for a version": (dict(rank=dominant, version=3), TypeError, "version: 3 is not accepted"),
+    "no name at all": (dict(expression="running", name=""), plimsoll.InputError, "expected name="),
+    "a name of one with parameters": (dict(rank=dominant, name="quota"), plimsoll.InputError, "a built-in policy has it"),
+    "a long chain": (dict(expression="running" + "+1" * 1200), plimsoll.InputError, "at most 300 operators"),
     "no rule": (dict(targets=dominant, resolve="often"), plimsoll.InputError, "change, every:SPAN"),
 }
 
@@ -278,6 +327,8 @@ def test_what_goes_with_no_run_is_told_before_it(busy):
         replay("busy0.csv", plimsoll.policy("held[cpi]"))
     with pytest.raises(plimsoll.InputError, match="the name of two policies"):
         replay("busy0.csv", [plimsoll.policy("running", name="x"), plimsoll.policy("waiting", name="x")])
+    with pytest.raises(plimsoll.InputError, match="either 'order' in the expression or /fifo, not both"):
+        replay("busy0.csv", [plimsoll.policy("running; order submit", name="x"), "x/fifo"])
     with pytest.raises(TypeError, match="policies: 7 is not accepted"):
         replay("busy0.csv", 7)
 
@@ -344,3 +395,17 @@ def test_a_notebook_shows_how_far_a_run_is(busy, monkeypatch, capsys):
     slept.clear()
     plimsoll.replay("busy0.csv", "3x4c8g", policies, jobs=1, quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def test_an_interpreter_that_ends_ends_the_calls_of_other_threads(busy):
+    script = (
+        "import plimsoll, threading, time, sys\n"
+        "def slow(users):\n    begun.set()\n    time.sleep(0.05)\n    return users.running\n"
+        "begun = threading.Event()\n"
+        "work = lambda: plimsoll.replay('busy0.csv', '3x4c8g', plimsoll.policy(rank=slow), quiet=True)\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "begun.wait()\n"
+    )
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 0, ended.stderr

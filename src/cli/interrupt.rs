@@ -26,6 +26,11 @@ impl Stop {
         self.0.asked.swap(true, Ordering::Relaxed)
     }
 
+    /// Whether the other is a clone of this one.
+    pub fn is(&self, other: &Stop) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Errors: [`Error::Interrupted`] once somebody has asked.
     pub fn check(&self) -> Result<()> {
         if self.0.asked.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }

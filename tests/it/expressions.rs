@@ -195,6 +195,34 @@ fn where_the_first_in_line_holds_up_all_they_do_the_same() {
     compare(WRITTEN_OUT, |seed| Case { on_blocked: OnBlocked::Stop, ..Case::draw(seed, Weighting::Scalar, RULES) });
 }
 
+/// A user waits in two lines, for machines of either label, and which of its tasks is next changes with time under `las`: ranks by its demand
+/// are those that they are anew, as in an expression that is ranked anew because it names the instant.
+#[test]
+fn a_demand_is_that_of_the_task_that_is_next_now() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("writable");
+    write("m.csv", "name,cpu,memory_gib,labels\nx,1,8,a\ny,1,8,b\n");
+    let rows = "J2,u,0,10,1,1,0,b\nJ2,u,0,50,1,1,4,b\nv1,v,1,20,1,1,0,b\nW,w,1,50,1,1,2,b\nJ1,u,5,100,2,1,1,a\nD,d,12,1,1,1,0,a\n";
+    write("t.csv", &format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,label\n{rows}"));
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let pair = ["expr:(demand[memory])/las", "expr:(demand[memory] + 0 * now)/las"];
+    for on_blocked in ["skip", "stop"] {
+        let out = dir.path().join(on_blocked);
+        let (trace, machines, out_text) = (path("t.csv"), path("m.csv"), out.display().to_string());
+        let args = ["plimsoll", "replay", &trace, "--machines", &machines, "--placement", "first-fit", "--tasks"];
+        let args = args.into_iter().chain(["--on-blocked", on_blocked, "-o", &out_text]);
+        let args = args.chain(pair.into_iter().flat_map(|policy| ["--policy", policy]));
+        let called = cli::call(&Registry::default(), args.map(Into::into), &Stop::default());
+        assert_eq!((called.code, called.problem.as_str()), (0, ""));
+        let tasks = |policy: &str| {
+            let mut tasks = read_tasks(&out, policy).expect("a table");
+            tasks.sort();
+            tasks
+        };
+        assert_eq!(tasks(pair[0]), tasks(pair[1]), "{on_blocked}");
+    }
+}
+
 /// A name longer than a file's may be still has a folder.
 #[test]
 fn an_expression_may_be_long() {

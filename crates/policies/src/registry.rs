@@ -173,15 +173,22 @@ impl Registry {
             return Ok(own);
         }
         let (name, inside) = split(name)?;
+        let twice = |order: Option<&dyn Inside>, of: Option<&dyn Inside>| match (order, of) {
+            (Some(order), Some(_)) => {
+                let expected = format!("either 'order' in the expression or /{}, not both", order.name());
+                Err(Error::plan("policy", format!("'{name}'"), expected))
+            }
+            _ => Ok(()),
+        };
         let policy = match own(name) {
-            Some(own) => own,
+            Some(own) => {
+                twice(inside, own.inside)?;
+                own
+            }
             None => {
                 let spec: PolicySpec = name.parse()?;
                 spec.runs()?;
-                if let (Some(order), Some(_)) = (inside, spec.inside()) {
-                    let expected = format!("either 'order' in the expression or /{}, not both", order.name());
-                    return Err(Error::plan("policy", format!("'{name}'"), expected));
-                }
+                twice(inside, spec.inside())?;
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
                 match spec.file().map(|path| (inline(path), folder.join(path))) {
                     Some((Some(inline), _)) => NamedPolicy::grouped(spec, find(&inline)?),

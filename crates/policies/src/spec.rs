@@ -180,6 +180,11 @@ impl PolicySpec {
         ROWS.iter().map(|row| row.example.parse().expect("examples are well written")).collect()
     }
 
+    /// The names of all policies, without parameters.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ROWS.iter().map(|row| row.name)
+    }
+
     /// Its declaration.
     pub fn row(&self) -> &'static PolicyRow {
         self.row

@@ -162,6 +162,9 @@ pub fn partition(value: &str) -> String {
     }
     if text.len() > MOST {
         text.truncate(MOST - DIGEST);
+        // A character that is cut in two would go on with the digest.
+        let cut = text.len() - text.bytes().rev().take(2).position(|byte| byte == b'%').map_or(0, |at| at + 1);
+        text.truncate(cut);
         text.push_str(&blake3::hash(value.as_bytes()).to_hex()[..DIGEST]);
     }
     text

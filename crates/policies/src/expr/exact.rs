@@ -57,6 +57,13 @@ impl<'a> Exact<'a> {
         Ok(aligned.remove(0))
     }
 
+    /// Whether a number is a constant 0 for some class of weights.
+    pub fn is_nothing(&mut self, ast: &Ast, each: Option<usize>) -> bool {
+        let nothing =
+            |value: Value| value.is_constant() && value.factor.iter().any(|factor| factor.inverse().is_none());
+        self.value(ast, each).is_ok_and(nothing)
+    }
+
     /// A condition. Errors: as [`Exact::number`].
     pub fn check(&mut self, test: &Test) -> Result<Check<I256>> {
         self.test(test, None)

@@ -2,10 +2,10 @@
 
 use ethnum::I256;
 
-use super::exact::zero;
+use super::exact::{Exact, zero};
 use super::ground::{Fraction, Ground, Leaf, Stop};
 use super::parse::{Ast, Fold, Test};
-use super::program::{Check, Fixed, Node, Number};
+use super::program::{Check, Fixed, Node};
 
 type Result<T> = std::result::Result<T, Stop>;
 
@@ -45,12 +45,10 @@ impl Rounded<'_> {
             }
             Ast::Product(a, b) => Node::Product(Box::new(self.value(a, each)?), Box::new(self.value(b, each)?)),
             Ast::Quotient(a, b, place) => {
-                let (a, b) = (self.value(a, each)?, self.value(b, each)?);
-                let nothing = |values: &[Fixed]| values.contains(&Fixed::ZERO);
-                if matches!(&b, Node::Scale(of, values) if matches!(**of, Node::One) && nothing(values)) {
+                if Exact::new(self.0.anew()).is_nothing(b, each) {
                     return Err(zero(place.0));
                 }
-                Node::Quotient(Box::new(a), Box::new(b))
+                Node::Quotient(Box::new(self.value(a, each)?), Box::new(self.value(b, each)?))
             }
             Ast::Power(of, power) => Node::Power(Box::new(self.value(of, each)?), *power),
             Ast::Fold(fold, of) => {

@@ -105,6 +105,11 @@ impl<'a> Ground<'a> {
         Ground { setup, parts: 0 }
     }
 
+    /// The same, for another expression.
+    pub fn anew(&self) -> Ground<'a> {
+        Ground::new(self.setup)
+    }
+
     /// How many classes of weights there are.
     pub fn classes(&self) -> usize {
         self.setup.map_or(1, |setup| setup.weights.classes())

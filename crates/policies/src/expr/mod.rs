@@ -231,7 +231,7 @@ impl Expression {
         rank.names(&mut |var| named.push(var));
         let stale = if named.iter().any(|var| var.is_of_all()) {
             Moves::Everybody
-        } else if named.iter().any(|var| matches!(var, Var::Waiting | Var::Wanted | Var::Demand)) {
+        } else if named.iter().any(|var| matches!(var, Var::Waiting | Var::Wanted)) {
             Moves::Changed
         } else {
             Moves::Nobody
@@ -251,10 +251,10 @@ impl Expression {
 }
 
 impl Var {
-    /// Whether it may change though nothing happens to the user.
+    /// Whether it may change though nothing happens to the user; its next task may be another one when time has passed.
     fn is_of_all(self) -> bool {
         use Var::*;
-        matches!(self, Service | TotalHeld | TotalRunning | TotalWaiting | Backlogged | Active | Now)
+        matches!(self, Demand | Service | TotalHeld | TotalRunning | TotalWaiting | Backlogged | Active | Now)
     }
 }
 

@@ -158,7 +158,7 @@ names! {
     "waiting" Waiting One Count USERS, 60, "waiting tasks of the user";
     "priority" Priority One Count USERS, 8, "of the next task, 0 (most urgent) to 9";
     "release" Release One Seconds USERS, 64, "when the next task could have started at the earliest";
-    "place" Place One Count USERS, 64, "place of the next task among all that were released at that instant";
+    "place" Place One Count USERS, 64, "row of the next task in the trace, from 0; rows that a stage released count from 2^63";
     "tasks" Tasks One Count ADMIT, 32, "tasks that would start together: all of a gang, else 1";
     "total_held" TotalHeld Resource Amount USERS, 60, "held by all users";
     "total_running" TotalRunning One Count USERS, 60, "running tasks of all users";
@@ -169,7 +169,7 @@ names! {
     "priority" Priority One Count ORDER, 8, "of the task set, 0 (most urgent) to 9";
     "submit" Submit One Seconds ORDER, 64, "when the task set was submitted";
     "release" Release One Seconds ORDER, 64, "when its tasks could have started at the earliest";
-    "place" Place One Count ORDER, 64, "its place among all that were released at that instant";
+    "place" Place One Count ORDER, 64, "its row in the trace, from 0; rows that a stage released count from 2^63";
     "waiting" Waiting One Count ORDER, 32, "waiting tasks of the set";
     "deadline" Deadline One Seconds ORDER, 64, "by when its tasks should have ended; without one, later than all others";
     "estimate" Estimate One Seconds ORDER, 64, "how long each of its tasks lasts, as its user estimates";
@@ -178,7 +178,6 @@ names! {
     "job_size" JobSize One Seconds ORDER, 127, "tasks times duration of the job, as its user estimates";
     "job_left" JobLeft One Seconds ORDER, 127, "the part of that which is left";
     "job_attained" JobAttained One Seconds ORDER, 127, "time that tasks of the job have run, added up";
-    "now" Now One Seconds ORDER, 64, "the present instant";
 }
 
 /// The value of this name in a part of an expression.

@@ -30,8 +30,8 @@ impl Inside for ByKey {
         "the definition is the user's"
     }
 
-    fn key(&self, set: &SetView, now: Time) -> u128 {
-        self.formula.key(&Seen { set, now })
+    fn key(&self, set: &SetView, _now: Time) -> u128 {
+        self.formula.key(&Seen { set })
     }
 
     fn goes_by(&self) -> GoesBy {
@@ -46,7 +46,6 @@ impl Inside for ByKey {
 /// A task set as an expression sees it.
 struct Seen<'a> {
     set: &'a SetView,
-    now: Time,
 }
 
 impl View for Seen<'_> {
@@ -66,7 +65,6 @@ impl View for Seen<'_> {
             Var::JobSize => set.job.size,
             Var::JobLeft => set.job.left,
             Var::JobAttained => set.job.attained,
-            Var::Now => self.now.0.into(),
             _ => unreachable!("a name of users: {var:?}"),
         }
     }
@@ -83,7 +81,7 @@ pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
     order.names(&mut |var| names.push(var));
     let estimates = [Var::Estimate, Var::JobSize, Var::JobLeft];
     let goes_by = if names.iter().any(|var| estimates.contains(var)) { GoesBy::Estimate } else { GoesBy::Nothing };
-    let moves = names.iter().any(|var| [Var::JobLeft, Var::JobAttained, Var::Now].contains(var));
+    let moves = names.iter().any(|var| [Var::JobLeft, Var::JobAttained].contains(var));
     let formula = Formula::new(order, None, KEY_BITS)?;
     let order: &'static ByKey = Box::leak(Box::new(ByKey { name: text.to_owned(), formula, goes_by, moves }));
     known.push(order);

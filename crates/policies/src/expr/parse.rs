@@ -113,6 +113,9 @@ pub struct Parts {
 const LONGEST: usize = 4000;
 const DEEPEST: usize = 64;
 
+/// The most operators: a chain of them is a tree as deep as it is long.
+const OPERATORS: usize = 300;
+
 /// Reads `(RANK; admit CONDITION; order KEY)`. Errors: what is expected, and where.
 pub fn parse(text: &str) -> Result<Parts> {
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
@@ -121,7 +124,8 @@ pub fn parse(text: &str) -> Result<Parts> {
         return Err(format!("an expression of at most {LONGEST} characters"));
     }
     let end = Place(inner.chars().count() + 1);
-    let mut parser = Parser { tokens: tokens(inner)?, end, at: 0, clause: Clause::Rank, depth: 0, each: false };
+    let mut parser =
+        Parser { tokens: tokens(inner)?, end, at: 0, clause: Clause::Rank, depth: 0, operators: 0, each: false };
     if parser.takes_word(Clause::Rank.word()) && parser.peek().is_none() {
         return Err("a value behind 'rank'".to_owned());
     }
@@ -157,6 +161,7 @@ struct Parser {
     at: usize,
     clause: Clause,
     depth: usize,
+    operators: usize,
     /// Within something that goes over the resources.
     each: bool,
 }
@@ -191,6 +196,18 @@ impl Parser {
         if self.takes(sign) { Ok(()) } else { Err(self.expected(&format!("'{sign}'"))) }
     }
 
+    /// One more operator. Errors: there are too many.
+    fn operator(&mut self) -> Result<()> {
+        self.operators += 1;
+        match self.operators > OPERATORS {
+            true => Err(format!(
+                "at most {OPERATORS} operators, of which the next stands before character {}",
+                self.place().0
+            )),
+            false => Ok(()),
+        }
+    }
+
     fn number(&mut self) -> Result<Ast> {
         let place = self.place();
         number_of(self.either()?, place)
@@ -210,6 +227,7 @@ impl Parser {
         let place = self.place();
         let mut left = self.both()?;
         while self.takes_word("or") {
+            self.operator()?;
             let at = self.place();
             let right = test_of(self.both()?, at)?;
             let left_not = Box::new(Test::Not(Box::new(test_of(left, place)?)));
@@ -225,6 +243,7 @@ impl Parser {
         let place = self.place();
         let mut left = self.not()?;
         while self.takes_word("and") {
+            self.operator()?;
             let at = self.place();
             let right = test_of(self.not()?, at)?;
             left = Either::Test(Test::Both(Box::new(test_of(left, place)?), Box::new(right)));
@@ -276,6 +295,7 @@ impl Parser {
                 (true, true) => true,
                 (false, false) => return Ok(left),
             };
+            self.operator()?;
             let at = self.place();
             let right = number_of(self.factors()?, at)?;
             let right = if minus { Ast::Negated(Box::new(right)) } else { right };
@@ -292,6 +312,7 @@ impl Parser {
             if !times && !self.takes("/") {
                 return Ok(left);
             }
+            self.operator()?;
             let at = self.place();
             let right = Box::new(number_of(self.power()?, at)?);
             let one = Box::new(number_of(left, place)?);

@@ -300,6 +300,8 @@ fn what_is_wrong_is_told_with_its_place() {
         ("(1234567890123456789)", "at most 18 digits"),
         ("(held[cpu] & 1)", "no '&' at character 11"),
         ("(if(1 < 2, 1))", "','"),
+        ("(running / (1 + waiting) / (2 - 2))", "something else than 0 to divide by at character 25"),
+        ("(1; order -(now - submit))", "where 'now' stands"),
     ];
     for (text, wanted) in bad {
         let error = text_of(&scene, text);
@@ -313,6 +315,10 @@ fn what_is_wrong_is_told_with_its_place() {
     let broad = format!("({}held[r]{})", "sum(".repeat(12), ")".repeat(12));
     assert!(text_of(&scene, &broad).contains("at most 2000 parts"));
     assert!(text_of(&scene, &format!("({})", "1+".repeat(3000) + "1")).contains("at most 4000 characters"));
+    for chain in ["+1", "-1", "*1", "/3"] {
+        assert!(text_of(&scene, &format!("(running{})", chain.repeat(1200))).contains("at most 300 operators"));
+    }
+    assert!(text_of(&scene, &format!("(1; admit 1<2{})", " and 1<2".repeat(400))).contains("at most 300 operators"));
 }
 
 fn text_of(scene: &Scene, text: &str) -> String {

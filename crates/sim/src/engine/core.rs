@@ -262,6 +262,8 @@ impl<'a> Core<'a> {
             let user = self.work.queues.user(queue);
             self.note_head(user);
             self.outside.recorder.head(user);
+            // A rank may go by the demand that the books have for the user, whichever queue it is in.
+            self.work.queues.of(user).for_each(|sibling| self.round.rerank(sibling));
         }
     }
 
