@@ -1,156 +1,18 @@
-//! Policies that are written in Python: an expression, a function that ranks users, or one that says how many tasks each should run.
-//!
-//! `python/plimsoll/_policies.py` has the other half: it makes the arrays and calls the user's functions.
+//! Users ranked by a function, on arrays that are written here and read there.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::Arc;
 
 use plimsoll::books::{Books, WEIGHT_ONE};
-use plimsoll::cli::Stop;
 use plimsoll::error::{Error, Result};
-use plimsoll::fair::Problem;
-use plimsoll::policy::{
-    Ask, Code, NamedPolicy, Needs, Policy, PolicySpec, Queue, Rank, Registry, Resolve, Setup, Stale, Target,
-    TargetSolver,
-};
+use plimsoll::policy::{Ask, Policy, Queue, Rank, Setup, Stale};
 use plimsoll::units::{MAX_DIMS, Time, UserId};
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi::{
-    PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure, PyGILState_Release, PyGILState_STATE, PyThreadState,
-};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-/// A policy as `plimsoll.policy` makes it.
-#[derive(FromPyObject)]
-pub struct Given {
-    name: String,
-    expression: Option<String>,
-    rank: Option<Py<PyAny>>,
-    targets: Option<Py<PyAny>>,
-    resolve: String,
-    text: String,
-    version: String,
-}
-
-/// The exception that the user's code raised in a call, the first one.
-pub type Raised = Arc<Mutex<Option<PyErr>>>;
-
-/// A registry with these policies. Raises ValueError for an expression that is none.
-pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
-    given.into_iter().try_fold(Registry::default(), |registry, one| {
-        let Given { name, expression, rank, targets, resolve, text, version } = one;
-        let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        // A function may be given as either.
-        let text = match (&rank, &targets) {
-            (Some(_), _) => format!("rank =\n{text}"),
-            (None, Some(_)) => format!("resolve = {resolve}, targets =\n{text}"),
-            (None, None) => text,
-        };
-        let failing = Failing { name: name.clone(), raised: raised.clone(), stop: stop.clone() };
-        let policy = match (expression, rank, targets) {
-            (Some(expression), ..) => {
-                let spec =
-                    expression.parse::<PolicySpec>().map_err(|error| PyValueError::new_err(error.to_string()))?;
-                NamedPolicy::of(name, spec)
-            }
-            (None, Some(function), _) => {
-                let function = Arc::new(function);
-                NamedPolicy::new(name, move |setup| Ok(Box::new(Ranked::new(&function, setup, failing.clone())?)))
-            }
-            (None, None, function) => {
-                let function = Arc::new(function.ok_or_else(|| PyValueError::new_err("a policy without a function"))?);
-                NamedPolicy::new(name, move |setup| {
-                    let at = Arc::new(AtomicU64::new(0));
-                    let solver = Solver::new(&function, setup, failing.clone(), at.clone())?;
-                    let policy = Target::new(&failing.name, setup, solver, resolve)?;
-                    Ok(Box::new(Targeted { policy, at }))
-                })
-            }
-        };
-        Ok(registry.with(policy.with_code(Code { text, version })))
-    })
-}
-
-/// Looks whether a policy can be made, as far as that is known without a run. Raises ValueError.
-#[pyfunction]
-pub fn check_policy(policy: Given) -> PyResult<()> {
-    registry(vec![policy], &Raised::default(), &Stop::default()).map(drop)
-}
-
-/// Whether a built-in policy has this name.
-#[pyfunction]
-pub fn is_policy(name: &str) -> bool {
-    PolicySpec::names().any(|known| known == name)
-}
-
-/// The state of a thread in the interpreter, kept from call to call: to make one for every call costs several times what the call does. It is
-/// given back where it was taken and before the run ends, since an interpreter that ends waits for no thread.
-struct Kept {
-    lock: PyGILState_STATE,
-    state: *mut PyThreadState,
-    thread: ThreadId,
-}
-
-// SAFETY: on another thread than its own it is neither used nor given back.
-unsafe impl Send for Kept {}
-
-impl Kept {
-    fn new() -> Kept {
-        // SAFETY: any thread may take the lock; it is given back at once, and the state stays.
-        unsafe {
-            let lock = PyGILState_Ensure();
-            Kept { lock, state: PyEval_SaveThread(), thread: thread::current().id() }
-        }
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if thread::current().id() == self.thread {
-            // SAFETY: the state is that of this thread, which does not hold the lock.
-            unsafe {
-                PyEval_RestoreThread(self.state);
-                PyGILState_Release(self.lock);
-            }
-        }
-    }
-}
-
-/// The way in which exceptions become errors of a run.
-#[derive(Clone)]
-struct Failing {
-    name: String,
-    raised: Raised,
-    /// Looked at in every call: one may take long, and a run by itself looks only now and then.
-    stop: Stop,
-}
-
-impl Failing {
-    fn error(&self, py: Python, at: Option<Time>, function: &Py<PyAny>, raised: PyErr) -> Error {
-        // As a value, it has its traceback.
-        let value = raised.clone_ref(py).into_value(py);
-        let told = || half(py)?.call_method1("told", (value, function))?.extract::<String>();
-        let problem = told().unwrap_or_else(|_| raised.to_string());
-        let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(raised);
-        Error::PolicyFailed { policy: self.name.clone(), at, problem }
-    }
-}
-
-fn half<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
-    py.import("plimsoll._policies")
-}
-
-/// The resources' names and the capacity of the cluster, in units as people write them.
-fn cluster(setup: &Setup) -> (Vec<String>, Vec<f64>) {
-    let amount = |(dim, amount): (&plimsoll::units::Dim, u64)| amount as f64 / dim.unit.scale() as f64;
-    let names = setup.dims.iter().map(|dim| dim.name.clone()).collect();
-    (names, setup.dims.iter().zip(setup.capacity.0).map(amount).collect())
-}
+use super::kept::Kept;
+use super::{Failing, cluster, half};
 
 /// Rows for the next task of a user and for so many further ones are looked at together.
 const BLOCK: usize = 4;
@@ -219,7 +81,7 @@ struct Block {
 
 /// A policy whose ranks a function gives, for all waiting users together: once a round, and again for a user that has launched as many tasks as
 /// it has rows, or another kind of task.
-struct Ranked {
+pub struct Ranked {
     _kept: Kept,
     failing: Failing,
     function: Arc<Py<PyAny>>,
@@ -242,7 +104,8 @@ struct State {
 }
 
 impl Ranked {
-    fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing) -> Result<Ranked> {
+    /// Errors: the arrays cannot be made.
+    pub fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing) -> Result<Ranked> {
         let (kept, (names, amounts)) = (Kept::new(), cluster(setup));
         let ranking = Python::attach(|py| {
             let made = half(py).and_then(|half| half.call_method1("Ranking", (&**function, names, amounts)));
@@ -461,66 +324,4 @@ impl Policy for Ranked {
 fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     if value.is_sign_negative() { !bits } else { bits | 1 << 63 }
-}
-
-/// A target solver in Python.
-struct Solver {
-    failing: Failing,
-    function: Arc<Py<PyAny>>,
-    solver: Py<PyAny>,
-    at: Arc<AtomicU64>,
-}
-
-impl Solver {
-    fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing, at: Arc<AtomicU64>) -> Result<Solver> {
-        let (names, amounts) = cluster(setup);
-        let solver = Python::attach(|py| {
-            let made = half(py).and_then(|half| half.call_method1("Solver", (&**function, names, amounts)));
-            made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
-        })?;
-        Ok(Solver { failing, function: function.clone(), solver, at })
-    }
-}
-
-impl TargetSolver for Solver {
-    fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()> {
-        self.failing.stop.check()?;
-        Python::attach(|py| {
-            let bytes = |values: &[f64]| {
-                let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-                PyBytes::new(py, &bytes)
-            };
-            let demand = bytes(&problem.columns().concat());
-            let args = (demand, bytes(problem.weight()), bytes(problem.tasks()));
-            let found = self.solver.call_method1(py, "ask", args).and_then(|found| found.extract::<Vec<f64>>(py));
-            let at = Time(self.at.load(Ordering::Relaxed));
-            targets.extend(found.map_err(|raised| self.failing.error(py, Some(at), &self.function, raised))?);
-            Ok(())
-        })
-    }
-}
-
-/// A target policy that tells its solver the time.
-struct Targeted {
-    policy: Target<Solver>,
-    at: Arc<AtomicU64>,
-}
-
-impl Policy for Targeted {
-    fn needs(&self) -> Needs {
-        self.policy.needs()
-    }
-
-    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
-        self.at.store(now.0, Ordering::Relaxed);
-        self.policy.prepare(now, books, changed)
-    }
-
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.policy.rank(queue, books)
-    }
-
-    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
-        self.policy.settled(now, changed, books)
-    }
 }

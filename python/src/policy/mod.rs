@@ -1,0 +1,111 @@
+//! Policies that are written in Python: an expression, a function that ranks users, or one that says how many tasks each should run.
+//!
+//! `python/plimsoll/_policies.py` has the other half: it makes the arrays and calls the user's functions.
+
+mod kept;
+mod ranked;
+mod target;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plimsoll::cli::Stop;
+use plimsoll::error::Error;
+use plimsoll::policy::{Code, NamedPolicy, PolicySpec, Registry, Resolve, Setup};
+use plimsoll::units::Time;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use self::ranked::Ranked;
+use self::target::Targeted;
+
+/// A policy as `plimsoll.policy` makes it.
+#[derive(FromPyObject)]
+pub struct Given {
+    name: String,
+    expression: Option<String>,
+    rank: Option<Py<PyAny>>,
+    targets: Option<Py<PyAny>>,
+    resolve: String,
+    text: String,
+    version: String,
+}
+
+/// The exception that the user's code raised in a call, the first one.
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// A registry with these policies. Raises ValueError for an expression that is none.
+pub fn registry(given: Vec<Given>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
+    given.into_iter().try_fold(Registry::default(), |registry, one| {
+        let Given { name, expression, rank, targets, resolve, text, version } = one;
+        let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // A function may be given as either.
+        let text = match (&rank, &targets) {
+            (Some(_), _) => format!("rank =\n{text}"),
+            (None, Some(_)) => format!("resolve = {resolve}, targets =\n{text}"),
+            (None, None) => text,
+        };
+        let failing = Failing { name: name.clone(), raised: raised.clone(), stop: stop.clone() };
+        let policy = match (expression, rank, targets) {
+            (Some(expression), ..) => {
+                let spec =
+                    expression.parse::<PolicySpec>().map_err(|error| PyValueError::new_err(error.to_string()))?;
+                NamedPolicy::of(name, spec)
+            }
+            (None, Some(function), _) => {
+                let function = Arc::new(function);
+                NamedPolicy::new(name, move |setup| Ok(Box::new(Ranked::new(&function, setup, failing.clone())?)))
+            }
+            (None, None, function) => {
+                let function = Arc::new(function.ok_or_else(|| PyValueError::new_err("a policy without a function"))?);
+                NamedPolicy::new(name, move |setup| {
+                    Ok(Box::new(Targeted::new(&function, setup, failing.clone(), resolve)?))
+                })
+            }
+        };
+        Ok(registry.with(policy.with_code(Code { text, version })))
+    })
+}
+
+/// Looks whether a policy can be made, as far as that is known without a run. Raises ValueError.
+#[pyfunction]
+pub fn check_policy(policy: Given) -> PyResult<()> {
+    registry(vec![policy], &Raised::default(), &Stop::default()).map(drop)
+}
+
+/// Whether a built-in policy has this name.
+#[pyfunction]
+pub fn is_policy(name: &str) -> bool {
+    PolicySpec::names().any(|known| known == name)
+}
+
+/// The way in which exceptions become errors of a run.
+#[derive(Clone)]
+struct Failing {
+    name: String,
+    raised: Raised,
+    /// Looked at in every call: one may take long, and a run by itself looks only now and then.
+    stop: Stop,
+}
+
+impl Failing {
+    fn error(&self, py: Python, at: Option<Time>, function: &Py<PyAny>, raised: PyErr) -> Error {
+        // As a value, it has its traceback.
+        let value = raised.clone_ref(py).into_value(py);
+        let told = || half(py)?.call_method1("told", (value, function))?.extract::<String>();
+        let problem = told().unwrap_or_else(|_| raised.to_string());
+        let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(raised);
+        Error::PolicyFailed { policy: self.name.clone(), at, problem }
+    }
+}
+
+fn half<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+    py.import("plimsoll._policies")
+}
+
+/// The resources' names and the capacity of the cluster, in units as people write them.
+fn cluster(setup: &Setup) -> (Vec<String>, Vec<f64>) {
+    let amount = |(dim, amount): (&plimsoll::units::Dim, u64)| amount as f64 / dim.unit.scale() as f64;
+    let names = setup.dims.iter().map(|dim| dim.name.clone()).collect();
+    (names, setup.dims.iter().zip(setup.capacity.0).map(amount).collect())
+}
