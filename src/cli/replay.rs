@@ -225,6 +225,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         tables: Some(tables.iter().map(|table| table.name().to_owned()).collect()),
         weights: args.weights.clone(),
         quota: Vec::new(),
+        queues: Vec::new(),
         cluster,
         control: None,
         service: Vec::new(),

@@ -14,12 +14,12 @@ use super::settings::{Stands, horizon, positive_span};
 use super::window::Window;
 use crate::cluster::{ClusterSpec, Placement};
 use crate::engine::Options;
-use crate::error::{Error, Result, did_you_mean, each};
+use crate::error::{Error, Result, each};
 use crate::output::portable;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::pinned::Pinned;
-use crate::policy::{NamedPolicy, QuotaFile, Registry};
+use crate::policy::{NamedPolicy, PlanGroups, QueueFile, QuotaFile, Registry};
 use crate::tree::Node;
 use crate::units::{Dim, Round, Span, Time, decimal};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
@@ -58,6 +58,9 @@ pub struct PlanFile {
     /// Quota groups by name, for policies `quota:@NAME`: the keys of a quota file.
     #[serde(default, deserialize_with = "apart")]
     pub quota: Vec<(String, QuotaFile)>,
+    /// Queues by name, for policies such as `kueue:@NAME`: the keys of a file of queues.
+    #[serde(default, deserialize_with = "apart")]
+    pub queues: Vec<(String, QueueFile)>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterFile,
     /// Online services beside the workload.
@@ -270,6 +273,9 @@ impl PlanFile {
         if let Some(quotas) = tree.get("quota") {
             file.quota = QuotaFile::in_plan(quotas, folder)?;
         }
+        if let Some(queues) = tree.get("queues") {
+            file.queues = QueueFile::in_plan(queues)?;
+        }
         file.workload = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node)).transpose()?;
         Ok(file)
     }
@@ -363,21 +369,11 @@ pub fn default_tables() -> Vec<Table> {
     Table::all().filter(|table| !matches!(table, Table::Tasks | Table::Usage | Table::Decisions)).collect()
 }
 
-/// A policy of a plan, which has quota groups of its own.
-fn planned(name: &str, quotas: &[(String, QuotaFile)], registry: &Registry, folder: &Path) -> Result<NamedPolicy> {
-    registry.policy_of(name, folder, &|inline| {
-        let quota = quotas.iter().find(|(known, _)| known == inline);
-        quota.map(|(_, file)| file.clone()).ok_or_else(|| {
-            let hint = did_you_mean(inline, quotas.iter().map(|(known, _)| known.as_str()));
-            Error::plan("policies", format!("'{name}'"), format!("a table [quota.{inline}] in this plan{hint}"))
-        })
-    })
-}
-
 /// The policies. Errors: an unknown name, none, or one twice.
 fn policies(file: &PlanFile, folder: &Path, registry: &Registry, stands: Stands) -> Result<Vec<NamedPolicy>> {
+    let groups = PlanGroups { quota: &file.quota, queues: &file.queues };
     let policies = each(&file.policies, |name| match stands {
-        Stands::InPlan => planned(name, &file.quota, registry, folder).map_err(|error| error.of_key("policies")),
+        Stands::InPlan => registry.policy_of(name, folder, Some(groups)).map_err(|error| error.of_key("policies")),
         Stands::OnCommandLine => registry.policy_in(name, folder),
     })?;
     if policies.is_empty() {

@@ -75,7 +75,7 @@ impl Preemption for Bully {
         });
         let tasks = (self.choose)(others);
         let wanted = queue.user == UserId(0) && !tasks.is_empty();
-        Ok(wanted.then_some(Victims { tasks, room: self.room }))
+        Ok(wanted.then_some(Victims { tasks, room: self.room, cause: None }))
     }
 }
 

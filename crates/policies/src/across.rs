@@ -17,6 +17,8 @@ pub static DRFH: PolicyRow = PolicyRow {
     source: "Wang, Li and Liang, INFOCOM 2014",
     example: "drfh",
     checked: "drfh",
+    variants: &[],
+    keys: &[],
     read: |given| match given {
         Some(_) => Err(Parsed::no_parameter("drfh")),
         None => Ok(Parsed::only_static(None, "drf, which ranks by the same share", |_| {
@@ -34,6 +36,8 @@ pub static CMMF: PolicyRow = PolicyRow {
     source: "Ghodsi et al. (Choosy), EuroSys 2013",
     example: "cmmf:cpu",
     checked: "cmmf:cpu",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let resource = named("cmmf", given)?;
         let instead = format!("maxmin:{resource}, which ranks by the same share and respects labels");

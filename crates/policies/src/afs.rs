@@ -23,6 +23,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Kueue's admission fair sharing (KEP 4136)",
     example: "afs:1h",
     checked: "afs:1h",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let memory = Memory::parse(given.unwrap_or_default(), INTERVAL)?;
         if memory.half_life == Span::ENDLESS {

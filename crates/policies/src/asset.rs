@@ -16,6 +16,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Ghodsi et al., NSDI 2011, 5.1",
     example: "asset",
     checked: "asset",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let parsed = Parsed::plain("asset", given, |setup| Ok(Box::new(Asset::new(setup)?)))?;
         Ok(parsed.like(|_| Ok(Counterpart::Norm(Norm::Sum))))

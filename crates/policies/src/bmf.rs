@@ -25,6 +25,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Bonald and Roberts, SIGMETRICS 2015",
     example: "bmf",
     checked: "bmf",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let (resolve, parameter) = Resolve::behind_colon(given)?;
         let parsed = Parsed::new(parameter, move |setup| Ok(Box::new(bmf(setup, resolve)?)));

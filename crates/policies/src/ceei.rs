@@ -29,6 +29,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Ghodsi et al., NSDI 2011, 5.2",
     example: "ceei",
     checked: "ceei",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let (resolve, parameter) = Resolve::behind_colon(given)?;
         let parsed = Parsed::new(parameter, move |setup| Ok(Box::new(ceei(setup, resolve)?)));

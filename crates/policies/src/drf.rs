@@ -16,6 +16,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Ghodsi et al., NSDI 2011, 4.1 and 4.3",
     example: "drf",
     checked: "drf",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let parsed = Parsed::plain("drf", given, |setup| Ok(Box::new(Drf::new(setup)?)))?;
         Ok(parsed.like(|_| Ok(Counterpart::Norm(Norm::Largest))))

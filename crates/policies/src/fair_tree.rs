@@ -31,6 +31,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Slurm's fair tree (Cox and Morrison)",
     example: "fair-tree:1h",
     checked: "fair-tree:1h",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let given = given.unwrap_or_default();
         let (memory, file) = Memory::parse_before(given, PERIOD)?;

@@ -12,6 +12,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "folklore",
     example: "fifo",
     checked: "fifo",
+    variants: &[],
+    keys: &[],
     read: |given| Parsed::plain("fifo", given, |_| Ok(Box::new(Fifo))),
 };
 

@@ -28,6 +28,8 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "hdrf:experiments/quota/two-groups.toml",
     // Without groups it is this.
     checked: "drf",
+    variants: &[],
+    keys: &[],
     read: |given| match given.filter(|path| !path.is_empty()) {
         Some(path) => Ok(Parsed::grouped(path, path, |groups, setup| Ok(Box::new(Hdrf::new(groups, setup)?)))),
         None => Err("a file of groups, such as hdrf:groups.toml".to_owned()),

@@ -24,6 +24,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Vuppalapati et al., OSDI 2023",
     example: "karma:cpu:60s",
     checked: "karma:cpu:60s",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let rule = Rule::read(given)?;
         Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(Karma::new(setup, &rule)?))))

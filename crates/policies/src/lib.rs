@@ -14,6 +14,7 @@ mod asset;
 mod bmf;
 mod branches;
 mod ceei;
+mod cycle;
 mod decay;
 mod drf;
 mod expr;
@@ -40,16 +41,17 @@ mod tetris;
 mod time_based;
 mod tsf;
 
+pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, Measure, NAMES, Name, Of};
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
-    Ask, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Inside, Lens, Needs, Owners, Policy,
-    Preemption, Queue, Rank, Reason, Room, RunningTasks, RunningView, Shares, Spot, Stale, Unreturned, Verdict,
-    Victims, enough,
+    Ask, Cause, Displaces, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, Inside, Lens, Needs,
+    Owners, Policy, Preemption, Queue, Rank, Reason, Reclaims, Room, RunningTasks, RunningView, Shares, Spot, Stale,
+    Standing, Unreturned, Verdict, Victims, enough,
 };
 pub use price::{Prices, Shape};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
-pub use registry::{Code, NamedPolicy, Registry};
+pub use registry::{Code, NamedPolicy, PlanGroups, Registry};
 pub use resolve::{Parameter, Resolve};
 pub use spec::{Counterpart, Parsed, PolicyRow, PolicySpec, Setup};
 pub use target::{Target, TargetSolver};

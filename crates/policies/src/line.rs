@@ -14,6 +14,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "that of the order",
     example: "line",
     checked: "line",
+    variants: &[],
+    keys: &[],
     read: |given| Parsed::plain("line", given, |_| Ok(Box::new(Line))),
 };
 

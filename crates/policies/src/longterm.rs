@@ -20,6 +20,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "dominant shares (Ghodsi et al., NSDI 2011) of usage that is forgotten exponentially; the definition is ours",
     example: "longterm:1h",
     checked: "longterm:1h",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let memory = Memory::parse(given.unwrap_or_default(), PERIOD)?;
         Ok(Parsed::new(given.map(str::to_owned), move |setup| match memory.half_life {

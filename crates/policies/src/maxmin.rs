@@ -16,6 +16,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair)",
     example: "maxmin:cpu",
     checked: "maxmin:cpu",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let resource = named("maxmin", given)?;
         let wanted = resource.clone();

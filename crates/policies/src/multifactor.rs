@@ -28,6 +28,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Slurm's multifactor priority plugin (SchedMD)",
     example: "multifactor:1h",
     checked: "multifactor:1h",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let (memory, factors) = Factors::read(given)?;
         let build =

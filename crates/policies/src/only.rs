@@ -18,6 +18,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair, with thrashing)",
     example: "only:cpu",
     checked: "only:cpu",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let resource = named("only", given)?;
         Ok(Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(Only::new(setup, &resource)?))))

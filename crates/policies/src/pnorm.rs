@@ -21,6 +21,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Joe-Wong et al., INFOCOM 2012, for families between",
     example: "pnorm:2",
     checked: "pnorm:2",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let p = given.and_then(|given| Parameter::read(given, |p| p >= 1.0));
         let p = p.ok_or("a P of at least 1, or inf, such as pnorm:2")?;

@@ -24,6 +24,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Khamse-Ashari et al. (arXiv 1611.00404)",
     example: "psdsf",
     checked: "psdsf",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let parsed = Parsed::plain("psdsf", given, |_| Ok(Box::new(Psdsf)))?;
         Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(PsDsf)))))

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Policy;
+use super::cycle::QueueFile;
 use super::quota::QuotaFile;
 use super::spec::{PolicySpec, Setup};
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_fair::quota::PerUser;
 use plimsoll_fair::{Mechanism, OnBlocked, Onto, Order, Ties, WholeTasks};
 use plimsoll_sim::policy::inside::{Inside, split};
@@ -65,6 +66,13 @@ impl NamedPolicy {
         NamedPolicy { files, ..policy }
     }
 
+    /// A built-in policy that decides over queues, and these queues.
+    pub fn queued(spec: PolicySpec, queues: QueueFile) -> NamedPolicy {
+        let files = queues.files.clone();
+        let policy = NamedPolicy::new(spec.to_string(), move |setup| spec.build_queued(&queues, setup));
+        NamedPolicy { files, ..policy }
+    }
+
     /// The same policy with its text.
     pub fn with_code(self, code: Code) -> NamedPolicy {
         NamedPolicy { code: Some(code), ..self }
@@ -79,6 +87,45 @@ impl NamedPolicy {
     /// Makes the policy for a run. Errors: those of its maker.
     pub fn build(&self, setup: &Setup) -> Result<Box<dyn Policy>> {
         (self.maker)(setup)
+    }
+}
+
+/// The groups that stand in a plan itself, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanGroups<'a> {
+    /// Its tables `[quota.NAME]`.
+    pub quota: &'a [(String, QuotaFile)],
+    /// Its tables `[queues.NAME]`.
+    pub queues: &'a [(String, QueueFile)],
+}
+
+enum Found {
+    Quota(QuotaFile),
+    Queues(QueueFile),
+}
+
+impl PlanGroups<'_> {
+    /// The table that a policy names. Errors: there is none.
+    fn find(groups: Option<PlanGroups>, policy: &str, table: &str, queued: bool) -> Result<Found> {
+        let kind = if queued { "queues" } else { "quota" };
+        let wrong = |key: &str, expected: String| Err(Error::plan(key, format!("'{policy}'"), expected));
+        let Some(groups) = groups else {
+            return wrong("policy", format!("a file here; only a plan has [{kind}.NAME] tables, and finds them itself"));
+        };
+        let quota = groups.quota.iter().find(|(name, _)| name == table).filter(|_| !queued);
+        let queues = groups.queues.iter().find(|(name, _)| name == table).filter(|_| queued);
+        match (quota, queues) {
+            (Some((_, found)), _) => Ok(Found::Quota(found.clone())),
+            (_, Some((_, found))) => Ok(Found::Queues(found.clone())),
+            (None, None) => {
+                let names: Vec<&str> = match queued {
+                    true => groups.queues.iter().map(|(name, _)| name.as_str()).collect(),
+                    false => groups.quota.iter().map(|(name, _)| name.as_str()).collect(),
+                };
+                let hint = did_you_mean(table, names);
+                wrong("policies", format!("a table [{kind}.{table}] in this plan{hint}"))
+            }
+        }
     }
 }
 
@@ -155,19 +202,11 @@ impl Registry {
     /// The same, with files that the name speaks of in this folder unless their path is absolute; they are read at
     /// once. Errors: as [`Registry::policy`], and those of the files.
     pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
-        self.policy_of(name, folder, &|_| {
-            let expected = "a file here; only a plan has [quota.NAME] tables, and finds them itself";
-            Err(Error::plan("policy", format!("'{name}'"), expected))
-        })
+        self.policy_of(name, folder, None)
     }
 
-    /// The same in a plan, which finds its own groups by name. Errors: as [`Registry::policy_in`], and those of `find`.
-    pub fn policy_of(
-        &self,
-        name: &str,
-        folder: &Path,
-        find: &dyn Fn(&str) -> Result<QuotaFile>,
-    ) -> Result<NamedPolicy> {
+    /// The same in a plan, which has groups of its own. Errors: as [`Registry::policy_in`], and groups that it does not have.
+    pub fn policy_of(&self, name: &str, folder: &Path, groups: Option<PlanGroups>) -> Result<NamedPolicy> {
         let own = |name: &str| self.own.iter().find(|own| own.name == name).cloned();
         if let Some(own) = own(name) {
             return Ok(own);
@@ -191,7 +230,11 @@ impl Registry {
                 twice(inside, spec.inside())?;
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
                 match spec.file().map(|path| (inline(path), folder.join(path))) {
-                    Some((Some(inline), _)) => NamedPolicy::grouped(spec, find(&inline)?),
+                    Some((Some(table), _)) => match PlanGroups::find(groups, name, &table, spec.is_queued())? {
+                        Found::Quota(groups) => NamedPolicy::grouped(spec, groups),
+                        Found::Queues(queues) => NamedPolicy::queued(spec, queues),
+                    },
+                    Some((None, path)) if spec.is_queued() => NamedPolicy::queued(spec, QueueFile::read(&path)?),
                     Some((None, path)) => NamedPolicy::grouped(spec, QuotaFile::read(&path)?),
                     None => NamedPolicy::of(spec.to_string(), spec),
                 }

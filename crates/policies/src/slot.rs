@@ -20,6 +20,8 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "slot:12",
     // With a dozen slots small instances are always overfull, and nothing else can be said of slots.
     checked: "slot:2",
+    variants: &[],
+    keys: &[],
     read: |given| match given.unwrap_or_default().parse::<u32>() {
         Ok(slots) if slots > 0 => {
             let parsed = Parsed::new(Some(slots.to_string()), move |setup| Ok(Box::new(Slot::new(setup, slots)?)));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::cycle::{QueueFile, QueueKey};
 use super::{Policy, QuotaFile};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{Dim, Resources};
@@ -71,6 +72,10 @@ pub struct PolicyRow {
     pub example: &'static str,
     /// The name under which `check` examines it on instances of a few users.
     pub checked: &'static str,
+    /// Published faults of it, as a name behind an `@` and a description: the policy with one of them has it, bug for bug.
+    pub variants: &'static [(&'static str, &'static str)],
+    /// The keys that it reads of a file of queues.
+    pub keys: &'static [QueueKey],
     /// Reads what stands behind the colon of its name. Errors: what is expected there.
     pub read: fn(Option<&str>) -> std::result::Result<Parsed, String>,
 }
@@ -91,6 +96,9 @@ type Build = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 /// Makes a policy of a file of groups.
 type BuildGrouped = dyn Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
+/// Makes a policy of a file of queues, in this variant.
+type BuildQueued = dyn Fn(&QueueFile, Option<&'static str>, &Setup) -> Result<Box<dyn Policy>> + Send + Sync;
+
 /// Finds the static counterpart for instances with these resources, if there is one.
 type Find = dyn Fn(&[String]) -> Result<Option<Counterpart>> + Send + Sync;
 
@@ -106,6 +114,8 @@ enum Maker {
     Plain(Box<Build>),
     /// Of the groups in this file.
     Grouped(PathBuf, Box<BuildGrouped>),
+    /// Of the queues in this file; without one every user is a queue.
+    Queued(Option<PathBuf>, Box<BuildQueued>),
     /// There is a static allocation only; runs may have this instead.
     None(String),
 }
@@ -127,6 +137,19 @@ impl Parsed {
     ) -> Parsed {
         let maker = Maker::Grouped(path.into(), Box::new(build));
         Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)), inside: None }
+    }
+
+    /// A policy that is made so of the queues in a file, if one is named, in one of its variants; `@NAME` is the table
+    /// `[queues.NAME]` of a plan.
+    pub fn queued(
+        given: Option<&str>,
+        build: impl Fn(&QueueFile, Option<&'static str>, &Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
+    ) -> std::result::Result<Parsed, String> {
+        if given == Some("") {
+            return Err("a file of queues behind the colon, or no colon".to_owned());
+        }
+        let maker = Maker::Queued(given.map(PathBuf::from), Box::new(build));
+        Ok(Parsed { parameter: given.map(str::to_owned), maker, counterpart: Box::new(|_| Ok(None)), inside: None })
     }
 
     /// A static allocation that no run has, and the policies that a run may have instead.
@@ -171,6 +194,7 @@ impl Parsed {
 #[derive(Clone)]
 pub struct PolicySpec {
     row: &'static PolicyRow,
+    variant: Option<&'static str>,
     parsed: Arc<Parsed>,
 }
 
@@ -185,6 +209,11 @@ impl PolicySpec {
         ROWS.iter().map(|row| row.name)
     }
 
+    /// All keys that any policy reads of a file of queues.
+    pub(super) fn queue_keys() -> impl Iterator<Item = &'static QueueKey> {
+        ROWS.iter().flat_map(|row| row.keys)
+    }
+
     /// Its declaration.
     pub fn row(&self) -> &'static PolicyRow {
         self.row
@@ -193,9 +222,14 @@ impl PolicySpec {
     /// The file of groups that it is made of, if it is.
     pub fn file(&self) -> Option<&Path> {
         match &self.parsed.maker {
-            Maker::Plain(_) | Maker::None(_) => None,
-            Maker::Grouped(path, _) => Some(path),
+            Maker::Plain(_) | Maker::None(_) | Maker::Queued(None, _) => None,
+            Maker::Grouped(path, _) | Maker::Queued(Some(path), _) => Some(path),
         }
+    }
+
+    /// Whether it decides over a tree of queues.
+    pub fn is_queued(&self) -> bool {
+        matches!(self.parsed.maker, Maker::Queued(..))
     }
 
     /// The order inside users that is a part of the policy, if it has one.
@@ -239,7 +273,7 @@ impl PolicySpec {
     pub fn runs(&self) -> Result<()> {
         match &self.parsed.maker {
             Maker::None(instead) => self.no_run(instead),
-            Maker::Plain(_) | Maker::Grouped(..) => Ok(()),
+            Maker::Plain(_) | Maker::Grouped(..) | Maker::Queued(..) => Ok(()),
         }
     }
 
@@ -254,6 +288,8 @@ impl PolicySpec {
         match &self.parsed.maker {
             Maker::Plain(build) => build(setup),
             Maker::Grouped(path, build) => build(&QuotaFile::read(path)?, setup),
+            Maker::Queued(Some(path), _) => self.build_queued(&QueueFile::read(path)?, setup),
+            Maker::Queued(None, _) => self.build_queued(&QueueFile::default(), setup),
             Maker::None(instead) => self.no_run(instead),
         }
     }
@@ -262,14 +298,23 @@ impl PolicySpec {
     pub(super) fn build_of(&self, groups: &QuotaFile, setup: &Setup) -> Result<Box<dyn Policy>> {
         match &self.parsed.maker {
             Maker::Grouped(_, build) => build(groups, setup),
-            Maker::Plain(_) | Maker::None(_) => self.build(setup),
+            Maker::Plain(_) | Maker::None(_) | Maker::Queued(..) => self.build(setup),
+        }
+    }
+
+    /// Makes the policy for a run, of these queues if it decides over any. Errors: as [`PolicySpec::build`].
+    pub fn build_queued(&self, queues: &QueueFile, setup: &Setup) -> Result<Box<dyn Policy>> {
+        match &self.parsed.maker {
+            Maker::Queued(_, build) => build(queues, self.variant, setup),
+            Maker::Plain(_) | Maker::None(_) | Maker::Grouped(..) => self.build(setup),
         }
     }
 }
 
 impl PartialEq for PolicySpec {
     fn eq(&self, other: &PolicySpec) -> bool {
-        (self.row.name, &self.parsed.parameter) == (other.row.name, &other.parsed.parameter)
+        (self.row.name, self.variant, &self.parsed.parameter)
+            == (other.row.name, other.variant, &other.parsed.parameter)
     }
 }
 
@@ -284,6 +329,7 @@ impl fmt::Debug for PolicySpec {
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.row.name)?;
+        self.variant.iter().try_for_each(|variant| write!(f, "@{variant}"))?;
         self.parsed.parameter.iter().try_for_each(|parameter| write!(f, ":{parameter}"))
     }
 }
@@ -296,6 +342,10 @@ impl FromStr for PolicySpec {
             Some((name, parameter)) => (name, Some(parameter)),
             None => (text, None),
         };
+        let (name, variant) = match name.split_once('@') {
+            Some((name, variant)) => (name, Some(variant)),
+            None => (name, None),
+        };
         let Some(row) = ROWS.iter().find(|row| row.name == name) else {
             return Err(Error::UnknownPolicy {
                 name: text.to_owned(),
@@ -304,7 +354,16 @@ impl FromStr for PolicySpec {
             });
         };
         let parsed = (row.read)(parameter).map_err(|expected| Error::plan("policy", format!("'{text}'"), expected))?;
-        Ok(PolicySpec { row, parsed: Arc::new(parsed) })
+        let known = |variant: &str| row.variants.iter().map(|(name, _)| *name).find(|known| *known == variant);
+        let variant = match variant {
+            None => None,
+            Some(variant) => Some(known(variant).ok_or_else(|| {
+                let names = row.variants.iter().map(|(variant, _)| format!("{name}@{variant}"));
+                let names = std::iter::once(format!("just '{name}'")).chain(names).collect::<Vec<_>>().join(", ");
+                Error::plan("policy", format!("'{text}'"), names)
+            })?),
+        };
+        Ok(PolicySpec { row, variant, parsed: Arc::new(parsed) })
     }
 }
 

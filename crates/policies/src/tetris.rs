@@ -25,6 +25,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Grandl et al., SIGCOMM 2014",
     example: "tetris:0.25",
     checked: "tetris:0.25",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let knob = given.and_then(|text| decimal(text, ONE)).filter(|knob| *knob < ONE);
         let knob = knob.ok_or("a fairness knob from 0 to below 1, such as tetris:0.25")?;

@@ -24,6 +24,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "the KAI scheduler's time-based fair share (NVIDIA)",
     example: "time-based:1h",
     checked: "time-based:1h",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let mut keys = Keys::new(given, &["k"])?;
         let memory = keys.memory(PERIOD)?;

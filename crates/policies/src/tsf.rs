@@ -26,6 +26,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "Wang, Li, Liang and Li, SC 2016",
     example: "tsf",
     checked: "tsf",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let parsed = Parsed::plain("tsf", given, |setup| Ok(Box::new(Tsf::new(setup))))?;
         Ok(parsed.like(|_| Ok(Counterpart::Target(Arc::new(Across { quantity: Quantity::Tasks })))))

@@ -4,7 +4,7 @@
 
 use crate::books::{Books, Partition};
 use crate::cluster::{DevicePart, Machines, Shortage};
-use crate::policy::{Groups, Rank, Reason};
+use crate::policy::{Cause, Groups, Rank, Reason};
 use crate::workload::{JobName, JobNames, TaskSet};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Span, Time, UserId};
@@ -223,6 +223,8 @@ pub enum Turn {
     Blocked(Option<Shortage>),
     /// The policy did not admit it this round.
     NotAdmitted(Reason),
+    /// Running tasks of it were stopped by the policy, for this cause; `task` is that of the set that would start next.
+    Displaced(Cause),
 }
 
 /// One decision of a round: whose turn it was, and why.

@@ -21,6 +21,7 @@ impl<'a> Decided<'a> {
     fn reason(&self) -> Option<&'a str> {
         match self.decision.turn {
             Turn::NotAdmitted(Reason::Rule(words)) => Some(words),
+            Turn::Displaced(cause) => Some(cause.rule),
             Turn::NotAdmitted(Reason::Quota { .. }) => Some("quota"),
             Turn::Blocked(_) => Some("room"),
             Turn::Launched(_) => None,
@@ -40,7 +41,7 @@ impl<'a> Decided<'a> {
         let (resource, amount) = match self.decision.turn {
             Turn::NotAdmitted(Reason::Quota { resource, short, .. }) => (Some(resource), short),
             Turn::Blocked(short) => short.map(|short| (short.resource, short.amount))?,
-            Turn::NotAdmitted(Reason::Rule(_)) | Turn::Launched(_) => return None,
+            Turn::NotAdmitted(Reason::Rule(_)) | Turn::Launched(_) | Turn::Displaced(_) => return None,
         };
         Some((resource.map(|resource| &self.dims[usize::from(resource)]), amount))
     }
@@ -58,22 +59,23 @@ impl Row for Decided<'static> {
             C::listed("user", "the user in turn: the first in line among those not decided yet", |row| row.user),
             C::text("job", "job of its next task", |row| Some(row.job)),
             C::int("task", "number of that task within the job, from 0", |row| Some(row.decision.task)),
-            C::text("turn", "launched, blocked or not admitted", |row| {
+            C::text("turn", "launched, blocked, not admitted, or displaced: running tasks of it were stopped", |row| {
                 Some(match row.decision.turn {
                     Turn::Launched(_) => "launched",
                     Turn::Blocked(_) => "blocked",
                     Turn::NotAdmitted(_) => "not admitted",
+                    Turn::Displaced(_) => "displaced",
                 })
             }),
             C::int("machine", "where it was launched; null when pooled or not launched", |row| {
                 match row.decision.turn {
                     Turn::Launched(machine) => Some(machine?.0.into()),
-                    Turn::Blocked(_) | Turn::NotAdmitted(_) => None,
+                    Turn::Blocked(_) | Turn::NotAdmitted(_) | Turn::Displaced(_) => None,
                 }
             }),
             C::share("dominant_share", "the user's weighted dominant share before its turn", |row| Some(row.share)),
             C::text("rank", "the policy's rank before its turn, in hexadecimal; lowest first", |row| Some(row.rank)),
-            C::text("reason", "why it was not launched: room, quota, or the policy's own words", |row| row.reason()),
+            C::text("reason", "why it was not launched, or was stopped: room, quota, or the policy's own words", |row| row.reason()),
             C::text(
                 "short_group",
                 "the group that has too little quota left for it: the user's own or one above it",

@@ -12,6 +12,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "a template",
     example: "template",
     checked: "template",
+    variants: &[],
+    keys: &[],
     read: |given| Parsed::plain("template", given, |_| Ok(Box::new(Template))),
 };
 

@@ -39,6 +39,8 @@ pub static ROW: PolicyRow = PolicyRow {
     source: "the definition is the user's",
     example: "expr:(max(held[r] / (capacity[r] * weight[r])))",
     checked: "expr:(max(held[r] / (capacity[r] * weight[r])))",
+    variants: &[],
+    keys: &[],
     read: |given| {
         let text = given.unwrap_or_default();
         let Parts { rank, admit, order } = parse::parse(text)?;

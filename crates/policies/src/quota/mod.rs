@@ -30,7 +30,7 @@ use std::path::Path;
 
 use super::{
     Ask, Displaces, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
-    Queue, Rank, Reason, RunningView, Setup, Stale, Unreturned, Verdict, Victims, enough,
+    Queue, Rank, Reason, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, enough,
 };
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
@@ -79,6 +79,8 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "quota:experiments/quota/two-groups.toml",
     // Groups stand in a file, and instances have users: every user is a group then.
     checked: "quota",
+    variants: &[],
+    keys: &[],
     read: |given| match given.filter(|path| !path.is_empty()) {
         Some(path) => Ok(Parsed::grouped(path, path, |groups, setup| Ok(Box::new(Quota::new(groups, setup)?)))),
         None => Err("a quota file, such as quota:groups.toml".to_owned()),
@@ -227,7 +229,7 @@ impl Policy for Quota {
 impl Preemption for Quota {
     /// A group that holds anything back is asked again in every round; where a group below has given something, those above
     /// are left alone until the next.
-    fn reclaim(&mut self, now: Time, running: &dyn RunningView, _books: &Books) -> Vec<Victims> {
+    fn reclaim(&mut self, now: Time, running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
         self.unreturned.clear();
         let (mut victims, mut gave) = (Vec::new(), Vec::new());
         for due in self.trees.iter_mut().flat_map(|tree| tree.take_back(now)) {
@@ -242,6 +244,6 @@ impl Preemption for Quota {
                 None => self.unreturned.push(Unreturned { group: due.group, amount: due.amount }),
             }
         }
-        victims
+        Ok(Reclaims { victims, ..Reclaims::default() })
     }
 }

@@ -27,7 +27,7 @@ impl Gathered {
         }
         add(room, each, count);
         asked.push((key, count));
-        covers(room, ask.footprint).then(|| Victims { tasks: std::mem::take(asked), room: Room::Kept })
+        covers(room, ask.footprint).then(|| Victims { tasks: std::mem::take(asked), room: Room::Kept, cause: None })
     }
 }
 

@@ -70,7 +70,7 @@ use std::sync::Arc;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
-use crate::policy::{Displaces, Policy};
+use crate::policy::{Displaces, Policy, Standing};
 use crate::record::Recorder;
 use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
@@ -289,6 +289,11 @@ impl<'a> Engine<'a> {
     /// The state: what each user holds and waits for.
     pub fn books(&self) -> &Books {
         &self.core.books
+    }
+
+    /// The quantities that the policy goes by.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.core.outside.policy.standings(&self.core.books)
     }
 
     /// Ends the run here, and tells the recorder what is left. Errors: the recorder's.

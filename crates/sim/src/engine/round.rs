@@ -191,7 +191,7 @@ impl Core<'_> {
     }
 
     /// Looks again at the users that the policy calls stale.
-    fn recall(&mut self, stale: Stale) {
+    pub(super) fn recall(&mut self, stale: Stale) {
         match stale {
             Stale::None => {}
             Stale::Some(users) => {

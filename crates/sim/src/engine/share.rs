@@ -110,7 +110,7 @@ impl Preemption for Share {
                 ControlFlow::Continue(())
             });
             if let Some(tasks) = found {
-                return Ok(Some(Victims { tasks, room: Room::Kept }));
+                return Ok(Some(Victims { tasks, room: Room::Kept, cause: None }));
             }
         }
         Ok(None)

@@ -8,8 +8,9 @@ use super::remote::Told;
 use super::running::Running;
 use super::victims::may_be_stopped;
 use super::view::View;
-use crate::policy::{Displaces, Victims};
-use crate::record::{Fate, Salvage};
+use super::line::LineKey;
+use crate::policy::{Displaces, Reclaims, Victims};
+use crate::record::{Fate, Salvage, Turn};
 use plimsoll_base::error::{Error, Result};
 
 /// Tasks that may be stopped: the last of one entry, or a whole gang.
@@ -29,9 +30,11 @@ impl Core<'_> {
         }
         let view = View::new(&self.work, &self.running, &self.site, &*self.outside.source, &self.choosing, self.now);
         let policy = self.outside.policy.preemption();
-        let proposals = policy.map(|policy| policy.reclaim(self.now, &view, &self.books)).unwrap_or_default();
+        let Some(policy) = policy else { return Ok(false) };
+        let Reclaims { victims, stale } = policy.reclaim(self.now, &view, &self.books)?;
+        self.recall(stale);
         let mut any = false;
-        for Victims { tasks, .. } in &proposals {
+        for Victims { tasks, cause, .. } in &victims {
             for (key, count) in tasks {
                 let ticket = Ticket::of(*key);
                 let tasks = self.displaceable(ticket, *count)?;
@@ -44,6 +47,9 @@ impl Core<'_> {
                 }
                 any = true;
                 self.choosing.stop(count);
+                if let Some(cause) = cause {
+                    self.tell_of(tasks.set, LineKey::default(), Turn::Displaced(*cause))?;
+                }
                 self.stop(&all.tickets, count, Fate::Reclaimed)?;
             }
         }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::agenda::Ticket;
-use super::core::Work;
+use super::core::{Work, amounts};
 use super::displacing::Choosing;
 use super::jobs::SetSlot;
 use super::running::Execution;
 use super::scopes::ScopeId;
 use super::site::Site;
 use super::victims::Victim;
-use crate::policy::{Gang, Groups, Pending, Policy, RunningTasks, RunningView, Shares};
+use crate::policy::{Gang, Groups, Head, Pending, Policy, RunningTasks, RunningView, Shares};
 use crate::workload::Source;
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
@@ -120,6 +120,13 @@ impl RunningView for View<'_> {
     fn of(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>) {
         let of = self.running.victims.iter().flat_map(|victims| victims.of(users));
         let _ = { of }.try_for_each(|entry| self.tell(entry, hear));
+    }
+
+    fn next(&self, user: UserId) -> Option<Head> {
+        let first = self.work.first(user)?;
+        let set = &self.work.sets[first];
+        let footprint = amounts(self.work.sets.needs(first).1);
+        Some(Head { queue: self.work.view(first), footprint, tasks: set.waiting, gang: set.gang })
     }
 
     fn free(&self, machine: MachineId) -> Resources {

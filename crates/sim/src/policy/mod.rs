@@ -9,7 +9,9 @@ mod preemption;
 
 pub use groups::{GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Owners, Unreturned};
 pub use inside::Inside;
-pub use preemption::{Gang, Pending, Preemption, Room, RunningTasks, RunningView, Shares, Victims, enough};
+pub use preemption::{
+    Cause, Gang, Head, Pending, Preemption, Reclaims, Room, RunningTasks, RunningView, Shares, Victims, enough,
+};
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
@@ -156,6 +158,15 @@ impl Lens {
     }
 }
 
+/// The quantities that a policy goes by, of one of its groups or users.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// The group or user.
+    pub name: String,
+    /// Names and values: for people and tests, while integers decide.
+    pub values: Vec<(String, f64)>,
+}
+
 /// The things that a policy asks of the engine besides its turn; the engine keeps nothing that no policy needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -259,5 +270,11 @@ pub trait Policy: Send {
     /// The groups of users that it keeps, if it does: for metrics and tables.
     fn groups(&self) -> Option<&dyn Groups> {
         None
+    }
+
+    /// The quantities that it goes by, of each of its groups: for whoever asks why it decides as it does. The books are those of
+    /// its last decision.
+    fn standings(&self, _books: &Books) -> Vec<Standing> {
+        Vec::new()
     }
 }

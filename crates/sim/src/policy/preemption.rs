@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Ask, Groups, Queue, Rank};
+use super::{Ask, Groups, Queue, Rank, Stale};
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
@@ -45,6 +45,19 @@ pub struct RunningTasks<'a> {
     pub gang: Option<Gang>,
 }
 
+/// The task set that a user would start next.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// The user's line, as it is ranked.
+    pub queue: Queue,
+    /// The amount that each task reserves, through the policy's lens.
+    pub footprint: Resources,
+    /// How many tasks of it wait.
+    pub tasks: u32,
+    /// Whether all of them start together or none.
+    pub gang: bool,
+}
+
 /// The running tasks that a rule may choose from, in the order of stopping: the least urgent first, then those that started
 /// last, then the last in the trace.
 pub trait RunningView {
@@ -53,6 +66,9 @@ pub trait RunningView {
 
     /// The same of these users' alone.
     fn of(&self, users: &[UserId], hear: &mut dyn FnMut(&RunningTasks) -> ControlFlow<()>);
+
+    /// The task set that a user would start next, if it waits for anything.
+    fn next(&self, user: UserId) -> Option<Head>;
 
     /// The amounts that a machine has free, through the policy's lens.
     fn free(&self, machine: MachineId) -> Resources;
@@ -105,6 +121,33 @@ pub struct Victims {
     pub tasks: Vec<(u64, u32)>,
     /// The use of their room.
     pub room: Room,
+    /// For whom and by which rule, if the policy says so: for the log of decisions.
+    pub cause: Option<Cause>,
+}
+
+/// For whom running tasks are stopped, and by which rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The user that is to have their room.
+    pub user: UserId,
+    /// The rule, in the policy's own words.
+    pub rule: &'static str,
+}
+
+/// The answer of [`Preemption::reclaim`]: tasks to stop, and users to look at again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reclaims {
+    /// Tasks to stop.
+    pub victims: Vec<Victims>,
+    /// Users with a rank that may have changed, or to ask again that were told to wait, as [`Policy::prepare`](super::Policy::prepare)
+    /// names them: a policy may decide only here, where it sees what runs.
+    pub stale: Stale,
+}
+
+impl Default for Reclaims {
+    fn default() -> Reclaims {
+        Reclaims { victims: Vec::new(), stale: Stale::None }
+    }
 }
 
 /// A rule that stops running tasks by choice. Every method defaults to nothing.
@@ -125,9 +168,9 @@ pub trait Preemption {
     }
 
     /// The tasks to stop at once on the policy's own account, whose room is open to all; asked after every [`Policy::prepare`](super::Policy::prepare),
-    /// which is called again when tasks were stopped.
-    fn reclaim(&mut self, _now: Time, _running: &dyn RunningView, _books: &Books) -> Vec<Victims> {
-        Vec::new()
+    /// which is called again when tasks were stopped. Errors end the run.
+    fn reclaim(&mut self, _now: Time, _running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
+        Ok(Reclaims::default())
     }
 }
 
@@ -170,7 +213,7 @@ pub fn enough(
     spare(&mut chosen, amount, &short);
     let tasks: Vec<(u64, u32)> =
         chosen.iter().filter(|chosen| chosen.count > 0).map(|chosen| (chosen.key, chosen.count)).collect();
-    (!tasks.is_empty()).then_some(Victims { tasks, room: Room::Open })
+    (!tasks.is_empty()).then_some(Victims { tasks, room: Room::Open, cause: None })
 }
 
 /// Takes out the tasks that the others have made needless: those that would be stopped last are spared first.

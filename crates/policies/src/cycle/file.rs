@@ -1,0 +1,321 @@
+//! Reads a file of queues: the groups of a production scheduler with the keys of that scheduler. See docs/queues.md for the format.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::super::spec::PolicySpec;
+use plimsoll_base::error::{Error, Result, did_you_mean, either};
+use plimsoll_base::rows::read_text;
+use plimsoll_base::tree::{Entry, Node, Place, Value};
+use plimsoll_base::units::{Dim, MAX_DIMS, Round, decimal};
+use plimsoll_sim::policy::Owners;
+
+/// Amounts of some resources, in base units; none of those that are not named.
+pub type Amounts = [Option<u64>; MAX_DIMS];
+
+/// One in the integers that weights are kept in (millionths).
+pub const ONE: u64 = 1_000_000;
+
+/// A key that a policy reads of its groups, or of the table `[policy]`.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueKey {
+    /// The key.
+    pub name: &'static str,
+    /// Whether it stands in `[policy]`, not in a group.
+    pub whole: bool,
+    /// Its values and their meaning.
+    pub meaning: &'static str,
+}
+
+impl QueueKey {
+    /// A key of groups.
+    pub const fn group(name: &'static str, meaning: &'static str) -> QueueKey {
+        QueueKey { name, whole: false, meaning }
+    }
+
+    /// A key of the table `[policy]`.
+    pub const fn whole(name: &'static str, meaning: &'static str) -> QueueKey {
+        QueueKey { name, whole: true, meaning }
+    }
+}
+
+/// A file of queues as it is written.
+#[derive(Clone, Debug, Default)]
+pub struct QueueFile {
+    /// Where it was read: the file, or the plan or state that it stands in.
+    pub path: PathBuf,
+    /// The files of its own that it was read from.
+    pub files: Vec<PathBuf>,
+    /// The groups in the order of the file.
+    pub groups: Vec<QueueEntry>,
+    /// The switches of the whole.
+    pub policy: Node,
+    /// Users with a group: name, and place of the group in the file.
+    pub users: Vec<(String, usize)>,
+}
+
+/// A group as it is written.
+#[derive(Clone, Debug, Default)]
+pub struct QueueEntry {
+    /// Its name.
+    pub name: String,
+    /// The group above it, by place in the file; `None` right under the cluster.
+    pub parent: Option<usize>,
+    /// Whether users that no group names belong to it.
+    pub default: bool,
+    /// All its keys.
+    pub table: Node,
+}
+
+const TOP: [&str; 4] = ["capacity", "policy", "group", "user"];
+const OF_GROUP: [&str; 4] = ["name", "parent", "users", "default"];
+const OF_USER: [&str; 5] = ["name", "parent", "weight", "usage", "credits"];
+
+impl QueueFile {
+    /// Reads a file. Errors: [`Error::Io`], and [`Error::Placed`] with the place and the values that would be accepted.
+    pub fn read(path: &Path) -> Result<QueueFile> {
+        let mut file = QueueFile::parse(path, &read_text(path)?)?;
+        file.files.push(path.to_owned());
+        Ok(file)
+    }
+
+    /// Reads the text of a file. Errors: as [`QueueFile::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<QueueFile> {
+        let tree = Node::toml(&Place::whole(path, text))?;
+        tree.known(&TOP, "", " of a file of queues")?;
+        QueueFile::of(&tree, &tree.place)
+    }
+
+    /// The queues that stand in a plan, by name: its tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
+    pub fn in_plan(queues: &Entry) -> Result<Vec<(String, QueueFile)>> {
+        let wrong = |place: &Place| place.wrong("queues", "expected tables with names, such as [queues.teams]");
+        let tables = queues.node.table().ok_or_else(|| wrong(&queues.place))?;
+        let one = |entry: &Entry| {
+            entry.node.table().ok_or_else(|| wrong(&entry.place))?;
+            entry.node.known(&TOP, &format!("queues.{}", entry.key), " of queues")?;
+            Ok((entry.key.clone(), QueueFile::of(&entry.node, &entry.place)?))
+        };
+        tables.iter().map(one).collect()
+    }
+
+    /// The queues in a table with `[[group]]`, `[[user]]` and `[policy]`, whatever else it holds. Errors: as
+    /// [`QueueFile::read`].
+    pub fn of(top: &Node, place: &Place) -> Result<QueueFile> {
+        let mut file = QueueFile { path: place.file().to_owned(), ..QueueFile::default() };
+        if let Some(entry) = top.get("policy") {
+            table(&entry.node, "policy", "switches")?;
+            entry.node.known(&keys(true), "policy", " of [policy]")?;
+            file.policy = entry.node.clone();
+        }
+        let parents = file.read_groups(top)?;
+        file.connect(&parents)?;
+        file.read_users(top)?;
+        Ok(file)
+    }
+
+    /// The groups, and the name of the parent of each.
+    fn read_groups<'n>(&mut self, top: &'n Node) -> Result<Vec<Option<&'n Node>>> {
+        let known: Vec<&str> = OF_GROUP.into_iter().chain(keys(false)).collect();
+        let mut parents = Vec::new();
+        let mut names: HashSet<&str> = HashSet::new();
+        for node in list(top, "group")? {
+            node.known(&known, "", " of a group")?;
+            let name = name(node, "a group's name")?;
+            if name == "root" {
+                return Err(node.place.wrong("name", "'root' is the cluster itself; expected another name"));
+            }
+            if !names.insert(name) {
+                return Err(node.place.wrong("name", format!("two groups are called '{name}'; expected names of their own")));
+            }
+            let default = truth(node, "default")?.unwrap_or(false);
+            self.groups.push(QueueEntry { name: name.to_owned(), parent: None, default, table: node.clone() });
+            parents.push(node.get("parent").map(|entry| &entry.node));
+        }
+        Ok(parents)
+    }
+
+    fn connect(&mut self, parents: &[Option<&Node>]) -> Result<()> {
+        for (at, parent) in parents.iter().enumerate() {
+            let Some(parent) = parent.filter(|parent| parent.text() != Some("root")) else { continue };
+            let found = self.groups.iter().position(|group| parent.text() == Some(&group.name));
+            self.groups[at].parent = Some(found.ok_or_else(|| self.no_group("parent", parent))?);
+        }
+        for at in 0..self.groups.len() {
+            let (mut above, mut steps) = (self.groups[at].parent, 0);
+            while let Some(parent) = above {
+                steps += 1;
+                if parent == at || steps > self.groups.len() {
+                    let problem = format!("'{}' is above itself; expected a tree", self.groups[at].name);
+                    return Err(self.groups[at].table.place.wrong("parent", problem));
+                }
+                above = self.groups[parent].parent;
+            }
+        }
+        Ok(())
+    }
+
+    fn no_group(&self, key: &str, node: &Node) -> Error {
+        let hint = did_you_mean(node.text().unwrap_or_default(), self.groups.iter().map(|group| group.name.as_str()));
+        node.place.wrong(key, format!("{} is no group{hint}; expected the name of one", node.shown()))
+    }
+
+    fn read_users(&mut self, top: &Node) -> Result<()> {
+        let mut named: Vec<(String, usize, &Place)> = Vec::new();
+        for (at, group) in self.groups.iter().enumerate() {
+            let Some(Entry { node, .. }) = group.table.get("users") else { continue };
+            let expected = "expected a list of users, such as [\"a\", \"batch-*\"]";
+            for user in node.list().ok_or_else(|| node.place.wrong("users", expected))? {
+                let user_name = user.text().ok_or_else(|| user.place.wrong("users", expected))?;
+                named.push((user_name.to_owned(), at, &user.place));
+            }
+        }
+        for node in list(top, "user")? {
+            node.known(&OF_USER, "", " of a user")?;
+            let name = name(node, "a user's name")?;
+            let Some(parent) = node.get("parent") else { continue };
+            let found = self.groups.iter().position(|group| parent.node.text() == Some(&group.name));
+            let at = found.ok_or_else(|| self.no_group("parent", &parent.node))?;
+            named.push((name.to_owned(), at, &node.place));
+        }
+        let above: HashSet<usize> = self.groups.iter().filter_map(|group| group.parent).collect();
+        let mut owners: HashMap<&str, usize> = HashMap::new();
+        for (user, at, place) in &named {
+            if above.contains(at) {
+                let problem = format!("'{}' has groups under it; expected users in those", self.groups[*at].name);
+                return Err(place.wrong("users", problem));
+            }
+            if let Some(other) = owners.insert(user, *at).filter(|other| other != at) {
+                let (one, other) = (&self.groups[*at].name, &self.groups[other].name);
+                return Err(place.wrong("users", format!("'{user}' is in '{other}' and in '{one}'; expected one group")));
+            }
+        }
+        self.users = named.into_iter().map(|(user, at, _)| (user, at)).collect();
+        Ok(())
+    }
+
+    /// The group of each user.
+    pub(super) fn owners(&self) -> Owners {
+        let users = self.users.iter().map(|(user, at)| (*at, user.as_str()));
+        Owners::new(users, self.groups.iter().position(|group| group.default))
+    }
+
+    /// Amounts that a group has under a key, if it has any. Errors: no amounts, or of resources that the run does not have.
+    pub fn amounts(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<Amounts>> {
+        self.groups[at].table.get(key).map(|entry| amounts(&entry.node, key, dims)).transpose()
+    }
+
+    /// The weight of a group in millionths, 1 if nothing is said. Errors: a number below 0.
+    pub fn weight(&self, at: usize) -> Result<u64> {
+        Ok(self.number(at, "weight")?.unwrap_or(ONE))
+    }
+
+    /// A number of at least 0 of a group, in millionths. Errors: something else.
+    pub fn number(&self, at: usize, key: &str) -> Result<Option<u64>> {
+        self.groups[at].table.get(key).map(|entry| number(&entry.node, key)).transpose()
+    }
+
+    /// A whole number of a group. Errors: something else.
+    pub fn integer(&self, at: usize, key: &str) -> Result<Option<i64>> {
+        self.groups[at].table.get(key).map(|entry| integer(&entry.node, key)).transpose()
+    }
+
+    /// A truth value of a group. Errors: something else.
+    pub fn truth(&self, at: usize, key: &str) -> Result<Option<bool>> {
+        truth(&self.groups[at].table, key)
+    }
+
+    /// One of these words of a group. Errors: something else.
+    pub fn choice<T: Copy>(&self, at: usize, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
+        choice(&self.groups[at].table, key, all)
+    }
+}
+
+/// All keys of groups, or of `[policy]`, that any policy knows.
+fn keys(whole: bool) -> Vec<&'static str> {
+    PolicySpec::queue_keys().filter(|key| key.whole == whole).map(|key| key.name).collect()
+}
+
+fn table<'n>(node: &'n Node, key: &str, of: &str) -> Result<&'n [Entry]> {
+    node.table().ok_or_else(|| node.place.wrong(key, format!("{} is no table of {of}", node.shown())))
+}
+
+/// The tables of a list such as `[[group]]`; none if there is no such key.
+pub fn list<'n>(top: &'n Node, key: &str) -> Result<&'n [Node]> {
+    let Some(Entry { node, .. }) = top.get(key) else { return Ok(&[]) };
+    let wrong = |node: &Node| node.place.wrong(key, format!("{} is no table; expected [[{key}]]s", node.shown()));
+    let all = node.list().ok_or_else(|| wrong(node))?;
+    match all.iter().find(|item| item.table().is_none()) {
+        Some(item) => Err(wrong(item)),
+        None => Ok(all),
+    }
+}
+
+/// The name of a table. Errors: there is none, or it is empty.
+pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
+    let Some(entry) = node.get("name") else {
+        return Err(node.place.wrong("name", format!("is missing; expected {what}")));
+    };
+    let text = entry.node.text().filter(|text| !text.trim().is_empty() && !text.chars().any(char::is_control));
+    text.ok_or_else(|| entry.node.place.wrong("name", format!("{} is not accepted; expected {what}", entry.node.shown())))
+}
+
+/// Amounts of resources that a run has. Errors: as [`QueueFile::amounts`].
+pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<Amounts> {
+    let mut amounts = [None; MAX_DIMS];
+    for entry in table(node, key, "resources, such as { cpu = 2 }")? {
+        let (dim, scale) = Dim::parse(&entry.key);
+        let Some(at) = dims.iter().position(|known| known.name == dim.name) else {
+            let names = || dims.iter().map(|dim| dim.name.as_str());
+            let hint = did_you_mean(&dim.name, names());
+            let problem = format!("'{}' is no resource here{hint}; expected {}", entry.key, either(names()));
+            return Err(entry.place.wrong(key, problem));
+        };
+        let key = format!("{key}.{}", entry.key);
+        amounts[at] = Some(scaled(&entry.node, &key, scale, "an amount of at least 0")?);
+    }
+    Ok(amounts)
+}
+
+/// A number of at least 0, times `scale`, rounded down.
+fn scaled(node: &Node, key: &str, scale: u64, expected: &str) -> Result<u64> {
+    let problem = match &node.value {
+        Value::Integer(digits) | Value::Float(digits) => match decimal(digits.as_bytes(), scale, Round::Down) {
+            Ok(number) => return Ok(number),
+            Err(problem) => problem.to_string(),
+        },
+        _ => "is not a number".to_owned(),
+    };
+    Err(node.place.wrong(key, format!("{} {problem}; expected {expected}", node.shown())))
+}
+
+/// A number of at least 0, in millionths.
+pub fn number(node: &Node, key: &str) -> Result<u64> {
+    scaled(node, key, ONE, "a number of at least 0")
+}
+
+/// A whole number, which may be below 0.
+pub fn integer(node: &Node, key: &str) -> Result<i64> {
+    let read = if let Value::Integer(digits) = &node.value { digits.parse().ok() } else { None };
+    read.ok_or_else(|| node.place.wrong(key, format!("{} is not accepted; expected a whole number", node.shown())))
+}
+
+/// A truth value under a key, if it is there.
+pub fn truth(table: &Node, key: &str) -> Result<Option<bool>> {
+    choice_of(table, key, "true or false", |node| if let Value::Truth(truth) = node.value { Some(truth) } else { None })
+}
+
+/// One of some words under a key, if it is there.
+pub fn choice<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
+    let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    choice_of(table, key, &names.join(" or "), |node| {
+        all.iter().find(|(name, _)| node.text() == Some(name)).map(|(_, value)| *value)
+    })
+}
+
+fn choice_of<T>(table: &Node, key: &str, expected: &str, read: impl Fn(&Node) -> Option<T>) -> Result<Option<T>> {
+    let Some(Entry { node, .. }) = table.get(key) else { return Ok(None) };
+    match read(node) {
+        Some(value) => Ok(Some(value)),
+        None => Err(node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()))),
+    }
+}

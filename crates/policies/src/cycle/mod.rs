@@ -1,0 +1,160 @@
+//! Schedulers that decide in cycles over a tree of queues, as production schedulers do: what starts, what is stopped, and for whom.
+//!
+//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] makes a policy of it. An instant has one cycle, so that what a
+//! cycle stops competes for its room in the next, and a livelock takes time. After a cycle that has started or stopped anything
+//! another follows within [`PERIOD`], though nothing else happens.
+//!
+//! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN): one with a line of its own. Of a user
+//! that waits for several task sets the first is seen.
+
+mod file;
+mod session;
+mod tree;
+
+pub use file::{Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth};
+pub use session::{Runs, Session};
+pub use tree::{Desk, Node, QueueAt, ROOT, Tree, Waiting};
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{
+    Ask, Displaces, Needs, Policy, Preemption, Queue, Rank, Reason, Reclaims, Room, RunningView, Setup, Stale,
+    Standing, Verdict, Victims,
+};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Span, Time, UserId};
+use plimsoll_sim::books::{Books, Weights};
+
+/// How long after a cycle that changed anything the next one begins.
+pub const PERIOD: Span = Span(10_000);
+
+/// A scheduler that decides in cycles.
+pub trait Scheduler: Send {
+    /// A queue was made for a user, since no file has groups; it is the last of the tree. `weight` is the user's, in millionths,
+    /// `None` if it has one a resource.
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()>;
+
+    /// Decides one cycle. Errors end the run.
+    fn cycle(&mut self, session: &mut Session) -> Result<()>;
+
+    /// The quantities that it goes by, of each queue, as they are now.
+    fn standings(&self, _tree: &Tree, _desk: &Desk, _books: &Books) -> Vec<Standing> {
+        Vec::new()
+    }
+}
+
+/// A policy of a scheduler.
+///
+/// Cost: O(depth * resources) for a user that changes, and the scheduler's for each cycle.
+pub struct Cycled<S> {
+    scheduler: S,
+    tree: Tree,
+    weights: Weights,
+    desk: Desk,
+    /// Where the launches of each user stand in the order of the cycle, and how many tasks each is.
+    places: HashMap<UserId, VecDeque<(u32, u32)>>,
+    waits: HashMap<UserId, Reason>,
+    /// When the last cycle was.
+    at: Option<Time>,
+    /// It started or stopped something.
+    acted: bool,
+}
+
+/// Who has no turn in this cycle, and no reason is given.
+const NOT_YET: Reason = Reason::Rule("its turn has not come");
+
+impl<S: Scheduler> Cycled<S> {
+    /// Over the queues of a file.
+    pub fn new(file: &QueueFile, setup: &Setup, scheduler: S) -> Cycled<S> {
+        let (desk, places, waits) = Default::default();
+        let weights = setup.weights.clone();
+        Cycled { scheduler, tree: Tree::new(file), weights, desk, places, waits, at: None, acted: false }
+    }
+}
+
+impl<S: Scheduler> Policy for Cycled<S> {
+    fn needs(&self) -> Needs {
+        Needs { displaces: Displaces::Reclaims, waiting_demand: true, ..Needs::default() }
+    }
+
+    fn open(&mut self, user: UserId, name: &str) -> Result<()> {
+        if self.tree.open(user, name)? {
+            self.scheduler.made(&self.tree, self.weights.whole(self.weights.class_of(name) as usize))?;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, _now: Time, _books: &Books, changed: &[UserId]) -> Result<Stale> {
+        self.desk.note(changed);
+        Ok(Stale::None)
+    }
+
+    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
+        let place = self.places.get(&queue.user).and_then(|places| places.front());
+        Rank::new(place.map_or(u128::MAX, |(place, _)| (*place).into()))
+    }
+
+    fn admit(&self, queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
+        match self.places.get(&queue.user) {
+            Some(_) => Verdict::Yes,
+            None => Verdict::Wait(self.waits.get(&queue.user).copied().unwrap_or(NOT_YET)),
+        }
+    }
+
+    fn launched(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
+        self.acted = true;
+        let Some(places) = self.places.get_mut(&queue.user) else { return };
+        if let Some((_, left)) = places.front_mut() {
+            *left = left.saturating_sub(ask.tasks);
+            if *left == 0 {
+                places.pop_front();
+            }
+        }
+        if places.is_empty() {
+            self.places.remove(&queue.user);
+        }
+    }
+
+    fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
+        self.places.clear();
+        std::mem::take(&mut self.acted).then_some(now + PERIOD)
+    }
+
+    fn preemption(&mut self) -> Option<&mut dyn Preemption> {
+        Some(self)
+    }
+
+    fn standings(&self, books: &Books) -> Vec<Standing> {
+        self.scheduler.standings(&self.tree, &self.desk, books)
+    }
+}
+
+impl<S: Scheduler> Preemption for Cycled<S> {
+    fn reclaim(&mut self, now: Time, running: &dyn RunningView, books: &Books) -> Result<Reclaims> {
+        if self.at == Some(now) {
+            return Ok(Reclaims::default());
+        }
+        self.at = Some(now);
+        self.desk.follow(&self.tree, running, books);
+        if self.desk.busy.is_empty() {
+            return Ok(Reclaims::default());
+        }
+        let mut session = Session::new(now, &self.tree, &self.desk, running, books);
+        self.scheduler.cycle(&mut session)?;
+        let decided = session.decided;
+        self.places.clear();
+        for (place, (user, tasks)) in decided.launches.iter().enumerate() {
+            self.places.entry(*user).or_default().push_back((place as u32, *tasks));
+        }
+        self.waits = decided.waits;
+        let victim = |evicted: &session::Evicted| Victims {
+            tasks: vec![(evicted.key, evicted.count)],
+            room: Room::Open,
+            cause: evicted.cause,
+        };
+        let victims: Vec<Victims> = decided.evictions.iter().map(victim).collect();
+        self.acted |= !victims.is_empty();
+        let stale = Stale::Some(decided.launches.iter().map(|(user, _)| *user).collect());
+        Ok(Reclaims { victims, stale })
+    }
+}

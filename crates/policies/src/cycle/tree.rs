@@ -1,0 +1,222 @@
+//! The tree of queues, and what stands in it: what the users of each hold, and what they would start next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::file::QueueFile;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_sim::books::Books;
+use plimsoll_sim::policy::{Head, Owners, RunningView};
+
+/// The place of a queue in its tree.
+pub type QueueAt = usize;
+
+/// The whole cluster.
+pub const ROOT: QueueAt = 0;
+
+/// A queue, or a group of queues.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// The one above it; that of the root is the root.
+    pub parent: QueueAt,
+    /// Those under it, in the order of the file.
+    pub children: Vec<QueueAt>,
+    /// Its users, in the order in which they appeared.
+    pub users: Vec<UserId>,
+    /// How many stand above it.
+    pub depth: usize,
+}
+
+/// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// The queue of each user.
+    pub users: Vec<QueueAt>,
+    /// The name of each user.
+    pub names: Vec<String>,
+    owners: Option<Owners>,
+    file: std::path::PathBuf,
+}
+
+impl Tree {
+    /// The tree of a file; without groups, of the users that appear.
+    pub fn new(file: &QueueFile) -> Tree {
+        let root = Node { name: "root".to_owned(), ..Node::default() };
+        let mut tree = Tree {
+            nodes: vec![root],
+            users: Vec::new(),
+            names: Vec::new(),
+            owners: (!file.groups.is_empty()).then(|| file.owners()),
+            file: file.path.clone(),
+        };
+        for group in &file.groups {
+            let parent = group.parent.map_or(ROOT, |at| at + 1);
+            tree.nodes.push(Node { name: group.name.clone(), parent, ..Node::default() });
+        }
+        for at in 1..tree.nodes.len() {
+            let parent = tree.nodes[at].parent;
+            tree.nodes[parent].children.push(at);
+        }
+        for at in 1..tree.nodes.len() {
+            tree.nodes[at].depth = tree.path(at).count() - 1;
+        }
+        tree
+    }
+
+    /// A user appears; whether a queue of its own was made for it. Errors: it belongs to no group.
+    pub fn open(&mut self, user: UserId, name: &str) -> Result<bool> {
+        let (at, made) = match &self.owners {
+            None => {
+                let at = self.nodes.len();
+                self.nodes.push(Node { name: name.to_owned(), depth: 1, ..Node::default() });
+                self.nodes[ROOT].children.push(at);
+                (at, true)
+            }
+            Some(owners) => match owners.of(name) {
+                Some(group) => (group + 1, false),
+                None => {
+                    let file = self.file.display();
+                    let expected = format!("a user of a group in {file}, or a group with default = true");
+                    return Err(Error::plan("user", format!("'{name}'"), expected));
+                }
+            },
+        };
+        self.nodes[at].users.push(user);
+        self.users.push(at);
+        self.names.push(name.to_owned());
+        Ok(made)
+    }
+
+    /// A queue and all above it, the root last.
+    pub fn path(&self, at: QueueAt) -> impl Iterator<Item = QueueAt> + '_ {
+        std::iter::successors(Some(at), |at| (*at != ROOT).then(|| self.nodes[*at].parent))
+    }
+
+    /// Whether it has no groups under it.
+    pub fn is_leaf(&self, at: QueueAt) -> bool {
+        self.nodes[at].children.is_empty()
+    }
+
+    /// The lowest one above both, which may be one of them.
+    pub fn common(&self, one: QueueAt, other: QueueAt) -> QueueAt {
+        let above: Vec<QueueAt> = self.path(one).collect();
+        self.path(other).find(|at| above.contains(at)).unwrap_or(ROOT)
+    }
+
+    /// The node right under `above` on the way to `at`; `at` itself if that is `above`.
+    pub fn child_towards(&self, above: QueueAt, at: QueueAt) -> QueueAt {
+        self.path(at).take_while(|other| *other != above).last().unwrap_or(at)
+    }
+
+    /// Nodes from the bottom up: none before one under it.
+    pub fn upwards(&self) -> Vec<QueueAt> {
+        let mut all: Vec<QueueAt> = (0..self.nodes.len()).collect();
+        all.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].depth));
+        all
+    }
+}
+
+/// What a user would start next: a workload, an application, a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// The user.
+    pub user: UserId,
+    /// Its queue.
+    pub queue: QueueAt,
+    /// Its priority, 0 (most urgent) to 9.
+    pub priority: u8,
+    /// When it could have started at the earliest, and its place among those of that instant: the lower came first.
+    pub since: (Time, u64),
+    /// The amounts of one task.
+    pub each: Resources,
+    /// How many equal tasks wait.
+    pub tasks: u32,
+    /// Whether they start together.
+    pub gang: bool,
+}
+
+impl Waiting {
+    /// The amounts that it takes to start: of one task, or of all of a gang.
+    pub fn need(&self) -> Resources {
+        if self.gang { self.each.times(self.tasks) } else { self.each }
+    }
+
+    /// Its place among those of its queue: the most urgent, then the oldest.
+    pub fn turn(&self) -> (u8, Time, u64) {
+        (self.priority, self.since.0, self.since.1)
+    }
+}
+
+/// The books by queue.
+#[derive(Clone, Debug, Default)]
+pub struct Desk {
+    /// By node, the amounts that its users hold.
+    pub usage: Vec<Resources>,
+    /// By user, the same as it was booked last.
+    pub held: Vec<Resources>,
+    /// By user, the next of it.
+    pub waiting: Vec<Option<Waiting>>,
+    /// By leaf, its users that wait, in the order of their turns.
+    pub lines: Vec<BTreeMap<(u8, Time, u64), UserId>>,
+    /// Leaves in which somebody waits.
+    pub busy: BTreeSet<QueueAt>,
+    /// Users that hold or wait for something else than is booked.
+    changed: Vec<UserId>,
+}
+
+impl Desk {
+    /// Users change.
+    pub fn note(&mut self, users: &[UserId]) {
+        self.changed.extend(users);
+    }
+
+    /// Whether anybody has changed.
+    pub fn is_stale(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Books what has changed.
+    pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
+        self.usage.resize(tree.nodes.len(), Resources::ZERO);
+        self.lines.resize(tree.nodes.len(), BTreeMap::new());
+        self.held.resize(tree.users.len(), Resources::ZERO);
+        self.waiting.resize(tree.users.len(), None);
+        for user in std::mem::take(&mut self.changed) {
+            let (queue, before) = (tree.users[user.index()], self.held[user.index()]);
+            let mut now = Resources::ZERO;
+            now.0.iter_mut().zip(books.held(user)).for_each(|(now, held)| *now = *held);
+            if now != before {
+                for at in tree.path(queue) {
+                    let usage = &mut self.usage[at].0;
+                    (0..MAX_DIMS).for_each(|d| usage[d] = usage[d] + now.0[d] - before.0[d]);
+                }
+                self.held[user.index()] = now;
+            }
+            let head = running.next(user).filter(|_| books.waiting(user) > 0);
+            let next = head.map(|Head { queue: line, footprint, tasks, gang }| Waiting {
+                user,
+                queue,
+                priority: line.priority,
+                since: (line.release, line.place),
+                each: footprint,
+                tasks,
+                gang,
+            });
+            if let Some(old) = std::mem::replace(&mut self.waiting[user.index()], next) {
+                self.lines[queue].remove(&old.turn());
+            }
+            if let Some(next) = next {
+                self.lines[queue].insert(next.turn(), user);
+            }
+            if self.lines[queue].is_empty() {
+                self.busy.remove(&queue);
+            } else {
+                self.busy.insert(queue);
+            }
+        }
+    }
+}
