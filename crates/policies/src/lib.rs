@@ -41,6 +41,13 @@ mod tetris;
 mod time_based;
 mod tsf;
 
+/// Files of queues, and the readers of their values.
+pub mod queues {
+    pub use super::cycle::{
+        Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,
+    };
+}
+
 pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, Measure, NAMES, Name, Of};
 pub use plimsoll_sim::policy::inside;

@@ -41,6 +41,11 @@ pub trait Scheduler: Send {
     fn standings(&self, _tree: &Tree, _desk: &Desk, _books: &Books) -> Vec<Standing> {
         Vec::new()
     }
+
+    /// Whether one user goes before another by the comparison as it is written, if there is one.
+    fn goes_before(&self, _tree: &Tree, _desk: &Desk, _books: &Books, _one: UserId, _other: UserId) -> Option<bool> {
+        None
+    }
 }
 
 /// A policy of a scheduler.
@@ -126,6 +131,10 @@ impl<S: Scheduler> Policy for Cycled<S> {
 
     fn standings(&self, books: &Books) -> Vec<Standing> {
         self.scheduler.standings(&self.tree, &self.desk, books)
+    }
+
+    fn goes_before(&self, one: UserId, other: UserId, books: &Books) -> Option<bool> {
+        self.scheduler.goes_before(&self.tree, &self.desk, books, one, other)
     }
 }
 

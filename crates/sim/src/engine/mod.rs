@@ -296,6 +296,11 @@ impl<'a> Engine<'a> {
         self.core.outside.policy.standings(&self.core.books)
     }
 
+    /// Whether one user goes before another, as the policy says ([`Policy::goes_before`]).
+    pub fn goes_before(&self, one: UserId, other: UserId) -> Option<bool> {
+        self.core.outside.policy.goes_before(one, other, &self.core.books)
+    }
+
     /// Ends the run here, and tells the recorder what is left. Errors: the recorder's.
     pub fn finish(mut self) -> Result<Outcome> {
         self.core.outcome.end = self.core.now;

@@ -15,7 +15,7 @@ pub use preemption::{
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Resources, Time, UserId};
+use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
 
 /// A place in line: lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,12 +159,16 @@ impl Lens {
 }
 
 /// The quantities that a policy goes by, of one of its groups or users.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// The group or user.
     pub name: String,
     /// Names and values: for people and tests, while integers decide.
     pub values: Vec<(String, f64)>,
+    /// The amounts that it may claim whatever others hold, in base units, of the resources with such a promise.
+    pub guaranteed: [Option<u64>; MAX_DIMS],
+    /// The most that it may hold, in base units, of the resources with such a limit.
+    pub limit: [Option<u64>; MAX_DIMS],
 }
 
 /// The things that a policy asks of the engine besides its turn; the engine keeps nothing that no policy needs.
@@ -276,5 +280,11 @@ pub trait Policy: Send {
     /// its last decision.
     fn standings(&self, _books: &Books) -> Vec<Standing> {
         Vec::new()
+    }
+
+    /// Whether one user goes before another by the rule as it is written, if it compares users one by one: an order has to say the
+    /// opposite the other way round.
+    fn goes_before(&self, _one: UserId, _other: UserId, _books: &Books) -> Option<bool> {
+        None
     }
 }

@@ -1,0 +1,349 @@
+//! One round of a policy on a situation: an engine that begins with it is stepped through one instant.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
+use plimsoll_policies::{NamedPolicy, Policy, PolicySpec, Registry, Setup, Standing};
+use plimsoll_sim::books::{Books, Weights};
+use plimsoll_sim::cluster::{Cluster, Placement, Shortage};
+use plimsoll_sim::engine::{Engine, Options, Parties};
+use plimsoll_sim::policy::Reason;
+use plimsoll_sim::record::{Decision, Recorder, TaskRecord, Turn};
+use plimsoll_sim::workload::{TaskSet, Workload as Rows};
+
+use crate::situation::{Run, Situation};
+use crate::state::{State, Workload};
+
+/// A policy that decides on situations of a state.
+pub struct Bench<'a> {
+    state: &'a State,
+    /// The policy's name.
+    pub policy: String,
+    make: Box<dyn Fn(&Setup) -> Result<Box<dyn Policy>> + 'a>,
+    /// Workloads without a user are users of their own.
+    apart: bool,
+    cluster: Arc<Cluster>,
+    weights: Weights,
+    registry: &'a Registry,
+}
+
+/// The instant of the round: those that run have started before.
+const NOW: Time = Time(1_000_000);
+
+/// The decisions of a round.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    /// Tasks that start, in this order: workload, how many, machine.
+    pub launched: Vec<(usize, u32, u32)>,
+    /// Tasks that are stopped.
+    pub evicted: Vec<Evicted>,
+    /// Why workloads wait, of those that do.
+    pub waits: Vec<Waits>,
+    /// The quantities that the policy goes by, before the round.
+    pub standings: Vec<Standing>,
+    /// Two users of which each goes before the other, or neither, by the policy's own comparison.
+    pub unordered: Option<(String, String)>,
+}
+
+/// Tasks that are stopped.
+#[derive(Clone, Debug)]
+pub struct Evicted {
+    /// Their workload.
+    pub workload: usize,
+    /// How many.
+    pub tasks: u32,
+    /// For whom, by the user's name, and by which rule.
+    pub cause: Option<(String, &'static str)>,
+}
+
+/// Why a workload waits.
+#[derive(Clone, Debug)]
+pub struct Waits {
+    /// The workload.
+    pub workload: usize,
+    /// How many tasks of it.
+    pub tasks: u32,
+    /// The reason.
+    pub reason: Why,
+}
+
+/// A reason to wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// No room: what is short, by place among the resources, and how much.
+    Room(Option<(usize, u64)>),
+    /// A quota: the group's place in the policy's tree, the resource, and how much is short.
+    Quota(u32, usize, u64),
+    /// A rule of the policy's.
+    Rule(&'static str),
+    /// It stands behind another one of its user.
+    Behind,
+}
+
+impl<'a> Bench<'a> {
+    /// For a policy by name. Errors: those of its name and of its files.
+    pub fn new(state: &'a State, policy: &str, registry: &'a Registry) -> Result<Bench<'a>> {
+        let own = registry.own().iter().any(|own| own.name == policy);
+        let spec = if own { None } else { PolicySpec::from_str(policy).ok() };
+        let cluster = Arc::new(state.cluster.clone());
+        let bench = |make: Box<dyn Fn(&Setup) -> Result<Box<dyn Policy>> + 'a>, apart| Bench {
+            state,
+            policy: policy.to_owned(),
+            make,
+            apart,
+            cluster,
+            weights: Weights::from_scalars(state.weights.iter().map(|(name, weight)| (name.as_str(), *weight))),
+            registry,
+        };
+        let bench = match spec {
+            Some(spec) if spec.is_queued() && spec.file().is_none() => {
+                bench(Box::new(move |setup| spec.build_queued(&state.queues, setup)), true)
+            }
+            spec => {
+                let queued = spec.is_some_and(|spec| spec.is_queued());
+                let named: NamedPolicy = registry.policy(policy)?;
+                bench(Box::new(move |setup| named.build(setup)), queued)
+            }
+        };
+        bench.policy()?;
+        Ok(bench)
+    }
+
+    /// The state.
+    pub fn state(&self) -> &'a State {
+        self.state
+    }
+
+    /// The same policy on another state. Errors: as [`Bench::new`].
+    pub fn on<'s>(&self, state: &'s State) -> Result<Bench<'s>>
+    where
+        'a: 's,
+    {
+        Bench::new(state, &self.policy, self.registry)
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>> {
+        let State { cluster, .. } = self.state;
+        (self.make)(&Setup {
+            dims: &cluster.dims,
+            capacity: cluster.total(),
+            machines: cluster.capacities.len() as u64,
+            weights: &self.weights,
+            labels: None,
+        })
+    }
+
+    /// The engine's user of a workload.
+    pub fn user_of(&self, workload: &'a Workload) -> &'a str {
+        let party = workload.user.as_ref().or(if self.apart { None } else { workload.group.as_ref() });
+        party.map_or(&workload.name, |party| party)
+    }
+
+    /// Decides a round, and leads the situation through it. Errors: those of the policy, and workloads that run where there is no
+    /// room for them.
+    pub fn play(&self, situation: &mut Situation) -> Result<Round> {
+        let mut rows = Rows { dims: self.cluster.dims.clone(), ..Rows::default() };
+        for run in &situation.running {
+            self.row(&mut rows, run.workload, run.tasks, Time::ZERO);
+        }
+        for wait in &situation.waiting {
+            self.row(&mut rows, wait.workload, wait.tasks, NOW);
+        }
+        let rows = rows.finish();
+        let mut heard = Heard::default();
+        let (mut source, mut policy) = (rows.source(), self.policy()?);
+        let placement = if self.state.machines.is_some() { Placement::FirstFit } else { Placement::Pooled };
+        let options = Options { placement, ..Options::default() };
+        let parties = Parties::lent(&mut source, &mut *policy, &mut heard);
+        let mut engine = Engine::new(parties, self.cluster.clone(), self.weights.clone(), &options)?;
+        for run in &situation.running {
+            let workload = &self.state.workloads[run.workload];
+            engine.begin(MachineId(run.machine)).map_err(|error| {
+                Error::Mismatch { problem: format!("'{}' runs where it cannot: {error}", workload.name) }
+            })?;
+        }
+        let mut round = Round::default();
+        if !situation.waiting.is_empty() {
+            engine.step()?;
+        }
+        round.standings = engine.standings();
+        round.unordered = unordered(&engine, rows.users.len() as u32, |user| rows.users.name(user.0).to_owned());
+        engine.finish()?;
+        self.follow(situation, heard, &rows, &mut round);
+        Ok(round)
+    }
+
+    fn row(&self, rows: &mut Rows, workload: usize, tasks: u32, submit: Time) {
+        let about = &self.state.workloads[workload];
+        let (job, user) = (rows.job(&rows.sets.len().to_string()), UserId(rows.users.intern(self.user_of(about))));
+        rows.sets.push(TaskSet {
+            job,
+            user,
+            submit,
+            duration: Span::ENDLESS,
+            tasks,
+            demand: about.demand,
+            priority: about.priority,
+            gang: about.gang,
+            estimate: about.estimate,
+            ..TaskSet::default()
+        });
+    }
+
+    /// What happened becomes the new situation.
+    fn follow(&self, situation: &mut Situation, heard: Heard, rows: &Rows, round: &mut Round) {
+        let before = situation.running.len();
+        // By row: what waited comes behind what ran.
+        let workload_of = |row: usize| match row.checked_sub(before) {
+            None => situation.running[row].workload,
+            Some(at) => situation.waiting[at].workload,
+        };
+        let name = |user: UserId| rows.users.name(user.0).to_owned();
+        let mut stopped: Vec<(usize, u32)> = heard.stopped.iter().map(|(row, tasks)| (*row, *tasks)).collect();
+        stopped.sort_by_key(|(row, _)| heard.causes.iter().position(|(known, ..)| known == row));
+        for (row, tasks) in &stopped {
+            let cause = heard.causes.iter().find(|(known, ..)| known == row);
+            // Whoever is on the way out goes only once.
+            if situation.running[*row].leaves.is_none() {
+                let cause = cause.map(|(_, user, rule)| (name(*user), *rule));
+                round.evicted.push(Evicted { workload: workload_of(*row), tasks: *tasks, cause });
+            }
+        }
+        let mut launched = heard.launched.clone();
+        launched.sort_by_key(|(row, ..)| heard.order.iter().position(|known| known == row));
+        let mut free = self.free(situation, &stopped);
+        for (row, tasks, machine) in launched {
+            let workload = workload_of(row);
+            let need = self.state.workloads[workload].demand.times(tasks);
+            let room = &mut free[machine as usize];
+            if need.fits(room) {
+                room.0.iter_mut().zip(need.0).for_each(|(room, need)| *room -= need);
+                round.launched.push((workload, tasks, machine));
+            }
+        }
+        for (at, wait) in situation.waiting.iter().enumerate() {
+            let row = before + at;
+            let of = |(workload, tasks, _): &(usize, u32, u32)| if *workload == wait.workload { *tasks } else { 0 };
+            let started: u32 = round.launched.iter().map(of).sum();
+            if started < wait.tasks {
+                let planned = started == 0 && heard.order.contains(&row);
+                let known = heard.waits.get(&row).cloned().unwrap_or(Why::Behind);
+                let reason = if planned { Why::Rule("the tasks that it replaces have not left yet") } else { known };
+                round.waits.push(Waits { workload: wait.workload, tasks: wait.tasks - started, reason });
+            }
+        }
+        self.carry_out(situation, &stopped, round);
+    }
+
+    /// By machine, the amounts that are free once whoever is stopped and takes no time to go has gone.
+    fn free(&self, situation: &Situation, stopped: &[(usize, u32)]) -> Vec<Resources> {
+        let mut free = self.cluster.capacities.clone();
+        for (row, run) in situation.running.iter().enumerate() {
+            let workload = &self.state.workloads[run.workload];
+            let gone = stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks);
+            let gone = if run.leaves.is_some() || workload.grace > 0 { 0 } else { gone };
+            let held = workload.demand.times(run.tasks - gone);
+            free[run.machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+        }
+        free
+    }
+
+    fn carry_out(&self, situation: &mut Situation, stopped: &[(usize, u32)], round: &Round) {
+        let mut running = Vec::new();
+        let mut again = Vec::new();
+        for (row, run) in situation.running.iter().enumerate() {
+            let workload = &self.state.workloads[run.workload];
+            let gone = stopped.iter().find(|(known, _)| *known == row).map_or(0, |(_, tasks)| *tasks);
+            let gone = if run.leaves.is_some() { 0 } else { gone };
+            if gone < run.tasks {
+                running.push(Run { tasks: run.tasks - gone, ..*run });
+            }
+            if gone > 0 && workload.grace > 0 {
+                running.push(Run { tasks: gone, leaves: Some(workload.grace), ..*run });
+            } else if gone > 0 && workload.resubmit {
+                again.push((run.workload, gone));
+            }
+        }
+        again.into_iter().for_each(|(workload, tasks)| situation.wait(self.state, workload, tasks));
+        for (workload, tasks, machine) in &round.launched {
+            let ends = self.state.workloads[*workload].ends_after;
+            running.push(Run { workload: *workload, tasks: *tasks, machine: *machine, ends, leaves: None });
+            if let Some(wait) = situation.waiting.iter_mut().find(|wait| wait.workload == *workload) {
+                wait.tasks -= tasks;
+            }
+        }
+        situation.waiting.retain(|wait| wait.tasks > 0);
+        situation.running = running;
+    }
+}
+
+/// The first two users that are out of order.
+fn unordered(engine: &Engine, users: u32, name: impl Fn(UserId) -> String) -> Option<(String, String)> {
+    for one in 0..users {
+        for other in one + 1..users {
+            let (one, other) = (UserId(one), UserId(other));
+            if let (Some(before), Some(after)) = (engine.goes_before(one, other), engine.goes_before(other, one))
+                && before == after
+            {
+                return Some((name(one), name(other)));
+            }
+        }
+    }
+    None
+}
+
+/// Everything that a round says, by row.
+#[derive(Default)]
+struct Heard {
+    launched: Vec<(usize, u32, u32)>,
+    /// The rows that start, in the order of the decisions.
+    order: Vec<usize>,
+    stopped: HashMap<usize, u32>,
+    causes: Vec<(usize, UserId, &'static str)>,
+    waits: HashMap<usize, Why>,
+}
+
+fn row_of(name: plimsoll_sim::record::Named) -> usize {
+    let mut text = String::new();
+    name.render(&mut text);
+    text.parse().expect("jobs are named by their rows")
+}
+
+impl Recorder for Heard {
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+
+    fn decided(&mut self, decision: &Decision, _books: &Books) -> Result<()> {
+        let row = row_of(decision.name);
+        match decision.turn {
+            Turn::Launched(_) => {
+                self.waits.remove(&row);
+                self.order.push(row);
+            }
+            Turn::Blocked(shortage) => {
+                let short = |short: Shortage| short.resource.map(|resource| (usize::from(resource), short.amount));
+                self.waits.insert(row, Why::Room(shortage.and_then(short)));
+            }
+            Turn::NotAdmitted(Reason::Quota { group, resource, short }) => {
+                self.waits.insert(row, Why::Quota(group, resource.into(), short));
+            }
+            Turn::NotAdmitted(Reason::Rule(words)) => drop(self.waits.insert(row, Why::Rule(words))),
+            Turn::Displaced(cause) => self.causes.push((row, cause.user, cause.rule)),
+        }
+        Ok(())
+    }
+
+    fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
+        let (row, machine) = (row_of(tasks.name), tasks.machine.map_or(0, |machine| machine.0));
+        if tasks.fate.is_stopped() {
+            *self.stopped.entry(row).or_default() += tasks.count;
+        } else if tasks.start == NOW {
+            self.launched.push((row, tasks.count, machine));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! The search for the smallest state that comes to a verdict: all states of a class, smallest first.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_base::error::Result;
+use plimsoll_policies::Registry;
+use rayon::prelude::*;
+
+use crate::round::Bench;
+use crate::state::parse;
+use crate::verdict::{Hearing, Verdict, judge};
+
+/// The states that are searched: one resource of 1 to `size`; two queues `a` and `b`; up to `running` workloads of whole sizes and of
+/// two priorities that run, in every order of age, as far as they fit; one arrival in `a` of either priority.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// The largest capacity and the largest workload.
+    pub size: u32,
+    /// The most workloads that run at first.
+    pub running: usize,
+    /// The keys of both queues, as lines of a state.
+    pub keys: String,
+    /// The table `[policy]`, as lines of a state.
+    pub switches: String,
+}
+
+/// A state of a class that came to a verdict.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The state as it would be written.
+    pub text: String,
+    /// How it was played.
+    pub hearing: Hearing,
+}
+
+/// A workload of a candidate: in `a` or not, urgent or not, and its size.
+type Small = (bool, bool, u32);
+
+/// How many rounds of each state are played: more than there are situations of so few workloads that differ.
+const ROUNDS: u32 = 64;
+
+impl Class {
+    /// The class in which a policy is searched unless something else is said: queues that may take back and displace, and are
+    /// promised nothing.
+    pub fn of(policy: &str, size: u32) -> Class {
+        let name = policy.split(['@', ':']).next().unwrap_or(policy);
+        let keys = match name {
+            "kueue" => "within = \"lower-priority\"\nreclaim = \"any\"\n",
+            _ => "",
+        };
+        Class { size, running: 2, keys: keys.to_owned(), switches: String::new() }
+    }
+
+    /// All states of one capacity, those of few and small workloads first.
+    fn states(&self, capacity: u32) -> Vec<(Vec<Small>, Small)> {
+        let mut sets: Vec<Vec<Small>> = vec![Vec::new()];
+        let mut all: Vec<Vec<Small>> = Vec::new();
+        for _ in 0..self.running {
+            let mut longer = Vec::new();
+            for set in &sets {
+                let left = capacity - set.iter().map(|(.., size)| size).sum::<u32>();
+                for size in 1..=left {
+                    for (in_a, urgent) in [(true, false), (true, true), (false, false), (false, true)] {
+                        longer.push(set.iter().copied().chain([(in_a, urgent, size)]).collect::<Vec<Small>>());
+                    }
+                }
+            }
+            all.extend(longer.iter().cloned());
+            sets = longer;
+        }
+        let arrivals = (1..=capacity).flat_map(|size| [(true, false, size), (true, true, size)]);
+        let arrivals: Vec<Small> = arrivals.collect();
+        let mut states: Vec<(Vec<Small>, Small)> =
+            all.iter().flat_map(|set| arrivals.iter().map(|arrival| (set.clone(), *arrival))).collect();
+        // Small first: few workloads, then little in all, then as few urgent ones as it takes.
+        states.sort_by_key(|(set, arrival)| {
+            let urgent = set.iter().filter(|(_, urgent, _)| *urgent).count() + usize::from(arrival.1);
+            (set.len(), set.iter().map(|(.., size)| size).sum::<u32>() + arrival.2, urgent)
+        });
+        states
+    }
+
+    fn text(&self, policy: &str, capacity: u32, (set, arrival): &(Vec<Small>, Small)) -> String {
+        let mut text = format!("[capacity]\ncpu = {capacity}\n");
+        if !self.switches.is_empty() {
+            let _ = writeln!(text, "[policy]\n{}", self.switches.trim_end());
+        }
+        for name in ["a", "b"] {
+            let _ = write!(text, "[[group]]\nname = \"{name}\"\n{}", self.keys);
+        }
+        let mut workload = |kind: &str, name: String, (in_a, urgent, size): Small| {
+            let (group, priority) = (if in_a { "a" } else { "b" }, u32::from(urgent));
+            let _ = write!(
+                text,
+                "[[{kind}]]\nname = \"{name}\"\ngroup = \"{group}\"\ndemand = {{ cpu = {size} }}\npriority = {priority}\n"
+            );
+        };
+        for (at, small) in set.iter().enumerate() {
+            workload("running", format!("r{}", at + 1), *small);
+        }
+        workload("waiting", "w".to_owned(), *arrival);
+        let _ = writeln!(text, "[[expect]]\npolicy = \"{policy}\"");
+        text
+    }
+}
+
+/// The smallest state of a class that comes to one of these verdicts under a policy, if there is any; `tell` hears how many states
+/// were played, and says whether to go on. Errors: those of the policy.
+pub fn search(
+    policy: &str,
+    registry: &Registry,
+    class: &Class,
+    verdicts: &[Verdict],
+    tell: &(dyn Fn(u64) -> Result<()> + Sync),
+) -> Result<(Option<Found>, u64)> {
+    let played = AtomicU64::new(0);
+    for capacity in 1..=class.size {
+        let states = class.states(capacity);
+        let found = states.par_iter().map(|state| {
+            tell(played.fetch_add(1, Ordering::Relaxed))?;
+            let text = class.text(policy, capacity, state);
+            let parsed = parse(Path::new("search.toml"), &text)?;
+            let hearing = judge(&Bench::new(&parsed, policy, registry)?, ROUNDS)?;
+            Ok(verdicts.contains(&hearing.verdict).then_some(Found { text, hearing }))
+        });
+        // The first in order, whatever the number of threads; an error as well.
+        if let Some(found) = found.find_first(|found: &Result<Option<Found>>| !matches!(found, Ok(None))) {
+            return Ok((found?, played.into_inner()));
+        }
+    }
+    Ok((None, played.into_inner()))
+}

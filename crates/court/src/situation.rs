@@ -1,0 +1,117 @@
+//! The situation of a state between two rounds: who runs, who is on the way out, who waits.
+
+use crate::state::State;
+
+/// The situation. Equal situations go on alike under a policy without memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Situation {
+    /// The next round.
+    pub round: u32,
+    /// In the order in which they started.
+    pub running: Vec<Run>,
+    /// By age, the oldest first.
+    pub waiting: Vec<Wait>,
+    /// How many of [`State::arrivals`] have come.
+    pub arrived: usize,
+}
+
+/// Tasks of a workload that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// The workload.
+    pub workload: usize,
+    /// How many of its tasks.
+    pub tasks: u32,
+    /// Where; 0 for a pool.
+    pub machine: u32,
+    /// How many rounds until they end, if they do.
+    pub ends: Option<u32>,
+    /// They were stopped, and take so many rounds to go.
+    pub leaves: Option<u32>,
+}
+
+/// Tasks of a workload that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wait {
+    /// The workload.
+    pub workload: usize,
+    /// How many of its tasks.
+    pub tasks: u32,
+}
+
+impl Situation {
+    /// The situation before the first round.
+    pub fn first(state: &State) -> Situation {
+        let run = |at: &usize| {
+            let workload = &state.workloads[*at];
+            Run {
+                workload: *at,
+                tasks: workload.tasks,
+                machine: workload.machine.unwrap_or(0),
+                ends: workload.ends_after,
+                leaves: None,
+            }
+        };
+        let running = state.running.iter().map(run).collect();
+        let mut first = Situation { round: 1, running, ..Situation::default() };
+        first.arrive(state);
+        first
+    }
+
+    /// Whoever comes before the next round waits.
+    pub fn arrive(&mut self, state: &State) {
+        while let Some((_, workload)) = state.arrivals.get(self.arrived).filter(|(round, _)| *round <= self.round) {
+            self.wait(state, *workload, state.workloads[*workload].tasks);
+            self.arrived += 1;
+        }
+    }
+
+    /// Tasks of a workload wait.
+    pub fn wait(&mut self, state: &State, workload: usize, tasks: u32) {
+        if let Some(known) = self.waiting.iter_mut().find(|wait| wait.workload == workload) {
+            known.tasks += tasks;
+            return;
+        }
+        let born = |wait: &Wait| state.workloads[wait.workload].born;
+        let at = self.waiting.partition_point(|wait| born(wait) < state.workloads[workload].born);
+        self.waiting.insert(at, Wait { workload, tasks });
+    }
+
+    /// Time passes to the next round: what is due ends or goes, and whoever comes next waits.
+    pub fn pass(&mut self, state: &State) {
+        self.round += 1;
+        let mut over: Vec<(Run, bool)> = Vec::new();
+        self.running.retain_mut(|run| {
+            let due = |left: &mut Option<u32>| {
+                left.as_mut().is_some_and(|left| {
+                    *left = left.saturating_sub(1);
+                    *left == 0
+                })
+            };
+            let (gone, ended) = (due(&mut run.leaves), due(&mut run.ends));
+            if gone || ended {
+                over.push((*run, ended && run.leaves.is_none_or(|left| left > 0)));
+            }
+            !(gone || ended)
+        });
+        for (run, ended) in over {
+            let workload = &state.workloads[run.workload];
+            if if ended { workload.repeats } else { workload.resubmit } {
+                self.wait(state, run.workload, run.tasks);
+            }
+        }
+        self.arrive(state);
+    }
+
+    /// Whether anything will happen of itself: an arrival, an end, a departure.
+    pub fn is_moving(&self, state: &State) -> bool {
+        self.arrived < state.arrivals.len() || self.running.iter().any(|run| run.ends.is_some() || run.leaves.is_some())
+    }
+
+    /// The same without the number of the round: what is compared when a situation may have been there before.
+    pub fn timeless(&self, state: &State) -> Situation {
+        // As long as somebody is still to come, no two rounds are alike.
+        let round = if self.arrived < state.arrivals.len() { self.round } else { 0 };
+        Situation { round, ..self.clone() }
+    }
+}

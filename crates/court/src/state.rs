@@ -1,0 +1,482 @@
+//! A state of a cluster as it is written: capacity, queues, workloads that run, wait or are still to come, and expectations.
+//!
+//! Reads TOML or JSON. See docs/court.md for the format.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows::{read_text, text_of};
+use plimsoll_base::tree::{Entry, Node, Place, Value};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Round, Span, decimal};
+use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
+use plimsoll_sim::cluster::{Cluster, ClusterSpec};
+
+use crate::verdict::Verdict;
+
+/// A state as it is written.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Its name: the one it gives, or else that of its file.
+    pub name: String,
+    /// A description in a sentence; empty if none.
+    pub about: String,
+    /// Where it comes from; empty if nothing is said.
+    pub source: String,
+    /// The machines; a pool is one.
+    pub cluster: Cluster,
+    /// The names of the machines; nothing for a pool.
+    pub machines: Option<Vec<String>>,
+    /// The queues, and the switches of the policy.
+    pub queues: QueueFile,
+    /// The weights of users, and of groups for policies that know no groups, in millionths.
+    pub weights: Vec<(String, u64)>,
+    /// All workloads: those that run, those that wait, those to come.
+    pub workloads: Vec<Workload>,
+    /// The workloads that run at first, in the order in which they started.
+    pub running: Vec<usize>,
+    /// The round in which each of the others waits for the first time; 1 for those that wait at first.
+    pub arrivals: Vec<(u32, usize)>,
+    /// The expectations of a scenario.
+    pub expectations: Vec<Expectation>,
+    /// Whether a scenario is also played with other names.
+    pub renames: bool,
+}
+
+/// A workload.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// Its queue.
+    pub group: Option<String>,
+    /// The user, application or job that it belongs to.
+    pub user: Option<String>,
+    /// The amounts of each task, in base units.
+    pub demand: Resources,
+    /// How many equal tasks it has.
+    pub tasks: u32,
+    /// 0 (most urgent) to 9.
+    pub priority: u8,
+    /// The place among all by age: the lower came first.
+    pub born: usize,
+    /// The machine on which it runs at first.
+    pub machine: Option<u32>,
+    /// Whether its tasks start together or not at all.
+    pub gang: bool,
+    /// How long each task is said to run.
+    pub estimate: Option<Span>,
+    /// After how many rounds of running it ends; never if absent.
+    pub ends_after: Option<u32>,
+    /// How many rounds it takes to go when it is stopped.
+    pub grace: u32,
+    /// Whether it waits again after it was stopped.
+    pub resubmit: bool,
+    /// Whether it waits again after it has ended.
+    pub repeats: bool,
+}
+
+/// The outcome that a scenario is expected to have under a policy.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// The policy's name.
+    pub policy: String,
+    /// The verdict.
+    pub verdict: Option<Verdict>,
+    /// The workloads that start in some round; any if absent.
+    pub launched: Option<Vec<String>>,
+    /// The workloads that are stopped in some round; any if absent.
+    pub evicted: Option<Vec<String>>,
+    /// The most rounds that are played.
+    pub rounds: u32,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// The rounds of a scenario unless it says otherwise.
+pub const ROUNDS: u32 = 100;
+
+/// The most priorities that a run tells apart.
+const PRIORITIES: usize = 10;
+
+const TOP: [&str; 14] = [
+    "name", "about", "source", "names", "capacity", "machines", "machine", "policy", "group", "user", "running", "waiting",
+    "arrive", "expect",
+];
+const OF_WORKLOAD: [&str; 15] = [
+    "name", "group", "user", "demand", "tasks", "priority", "age_s", "machine", "gang", "estimate_s", "ends_after", "grace",
+    "resubmit", "repeats", "at_round",
+];
+const OF_EXPECTATION: [&str; 5] = ["policy", "verdict", "launched", "evicted", "rounds"];
+
+/// Reads the state in a file, or on standard input for `-`. Errors: those of [`read_text`] and [`parse`].
+pub fn open(path: &Path) -> Result<State> {
+    let (name, text) = match path.as_os_str() == "-" {
+        true => (Path::new("standard input"), text_of(Path::new("standard input"), std::io::stdin().lock())?),
+        false => (path, read_text(path)?),
+    };
+    parse(name, &text)
+}
+
+/// Reads a state from text. The ending of `path` says whether it is JSON or TOML, or else the text does. Errors:
+/// [`Error::Placed`] with the place, the problem, and the values that would be accepted.
+pub fn parse(path: &Path, text: &str) -> Result<State> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let json = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("json") => true,
+        Some("toml") => false,
+        _ => text.trim_start().starts_with('{'),
+    };
+    let whole = Place::whole(path, text);
+    let tree = if json { Node::json(&whole)? } else { Node::toml(&whole)? };
+    state(&tree, &whole).map_err(|error| match error {
+        Error::Placed { .. } => error,
+        error => whole.wrong("", error),
+    })
+}
+
+fn state(tree: &Node, whole: &Place) -> Result<State> {
+    tree.known(&TOP, "", " of a state")?;
+    let stem = whole.file().file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let (cluster, machines) = cluster(tree)?;
+    let mut queues = QueueFile::of(tree, whole)?;
+    let mut read = Reader { dims: &cluster.dims, machines: machines.as_deref(), queues: &queues, drafts: Vec::new() };
+    for (key, kind) in [("running", Kind::Running), ("waiting", Kind::Waiting), ("arrive", Kind::Arriving)] {
+        for node in queues::list(tree, key)? {
+            read.workload(key, kind, node)?;
+        }
+    }
+    let drafts = read.drafts;
+    let priorities = priorities(&drafts)?;
+    // By age, then as they are written; whoever is still to come is younger.
+    let mut order: Vec<usize> = (0..drafts.len()).collect();
+    let later = |draft: &Draft| if draft.kind == Kind::Arriving { draft.round } else { 0 };
+    order.sort_by_key(|at| (later(&drafts[*at]), std::cmp::Reverse(drafts[*at].age)));
+    let (mut running, mut arrivals) = (Vec::new(), Vec::new());
+    let mut workloads: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
+    for (born, at) in order.into_iter().enumerate() {
+        workloads[at].born = born;
+        workloads[at].priority = priorities[&drafts[at].priority];
+        match drafts[at].kind {
+            Kind::Running => running.push(at),
+            Kind::Waiting | Kind::Arriving => arrivals.push((drafts[at].round, at)),
+        }
+    }
+    enlist(&mut queues, &drafts)?;
+    let names: HashSet<&str> = workloads.iter().map(|workload| workload.name.as_str()).collect();
+    let expectations = queues::list(tree, "expect")?.iter().map(|node| expectation(node, &names)).collect::<Result<_>>()?;
+    Ok(State {
+        name: text(tree, "name")?.unwrap_or(stem),
+        about: text(tree, "about")?.unwrap_or_default(),
+        source: text(tree, "source")?.unwrap_or_default(),
+        weights: weights(tree)?,
+        renames: queues::truth(tree, "names")?.unwrap_or(false),
+        cluster,
+        machines,
+        queues,
+        workloads,
+        running,
+        arrivals,
+        expectations,
+    })
+}
+
+impl State {
+    /// The same with other names, whose order is turned round.
+    pub fn renamed(&self) -> State {
+        let mut names: BTreeSet<&str> = self.queues.groups.iter().map(|group| group.name.as_str()).collect();
+        names.extend(self.queues.users.iter().map(|(user, _)| user.as_str()));
+        names.extend(self.weights.iter().map(|(name, _)| name.as_str()));
+        for Workload { name, group, user, .. } in &self.workloads {
+            names.extend([Some(name), group.as_ref(), user.as_ref()].into_iter().flatten().map(String::as_str));
+        }
+        let count = names.len();
+        let new: HashMap<String, String> =
+            names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), format!("{:06}-{name}", count - at))).collect();
+        let rename = |name: &mut String| {
+            if let Some(new) = new.get(name) {
+                name.clone_from(new);
+            }
+        };
+        let mut state = self.clone();
+        state.queues.groups.iter_mut().for_each(|group| rename(&mut group.name));
+        state.queues.users.iter_mut().for_each(|(user, _)| rename(user));
+        state.weights.iter_mut().for_each(|(name, _)| rename(name));
+        for Workload { name, group, user, .. } in &mut state.workloads {
+            rename(name);
+            group.iter_mut().chain(user).for_each(rename);
+        }
+        state.renames = false;
+        state
+    }
+}
+
+/// Every workload's user belongs to its queue; where no queues are described, they are those that workloads name.
+fn enlist(queues: &mut QueueFile, drafts: &[Draft]) -> Result<()> {
+    let described = !queues.groups.is_empty();
+    for Draft { workload, place, .. } in drafts {
+        let Some(group) = &workload.group else { continue };
+        let known = queues.groups.iter().position(|known| known.name == *group);
+        let at = known.unwrap_or(queues.groups.len());
+        if known.is_none() && !described {
+            queues.groups.push(QueueEntry { name: group.clone(), ..QueueEntry::default() });
+        }
+        let user = workload.user.as_ref().unwrap_or(&workload.name);
+        match queues.users.iter().find(|(known, _)| known == user) {
+            Some((_, other)) if *other != at => {
+                let other = &queues.groups[*other].name;
+                return Err(place.wrong("user", format!("'{user}' is in '{other}' and in '{group}'; expected one group")));
+            }
+            Some(_) => {}
+            None => queues.users.push((user.clone(), at)),
+        }
+    }
+    Ok(())
+}
+
+fn text(node: &Node, key: &str) -> Result<Option<String>> {
+    let Some(Entry { node, .. }) = node.get(key) else { return Ok(None) };
+    let wrong = || node.place.wrong(key, format!("{} is not accepted; expected text in quotes", node.shown()));
+    node.text().map(|text| Some(text.to_owned())).ok_or_else(wrong)
+}
+
+/// The machines and their names.
+fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
+    let given: Vec<&Entry> = ["capacity", "machines", "machine"].into_iter().filter_map(|key| tree.get(key)).collect();
+    let [entry] = given[..] else {
+        let place = given.get(1).map_or(&tree.place, |entry| &entry.place);
+        let expected = "expected one of [capacity], machines = \"2x8c16g\" and [[machine]]s";
+        return Err(place.wrong("capacity", if given.is_empty() { "is missing; " } else { "stands beside another; " }.to_owned() + expected));
+    };
+    let mut cluster = Cluster::default();
+    match entry.key.as_str() {
+        "capacity" => {
+            let capacity = amounts_of(&mut cluster.dims, &entry.node, "capacity", &[])?;
+            cluster.capacities.push(capacity);
+            Ok((cluster, None))
+        }
+        "machines" => {
+            let text = entry.node.text().ok_or_else(|| {
+                entry.node.place.wrong("machines", format!("{} is not accepted; expected machines, such as \"2x8c16g\"", entry.node.shown()))
+            })?;
+            let spec = ClusterSpec::parse("machines", text).map_err(|error| entry.node.place.wrong("machines", error))?;
+            let cluster = Cluster::new(&spec, &[])?;
+            let names = (1..=cluster.capacities.len()).map(|number| format!("m{number}")).collect();
+            Ok((cluster, Some(names)))
+        }
+        _ => {
+            let mut names: Vec<String> = Vec::new();
+            for node in queues::list(tree, "machine")? {
+                let name = queues::name(node, "a machine's name")?;
+                if names.iter().any(|known| known == name) {
+                    return Err(node.place.wrong("name", format!("two machines are called '{name}'; expected names of their own")));
+                }
+                let capacity = amounts_of(&mut cluster.dims, node, "machine", &["name"])?;
+                names.push(name.to_owned());
+                cluster.capacities.push(capacity);
+            }
+            if names.is_empty() {
+                return Err(entry.place.wrong("machine", "the list is empty; expected at least one machine"));
+            }
+            Ok((cluster, Some(names)))
+        }
+    }
+}
+
+/// Amounts of resources, which become dimensions as they are met.
+fn amounts_of(dims: &mut Vec<Dim>, node: &Node, key: &str, but: &[&str]) -> Result<Resources> {
+    let expected = "resources with amounts, such as cpu = 9";
+    let entries = node.table().ok_or_else(|| node.place.wrong(key, format!("{} is no table; expected {expected}", node.shown())))?;
+    for entry in entries.iter().filter(|entry| !but.contains(&entry.key.as_str())) {
+        let (dim, _) = Dim::parse(&entry.key);
+        if !dims.iter().any(|known| known.name == dim.name) {
+            if dims.len() == MAX_DIMS {
+                return Err(entry.place.wrong(key, format!("'{}' is one too many; expected at most {MAX_DIMS} resources", entry.key)));
+            }
+            dims.push(dim);
+        }
+    }
+    if dims.is_empty() {
+        return Err(node.place.wrong(key, format!("has no resource; expected {expected}")));
+    }
+    let but = |entry: &&Entry| !but.contains(&entry.key.as_str());
+    let table = Node { value: Value::Table(entries.iter().filter(but).cloned().collect()), place: node.place.clone() };
+    Ok(Resources(queues::amounts(&table, key, dims)?.map(Option::unwrap_or_default)))
+}
+
+/// Weights by name: of users, and of groups.
+fn weights(tree: &Node) -> Result<Vec<(String, u64)>> {
+    let mut known: HashMap<String, u64> = HashMap::new();
+    for key in ["group", "user"] {
+        for node in queues::list(tree, key)? {
+            if let (Some(name), Some(weight)) = (node.get("name").and_then(|entry| entry.node.text()), node.get("weight")) {
+                known.insert(name.to_owned(), queues::number(&weight.node, "weight")?);
+            }
+        }
+    }
+    // Weights of nothing are for policies with groups alone.
+    known.retain(|_, weight| *weight > 0);
+    let mut known: Vec<(String, u64)> = known.into_iter().collect();
+    known.sort();
+    Ok(known)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Running,
+    Waiting,
+    Arriving,
+}
+
+/// A workload as it is written.
+struct Draft {
+    workload: Workload,
+    kind: Kind,
+    priority: i64,
+    age: u64,
+    round: u32,
+    place: Place,
+}
+
+struct Reader<'a> {
+    dims: &'a [Dim],
+    machines: Option<&'a [String]>,
+    queues: &'a QueueFile,
+    drafts: Vec<Draft>,
+}
+
+impl Reader<'_> {
+    fn workload(&mut self, key: &str, kind: Kind, node: &Node) -> Result<()> {
+        node.known(&OF_WORKLOAD, "", &format!(" of [[{key}]]"))?;
+        let only = |name: &str, of: Kind, expected: &str| match node.get(name) {
+            Some(entry) if kind != of => Err(entry.place.wrong(name, format!("does not belong to [[{key}]]; it is for [[{expected}]]"))),
+            _ => Ok(()),
+        };
+        only("at_round", Kind::Arriving, "arrive")?;
+        only("machine", Kind::Running, "running")?;
+        let name = match node.get("name") {
+            None => format!("{key} {}", self.drafts.iter().filter(|draft| draft.kind == kind).count() + 1),
+            Some(_) => queues::name(node, "a workload's name")?.to_owned(),
+        };
+        if self.drafts.iter().any(|draft| draft.workload.name == name) {
+            return Err(node.place.wrong("name", format!("two workloads are called '{name}'; expected names of their own")));
+        }
+        let demand = node.get("demand").ok_or_else(|| node.place.wrong("demand", "is missing; expected amounts, such as { cpu = 1 }"))?;
+        let amounts = queues::amounts(&demand.node, "demand", self.dims)?.map(Option::unwrap_or_default);
+        if amounts == [0; MAX_DIMS] {
+            return Err(demand.node.place.wrong("demand", "is nothing; expected an amount above 0"));
+        }
+        let group = self.group(node)?;
+        let tasks = count(node, "tasks", 1)?.unwrap_or(1);
+        let priority = node.get("priority").map(|entry| queues::integer(&entry.node, "priority")).transpose()?;
+        let age = node.get("age_s").map(|entry| seconds(&entry.node, "age_s")).transpose()?;
+        let round = match kind {
+            Kind::Running => 0,
+            Kind::Waiting => 1,
+            Kind::Arriving => count(node, "at_round", 1)?.ok_or_else(|| node.place.wrong("at_round", "is missing; expected a round, from 1"))?,
+        };
+        let workload = Workload {
+            name,
+            group,
+            user: text(node, "user")?,
+            demand: Resources(amounts),
+            tasks,
+            machine: self.machine(node, kind)?,
+            gang: queues::truth(node, "gang")?.unwrap_or(false),
+            estimate: node.get("estimate_s").map(|entry| seconds(&entry.node, "estimate_s")).transpose()?.map(Span),
+            ends_after: count(node, "ends_after", 1)?,
+            grace: count(node, "grace", 0)?.unwrap_or(0),
+            resubmit: queues::truth(node, "resubmit")?.unwrap_or(true),
+            repeats: queues::truth(node, "repeats")?.unwrap_or(false),
+            ..Workload::default()
+        };
+        let (priority, age, place) = (priority.unwrap_or(0), age.unwrap_or(0), node.place.clone());
+        self.drafts.push(Draft { workload, kind, priority, age, round, place });
+        Ok(())
+    }
+
+    fn group(&self, node: &Node) -> Result<Option<String>> {
+        let Some(name) = text(node, "group")? else { return Ok(None) };
+        let place = node.get("group").map_or(&node.place, |entry| &entry.node.place);
+        match self.queues.groups.iter().position(|group| group.name == name) {
+            None if self.queues.groups.is_empty() => Ok(Some(name)),
+            None => {
+                let hint = plimsoll_base::error::did_you_mean(&name, self.queues.groups.iter().map(|group| group.name.as_str()));
+                Err(place.wrong("group", format!("'{name}' is no group{hint}; expected the name of one")))
+            }
+            Some(at) if self.queues.groups.iter().any(|group| group.parent == Some(at)) => {
+                Err(place.wrong("group", format!("'{name}' has groups under it; expected one of those")))
+            }
+            Some(_) => Ok(Some(name)),
+        }
+    }
+
+    fn machine(&self, node: &Node, kind: Kind) -> Result<Option<u32>> {
+        let (Some(machines), Kind::Running) = (self.machines, kind) else {
+            return match node.get("machine") {
+                Some(entry) => Err(entry.place.wrong("machine", "there are no machines to tell apart; expected none with [capacity]")),
+                None => Ok(None),
+            };
+        };
+        let Some(entry) = node.get("machine") else {
+            return Err(node.place.wrong("machine", "is missing; expected the machine on which it runs"));
+        };
+        let found = machines.iter().position(|known| entry.node.text() == Some(known));
+        found.map(|at| Some(at as u32)).ok_or_else(|| {
+            let names = machines.iter().take(9).map(String::as_str).collect::<Vec<_>>().join(", ");
+            entry.node.place.wrong("machine", format!("{} is no machine; expected one of {names}", entry.node.shown()))
+        })
+    }
+}
+
+/// A whole number of at least `least`.
+fn count(node: &Node, key: &str, least: u32) -> Result<Option<u32>> {
+    let Some(Entry { node, .. }) = node.get(key) else { return Ok(None) };
+    let read = if let Value::Integer(digits) = &node.value { digits.parse().ok() } else { None };
+    match read.filter(|count| *count >= least && *count <= 1_000_000) {
+        Some(count) => Ok(Some(count)),
+        None => Err(node.place.wrong(key, format!("{} is not accepted; expected a whole number from {least} to 1000000", node.shown()))),
+    }
+}
+
+/// Seconds, in microseconds.
+fn seconds(node: &Node, key: &str) -> Result<u64> {
+    let read = match &node.value {
+        Value::Integer(digits) | Value::Float(digits) => decimal(digits.as_bytes(), 1_000_000, Round::Down).ok(),
+        _ => None,
+    };
+    read.ok_or_else(|| node.place.wrong(key, format!("{} is not accepted; expected seconds, at least 0", node.shown())))
+}
+
+/// The engine's priorities: the most urgent is 0.
+fn priorities(drafts: &[Draft]) -> Result<HashMap<i64, u8>> {
+    let mut all: Vec<i64> = drafts.iter().map(|draft| draft.priority).collect();
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    all.dedup();
+    if let Some(one) = all.get(PRIORITIES) {
+        let draft = drafts.iter().find(|draft| draft.priority == *one);
+        let place = draft.map(|draft| draft.place.clone()).unwrap_or_default();
+        return Err(place.wrong("priority", format!("there are {} priorities; expected at most {PRIORITIES}", all.len())));
+    }
+    Ok(all.into_iter().enumerate().map(|(rank, priority)| (priority, rank as u8)).collect())
+}
+
+fn expectation(node: &Node, names: &HashSet<&str>) -> Result<Expectation> {
+    node.known(&OF_EXPECTATION, "", " of [[expect]]")?;
+    let policy = text(node, "policy")?.ok_or_else(|| node.place.wrong("policy", "is missing; expected the name of a policy"))?;
+    let list = |key: &str| -> Result<Option<Vec<String>>> {
+        let Some(Entry { node, .. }) = node.get(key) else { return Ok(None) };
+        let wrong = |node: &Node| node.place.wrong(key, format!("{} is not accepted; expected names of workloads, such as [\"w\"]", node.shown()));
+        let names_of = node.list().ok_or_else(|| wrong(node))?;
+        let one = |item: &Node| item.text().filter(|name| names.contains(name)).map(str::to_owned).ok_or_else(|| wrong(item));
+        names_of.iter().map(one).collect::<Result<_>>().map(Some)
+    };
+    Ok(Expectation {
+        policy,
+        verdict: queues::choice(node, "verdict", Verdict::NAMES)?,
+        launched: list("launched")?,
+        evicted: list("evicted")?,
+        rounds: count(node, "rounds", 1)?.unwrap_or(ROUNDS),
+        place: node.place.clone(),
+    })
+}

@@ -1,0 +1,263 @@
+//! A scenario played to a verdict.
+//!
+//! The decisions of a round depend on the situation alone, as long as the policy has no memory from round to round, and here it has
+//! none: a situation that comes back is a proof that the rounds in between come back for ever.
+
+use std::collections::HashMap;
+
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MAX_DIMS, Resources};
+
+use crate::round::{Bench, Round, Why};
+use crate::situation::Situation;
+use crate::state::State;
+
+/// The verdict on a scenario under a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// A situation stays as it is, and nothing is wrong with it.
+    Settled,
+    /// A situation comes back with an eviction in between.
+    Livelock,
+    /// A workload within the guaranteed amounts of its queue, for which there is room besides what others are guaranteed, never
+    /// starts.
+    Starvation,
+    /// A situation stays, in which a workload waits for which there is room and which no limit forbids.
+    NotWorkConserving,
+    /// By the policy's own comparison one user goes before another, and that before the first.
+    OrderNotAntisymmetric,
+    /// With other names other workloads start or are stopped.
+    DependsOnNames,
+    /// The rounds are over and nothing is shown.
+    Undecided,
+}
+
+impl Verdict {
+    /// All verdicts by name.
+    pub const NAMES: &[(&str, Verdict)] = &[
+        ("settled", Verdict::Settled),
+        ("livelock", Verdict::Livelock),
+        ("starvation", Verdict::Starvation),
+        ("not-work-conserving", Verdict::NotWorkConserving),
+        ("order-not-antisymmetric", Verdict::OrderNotAntisymmetric),
+        ("depends-on-names", Verdict::DependsOnNames),
+        ("undecided", Verdict::Undecided),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Verdict::NAMES.iter().find(|(_, verdict)| *verdict == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A round as it was played.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The situation before it.
+    pub before: Situation,
+    /// Its decisions.
+    pub round: Round,
+}
+
+/// A scenario as it was played.
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What it rests on, in a sentence; empty if there is nothing to say.
+    pub about: String,
+    /// The rounds.
+    pub rounds: Vec<Played>,
+    /// The situation after them.
+    pub last: Situation,
+    /// The round, counted from 0, to which the last one leads back, if it does.
+    pub back: Option<usize>,
+}
+
+impl Hearing {
+    /// The rounds that come back for ever, if anything is stopped in them.
+    pub fn cycle(&self) -> &[Played] {
+        match self.back {
+            Some(back) if self.verdict == Verdict::Livelock => &self.rounds[back..],
+            _ => &[],
+        }
+    }
+
+    /// The names of workloads that start in any round, or that are stopped: each once, in order of the first time.
+    pub fn names(&self, state: &State, evicted: bool) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for Played { round, .. } in &self.rounds {
+            let of: Vec<usize> = match evicted {
+                true => round.evicted.iter().map(|evicted| evicted.workload).collect(),
+                false => round.launched.iter().map(|(workload, ..)| *workload).collect(),
+            };
+            for workload in of {
+                let name = &state.workloads[workload].name;
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+        }
+        names
+    }
+}
+
+/// Plays at most so many rounds. Errors: those of the policy.
+pub fn judge(bench: &Bench, most: u32) -> Result<Hearing> {
+    let state = bench.state();
+    let mut situation = Situation::first(state);
+    let mut seen: HashMap<Situation, usize> = HashMap::new();
+    let mut rounds: Vec<Played> = Vec::new();
+    let mut back = None;
+    while rounds.len() < most as usize {
+        if let Some(at) = seen.insert(situation.timeless(state), rounds.len()) {
+            back = Some(at);
+            break;
+        }
+        let before = situation.clone();
+        let round = bench.play(&mut situation)?;
+        situation.pass(state);
+        rounds.push(Played { before, round });
+    }
+    let mut hearing = Hearing { verdict: Verdict::Undecided, about: String::new(), rounds, last: situation, back };
+    (hearing.verdict, hearing.about) = verdict(bench, &hearing);
+    if hearing.verdict == Verdict::Settled && state.renames {
+        with_other_names(bench, &mut hearing, most)?;
+    }
+    Ok(hearing)
+}
+
+fn verdict(bench: &Bench, hearing: &Hearing) -> (Verdict, String) {
+    let state = bench.state();
+    let name = |workload: usize| &state.workloads[workload].name;
+    let Hearing { rounds, last, back, .. } = hearing;
+    let order = rounds.iter().find_map(|played| played.round.unordered.as_ref());
+    if let Some((one, other)) = order {
+        return (Verdict::OrderNotAntisymmetric, format!("'{one}' and '{other}' each go before the other, or neither does"));
+    }
+    let part = &rounds[back.unwrap_or(rounds.len())..];
+    let evicted: Vec<&String> = part.iter().flat_map(|played| &played.round.evicted).map(|one| name(one.workload)).collect();
+    if let Some(first) = evicted.first() {
+        let count = part.len();
+        return (Verdict::Livelock, format!("{count} rounds come back for ever; '{first}' is stopped in each"));
+    }
+    // Without a situation that came back, the rounds as far as they were played.
+    let steady = if back.is_some() { part } else { &rounds[..] };
+    let waits_always = |workload: usize| {
+        !steady.is_empty()
+            && steady.iter().all(|played| played.before.waiting.iter().any(|wait| wait.workload == workload))
+            && !steady.iter().any(|played| played.round.launched.iter().any(|(other, ..)| *other == workload))
+    };
+    let long = back.is_some() || rounds.len() >= 10;
+    if let Some(wait) = last.waiting.iter().find(|wait| long && waits_always(wait.workload) && is_own_claim(bench, steady, wait.workload)) {
+        return (Verdict::Starvation, format!("'{}' is within the guaranteed amounts of its queue and never starts", name(wait.workload)));
+    }
+    if back.is_none() {
+        return (Verdict::Undecided, format!("{} rounds are over", rounds.len()));
+    }
+    if let Some(played) = steady.first() {
+        let idle = |wait: &&crate::situation::Wait| waits_always(wait.workload) && has_room(bench, played, wait.workload);
+        if let Some(wait) = last.waiting.iter().find(idle) {
+            return (Verdict::NotWorkConserving, format!("there is room for '{}', and it never starts", name(wait.workload)));
+        }
+    }
+    (Verdict::Settled, String::new())
+}
+
+/// The part of a tree that the policy showed: by name of a group.
+fn group_of(state: &State, bench: &Bench, workload: usize) -> Option<String> {
+    let about = &state.workloads[workload];
+    about.group.clone().or_else(|| {
+        let user = bench.user_of(about);
+        let at = state.queues.users.iter().find(|(known, _)| known == user).map(|(_, at)| *at)?;
+        Some(state.queues.groups[at].name.clone())
+    })
+}
+
+/// A group and all above it, by place in the file.
+fn above(state: &State, group: &str) -> Vec<usize> {
+    let at = state.queues.groups.iter().position(|known| known.name == group);
+    std::iter::successors(at, |at| state.queues.groups[*at].parent).collect()
+}
+
+/// The amounts that the users of a group hold in a situation, with those of groups under it.
+fn held(state: &State, bench: &Bench, situation: &Situation, group: usize) -> Resources {
+    let mut sum = Resources::ZERO;
+    for run in &situation.running {
+        let Some(name) = group_of(state, bench, run.workload) else { continue };
+        if above(state, &name).contains(&group) {
+            let amount = state.workloads[run.workload].demand.times(run.tasks);
+            sum.0.iter_mut().zip(amount.0).for_each(|(sum, amount)| *sum += amount);
+        }
+    }
+    sum
+}
+
+/// Whether a workload stays, in all these situations, within the amounts that its queue and all above are guaranteed, as far as they
+/// are guaranteed any, and there is a guarantee for all that it needs.
+fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
+    let state = bench.state();
+    let Some(group) = group_of(state, bench, workload) else { return false };
+    let groups = above(state, &group);
+    let about = &state.workloads[workload];
+    let need = about.demand.times(if about.gang { about.tasks } else { 1 });
+    rounds.iter().all(|Played { before, round }| {
+        let mut promised = false;
+        let within = groups.iter().all(|at| {
+            let entry = &state.queues.groups[*at];
+            let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else { return true };
+            let held = held(state, bench, before, *at);
+            let leaf = Some(at) == groups.first();
+            (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| match standing.guaranteed[d] {
+                Some(amount) => {
+                    promised |= leaf;
+                    held.0[d] + need.0[d] <= amount || (!leaf && amount == 0)
+                }
+                None => !leaf,
+            })
+        });
+        within && promised
+    })
+}
+
+/// Whether there is room for a workload, and no limit of its queue or of one above forbids it.
+fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -> bool {
+    let state = bench.state();
+    let about = &state.workloads[workload];
+    let need = about.demand.times(if about.gang { about.tasks } else { 1 });
+    let mut free = state.cluster.capacities.clone();
+    for run in &before.running {
+        let held = state.workloads[run.workload].demand.times(run.tasks);
+        free[run.machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+    }
+    // A gang may also stand on several machines: then nothing is claimed.
+    if !free.iter().any(|free| need.fits(free)) {
+        return false;
+    }
+    let quota = round.waits.iter().any(|waits| waits.workload == workload && matches!(waits.reason, Why::Quota(..)));
+    let groups = group_of(state, bench, workload).map(|group| above(state, &group)).unwrap_or_default();
+    !quota
+        && groups.iter().all(|at| {
+            let entry = &state.queues.groups[*at];
+            let Some(standing) = round.standings.iter().find(|standing| standing.name == entry.name) else { return true };
+            let held = held(state, bench, before, *at);
+            (0..MAX_DIMS).all(|d| need.0[d] == 0 || standing.limit[d].is_none_or(|limit| held.0[d] + need.0[d] <= limit))
+        })
+}
+
+/// Plays it again with all names turned round, and compares.
+fn with_other_names(bench: &Bench, hearing: &mut Hearing, most: u32) -> Result<()> {
+    let state = bench.state().renamed();
+    let other = bench.on(&state)?;
+    let again = judge(&other, most)?;
+    let same = hearing.rounds.len() == again.rounds.len()
+        && hearing.rounds.iter().zip(&again.rounds).all(|(one, other)| {
+            let evicted = |round: &Round| round.evicted.iter().map(|one| (one.workload, one.tasks)).collect::<Vec<_>>();
+            one.round.launched == other.round.launched && evicted(&one.round) == evicted(&other.round)
+        });
+    if !same {
+        hearing.verdict = Verdict::DependsOnNames;
+        hearing.about = "with the names turned round other workloads start or are stopped".to_owned();
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Decisions and verdicts of policies on states that are written out: vectors of their sources, and scenarios.
+
+use plimsoll_court::{Bench, Round, State, parse};
+use plimsoll_policies::Registry;
+use std::path::Path;
+
+mod first;
+
+/// A state in TOML. Panics: when it is wrong.
+pub fn state(text: &str) -> State {
+    parse(Path::new("state.toml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The decisions of one round.
+pub struct Answer {
+    /// Names and tasks that start, in order.
+    pub launched: Vec<(String, u32)>,
+    /// Names and tasks that are stopped.
+    pub evicted: Vec<(String, u32)>,
+    /// All of it.
+    pub round: Round,
+}
+
+impl Answer {
+    /// The names of those that are stopped, in order.
+    pub fn evicted(&self) -> Vec<&str> {
+        self.evicted.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The names of those that start, in order.
+    pub fn launched(&self) -> Vec<&str> {
+        self.launched.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// A quantity that the policy goes by, of a group.
+    pub fn share(&self, group: &str, name: &str) -> f64 {
+        let standing = self.round.standings.iter().find(|standing| standing.name == group);
+        let values = standing.map(|standing| &*standing.values).unwrap_or_default();
+        let value = values.iter().find(|(known, _)| known == name);
+        value.unwrap_or_else(|| panic!("no '{name}' of '{group}': {:?}", self.round.standings)).1
+    }
+}
+
+/// A policy's decisions in the first round of a state in TOML. Panics: when anything is wrong.
+pub fn decide(policy: &str, text: &str) -> Answer {
+    let (state, registry) = (state(text), Registry::default());
+    let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
+    let mut situation = plimsoll_court::Situation::first(&state);
+    let round = bench.play(&mut situation).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let name = |workload: usize| state.workloads[workload].name.clone();
+    let launched = round.launched.iter().map(|(workload, tasks, _)| (name(*workload), *tasks)).collect();
+    let evicted = round.evicted.iter().map(|evicted| (name(evicted.workload), evicted.tasks)).collect();
+    Answer { launched, evicted, round }
+}
