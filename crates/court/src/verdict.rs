@@ -3,14 +3,14 @@
 //! The decisions of a round depend on the situation alone, as long as the policy has no memory from round to round, and here it has
 //! none: a situation that comes back is a proof that the rounds in between come back for ever.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
 use crate::round::{Bench, Round, Why};
 use crate::situation::Situation;
-use crate::state::State;
+use crate::state::{Expectation, State};
 
 /// The verdict on a scenario under a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -260,4 +260,23 @@ fn with_other_names(bench: &Bench, hearing: &mut Hearing, most: u32) -> Result<(
         hearing.about = "with the names turned round other workloads start or are stopped".to_owned();
     }
     Ok(())
+}
+
+impl Expectation {
+    /// The difference between what was expected and what came out, in a sentence; nothing if there is none.
+    pub fn differs(&self, state: &State, hearing: &Hearing) -> Option<String> {
+        if let Some(verdict) = self.verdict.filter(|verdict| *verdict != hearing.verdict) {
+            let about = if hearing.about.is_empty() { String::new() } else { format!(" ({})", hearing.about) };
+            return Some(format!("expected {}, and it is {}{about}", verdict.name(), hearing.verdict.name()));
+        }
+        for (word, expected, evicted) in [("launched", &self.launched, false), ("evicted", &self.evicted, true)] {
+            let Some(expected) = expected else { continue };
+            let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
+            let names = hearing.names(state, evicted);
+            if sorted(expected) != sorted(&names) {
+                return Some(format!("expected {word} = {expected:?}, and it is {names:?}"));
+            }
+        }
+        None
+    }
 }

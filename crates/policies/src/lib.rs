@@ -23,6 +23,7 @@ mod fifo;
 mod hdrf;
 mod karma;
 mod keys;
+mod kueue;
 mod line;
 mod longterm;
 mod maxmin;

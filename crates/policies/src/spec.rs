@@ -39,6 +39,7 @@ static ROWS: &[&PolicyRow] = &[
     &super::quota::ROW,
     &super::hdrf::ROW,
     &super::expr::ROW,
+    &super::kueue::ROW,
 ];
 
 /// The input of a policy before a run starts.

@@ -5,6 +5,8 @@ use plimsoll_policies::Registry;
 use std::path::Path;
 
 mod first;
+mod kueue;
+mod scenarios;
 
 /// A state in TOML. Panics: when it is wrong.
 pub fn state(text: &str) -> State {

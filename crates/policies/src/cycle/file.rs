@@ -319,3 +319,12 @@ fn choice_of<T>(table: &Node, key: &str, expected: &str, read: impl Fn(&Node) ->
         None => Err(node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()))),
     }
 }
+
+/// A list of such words under a key, if it is there.
+pub fn choices<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<Vec<T>>> {
+    let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    choice_of(table, key, &format!("a list of {}", names.join(" and ")), |node| {
+        let word = |item: &Node| all.iter().find(|(name, _)| item.text() == Some(name)).map(|(_, value)| *value);
+        node.list()?.iter().map(word).collect()
+    })
+}

@@ -11,7 +11,9 @@ mod file;
 mod session;
 mod tree;
 
-pub use file::{Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth};
+pub use file::{
+    Amounts, ONE, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name, number, truth,
+};
 pub use session::{Runs, Session};
 pub use tree::{Desk, Node, QueueAt, ROOT, Tree, Waiting};
 

@@ -1,6 +1,7 @@
 //! One cycle of a scheduler: the state that it sees, and the decisions that it has taken so far.
 
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -22,9 +23,10 @@ pub struct Runs {
     pub priority: u8,
     /// When they started.
     pub start: Time,
-    /// Their place in the order of stopping among those of the same queue: the least urgent first, then those that started last,
-    /// then the last in the trace.
-    pub order: usize,
+    /// Their row in the trace.
+    pub row: u64,
+    /// When they could have started at the earliest, and their place among those of that instant: the lower came first.
+    pub since: (Time, u64),
     /// Where they run; of a gang on several machines one of these.
     pub machine: MachineId,
     /// The amounts of one task.
@@ -39,6 +41,11 @@ impl Runs {
     /// The amounts that go back if they are stopped: of one task, or of all of a gang.
     pub fn unit(&self) -> Resources {
         if self.gang { self.each.times(self.count) } else { self.each }
+    }
+
+    /// Their place in the order of stopping: the least urgent first, then those that started last, then the last in the trace.
+    pub fn turn(&self) -> (Reverse<u8>, Reverse<Time>, Reverse<u64>) {
+        (Reverse(self.priority), Reverse(self.start), Reverse(self.row))
     }
 
     /// Each task by itself, the last first; a gang as it is.
@@ -163,7 +170,8 @@ impl<'a> Session<'a> {
                     queue,
                     priority: tasks.priority,
                     start: tasks.start,
-                    order: all.len(),
+                    row: tasks.row,
+                    since: tasks.since,
                     machine: tasks.machine,
                     each,
                     count: tasks.gang.map_or(tasks.count, |gang| gang.tasks),
@@ -173,6 +181,16 @@ impl<'a> Session<'a> {
             });
             all
         })
+    }
+
+    /// The least urgent priority at which anything of a queue runs that may be stopped, without going through all.
+    pub fn least_urgent(&self, queue: QueueAt) -> Option<u8> {
+        let mut least = None;
+        self.running.of(&self.tree.nodes[queue].users, &mut |tasks| {
+            least = Some(tasks.priority);
+            ControlFlow::Break(())
+        });
+        least
     }
 
     /// The amounts that a machine has free at the beginning of the cycle.

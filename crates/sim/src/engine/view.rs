@@ -7,6 +7,7 @@ use super::agenda::Ticket;
 use super::core::{Work, amounts};
 use super::displacing::Choosing;
 use super::jobs::SetSlot;
+use super::queues::place;
 use super::running::Execution;
 use super::scopes::ScopeId;
 use super::site::Site;
@@ -94,6 +95,8 @@ impl<'a> View<'a> {
             priority: set.priority,
             order: if keyed { self.work.order_of(tasks.set, self.now) } else { 0 },
             machine: tasks.machine,
+            row: set.row,
+            since: (set.release, place(set)),
             start: tasks.start,
             count,
             footprint: self.work.sets.needs(tasks.set).1,

@@ -35,6 +35,10 @@ pub struct RunningTasks<'a> {
     pub order: u128,
     /// Where they run.
     pub machine: MachineId,
+    /// Their row in the trace.
+    pub row: u64,
+    /// When they could have started at the earliest, and their place among those of that instant.
+    pub since: (Time, u64),
     /// When they started.
     pub start: Time,
     /// How many there are that nobody has asked for yet.

@@ -1,0 +1,179 @@
+//! Kueue: shares, admission and preemption.
+//!
+//! Sources: kubernetes-sigs/kueue, `pkg/scheduler/preemption/preemption_fair_test.go`, `pkg/cache/scheduler/fair_sharing_test.go` and
+//! `test/integration/singlecluster/scheduler/fairsharing/fair_sharing_test.go` (August 2026). In these tests all are admitted at one
+//! instant, and of a queue the first listed is its first candidate: here it is the youngest.
+
+use crate::decide;
+use std::fmt::Write as _;
+
+/// Queues a, b, c with 3 CPU each and one with nothing.
+const BASE: &str = "[capacity]\ncpu = 9\n\
+    [[group]]\nname = \"a\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
+    [[group]]\nname = \"b\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
+    [[group]]\nname = \"c\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
+    [[group]]\nname = \"preemptible\"\n";
+
+/// A state in short: `NAME*COUNT:QUEUE:CPU:PRIORITY` of those that run, and the one that comes.
+fn state(base: &str, running: &str, incoming: &str) -> String {
+    let mut text = base.to_owned();
+    let mut add = |kind: &str, item: &str, age: usize| {
+        let [name, queue, cpu, priority] = item.split(':').collect::<Vec<_>>()[..] else { panic!("{item}") };
+        let _ = write!(
+            text,
+            "[[{kind}]]\nname = \"{name}\"\ngroup = \"{queue}\"\ndemand = {{ cpu = {cpu} }}\npriority = {priority}\nage_s = {age}\n"
+        );
+    };
+    for (at, item) in running.split_whitespace().enumerate() {
+        add("running", item, 100 + at);
+    }
+    add("waiting", incoming, 1);
+    text
+}
+
+/// `count` workloads of 1 CPU in a queue.
+fn units(queue: &str, count: u32) -> String {
+    (1..=count).map(|at| format!("{queue}{at}:{queue}:1:0 ")).collect()
+}
+
+fn evicted(base: &str, running: &str, incoming: &str) -> Vec<String> {
+    ["kueue", "kueue@guarded"].map(|policy| {
+        let answer = decide(policy, &state(base, running, incoming));
+        answer.evicted().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    })
+    .into_iter()
+    .reduce(|one, other| {
+        assert_eq!(one, other, "under the guard as without, {running} {incoming}");
+        one
+    })
+    .unwrap_or_default()
+}
+
+fn of(queue: &str, evicted: &[String]) -> usize {
+    evicted.iter().filter(|name| name.starts_with(queue)).count()
+}
+
+#[test]
+fn the_vectors_of_preemption() {
+    let all = |a, b, c| [units("a", a), units("b", b), units("c", c)].concat();
+    // Reclaim nominal from the user that uses the most.
+    let gone = evicted(BASE, &all(3, 5, 1), "w:c:1:0");
+    assert_eq!((gone.len(), of("b", &gone)), (1, 1));
+    // While borrowing, from the one that borrows the most.
+    let gone = evicted(BASE, &all(3, 5, 1), "w:a:1:0");
+    assert_eq!((gone.len(), of("b", &gone)), (1, 1));
+    assert!(evicted(BASE, &all(3, 3, 3), "w:c:1:0").is_empty());
+    // Own workloads of lower priority rather than borrowing more.
+    let low = "l1:a:1:-1 l2:a:1:-1 a3:a:1:0 a4:a:1:0 ";
+    let mut gone = evicted(BASE, &(low.to_owned() + &units("b", 5)), "w:a:2:0");
+    gone.sort();
+    assert_eq!(gone, ["l1", "l2"]);
+    assert_eq!(evicted(BASE, "b1:b:9:0", "w:a:2:0"), ["b1"]);
+    assert!(evicted(BASE, "b1:b:2:0 b2:b:2:0 b3:b:3:0", "w:a:6:0").is_empty());
+    // S2-a before S2-b.
+    assert_eq!(evicted(BASE, "b1:b:2:0 b2:b:1:0 b3:b:2:0 c1:c:1:0", "w:a:3.5:0"), ["b2"]);
+    assert!(evicted(BASE, "a1:a:3.5:0 b1:b:2.5:0 c1:c:2.5:0", "w:b:2:0").is_empty(), "the one above does not flap");
+    let three = "p1:preemptible:1:-3 p2:preemptible:1:-3 p3:preemptible:1:-3";
+    assert!(evicted(BASE, &(all(3, 3, 0) + three), "w:a:2:0").is_empty());
+    let only = BASE.replace("[[group]]\nname = \"a\"", "[policy]\npreemption_strategies = [\"less-than-or-equal-to-final-share\"]\n[[group]]\nname = \"a\"");
+    let running = "a1:a:3:0 b1:b:5:-1 b2:b:1:1";
+    assert_eq!(evicted(&only, running, "w:a:1:0"), ["b2"]);
+}
+
+/// ROOT(5) over LEFT(weight 2, 5) over a(weight 2, 1) and b(1); c(1); RIGHT(5) over d(1) and e(weight 0.99, 1).
+#[test]
+fn the_vector_of_hierarchical_preemption() {
+    let mut base = "[capacity]\ncpu = 20\n".to_owned();
+    let rules = "within = \"lower-priority\"\nreclaim = \"any\"";
+    for (name, parent, nominal, more) in [
+        ("ROOT", "root", 5, ""),
+        ("LEFT", "ROOT", 5, "weight = 2"),
+        ("RIGHT", "ROOT", 5, ""),
+        ("a", "LEFT", 1, "weight = 2"),
+        ("b", "LEFT", 1, ""),
+        ("c", "ROOT", 1, ""),
+        ("d", "RIGHT", 1, ""),
+        ("e", "RIGHT", 1, "weight = 0.99"),
+    ] {
+        let _ = write!(base, "[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\nnominal = {{ cpu = {nominal} }}\n{more}\n{rules}\n");
+    }
+    let running: String =
+        ["b", "c", "d", "e"].iter().flat_map(|queue| (1..=5).map(move |at| format!("{queue}{at}:{queue}:1:{at} "))).collect();
+    let mut gone = evicted(&base, &running, "w:a:5:5");
+    gone.sort();
+    assert_eq!(gone, ["b1", "b2", "c1", "c2", "e1"]);
+}
+
+fn share(usage: (u32, u32), more: &str) -> f64 {
+    let text = format!(
+        "[capacity]\ncpu = 10\ngpu = 10\n[[group]]\nname = \"own\"\nnominal = {{ cpu = 2, gpu = 5 }}\n\
+         [[group]]\nname = \"lender\"\nnominal = {{ cpu = 8, gpu = 5 }}\n\
+         [[running]]\nname = \"r\"\ngroup = \"own\"\ndemand = {{ cpu = {}, gpu = {} }}\n\
+         [[waiting]]\nname = \"w\"\ngroup = \"lender\"\ndemand = {{ cpu = 1 }}\n{more}",
+        usage.0, usage.1
+    );
+    decide("kueue", &text).share("own", "share")
+}
+
+#[test]
+fn the_vectors_of_shares() {
+    assert_eq!(share((3, 7), ""), 200.0);
+    assert_eq!(share((3, 3), ""), 100.0);
+    assert_eq!(share((5, 6), ""), 300.0, "1 and 2 used, and a workload of 4 and 4");
+    let text = |policy: &str| {
+        let text = "[capacity]\ngpu = 1500\n[[group]]\nname = \"own\"\nnominal = { gpu = 500 }\n\
+            [[group]]\nname = \"lender\"\nnominal = { gpu = 1000 }\nreclaim = \"any\"\n\
+            [[running]]\nname = \"r1\"\ngroup = \"own\"\ndemand = { gpu = 1 }\ntasks = 501\n\
+            [[running]]\nname = \"r2\"\ngroup = \"lender\"\ndemand = { gpu = 999 }\n\
+            [[waiting]]\nname = \"w\"\ngroup = \"lender\"\ndemand = { gpu = 1 }\n";
+        decide(policy, text)
+    };
+    let exact = text("kueue");
+    assert!((exact.share("own", "share") - 2.0 / 3.0).abs() < 1e-12);
+    assert_eq!(exact.evicted, [("r1".to_owned(), 1)]);
+    assert!(text("kueue@6577").evicted.is_empty(), "0.67 of a thousandth was 0: it did not count as borrowing");
+}
+
+/// Issue 7101: of 9 CPU p1 runs 4 workloads of 2; a 5 of p2 displaces two of them, a 6 nobody.
+#[test]
+fn the_vectors_of_issue_7101() {
+    let base = "[capacity]\ncpu = 9\n[[group]]\nname = \"p1\"\nreclaim = \"any\"\n[[group]]\nname = \"p2\"\nreclaim = \"any\"\n";
+    let running: String = (1..=4).map(|at| format!("r{at}:p1:2:0 ")).collect();
+    let answer = decide("kueue", &state(base, &running, "w:p2:5:0"));
+    assert_eq!(answer.evicted.len(), 2);
+    let rules: Vec<&str> = answer.round.evicted.iter().filter_map(|one| one.cause.as_ref()).map(|(_, rule)| *rule).collect();
+    assert!(rules[0].contains("S2-a") && rules[1].contains("S2-b"), "{rules:?}");
+    let after = "r1:p1:2:0 r2:p1:2:0 w:p2:5:0";
+    let shares = decide("kueue", &state(base, after, "v:p1:2:0"));
+    assert!((shares.share("p1", "share") - 4000.0 / 9.0).abs() < 1e-9);
+    assert!((shares.share("p2", "share") - 5000.0 / 9.0).abs() < 1e-9);
+    assert!(decide("kueue", &state(base, &running, "w:p2:6:0")).evicted.is_empty());
+}
+
+/// Issue 14543: own workloads are put back, and the foreign one that was displaced could not have been.
+#[test]
+fn the_first_round_of_issue_14543() {
+    let base = "[capacity]\ncpu = 6\n[[group]]\nname = \"a\"\nwithin = \"lower-priority\"\nreclaim = \"any\"\n[[group]]\nname = \"b\"\nreclaim = \"any\"\n";
+    let text = state(base, "x:a:2:0 v:b:4:0", "w:a:3:1");
+    assert_eq!(decide("kueue", &text).evicted(), ["v"]);
+    let guarded = decide("kueue@guarded", &text);
+    assert_eq!((guarded.evicted(), guarded.launched()), (vec!["x", "v"], vec!["w"]));
+}
+
+/// Ties of shares go by priority, then age; a queue that stays within its quota goes first.
+#[test]
+fn admission_is_a_tournament() {
+    let two = |more: &str| {
+        format!(
+            "[capacity]\ncpu = 8\n[[group]]\nname = \"a\"\nnominal = {{ cpu = 2 }}\n[[group]]\nname = \"b\"\nnominal = {{ cpu = 2 }}\n\
+             [[running]]\nname = \"r\"\ngroup = \"a\"\ndemand = {{ cpu = 5 }}\n{more}"
+        )
+    };
+    let wait = |name: &str, group: &str, cpu: u32, priority: u32| {
+        format!("[[waiting]]\nname = \"{name}\"\ngroup = \"{group}\"\ndemand = {{ cpu = {cpu} }}\npriority = {priority}\n")
+    };
+    let answer = decide("kueue", &two(&(wait("w1", "a", 1, 9) + &wait("w2", "b", 2, 0))));
+    assert_eq!(answer.launched(), ["w2", "w1"]);
+    let answer = decide("kueue", &two(&(wait("w1", "a", 2, 0) + &wait("w2", "b", 3, 0))));
+    assert_eq!(answer.launched(), ["w2"], "1 above its quota against 5");
+}

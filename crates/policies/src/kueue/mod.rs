@@ -1,0 +1,365 @@
+//! Kueue's fair sharing: queues borrow from their cohort, and shares of what they borrow decide who is admitted and who is displaced.
+//!
+//! Groups with groups under them are cohorts, the others cluster queues; groups right under the root are one cohort, which besides their
+//! quotas has whatever else the cluster has. A user's next task set is a workload; of a gang all tasks are one. The *share* of a node is
+//! the largest part, over the resources, of what its parent could lend that it uses beyond its quota, by its weight.
+//!
+//! In a cycle each queue has one head: the first of its workloads, by priority and age, that fits or may displace somebody (with
+//! `order = "strict-fifo"` its first). Heads are taken one by one by a tournament from the leaves to the root: of siblings first the one
+//! that would stay within its quota of what the workload needs, then the one with the lowest share, the workload counted; ties go by
+//! priority, then age. A head that fits is admitted. One that does not displaces others, if that makes it fit: candidates are
+//! workloads of its own queue (`within`) and of queues that borrow what is contested (`reclaim`). Down from the root to the child with
+//! the highest share that has candidates one is taken after the other: of its own queue at once; of another if the preemptor
+//! stays within its nominal quota, or by rule S2-a: its share with the workload is at most the other's without the victim. Then, of
+//! those that were skipped, by rule S2-b: its share with the workload is below the other's as it is; once a queue. At last, from the last
+//! to the first, all are put back that are not needed, but for the one taken last. Their room is open to all in the next cycle.
+//!
+//! Source: Kueue (kubernetes-sigs/kueue, state of August 2026): `pkg/cache/scheduler/fair_sharing.go`,
+//! `pkg/scheduler/{scheduler,fair_sharing_iterator}.go`, `pkg/scheduler/preemption`, KEP 1714.
+//!
+//! Departures: one flavour of each resource; the heads that are set aside one a cycle there are passed over in one cycle here; cohorts
+//! of equal shares are taken in the order of the file. Without a file every user is a queue that is promised nothing, may displace
+//! its own lower priorities and take back from all.
+
+mod preempt;
+mod quotas;
+
+use std::cmp::Ordering;
+
+use super::cycle::{
+    Cycled, Desk, QueueAt, QueueFile, QueueKey, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
+};
+use super::{Parsed, PolicyRow, Reason, Setup, Standing};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{MAX_DIMS, Resources};
+use plimsoll_sim::books::Books;
+
+use preempt::{Search, Strategy, Target};
+use quotas::{Arithmetic, Quotas, Reclaim, Share, Snapshot, Within};
+
+/// `kueue[@ISSUE][:FILE]`
+pub static ROW: PolicyRow = PolicyRow {
+    name: "kueue",
+    spelling: "kueue[@ISSUE][:FILE]",
+    rank: "the place in the tournament of heads by shares of what queues borrow",
+    meaning: "Kueue's fair sharing: queues borrow from cohorts, and displace by shares.",
+    source: "Kueue, KEP 1714 and the scheduler of August 2026",
+    example: "kueue",
+    checked: "kueue",
+    variants: &[
+        ("guarded", "ours: victims' room is the preemptor's at once, claims within nominal quotas go first, and own \
+                     workloads are not put back where foreign ones give"),
+        ("3779", "a queue with borrow_within displaces lower priorities whatever the shares (kueue issue 3779)"),
+        ("6577", "shares are whole thousandths, and one below that counts as nothing (kueue issue 6577)"),
+        ("6774", "all queues of weight 0 that borrow have equal shares (kueue issue 6774)"),
+        ("6947", "after an eviction the first workload of a queue is its head again, though it cannot start (kueue issue 6947)"),
+        ("7101", "the same (kueue issue 7101)"),
+        ("10126", "whether a queue would borrow is asked of the queue, not of its cohort (kueue issue 10126)"),
+    ],
+    keys: &[
+        QueueKey::group("nominal", "the quota of each resource, which the queue may always claim"),
+        QueueKey::group("limit", "the most that it may borrow beyond its quota; absent: no limit"),
+        QueueKey::group("lend_limit", "the most of its quota that others may borrow; absent: all"),
+        QueueKey::group("weight", "by which its share is divided; 0: whatever it borrows counts as infinite"),
+        QueueKey::group("within", "whom of its own it displaces: never (usual), lower-priority, lower-or-newer-equal-priority"),
+        QueueKey::group("reclaim", "from whom it takes in other queues: never (usual), lower-priority, any"),
+        QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
+        QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first in line holds up the others"),
+        QueueKey::whole(
+            "preemption_strategies",
+            "less-than-or-equal-to-final-share (S2-a) and less-than-initial-share (S2-b), in this order; usual: both",
+        ),
+    ],
+    read: |given| {
+        Parsed::queued(given, |file, variant, setup| {
+            Ok(Box::new(Cycled::new(file, setup, Kueue::new(file, variant, setup)?)))
+        })
+    },
+};
+
+/// The switches of the whole.
+#[derive(Clone, Debug)]
+struct Rules {
+    strategies: Vec<Strategy>,
+    arithmetic: Arithmetic,
+    guarded: bool,
+    /// See `kueue@3779`.
+    borrows_within: bool,
+    /// See `kueue@7101`.
+    blocked_heads: bool,
+    /// See `kueue@10126`.
+    queue_borrows: bool,
+}
+
+struct Kueue {
+    quotas: Quotas,
+    rules: Rules,
+    /// Queues were made since the quotas were worked out.
+    stale: bool,
+}
+
+/// A queue's head in a cycle.
+struct Entry {
+    next: Waiting,
+    need: Resources,
+    mode: Mode,
+}
+
+enum Mode {
+    Fits,
+    /// It displaces these; nobody, if that does not help.
+    Displaces(Vec<Target>),
+    /// It cannot start.
+    Nothing,
+}
+
+const NO_CANDIDATES: Reason = Reason::Rule("it does not fit, and no workloads may be displaced that would help");
+const OVERLAPS: Reason = Reason::Rule("others displace the same workloads in this cycle");
+const TOO_LATE: Reason = Reason::Rule("it no longer fits after those that came first in this cycle");
+const DISPLACING: Reason = Reason::Rule("it waits for the workloads that it displaces to go");
+
+impl Kueue {
+    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kueue> {
+        let named = [
+            ("less-than-or-equal-to-final-share", Strategy::FinalShare),
+            ("less-than-initial-share", Strategy::InitialShare),
+        ];
+        let strategies = choices(&file.policy, "preemption_strategies", &named)?;
+        let strategies = strategies.unwrap_or_else(|| named.iter().map(|(_, strategy)| *strategy).collect());
+        if strategies.is_empty() || strategies == [Strategy::InitialShare, Strategy::FinalShare] {
+            let expected = "one of them, or less-than-or-equal-to-final-share before less-than-initial-share";
+            return Err(Error::plan("preemption_strategies", "this list", expected));
+        }
+        let rules = Rules {
+            strategies,
+            arithmetic: match variant {
+                Some("6577") => Arithmetic::Truncated,
+                Some("6774") => Arithmetic::Capped,
+                _ => Arithmetic::Exact,
+            },
+            guarded: variant == Some("guarded"),
+            borrows_within: variant == Some("3779"),
+            blocked_heads: matches!(variant, Some("6947" | "7101")),
+            queue_borrows: variant == Some("10126"),
+        };
+        Ok(Kueue { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, stale: true })
+    }
+
+    /// The heads of all queues. With blocked heads (the fault) the first in line of each, as long as any of these can do something.
+    fn heads(&self, session: &Session, snapshot: &mut Snapshot) -> (Vec<Entry>, Vec<(Waiting, Reason)>) {
+        let (mut heads, mut aside) = (Vec::new(), Vec::new());
+        let queues = session.waiting_queues();
+        if self.rules.blocked_heads {
+            let firsts = queues.iter().filter_map(|queue| session.waiting(*queue).next());
+            let firsts: Vec<Entry> = firsts.map(|next| self.nominate(session, snapshot, next)).collect();
+            if firsts.iter().any(|entry| matches!(entry.mode, Mode::Fits)) {
+                return (firsts, aside);
+            }
+        }
+        for queue in queues {
+            let strict = self.quotas.nodes[queue].strict;
+            // Those that could not start: whoever is like one of them cannot, either.
+            let mut known: Vec<(u8, Resources, Reason)> = Vec::new();
+            for next in session.waiting(queue) {
+                let alike = known.iter().find(|(priority, need, _)| (*priority, *need) == (next.priority, next.need()));
+                if let Some((.., reason)) = alike.filter(|_| !self.goes_by_age(queue)) {
+                    aside.push((next, *reason));
+                    continue;
+                }
+                let entry = self.nominate(session, snapshot, next);
+                let acts = match &entry.mode {
+                    Mode::Fits => true,
+                    Mode::Displaces(targets) => !targets.is_empty(),
+                    Mode::Nothing => false,
+                };
+                if acts || strict {
+                    heads.push(entry);
+                    break;
+                }
+                // Set aside, but a queue that may not always take back holds room for it.
+                let reserves = matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
+                let reason = self.short(snapshot, &entry);
+                known.push((next.priority, entry.need, reason));
+                aside.push((next, reason));
+                if reserves {
+                    heads.push(entry);
+                    break;
+                }
+            }
+        }
+        (heads, aside)
+    }
+
+    /// Whether its age decides whom a workload displaces.
+    fn goes_by_age(&self, queue: QueueAt) -> bool {
+        self.quotas.nodes[queue].within == Within::LowerOrNewerEqual
+    }
+
+    fn short(&self, snapshot: &Snapshot, entry: &Entry) -> Reason {
+        match (&entry.mode, snapshot.short(entry.next.queue, &entry.need)) {
+            (Mode::Nothing, Some((d, short))) => {
+                Reason::Quota { group: entry.next.queue as u32, resource: d as u8, short }
+            }
+            _ => NO_CANDIDATES,
+        }
+    }
+
+    fn nominate(&self, session: &Session, snapshot: &mut Snapshot, next: Waiting) -> Entry {
+        let (need, quota) = (next.need(), &self.quotas.nodes[next.queue]);
+        let mode = if snapshot.fits(next.queue, &need) {
+            Mode::Fits
+        } else if !self.quotas.could(next.queue, &need)
+            || (quota.reclaim == Reclaim::Never && !need.fits(&Resources(quota.nominal)))
+        {
+            Mode::Nothing
+        } else {
+            Mode::Displaces(Search::targets(session, snapshot, &self.rules, &next))
+        };
+        Entry { next, need, mode }
+    }
+
+    /// The place of a head in the next tournament, by what it adds at each node on the way up: taken from the best sibling at each.
+    fn winner(&self, tree: &Tree, snapshot: &mut Snapshot, entries: &[Option<Entry>], at: QueueAt) -> Option<QueueAt> {
+        if tree.is_leaf(at) {
+            return entries[at].as_ref().map(|_| at);
+        }
+        let mut best: Option<(QueueAt, (bool, Share))> = None;
+        for child in tree.nodes[at].children.iter().copied() {
+            let Some(found) = self.winner(tree, snapshot, entries, child) else { continue };
+            let Some(entry) = &entries[found] else { continue };
+            let of = if self.rules.queue_borrows { entry.next.queue } else { child };
+            let needed: [bool; MAX_DIMS] = entry.need.0.map(|need| need > 0);
+            snapshot.add(entry.next.queue, &entry.need);
+            let key = (snapshot.borrows(of, &needed), snapshot.share(child));
+            snapshot.remove(entry.next.queue, &entry.need);
+            let first = best.as_ref().and_then(|(other, known)| Some((entries[*other].as_ref()?, known)));
+            let before = first.is_none_or(|(other, known)| {
+                let shares = key.1.cmp(&known.1, self.rules.arithmetic);
+                let turns = entry.next.turn().cmp(&other.next.turn());
+                key.0.cmp(&known.0).then(shares).then(turns) == Ordering::Less
+            });
+            if before {
+                best = Some((found, key));
+            }
+        }
+        best.map(|(found, _)| found)
+    }
+
+    /// The amounts that a head which finds nobody to displace holds back: up to its quota, or its limit where it borrows.
+    fn reserved(&self, snapshot: &Snapshot, entry: &Entry) -> Resources {
+        let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
+        let usage = snapshot.usage(at);
+        let borrows = (0..MAX_DIMS).any(|d| entry.need.0[d] > 0 && usage[d] + entry.need.0[d] as i64 > quota.nominal[d] as i64);
+        let mut reserved = entry.need;
+        for d in 0..MAX_DIMS {
+            let most = match (borrows, quota.limit[d]) {
+                (true, None) => continue,
+                (true, Some(limit)) => quota.nominal[d] + limit,
+                (false, _) => quota.nominal[d],
+            };
+            reserved.0[d] = reserved.0[d].min(u64::try_from(most as i64 - usage[d]).unwrap_or(0));
+        }
+        reserved
+    }
+}
+
+impl Scheduler for Kueue {
+    fn made(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
+        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
+        let weight = weight.ok_or_else(|| {
+            Error::plan("weights", format!("a weight a resource for '{}'", name()), "one weight a user under this policy")
+        })?;
+        self.quotas.made(weight);
+        self.stale = true;
+        Ok(())
+    }
+
+    fn cycle(&mut self, session: &mut Session) -> Result<()> {
+        if std::mem::take(&mut self.stale) {
+            self.quotas.work_out(session.tree);
+        }
+        let tree = session.tree;
+        let mut snapshot = Snapshot::new(&self.quotas, tree, &session.usage);
+        let (heads, aside) = self.heads(session, &mut snapshot);
+        aside.into_iter().for_each(|(next, reason)| session.wait(next.user, reason));
+        let mut entries: Vec<Option<Entry>> = tree.nodes.iter().map(|_| None).collect();
+        for head in heads {
+            let at = head.next.queue;
+            entries[at] = Some(head);
+        }
+        // Under the guard claims within the nominal quota go first.
+        let mut claims = self.rules.guarded;
+        let mut taken: Vec<Runs> = Vec::new();
+        loop {
+            let own = |entry: &Entry| {
+                let (usage, nominal) = (snapshot.usage(entry.next.queue), &self.quotas.nodes[entry.next.queue].nominal);
+                (0..MAX_DIMS).all(|d| entry.need.0[d] == 0 || usage[d] + entry.need.0[d] as i64 <= nominal[d] as i64)
+            };
+            let own = entries.iter().flatten().filter(|entry| claims && own(entry));
+            let claim = own.min_by_key(|entry| entry.next.turn()).map(|entry| entry.next.queue);
+            claims &= claim.is_some();
+            let Some(at) = claim.or_else(|| self.winner(tree, &mut snapshot, &entries, ROOT)) else { break };
+            let Some(entry) = entries[at].take() else { break };
+            self.process(session, &mut snapshot, &entry, &mut taken);
+        }
+        Ok(())
+    }
+
+    fn standings(&self, tree: &Tree, desk: &Desk, _books: &Books) -> Vec<Standing> {
+        if self.stale || desk.usage.len() < tree.nodes.len() {
+            return Vec::new();
+        }
+        let snapshot = Snapshot::new(&self.quotas, tree, &desk.usage);
+        let one = |at: QueueAt| {
+            let quota = &self.quotas.nodes[at];
+            let subtree = self.quotas.subtree(at);
+            Standing {
+                name: tree.nodes[at].name.clone(),
+                values: vec![("share".to_owned(), snapshot.share(at).shown())],
+                guaranteed: subtree.map(Some),
+                limit: std::array::from_fn(|d| quota.limit[d].map(|limit| subtree[d] + limit)),
+            }
+        };
+        (0..tree.nodes.len()).map(one).collect()
+    }
+}
+
+impl Kueue {
+    /// A head's turn.
+    fn process(&self, session: &mut Session, snapshot: &mut Snapshot, entry: &Entry, taken: &mut Vec<Runs>) {
+        let Entry { next, need, mode } = entry;
+        let targets: &[Target] = match mode {
+            Mode::Nothing => return session.wait(next.user, self.short(snapshot, entry)),
+            Mode::Displaces(targets) if targets.is_empty() => {
+                if self.quotas.nodes[next.queue].reclaim != Reclaim::Any {
+                    snapshot.add(next.queue, &self.reserved(snapshot, entry));
+                }
+                return session.wait(next.user, NO_CANDIDATES);
+            }
+            Mode::Displaces(targets) => targets,
+            Mode::Fits => &[],
+        };
+        // A unit is one task of its entry: as many are gone as were taken.
+        let of = |known: &[Runs], key: u64| known.iter().filter(|runs| runs.key == key).count();
+        if targets.iter().any(|target| of(taken, target.runs.key) > 0) {
+            return session.wait(next.user, OVERLAPS);
+        }
+        let gone: Vec<Runs> = taken.iter().copied().chain(targets.iter().map(|target| target.runs)).collect();
+        gone.iter().for_each(|runs| snapshot.remove(runs.queue, &runs.unit()));
+        let fits = snapshot.fits(next.queue, need);
+        gone.iter().for_each(|runs| snapshot.add(runs.queue, &runs.unit()));
+        if !fits {
+            return session.wait(next.user, TOO_LATE);
+        }
+        snapshot.add(next.queue, need);
+        for Target { runs, rule } in targets {
+            taken.push(*runs);
+            session.evict(runs, 1, Some(next.user), rule);
+        }
+        if targets.is_empty() || self.rules.guarded {
+            session.launch(next, 1);
+        } else {
+            session.wait(next.user, DISPLACING);
+        }
+    }
+}

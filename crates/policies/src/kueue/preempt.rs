@@ -1,0 +1,327 @@
+//! Whom a workload displaces: the rules S2-a and S2-b of fair sharing, and the way back for whoever turns out to be spared.
+//!
+//! Source: Kueue, `pkg/scheduler/preemption/preemption.go` and `pkg/scheduler/preemption/fairsharing` (state of August 2026).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
+use super::Rules;
+use super::quotas::{Reclaim, Share, Snapshot, Within};
+use plimsoll_base::units::{MAX_DIMS, Resources};
+
+/// A rule by which foreign workloads may be displaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// S2-a: the preemptor's share with the workload is at most the target's without the victim.
+    FinalShare,
+    /// S2-b: the preemptor's share with the workload is below the target's as it is.
+    InitialShare,
+}
+
+/// A workload to be displaced, and by which rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub runs: Runs,
+    pub rule: &'static str,
+}
+
+const OWN: &str = "a more urgent workload of its own queue";
+const RECLAIMED: &str = "a workload within the nominal quota of its queue";
+const FINAL: &str = "fair sharing: the share of its queue stays above (S2-a)";
+const INITIAL: &str = "fair sharing: the share of its queue was above (S2-b)";
+const BORROWS: &str = "a more urgent workload that borrows (issue 3779)";
+
+/// The search for one workload.
+pub struct Search<'a, 'b, 's> {
+    session: &'a Session<'s>,
+    snapshot: &'a mut Snapshot<'b>,
+    rules: &'a Rules,
+    next: &'a Waiting,
+    need: Resources,
+    /// The resources of which there is too little.
+    contested: [bool; MAX_DIMS],
+    /// By queue, candidates that have not been looked at, the first last.
+    left: BTreeMap<QueueAt, Vec<Runs>>,
+    targets: Vec<Target>,
+}
+
+impl<'a, 'b, 's> Search<'a, 'b, 's> {
+    /// Whom a workload would displace that does not fit; nobody if that does not help. The snapshot is as before afterwards.
+    pub fn targets(
+        session: &'a Session<'s>,
+        snapshot: &'a mut Snapshot<'b>,
+        rules: &'a Rules,
+        next: &'a Waiting,
+    ) -> Vec<Target> {
+        let need = next.need();
+        let mut contested = [false; MAX_DIMS];
+        for (d, contested) in contested.iter_mut().enumerate() {
+            *contested = need.0[d] > 0 && need.0[d] as i64 > snapshot.available(next.queue, d);
+        }
+        let (left, targets) = Default::default();
+        let mut search = Search { session, snapshot, rules, next, need, contested, left, targets };
+        let own = search.may_displace_own();
+        if !own && search.snapshot.quotas.nodes[next.queue].reclaim == Reclaim::Never {
+            return Vec::new();
+        }
+        // Shares are those with the workload from here on.
+        search.snapshot.add(next.queue, &need);
+        search.candidates(own);
+        let found = search.run();
+        search.snapshot.remove(next.queue, &need);
+        if !found {
+            search.targets.iter().for_each(|target| search.snapshot.add(target.runs.queue, &target.runs.unit()));
+            return Vec::new();
+        }
+        search.fill_back();
+        search.targets.iter().for_each(|target| search.snapshot.add(target.runs.queue, &target.runs.unit()));
+        search.targets
+    }
+
+    /// Whether it may displace anything of its own queue.
+    fn may_displace_own(&self) -> bool {
+        let quota = &self.snapshot.quotas.nodes[self.next.queue];
+        quota.within != Within::Never
+            && self.session.least_urgent(self.next.queue).is_some_and(|least| match quota.within {
+                Within::LowerOrNewerEqual => least >= self.next.priority,
+                _ => least > self.next.priority,
+            })
+    }
+
+    /// Whether foreign workloads may be taken from a queue, whatever they are: else nobody has to go through them. As the
+    /// preemptor's share falls only where own workloads go, and the others' only fall.
+    fn may_give(&self, at: QueueAt, own: bool) -> bool {
+        if own || self.within_nominal() || self.rules.borrows_within {
+            return true;
+        }
+        let (mine, theirs) = self.pair(at);
+        self.cmp(&self.snapshot.share(mine), &self.snapshot.share(theirs)) != Ordering::Greater
+    }
+
+    fn candidates(&mut self, of_own: bool) {
+        let quotas = self.snapshot.quotas;
+        let quota = &quotas.nodes[self.next.queue];
+        for at in 0..self.session.tree.nodes.len() {
+            if at == ROOT || !self.session.tree.is_leaf(at) || self.session.usage[at] == Resources::ZERO {
+                continue;
+            }
+            let own = at == self.next.queue;
+            if if own { !of_own } else { quota.reclaim == Reclaim::Never || !self.borrows(at) || !self.may_give(at, of_own) } {
+                continue;
+            }
+            let may = |runs: &Runs| {
+                let lower = runs.priority > self.next.priority;
+                let chosen = match (own, quota.within, quota.reclaim) {
+                    (true, Within::Never, _) => false,
+                    (true, Within::LowerPriority, _) => lower,
+                    (true, Within::LowerOrNewerEqual, _) => {
+                        lower || (runs.priority == self.next.priority && runs.since > self.next.since)
+                    }
+                    (false, _, Reclaim::Any) => true,
+                    (false, _, Reclaim::LowerPriority) => lower,
+                    (false, _, Reclaim::Never) => false,
+                };
+                chosen && (0..MAX_DIMS).any(|d| self.contested[d] && runs.each.0[d] > 0)
+            };
+            let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| runs.units());
+            let mut all: Vec<Runs> = all.collect();
+            all.reverse();
+            if !all.is_empty() {
+                self.left.insert(at, all);
+            }
+        }
+    }
+
+    /// Whether a queue uses more than its own nominal quota of what is contested.
+    fn borrows(&self, at: QueueAt) -> bool {
+        let (usage, nominal) = (self.snapshot.usage(at), &self.snapshot.quotas.nodes[at].nominal);
+        let over = (0..MAX_DIMS).any(|d| self.contested[d] && usage[d] > nominal[d] as i64);
+        over && (self.rules.arithmetic != super::Arithmetic::Truncated || self.positive(at))
+    }
+
+    fn positive(&self, at: QueueAt) -> bool {
+        self.snapshot.share(at).is_positive(self.rules.arithmetic)
+    }
+
+    fn cmp(&self, one: &Share, other: &Share) -> Ordering {
+        one.cmp(other, self.rules.arithmetic)
+    }
+
+    /// Whether the workload fits without those chosen so far; its own use is counted already.
+    fn fits(&mut self) -> bool {
+        self.snapshot.remove(self.next.queue, &self.need);
+        let fits = self.snapshot.fits(self.next.queue, &self.need);
+        self.snapshot.add(self.next.queue, &self.need);
+        fits
+    }
+
+    fn take(&mut self, runs: Runs, rule: &'static str) -> bool {
+        self.snapshot.remove(runs.queue, &runs.unit());
+        self.targets.push(Target { runs, rule });
+        self.fits()
+    }
+
+    fn run(&mut self) -> bool {
+        let first = self.rules.strategies[0];
+        let mut again: BTreeMap<QueueAt, Vec<Runs>> = BTreeMap::new();
+        while let Some(queue) = self.next_queue() {
+            if queue == self.next.queue {
+                let Some(runs) = self.pop(queue) else { continue };
+                if self.take(runs, OWN) {
+                    return true;
+                }
+                continue;
+            }
+            let (mine, theirs) = self.pair(queue);
+            let (share, old) = (self.snapshot.share(mine), self.snapshot.share(theirs));
+            while let Some(runs) = self.pop(queue) {
+                let rule = if self.within_nominal() {
+                    Some(RECLAIMED)
+                } else if self.snapshot.quotas.nodes[self.next.queue].borrows_within
+                    && self.rules.borrows_within
+                    && runs.priority > self.next.priority
+                {
+                    Some(BORROWS)
+                } else {
+                    self.legal(first, &runs, theirs, &share, &old)
+                };
+                match rule {
+                    Some(rule) => {
+                        if self.take(runs, rule) {
+                            return true;
+                        }
+                        break;
+                    }
+                    None => again.entry(queue).or_default().push(runs),
+                }
+            }
+        }
+        if self.rules.strategies.len() < 2 {
+            return false;
+        }
+        again.values_mut().for_each(|runs| runs.reverse());
+        self.left = again;
+        while let Some(queue) = self.next_queue() {
+            let (mine, theirs) = self.pair(queue);
+            let (share, old) = (self.snapshot.share(mine), self.snapshot.share(theirs));
+            if self.cmp(&share, &old) == Ordering::Less
+                && let Some(runs) = self.pop(queue)
+                && self.take(runs, INITIAL)
+            {
+                return true;
+            }
+            self.left.remove(&queue);
+        }
+        false
+    }
+
+    /// The rule by which a foreign workload may be taken, if it may.
+    fn legal(&mut self, strategy: Strategy, runs: &Runs, theirs: QueueAt, share: &Share, old: &Share) -> Option<&'static str> {
+        match strategy {
+            Strategy::InitialShare => (self.cmp(share, old) == Ordering::Less).then_some(INITIAL),
+            Strategy::FinalShare => {
+                self.snapshot.remove(runs.queue, &runs.unit());
+                let new = self.snapshot.share(theirs);
+                self.snapshot.add(runs.queue, &runs.unit());
+                (self.cmp(share, &new) != Ordering::Greater).then_some(FINAL)
+            }
+        }
+    }
+
+    /// Whether the preemptor, with the workload, stays within its nominal quota of what is contested.
+    fn within_nominal(&self) -> bool {
+        let (usage, nominal) =
+            (self.snapshot.usage(self.next.queue), &self.snapshot.quotas.nodes[self.next.queue].nominal);
+        (0..MAX_DIMS).all(|d| !self.contested[d] || usage[d] <= nominal[d] as i64)
+    }
+
+    /// The nodes of preemptor and target right under the lowest cohort above both.
+    fn pair(&self, queue: QueueAt) -> (QueueAt, QueueAt) {
+        let tree = self.session.tree;
+        let above = tree.common(self.next.queue, queue);
+        (tree.child_towards(above, self.next.queue), tree.child_towards(above, queue))
+    }
+
+    fn pop(&mut self, queue: QueueAt) -> Option<Runs> {
+        let left = self.left.get_mut(&queue)?;
+        let runs = left.pop();
+        if left.is_empty() {
+            self.left.remove(&queue);
+        }
+        runs
+    }
+
+    /// The queue that gives next: down from the root to the child with the highest share that has candidates. Nodes that borrow
+    /// nothing are left alone, but for those above the preemptor and itself.
+    fn next_queue(&mut self) -> Option<QueueAt> {
+        loop {
+            if self.left.is_empty() {
+                return None;
+            }
+            match self.descend(ROOT) {
+                Some(queue) => return Some(queue),
+                // None of those left may give.
+                None => self.left.clear(),
+            }
+        }
+    }
+
+    fn descend(&self, at: QueueAt) -> Option<QueueAt> {
+        let tree = self.session.tree;
+        let mut best: Option<(Share, bool, QueueAt)> = None;
+        for child in tree.nodes[at].children.iter().copied() {
+            let leaf = tree.is_leaf(child);
+            let kin = tree.path(self.next.queue).any(|above| above == child);
+            if !kin && !self.positive(child) {
+                continue;
+            }
+            let has = if leaf { self.left.contains_key(&child) } else { self.descend(child).is_some() };
+            if !has {
+                continue;
+            }
+            let share = self.snapshot.share(child);
+            let first = match &best {
+                None => true,
+                Some((other, other_leaf, known)) => match self.cmp(&share, other) {
+                    Ordering::Greater => true,
+                    Ordering::Less => false,
+                    // A cohort goes before a queue; of queues the one whose first candidate goes first.
+                    Ordering::Equal if leaf != *other_leaf => !leaf,
+                    Ordering::Equal => leaf && self.first_of(child) < self.first_of(*known),
+                },
+            };
+            if first {
+                best = Some((share, leaf, child));
+            }
+        }
+        let (_, leaf, child) = best?;
+        if leaf { Some(child) } else { self.descend(child) }
+    }
+
+    /// The place of a queue by its first candidate: foreign ones first, the least urgent, the last to start.
+    fn first_of(&self, queue: QueueAt) -> impl Ord + use<'a, 'b, 's> {
+        let turn = self.left.get(&queue).and_then(|left| left.last()).map(Runs::turn);
+        (queue == self.next.queue, turn)
+    }
+
+    /// Puts back, the last first, whoever is not needed; the one taken last stays. Under the guard own workloads stay away as long
+    /// as foreign ones give: with them back the preemptor's share would be above the one for which those were chosen.
+    fn fill_back(&mut self) {
+        let mut at = self.targets.len().saturating_sub(1);
+        while at > 0 {
+            at -= 1;
+            let runs = self.targets[at].runs;
+            let foreign = |target: &Target| target.runs.queue != self.next.queue;
+            if self.rules.guarded && runs.queue == self.next.queue && self.targets.iter().any(foreign) {
+                continue;
+            }
+            self.snapshot.add(runs.queue, &runs.unit());
+            if self.snapshot.fits(self.next.queue, &self.need) {
+                self.targets.swap_remove(at);
+            } else {
+                self.snapshot.remove(runs.queue, &runs.unit());
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Quotas of a tree of cohorts, what is used of them, and the shares that follow.
+//!
+//! Source: Kueue, `pkg/cache/scheduler/resource_node.go` and `fair_sharing.go` (state of August 2026).
+
+use std::cmp::Ordering;
+
+use ethnum::U256;
+
+use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Tree};
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+
+/// Whom a queue may displace among its own workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    Never,
+    LowerPriority,
+    LowerOrNewerEqual,
+}
+
+/// From whom a queue may take in other queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    Never,
+    LowerPriority,
+    Any,
+}
+
+/// The quotas of a node, as they are written.
+#[derive(Clone, Debug)]
+pub struct Quota {
+    pub nominal: [u64; MAX_DIMS],
+    /// The most it may borrow.
+    pub limit: [Option<u64>; MAX_DIMS],
+    /// The most it lends.
+    pub lend: [Option<u64>; MAX_DIMS],
+    pub weight: u64,
+    pub within: Within,
+    pub reclaim: Reclaim,
+    /// It may displace lower priorities of other queues while it borrows: read by the fault of issue 3779 alone.
+    pub borrows_within: bool,
+    /// The first in line holds up the others.
+    pub strict: bool,
+}
+
+const WITHIN: &[(&str, Within)] = &[
+    ("never", Within::Never),
+    ("lower-priority", Within::LowerPriority),
+    ("lower-or-newer-equal-priority", Within::LowerOrNewerEqual),
+];
+const RECLAIM: &[(&str, Reclaim)] =
+    &[("never", Reclaim::Never), ("lower-priority", Reclaim::LowerPriority), ("any", Reclaim::Any)];
+
+/// The quotas of all nodes, and what follows from them.
+#[derive(Clone, Debug)]
+pub struct Quotas {
+    pub nodes: Vec<Quota>,
+    capacity: Resources,
+    /// By node, its own nominal quota and what those under it lend it.
+    subtree: Vec<[u64; MAX_DIMS]>,
+    /// By node, the part of that which it does not lend.
+    guaranteed: Vec<[u64; MAX_DIMS]>,
+    /// By node, the most that could ever be available in it.
+    potential: Vec<[u64; MAX_DIMS]>,
+}
+
+impl Quotas {
+    /// The quotas of a file. Errors: unusable values.
+    pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
+        let root = Quota {
+            nominal: [0; MAX_DIMS],
+            limit: [None; MAX_DIMS],
+            lend: [None; MAX_DIMS],
+            weight: ONE,
+            within: Within::Never,
+            reclaim: Reclaim::Never,
+            borrows_within: false,
+            strict: false,
+        };
+        let mut nodes = vec![root];
+        for at in 0..file.groups.len() {
+            let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
+            nodes.push(Quota {
+                nominal: of("nominal")?.map(Option::unwrap_or_default),
+                limit: of("limit")?,
+                lend: of("lend_limit")?,
+                weight: file.weight(at)?,
+                within: file.choice(at, "within", WITHIN)?.unwrap_or(Within::Never),
+                reclaim: file.choice(at, "reclaim", RECLAIM)?.unwrap_or(Reclaim::Never),
+                borrows_within: file
+                    .choice(at, "borrow_within", &[("never", false), ("lower-priority", true)])?
+                    .unwrap_or(false),
+                strict: file
+                    .choice(at, "order", &[("best-effort-fifo", false), ("strict-fifo", true)])?
+                    .unwrap_or(false),
+            });
+        }
+        let (subtree, guaranteed, potential) = Default::default();
+        Ok(Quotas { nodes, capacity, subtree, guaranteed, potential })
+    }
+
+    /// A user that is a queue of its own is promised nothing and may take back.
+    pub fn made(&mut self, weight: u64) {
+        let root = self.nodes[ROOT].clone();
+        self.nodes.push(Quota { weight, within: Within::LowerPriority, reclaim: Reclaim::Any, ..root });
+    }
+
+    /// Works out what follows from the quotas.
+    pub fn work_out(&mut self, tree: &Tree) {
+        let count = self.nodes.len();
+        let nothing = vec![[0; MAX_DIMS]; count];
+        (self.subtree, self.guaranteed, self.potential) = (nothing.clone(), nothing.clone(), nothing);
+        for at in tree.upwards() {
+            for d in 0..MAX_DIMS {
+                let lent = |child: &QueueAt| self.subtree[*child][d] - self.guaranteed[*child][d];
+                let below: u64 = tree.nodes[at].children.iter().map(lent).sum();
+                let own = match at {
+                    // The root cohort has whatever the cluster has besides the quotas under it.
+                    ROOT => self.capacity.0[d].saturating_sub(below),
+                    _ => self.nodes[at].nominal[d],
+                };
+                self.subtree[at][d] = own + below;
+                let lend = self.nodes[at].lend[d];
+                self.guaranteed[at][d] = lend.map_or(0, |lend| self.subtree[at][d].saturating_sub(lend));
+            }
+        }
+        for at in tree.upwards().into_iter().rev() {
+            for d in 0..MAX_DIMS {
+                self.potential[at][d] = match at {
+                    ROOT => self.subtree[at][d],
+                    _ => {
+                        let most = self.guaranteed[at][d] + self.potential[tree.nodes[at].parent][d];
+                        self.nodes[at].limit[d].map_or(most, |limit| most.min(self.subtree[at][d] + limit))
+                    }
+                };
+            }
+        }
+    }
+
+    /// The quota of a node and of what lies under it.
+    pub fn subtree(&self, at: QueueAt) -> &[u64; MAX_DIMS] {
+        &self.subtree[at]
+    }
+
+    /// Whether so much could ever be available in a queue.
+    pub fn could(&self, at: QueueAt, need: &Resources) -> bool {
+        need.0.iter().zip(self.potential[at]).all(|(need, most)| *need <= most)
+    }
+}
+
+/// How shares are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Exactly; of queues of weight 0 that borrow by what they borrow (since issue 6774).
+    Exact,
+    /// In whole thousandths, rounded down: less than one counts as nothing borrowed (issue 6577).
+    Truncated,
+    /// In whole thousandths, rounded down, and all queues of weight 0 that borrow alike (issue 6774).
+    Capped,
+}
+
+/// The share of a node: the part of what its parent could lend that it borrows, by its weight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    borrowed: u64,
+    lendable: u64,
+    weight: u64,
+}
+
+impl Share {
+    /// Whether it counts as borrowing anything.
+    pub fn is_positive(&self, arithmetic: Arithmetic) -> bool {
+        match arithmetic {
+            Arithmetic::Truncated => self.thousandths() > 0,
+            _ => self.borrowed > 0,
+        }
+    }
+
+    /// The order of shares.
+    pub fn cmp(&self, other: &Share, arithmetic: Arithmetic) -> Ordering {
+        if arithmetic != Arithmetic::Exact {
+            return self.thousandths().cmp(&other.thousandths());
+        }
+        let infinite = |share: &Share| share.borrowed > 0 && share.weight == 0;
+        let by = |share: &Share| if infinite(share) { 1 } else { share.weight.max(1) };
+        match (infinite(self), infinite(other)) {
+            (false, true) => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            _ => {
+                let product = |one: u64, two: u64, three: u64| U256::from(one) * U256::from(two) * U256::from(three);
+                let (one, two) = (self, other);
+                product(one.borrowed, two.lendable.max(1), by(two)).cmp(&product(two.borrowed, one.lendable.max(1), by(one)))
+            }
+        }
+    }
+
+    fn thousandths(&self) -> u128 {
+        match (self.borrowed, self.weight) {
+            (0, _) => 0,
+            (_, 0) => u128::MAX,
+            (borrowed, weight) => {
+                // The ratio is cut before the weight divides it, as it was.
+                let ratio = u128::from(borrowed) * 1000 / u128::from(self.lendable.max(1));
+                ratio * u128::from(ONE) / u128::from(weight)
+            }
+        }
+    }
+
+    /// In thousandths, for people; infinite for what borrows at weight 0.
+    pub fn shown(&self) -> f64 {
+        match (self.borrowed, self.weight) {
+            (0, _) => 0.0,
+            (_, 0) => f64::INFINITY,
+            (borrowed, weight) => borrowed as f64 * 1000.0 / self.lendable.max(1) as f64 / (weight as f64 / ONE as f64),
+        }
+    }
+}
+
+/// The quotas with what is used of them: cheap to change and to change back.
+#[derive(Clone)]
+pub struct Snapshot<'a> {
+    pub quotas: &'a Quotas,
+    pub tree: &'a Tree,
+    /// By node: of a queue what its users hold, of a cohort what those under it hold beyond what they do not lend.
+    usage: Vec<[i64; MAX_DIMS]>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// With so much held in each leaf.
+    pub fn new(quotas: &'a Quotas, tree: &'a Tree, held: &[Resources]) -> Snapshot<'a> {
+        let mut snapshot = Snapshot { quotas, tree, usage: vec![[0; MAX_DIMS]; tree.nodes.len()] };
+        for (at, held) in held.iter().enumerate().filter(|(at, _)| tree.is_leaf(*at)) {
+            if *held != Resources::ZERO {
+                snapshot.add(at, held);
+            }
+        }
+        snapshot
+    }
+
+    /// More is held in a leaf.
+    pub fn add(&mut self, leaf: QueueAt, amount: &Resources) {
+        self.change(leaf, amount, 1);
+    }
+
+    /// Less is held in a leaf.
+    pub fn remove(&mut self, leaf: QueueAt, amount: &Resources) {
+        self.change(leaf, amount, -1);
+    }
+
+    fn change(&mut self, leaf: QueueAt, amount: &Resources, sign: i64) {
+        for d in (0..MAX_DIMS).filter(|d| amount.0[*d] > 0) {
+            let mut change = sign * amount.0[d] as i64;
+            for at in self.tree.path(leaf) {
+                let kept = self.quotas.guaranteed[at][d] as i64;
+                let before = (self.usage[at][d] - kept).max(0);
+                self.usage[at][d] += change;
+                change = (self.usage[at][d] - kept).max(0) - before;
+                if change == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What is used of a node's quota.
+    pub fn usage(&self, at: QueueAt) -> &[i64; MAX_DIMS] {
+        &self.usage[at]
+    }
+
+    /// The amount that a queue may still take; below 0 where it has more than it may.
+    pub fn available(&self, at: QueueAt, d: usize) -> i64 {
+        let (subtree, kept) = (self.quotas.subtree[at][d] as i64, self.quotas.guaranteed[at][d] as i64);
+        let used = self.usage[at][d];
+        if at == ROOT {
+            return subtree - used;
+        }
+        let mut above = self.available(self.tree.nodes[at].parent, d);
+        if let Some(limit) = self.quotas.nodes[at].limit[d] {
+            above = above.min(subtree - kept - (used - kept).max(0) + limit as i64);
+        }
+        (kept - used).max(0) + above
+    }
+
+    /// Whether so much is available.
+    pub fn fits(&self, at: QueueAt, need: &Resources) -> bool {
+        (0..MAX_DIMS).all(|d| need.0[d] == 0 || need.0[d] as i64 <= self.available(at, d))
+    }
+
+    /// The resource of which most is missing, in the order of resources, and how much.
+    pub fn short(&self, at: QueueAt, need: &Resources) -> Option<(usize, u64)> {
+        let missing = |d: usize| need.0[d] as i64 - self.available(at, d).max(0);
+        (0..MAX_DIMS).find(|d| need.0[*d] > 0 && missing(*d) > 0).map(|d| (d, missing(d) as u64))
+    }
+
+    /// Whether a node uses more than its quota of one of these resources.
+    pub fn borrows(&self, at: QueueAt, of: &[bool; MAX_DIMS]) -> bool {
+        (0..MAX_DIMS).any(|d| of[d] && self.usage[at][d] > self.quotas.subtree[at][d] as i64)
+    }
+
+    /// The share of a node, as it is; the root has none.
+    pub fn share(&self, at: QueueAt) -> Share {
+        let weight = self.quotas.nodes[at].weight;
+        let mut most = Share { borrowed: 0, lendable: 1, weight };
+        if at == ROOT {
+            return most;
+        }
+        let lendable = &self.quotas.potential[self.tree.nodes[at].parent];
+        for d in (0..MAX_DIMS).filter(|d| lendable[*d] > 0) {
+            let borrowed = self.usage[at][d] - self.quotas.subtree[at][d] as i64;
+            let borrowed = u64::try_from(borrowed).unwrap_or(0);
+            if u128::from(borrowed) * u128::from(most.lendable) > u128::from(most.borrowed) * u128::from(lendable[d]) {
+                most = Share { borrowed, lendable: lendable[d], weight };
+            }
+        }
+        most
+    }
+}
